@@ -1,0 +1,71 @@
+"""The exception tree.
+
+::
+
+    GuidedError                 everything that guided raises on purpose
+    ├── GrammarError            the text of a grammar, pattern or schema is malformed
+    ├── UnsupportedError        well-formed, but guided cannot enforce it exactly, so it is refused
+    ├── UnsatisfiableError      the language is empty: nothing could ever be generated
+    ├── LimitError              a counted work limit (`guided.Limits`) was reached
+    └── VocabularyError         a tokenizer whose token bytes cannot be known, or that cannot spell the language
+
+Every error says what, where and what to do.  ``where`` is a JSON pointer (``#/properties/a``), ``line 3, column 7``,
+or an offset into a pattern; ``remedy`` is a sentence the user can act on.  This file imports nothing.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "GrammarError",
+    "GuidedError",
+    "LimitError",
+    "UnsatisfiableError",
+    "UnsupportedError",
+    "VocabularyError",
+]
+
+
+class GuidedError(Exception):
+    """Base of all errors raised on purpose; ``what``, ``where`` and ``remedy`` are kept as attributes.
+
+    >>> print(GuidedError("no such rule 'x'", where="line 1, column 3", remedy="Define it."))
+    no such rule 'x' (at line 1, column 3). Define it.
+    """
+
+    def __init__(self, what: str, *, where: str | None = None, remedy: str | None = None) -> None:
+        self.what = what
+        self.where = where
+        self.remedy = remedy
+        super().__init__(what, where, remedy)
+
+    def __str__(self) -> str:
+        place = f" (at {self.where})" if self.where else ""
+        advice = f". {self.remedy}" if self.remedy else ""
+        return f"{self.what}{place}{advice}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.what, self.where, self.remedy))
+
+
+def _rebuild(kind: type[GuidedError], what: str, where: str | None, remedy: str | None) -> GuidedError:
+    return kind(what, where=where, remedy=remedy)
+
+
+class GrammarError(GuidedError):
+    """The text of a grammar, pattern or schema is malformed."""
+
+
+class UnsupportedError(GuidedError):
+    """The input is well-formed, but cannot be enforced exactly; it is refused rather than approximated."""
+
+
+class UnsatisfiableError(GuidedError):
+    """The language is empty, so there is nothing to generate."""
+
+
+class LimitError(GuidedError):
+    """A counted work limit was reached; see ``guided.Limits``."""
+
+
+class VocabularyError(GuidedError):
+    """A tokenizer whose token bytes cannot be known, or that cannot spell the language."""

@@ -1,0 +1,151 @@
+"""The one intermediate representation of every front end: context-free rules over regular terminals, no tokens.
+
+A `Grammar` is what `guided.regex`, `guided.json_schema`, `guided.lark`, `guided.gbnf` and `guided.choice` return and
+what `guided.compile` takes.  Terminals are regular languages over bytes (`guided.grammar.regular`); rule bodies are
+trees of the small node types below.  How terminals are cut out of the text is the grammar's `lexing`:
+
+* ``NONE``: the language is that of the context-free grammar over bytes; no longest match, every split counts.
+* ``DYNAMIC``: every terminal takes its own preferred match only (Lark's Earley parser with the dynamic lexer).
+* ``CONTEXTUAL``: one preferred match among the terminals that the LALR state allows (Lark's contextual lexer).
+
+This file holds data only.  `guided.automata` lowers it to flat tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from guided.grammar.regular.expr import Expr
+
+if TYPE_CHECKING:
+    from guided.grammar.lexing import LalrTables, LexerTerminal
+
+
+class Lexing(Enum):
+    """How terminals are cut out of the text."""
+
+    NONE = "none"
+    DYNAMIC = "dynamic"
+    CONTEXTUAL = "contextual"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Terminal:
+    """A regular language over bytes; ``label`` names it in explanations, in the grammar's own words.
+
+    With `Lexing.DYNAMIC`, ``lexer`` is the terminal's index in `Grammar.terminals` and ``expr`` is not used.
+    """
+
+    expr: Expr
+    label: str = ""
+    lexer: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reference:
+    """The rule with this index in `Grammar.rules`; rules may refer to each other freely, also to themselves."""
+
+    rule: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sequence:
+    """The parts one after another; no parts: the empty string."""
+
+    parts: tuple[Body, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """Any one of the options; no options: the empty language."""
+
+    options: tuple[Body, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repetition:
+    """``low`` to ``high`` (None: no bound) copies of ``body``, with ``separator`` between neighbours.
+
+    Counts are not unrolled: a bound of a million costs what the generated text visits.
+    """
+
+    body: Body
+    low: int = 0
+    high: int | None = None
+    separator: Body | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Member:
+    """A declared member of `Members`: its key, what follows the key (separator and value), must it be there?"""
+
+    key: Terminal
+    value: Body
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Members:
+    """The members of a record, without its brackets: each declared one at most once, the ``extras`` any number of times.
+
+    ``ordered``: declared members come in the given order (extras anywhere between); otherwise in every order.
+    ``low`` and ``high`` bound the number of members of both sorts together.  The keys of distinct members and extras
+    must be disjoint languages.  An extra's ``required`` is ignored.  The text may be empty when nothing is required.
+    """
+
+    declared: tuple[Member, ...]
+    extras: tuple[Member, ...]
+    separator: Body
+    ordered: bool = True
+    low: int = 0
+    high: int | None = None
+
+
+Body: TypeAlias = "Terminal | Reference | Sequence | Choice | Repetition | Members"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rule:
+    """A named rule; the name appears in errors and explanations (a JSON pointer, a rule name)."""
+
+    name: str
+    body: Body
+
+
+@dataclass(frozen=True, eq=False)
+class Grammar:
+    """A language, known to no tokenizer; immutable, picklable through its source.
+
+    ``rules[start]`` is where texts begin.  ``rebuild`` is the public function and arguments that made this grammar:
+    pickling stores those, and equal sources give equal ``key`` so that compiling the same thing twice is a look-up.
+    ``terminals``, ``ignore`` and ``tables`` are for the two lexing modes only (see `guided.grammar.lexing`).
+    """
+
+    rules: tuple[Rule, ...]
+    start: int
+    lexing: Lexing = Lexing.NONE
+    terminals: tuple[LexerTerminal, ...] = ()
+    ignore: tuple[int, ...] = ()
+    tables: LalrTables | None = None
+    rebuild: tuple[Callable[..., Grammar], tuple[Any, ...], Mapping[str, Any]] | None = field(default=None, repr=False)
+    key: str | None = None
+    """A content hash of the source, or None when there is none; equal keys mean equal languages."""
+    notes: tuple[str, ...] = ()
+    """What the user should know about how the source was read (annotations ignored, options in force)."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.rebuild is None:
+            raise TypeError("this grammar was built by hand; set `rebuild` to make it picklable")
+        function, arguments, keywords = self.rebuild
+        return (_call, (function, arguments, dict(keywords)))
+
+    def __repr__(self) -> str:
+        name = self.rules[self.start].name if self.rules else "lalr"
+        return f"<Grammar {name!r}: {len(self.rules)} rules, lexing {self.lexing.value}>"
+
+
+def _call(function: Callable[..., Grammar], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Grammar:
+    return function(*arguments, **keywords)

@@ -1,0 +1,47 @@
+"""What a grammar with a lexer adds to the IR: terminals with match order, and LALR tables.
+
+Lark cuts text with Python regular expressions, whose matches are not simply longest: the *preferred* match follows
+the order of alternatives and the laziness of quantifiers.  `LexerTerminal.pattern` keeps that order (a parsed
+pattern, `guided.grammar.regex.syntax`); `guided.automata.ordered` turns it into states that know, when a match ends,
+which other match would have been preferred had the text gone on differently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LexerTerminal:
+    """One terminal of a lexer.
+
+    ``pattern`` is the parsed regular expression (`guided.grammar.regex.syntax` node).  ``keywords``: texts that, when
+    this terminal matches exactly them, make another terminal of it (Lark: a string terminal inside a regex terminal),
+    as ``text -> terminal index``.
+    """
+
+    name: str
+    pattern: Any
+    keywords: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LalrTables:
+    """A deterministic LALR(1) parser: for each state, what each terminal does.
+
+    ``shift[state]`` maps terminal index to next state; ``reduce[state]`` maps terminal index to rule index; the end of
+    text is terminal index ``end``.  ``rules[i] = (nonterminal, length)``; ``goto[state]`` maps nonterminal to state.
+    ``final`` is the state in which, after all reductions on ``end``, the text is accepted.  ``accepts[state]`` are the
+    terminals its lexer tries, in match order (first wins), ignored ones included.
+    """
+
+    start: int
+    final: int
+    end: int
+    shift: tuple[Mapping[int, int], ...]
+    reduce: tuple[Mapping[int, int], ...]
+    goto: tuple[Mapping[int, int], ...]
+    rules: tuple[tuple[int, int], ...]
+    accepts: tuple[tuple[int, ...], ...]

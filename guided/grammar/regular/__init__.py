@@ -1,0 +1,1 @@
+"""Regular languages over bytes: construction, derivatives, decisions, characters."""

@@ -1,0 +1,214 @@
+"""Brzozowski derivatives: which bytes may come first in a language, and what language remains after each.
+
+`edges` is the whole interface: a lazily built deterministic automaton whose states are the interned expressions
+themselves.  Targets with an empty language never appear, so every path can be completed.  The tables that kernels
+walk are filled from here by `guided.automata`; this file knows no arrays.
+
+Source: Brzozowski, "Derivatives of Regular Expressions", JACM 1964; Owens, Reppy, Turon, "Regular-expression
+derivatives re-examined", JFP 2009 (byte classes instead of single symbols).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+from guided.errors import LimitError
+from guided.grammar.regular.expr import (
+    ALL,
+    EPSILON,
+    Edge,
+    Expr,
+    Kind,
+    alternation,
+    complement,
+    concat,
+    intersection,
+    literal,
+    repeat,
+)
+
+EMPTINESS_STEPS = 200_000
+"""States that one emptiness search may visit.  The intersections of the JSON Schema corpora need below 2,000."""
+
+
+def edges(expr: Expr) -> tuple[Edge, ...]:
+    """Sorted, disjoint ``(low, high, target)`` for every first byte that leads to a non-empty language.
+
+    Computed once per expression; raises `LimitError` when deciding emptiness of an intersection takes too many steps.
+    """
+    found = expr.edges
+    if found is None:
+        found = tuple(edge for edge in _raw_edges(expr) if edge[2].inhabited or inhabited(edge[2]))
+        expr.edges = found
+    return found
+
+
+def derivative(expr: Expr, byte: int) -> Expr | None:
+    """The language that remains after ``byte``, or None when no string of ``expr`` starts with it."""
+    for low, high, target in edges(expr):
+        if low <= byte <= high:
+            return target
+    return None
+
+
+def matches(expr: Expr, data: bytes) -> bool:
+    """Is ``data`` in the language?  One derivative per byte.
+
+    >>> from guided.grammar.regular.expr import literal, repeat
+    >>> matches(repeat(literal(b"ab")), b"abab")
+    True
+    """
+    for byte in data:
+        step = derivative(expr, byte)
+        if step is None:
+            return False
+        expr = step
+    return expr.nullable
+
+
+def inhabited(expr: Expr, limit: int = EMPTINESS_STEPS) -> bool:
+    """Does the language hold any string?  Depth first over derivatives; both answers are remembered."""
+    if expr.inhabited is not None:
+        return expr.inhabited
+    parents: dict[Expr, Expr | None] = {expr: None}
+    queue = [expr]
+    for item in queue:
+        if item.nullable or item.inhabited:
+            walk: Expr | None = item
+            while walk is not None:
+                walk.inhabited = True
+                walk = parents[walk]
+            return True
+        if len(parents) > limit:
+            raise LimitError(
+                f"deciding whether an intersection of patterns is empty took more than {limit} steps",
+                remedy="Simplify the patterns or shorten the counted repeats that are combined here.",
+            )
+        for _, _, target in _raw_edges(item):
+            if target.inhabited is not False and target not in parents:
+                parents[target] = item
+                queue.append(target)
+    for item in parents:
+        item.inhabited = False
+    return False
+
+
+def _raw_edges(expr: Expr) -> Sequence[Edge]:
+    """Edges before targets with an empty language are dropped."""
+    if expr.edges is not None:
+        return expr.edges
+    match expr.kind:
+        case Kind.BYTES:
+            return _mask_edges(cast(int, expr.parts[0]))
+        case Kind.LITERAL:
+            data = cast(bytes, expr.parts[0])
+            return [(data[0], data[0], literal(data[1:]))]
+        case Kind.SWITCH:
+            return cast("tuple[Edge, ...]", expr.parts[0])
+        case Kind.CONCAT:
+            head, tail = cast("tuple[Expr, Expr]", expr.parts)
+            first = [(low, high, concat(target, tail)) for low, high, target in _raw_edges(head)]
+            return _union([first, _raw_edges(tail)]) if head.nullable else first
+        case Kind.REPEAT:
+            body, low_count, high_count = cast("tuple[Expr, int, int | None]", expr.parts)
+            rest = repeat(body, max(low_count - 1, 0), None if high_count is None else high_count - 1)
+            return [(low, high, concat(target, rest)) for low, high, target in _raw_edges(body)]
+        case Kind.ALTERNATION:
+            return _union([_raw_edges(cast(Expr, part)) for part in expr.parts])
+        case Kind.INTERSECTION:
+            return _intersect([_raw_edges(cast(Expr, part)) for part in expr.parts])
+        case Kind.COMPLEMENT:
+            return _negate(_raw_edges(cast(Expr, expr.parts[0])))
+        case Kind.RECURSION:
+            # A recursion that reaches itself before reading a byte adds nothing to its least solution.
+            expr.edges = ()
+            try:
+                return _raw_edges(cast(Expr, expr.parts[0]))
+            finally:
+                expr.edges = None
+        case _:
+            return ()
+
+
+def _mask_edges(mask: int) -> list[Edge]:
+    result: list[Edge] = []
+    low = 0
+    while mask:
+        skip = (mask & -mask).bit_length() - 1
+        low += skip
+        mask >>= skip
+        run = (~mask & (mask + 1)).bit_length() - 1
+        result.append((low, low + run - 1, EPSILON))
+        low += run
+        mask >>= run
+    return result
+
+
+def _cuts(lists: Iterable[Sequence[Edge]]) -> list[int]:
+    cuts: set[int] = set()
+    for items in lists:
+        for low, high, _ in items:
+            cuts.add(low)
+            cuts.add(high + 1)
+    return sorted(cuts)
+
+
+def _merge(result: list[Edge], low: int, high: int, target: Expr) -> None:
+    if result and result[-1][2] is target and result[-1][1] + 1 == low:
+        result[-1] = (result[-1][0], high, target)
+    else:
+        result.append((low, high, target))
+
+
+def _union(lists: list[Sequence[Edge]]) -> list[Edge]:
+    lists = [items for items in lists if items]
+    if len(lists) == 1:
+        return list(lists[0])
+    cuts = _cuts(lists)
+    index = {cut: position for position, cut in enumerate(cuts)}
+    segments: list[list[Expr]] = [[] for _ in cuts]
+    for items in lists:
+        for low, high, target in items:
+            for position in range(index[low], index[high + 1]):
+                segments[position].append(target)
+    result: list[Edge] = []
+    for position, targets in enumerate(segments):
+        if targets:
+            target = targets[0] if len(targets) == 1 else alternation(targets)
+            _merge(result, cuts[position], cuts[position + 1] - 1, target)
+    return result
+
+
+def _intersect(lists: list[Sequence[Edge]]) -> list[Edge]:
+    if any(not items for items in lists):
+        return []
+    cuts = _cuts(lists)
+    index = {cut: position for position, cut in enumerate(cuts)}
+    segments: list[list[Expr]] = [[] for _ in cuts]
+    for items in lists:
+        for low, high, target in items:
+            for position in range(index[low], index[high + 1]):
+                segments[position].append(target)
+    result: list[Edge] = []
+    for position, targets in enumerate(segments):
+        if len(targets) == len(lists):
+            target = intersection(targets)
+            if target.inhabited is not False:
+                _merge(result, cuts[position], cuts[position + 1] - 1, target)
+    return result
+
+
+def _negate(items: Sequence[Edge]) -> list[Edge]:
+    result: list[Edge] = []
+    at = 0
+    for low, high, target in items:
+        if at < low:
+            _merge(result, at, low - 1, ALL)
+        opposite = complement(target)
+        if opposite.inhabited is not False:
+            _merge(result, low, high, opposite)
+        at = high + 1
+    if at <= 255:
+        _merge(result, at, 255, ALL)
+    return result

@@ -1,0 +1,307 @@
+"""Regular languages over bytes as interned expressions: the terminals of every grammar.
+
+An `Expr` is immutable and hash-consed: two expressions built from the same parts by the constructors below are the
+same object, so ``is`` compares them, and everything learned about one (edges, emptiness, a vocabulary's token
+effects) is shared by all grammars of the process.  The constructors simplify (associativity, commutativity and
+idempotence of alternation, units and zeros), which is what keeps the set of derivatives finite.
+
+This file knows construction only: `guided.grammar.regular.derivative` walks expressions byte by byte, and
+`guided.grammar.regular.decide` answers questions about whole languages.  Characters become bytes in
+`guided.grammar.regular.characters`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from enum import IntEnum
+from typing import TypeAlias
+
+Edge: TypeAlias = "tuple[int, int, Expr]"
+"""``(low, high, target)``: every byte in ``low..high`` (inclusive) leads to the language ``target``."""
+
+
+class Kind(IntEnum):
+    """The shapes of an expression; the fields they use are documented at `Expr`."""
+
+    EMPTY = 0
+    EPSILON = 1
+    BYTES = 2
+    LITERAL = 3
+    CONCAT = 4
+    ALTERNATION = 5
+    INTERSECTION = 6
+    COMPLEMENT = 7
+    REPEAT = 8
+    SWITCH = 9
+    RECURSION = 10
+
+
+class Expr:
+    """One regular language over bytes; build it with the functions of this module, never directly.
+
+    ``parts`` holds the operands by kind: BYTES ``(mask,)`` a 256-bit integer; LITERAL ``(data,)``; CONCAT
+    ``(head, tail)`` with a head that is no CONCAT; ALTERNATION and INTERSECTION the operands by serial number;
+    COMPLEMENT ``(body,)``; REPEAT ``(body, low, high)`` with ``high = None`` for no bound; SWITCH ``(edges,
+    nullable)``; RECURSION ``[body]``.  ``nullable``: the empty string is in the language.  ``decided``: only the
+    expression EMPTY itself is empty among such parts, so no search is needed to know that the language is not.
+    """
+
+    __slots__ = ("__weakref__", "decided", "edges", "inhabited", "kind", "nullable", "parts", "serial")
+
+    kind: Kind
+    parts: tuple[object, ...]
+    nullable: bool
+    decided: bool
+    serial: int
+    edges: tuple[Edge, ...] | None
+    inhabited: bool | None
+
+    def __init__(self, kind: Kind, parts: tuple[object, ...], nullable: bool, decided: bool) -> None:
+        self.kind = kind
+        self.parts = parts
+        self.nullable = nullable
+        self.decided = decided
+        self.serial = next(_serials)
+        self.edges = None
+        self.inhabited = True if decided and kind is not Kind.EMPTY else None
+
+    def __repr__(self) -> str:
+        return f"<Expr {self.serial} {self.kind.name.lower()}>"
+
+    def __reduce__(self) -> str:
+        raise TypeError("expressions are interned per process; pickle the grammar's source instead")
+
+
+_serials = itertools.count()
+_interned: dict[tuple[object, ...], Expr] = {}
+
+
+def _intern(kind: Kind, parts: tuple[object, ...], nullable: bool, decided: bool) -> Expr:
+    key = (kind, *parts)
+    found = _interned.get(key)
+    if found is None:
+        # setdefault is atomic under the interpreter lock: two threads that build the same expression get one object.
+        found = _interned.setdefault(key, Expr(kind, parts, nullable, decided))
+    return found
+
+
+EMPTY = _intern(Kind.EMPTY, (), False, True)
+"""The empty language: no string at all."""
+EMPTY.inhabited = False
+EPSILON = _intern(Kind.EPSILON, (), True, True)
+"""The language of the empty string."""
+
+_ALL_BYTES = (1 << 256) - 1
+
+
+def byte_set(mask: int) -> Expr:
+    """One byte out of the 256-bit ``mask`` (bit ``b`` set: byte ``b`` is allowed)."""
+    return _intern(Kind.BYTES, (mask,), False, True) if mask else EMPTY
+
+
+def byte_range(low: int, high: int) -> Expr:
+    """One byte in ``low..high``, both included."""
+    return byte_set(((1 << (high - low + 1)) - 1) << low)
+
+
+def literal(data: bytes) -> Expr:
+    """Exactly ``data``."""
+    return _intern(Kind.LITERAL, (data,), False, True) if data else EPSILON
+
+
+def concat(*items: Expr) -> Expr:
+    """The items one after another."""
+    tail = EPSILON
+    for item in reversed(items):
+        tail = _pair(item, tail)
+        if tail is EMPTY:
+            return EMPTY
+    return tail
+
+
+def _pair(head: Expr, tail: Expr) -> Expr:
+    if head is EMPTY or tail is EMPTY:
+        return EMPTY
+    if head is EPSILON:
+        return tail
+    if tail is EPSILON:
+        return head
+    if head.kind is Kind.CONCAT:
+        first, rest = head.parts
+        return _pair(first, _pair(rest, tail))  # type: ignore[arg-type]
+    if head.kind is Kind.LITERAL:
+        if tail.kind is Kind.LITERAL:
+            return literal(head.parts[0] + tail.parts[0])  # type: ignore[operator]
+        if tail.kind is Kind.CONCAT and tail.parts[0].kind is Kind.LITERAL:  # type: ignore[attr-defined]
+            joined = literal(head.parts[0] + tail.parts[0].parts[0])  # type: ignore[operator,attr-defined]
+            return _pair(joined, tail.parts[1])  # type: ignore[arg-type]
+    if head is ALL and tail is ALL:
+        return ALL
+    return _intern(Kind.CONCAT, (head, tail), head.nullable and tail.nullable, head.decided and tail.decided)
+
+
+def alternation(items: Iterable[Expr]) -> Expr:
+    """Any of the items: union of languages."""
+    flat: set[Expr] = set()
+    mask = 0
+    stack = list(items)
+    while stack:
+        item = stack.pop()
+        if item.kind is Kind.ALTERNATION:
+            stack.extend(item.parts)  # type: ignore[arg-type]
+        elif item.kind is Kind.BYTES:
+            mask |= item.parts[0]  # type: ignore[operator]
+        elif item is not EMPTY:
+            flat.add(item)
+    if mask:
+        flat.add(byte_set(mask))
+    if ALL in flat:
+        return ALL
+    if EPSILON in flat and any(item.nullable for item in flat if item is not EPSILON):
+        flat.discard(EPSILON)
+    if len(flat) <= 1:
+        return flat.pop() if flat else EMPTY
+    parts = tuple(sorted(flat, key=_serial))
+    return _intern(Kind.ALTERNATION, parts, any(p.nullable for p in parts), any(p.decided for p in parts))
+
+
+def intersection(items: Iterable[Expr]) -> Expr:
+    """All of the items at once: intersection of languages (empty operands tuple: every string)."""
+    flat: set[Expr] = set()
+    stack = list(items)
+    while stack:
+        item = stack.pop()
+        if item.kind is Kind.INTERSECTION:
+            stack.extend(item.parts)  # type: ignore[arg-type]
+        elif item is not ALL:
+            flat.add(item)
+    if not flat:
+        return ALL
+    if EMPTY in flat or any(item.kind is Kind.COMPLEMENT and item.parts[0] in flat for item in flat):
+        return EMPTY
+    if EPSILON in flat:
+        return EPSILON if all(item.nullable for item in flat) else EMPTY
+    if len(flat) == 1:
+        return flat.pop()
+    parts = tuple(sorted(flat, key=_serial))
+    nullable = all(p.nullable for p in parts)
+    return _intern(Kind.INTERSECTION, parts, nullable, nullable)
+
+
+def complement(body: Expr) -> Expr:
+    """Every byte string that is not in ``body``; intersect it with valid text, it also holds broken UTF-8."""
+    if body is EMPTY:
+        return ALL
+    if body is ALL:
+        return EMPTY
+    if body.kind is Kind.COMPLEMENT:
+        return body.parts[0]  # type: ignore[return-value]
+    return _intern(Kind.COMPLEMENT, (body,), not body.nullable, not body.nullable)
+
+
+def difference(left: Expr, right: Expr) -> Expr:
+    """What is in ``left`` and not in ``right``."""
+    return intersection((left, complement(right)))
+
+
+def repeat(body: Expr, low: int = 0, high: int | None = None) -> Expr:
+    """``low`` to ``high`` copies of ``body``, ``high = None`` for no bound."""
+    if high is not None and high < low:
+        return EMPTY
+    if high == 0 or body is EPSILON:
+        return EPSILON
+    if body is EMPTY:
+        return EPSILON if low == 0 else EMPTY
+    if low == high == 1:
+        return body
+    if body.nullable:
+        low = 0
+    if high is None and body.kind is Kind.REPEAT and body.parts[2] is None and body.parts[1] in (0, 1):
+        low, body = (0 if body.nullable else low), body.parts[0]  # type: ignore[assignment]
+    return _intern(Kind.REPEAT, (body, low, high), low == 0, low == 0 or body.decided)
+
+
+def optional(body: Expr) -> Expr:
+    """``body`` or nothing."""
+    return alternation((body, EPSILON))
+
+
+def switch(edges: Iterable[Edge], nullable: bool) -> Expr:
+    """The language given by its own first-byte edges (sorted, disjoint): tries and UTF-8 classes are made of these."""
+    merged: list[Edge] = []
+    for low, high, target in edges:
+        if target is EMPTY:
+            continue
+        if merged and merged[-1][2] is target and merged[-1][1] + 1 == low:
+            merged[-1] = (merged[-1][0], high, target)
+        else:
+            merged.append((low, high, target))
+    if not merged:
+        return EPSILON if nullable else EMPTY
+    if not nullable:
+        if all(target is EPSILON for _, _, target in merged):
+            mask = 0
+            for low, high, _ in merged:
+                mask |= ((1 << (high - low + 1)) - 1) << low
+            return literal(bytes([merged[0][0]])) if len(merged) == 1 and low == high else byte_set(mask)
+        if len(merged) == 1 and merged[0][0] == merged[0][1]:
+            return concat(literal(bytes([merged[0][0]])), merged[0][2])
+    return _intern(Kind.SWITCH, (tuple(merged), nullable), nullable, nullable or any(t.decided for _, _, t in merged))
+
+
+def words(items: Iterable[bytes]) -> Expr:
+    """Any of finitely many byte strings, as a trie whose equal suffixes are one object; cost linear in the input."""
+    ordered = sorted(set(items))
+    # Frames of the path from the root to the last word: (edges so far, a word ends here).
+    path: list[tuple[list[Edge], bool]] = [([], False)]
+    previous = b""
+
+    def close(depth: int) -> None:
+        while len(path) > depth + 1:
+            edges, ends = path.pop()
+            byte = previous[len(path) - 1]
+            path[-1][0].append((byte, byte, switch(edges, ends)))
+
+    for word in ordered:
+        shared = 0
+        for left, right in zip(previous, word, strict=False):
+            if left != right:
+                break
+            shared += 1
+        close(shared)
+        while len(path) <= len(word):
+            path.append(([], False))
+        path[len(word)] = (path[len(word)][0], True)
+        previous = word
+    close(0)
+    edges, ends = path[0]
+    return switch(edges, ends)
+
+
+def recursion(nullable: bool, build: Callable[[Expr], Expr]) -> Expr:
+    """The least language ``X`` with ``X = build(X)``; for right-linear equations that plain repetition cannot say.
+
+    ``build`` gets ``X`` itself and must place it only where at least one byte has been read; ``nullable`` says whether
+    the result holds the empty string.  It serves look-aheads inside repetitions: ``((?!x).)*`` is
+    ``X = rest | not(x...) & any X``.  Each call makes a new expression: memoise by source text to share.
+    """
+    node = Expr(Kind.RECURSION, (), nullable, nullable)
+    body = build(node)
+    node.parts = (body,)
+    if node.nullable != body.nullable:
+        raise AssertionError("recursion: the declared nullability differs from the body's")
+    return node
+
+
+def interned_count() -> int:
+    """How many expressions this process holds."""
+    return len(_interned)
+
+
+def _serial(item: Expr) -> int:
+    return item.serial
+
+
+ALL = _intern(Kind.REPEAT, (byte_set(_ALL_BYTES), 0, None), True, True)
+"""Every byte string."""
