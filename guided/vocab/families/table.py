@@ -1,0 +1,74 @@
+"""What every family of tokenizers is read into: the bytes of each id, before a `Vocabulary` is made of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from guided.errors import VocabularyError
+
+__all__ = ["Reading", "TokenTable", "known_end_ids", "unknown_bytes"]
+
+# Names under which well-known tokenizers declare the end of a text or of a turn, used only where a tokenizer does not
+# say itself which id that is.
+_END_NAMES = (
+    "</s>",
+    "<eos>",
+    "[EOS]",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<end_of_turn>",
+    "<｜end▁of▁sentence｜>",
+)
+
+
+@dataclass(frozen=True)
+class TokenTable:
+    """The bytes of every id (``None``: never text) and how ``decode`` treats the first token of a text."""
+
+    tokens: list[bytes | None]
+    first_token_strips_space: bool = False
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A tokenizer's content, read but not yet turned into bytes: enough to look it up in the cache.
+
+    ``content`` is everything the table depends on, as a flat list of byte strings; ``table`` computes it.
+    """
+
+    content: list[bytes]
+    eos_ids: tuple[int, ...]
+    table: Callable[[], TokenTable]
+
+    def key(self) -> str:
+        """Return a hex SHA-256 of the content and the end-of-text ids."""
+        digest = hashlib.sha256(repr(self.eos_ids).encode())
+        for part in self.content:
+            # Lengths keep the parts apart: no two different lists feed the same bytes.
+            digest.update(len(part).to_bytes(8, "little"))
+            digest.update(part)
+        return digest.hexdigest()
+
+
+def known_end_ids(names: Iterable[tuple[str, int]], kind: str) -> tuple[int, ...]:
+    """Return the ids among special tokens ``(name, id)`` whose names mean the end of a text; raise when none does."""
+    ends = tuple(sorted(token for name, token in names if name in _END_NAMES))
+    if not ends:
+        raise VocabularyError(
+            f"this {kind} does not say which id ends a text",
+            remedy="Pass eos_ids=[...], for example the model's generation_config.eos_token_id.",
+        )
+    return ends
+
+
+def unknown_bytes(ids: list[int], why: str) -> VocabularyError:
+    """Return the error for ids whose bytes cannot be known; it names the first ten."""
+    names = ", ".join(map(str, ids[:10])) + (", ..." if len(ids) > 10 else "")
+    return VocabularyError(
+        f"the bytes of {len(ids)} token id{'s' if len(ids) > 1 else ''} cannot be known ({names}): {why}",
+        remedy="Give the bytes of every id yourself: Vocabulary.from_tokens(tokens, eos_ids=[...]), None for no text.",
+    )

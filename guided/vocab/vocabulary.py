@@ -1,0 +1,237 @@
+"""The public class: what every id of a model's output means in bytes.
+
+How a tokenizer's ids are turned into bytes is in `guided.vocab.families`; nothing here depends on a tokenizer library.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import weakref
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.errors import VocabularyError
+from guided.vocab.trie import Trie, build_trie
+
+__all__ = ["Vocabulary"]
+
+# One object per content: constraints that were compiled or unpickled apart still share what is kept with a vocabulary.
+_BY_DIGEST: weakref.WeakValueDictionary[str, Vocabulary] = weakref.WeakValueDictionary()
+
+
+class Vocabulary:
+    """The bytes of every token id, and the end-of-text ids; immutable, picklable, equal and hashed by content.
+
+    Build it with `from_tokenizer` or `from_tokens`.  Concatenating the bytes of generated tokens gives the bytes of
+    the generated text; an id without bytes (special, added, unused, padding, end of text) never matches text.
+
+    >>> vocab = Vocabulary.from_tokens([b"a", b"b", b"ab", None], eos_ids=[3])
+    >>> vocab.size, vocab.eos_ids, vocab.token_bytes(2), vocab.token_bytes(3)
+    (4, (3,), b'ab', None)
+    """
+
+    size: int
+    """Number of ids: the width of the model's logits."""
+    eos_ids: tuple[int, ...]
+    """The end-of-text ids, ascending."""
+    digest: str
+    """Hex SHA-256 of the content: equal for equal vocabularies on every machine."""
+    first_token_strips_space: bool
+    """True where the tokenizer's ``decode`` drops one leading space of the first token of a whole text.
+
+    So it is for SentencePiece with a dummy prefix (Llama-2, T5) and for WordPiece.  ``token_bytes`` keeps the space: it
+    is real when the token continues a prompt, and only a caller that starts from an empty text may strip it.
+    """
+    data: NDArray[np.uint8]
+    """``uint8[total]``: all token bytes end to end, in order of id; read-only."""
+    offsets: NDArray[np.int64]
+    """``int64[size + 1]``: token ``t`` is ``data[offsets[t]:offsets[t + 1]]``, empty where it never matches text."""
+
+    def __init__(self) -> None:
+        raise TypeError("build a Vocabulary with Vocabulary.from_tokenizer(...) or Vocabulary.from_tokens(...)")
+
+    @classmethod
+    def from_tokens(
+        cls, tokens: Sequence[bytes | None], *, eos_ids: Iterable[int], first_token_strips_space: bool = False
+    ) -> Vocabulary:
+        """Make a vocabulary from the bytes of each id; ``None`` and ``b""`` never match text.
+
+        An end-of-text id never matches text either, whatever its entry.  ``eos_ids`` may be empty, and then nothing
+        ever ends a generation.  Raises `VocabularyError` for an end-of-text id outside ``range(len(tokens))`` and
+        `TypeError` for an entry that is neither bytes nor ``None``.
+        """
+        ends = _checked_eos_ids(eos_ids, len(tokens))
+        texts = [b"" if token is None else token for token in tokens]
+        for end in ends:
+            texts[end] = b""
+        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+        try:
+            joined = b"".join(texts)
+        except TypeError:
+            position = next(i for i, text in enumerate(texts) if not isinstance(text, bytes))
+            raise TypeError(f"tokens[{position}] is {type(texts[position]).__name__}, not bytes or None") from None
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        return cls._of(np.frombuffer(joined, np.uint8), offsets, ends, first_token_strips_space)
+
+    @classmethod
+    def from_tokenizer(
+        cls,
+        tokenizer: object,
+        *,
+        size: int | None = None,
+        eos_ids: Iterable[int] | None = None,
+        text_ids: Iterable[int] = (),
+        cache: bool = True,
+    ) -> Vocabulary:
+        """Read the bytes of every id from a tokenizer: Hugging Face, ``tokenizers``, tiktoken or SentencePiece.
+
+        ``size`` is the width of the model's logits where it exceeds the tokenizer's: the ids above are padding.
+        ``eos_ids`` replaces the tokenizer's own end-of-text id; pass the generation configuration's where it has
+        several.  Special and added tokens never match text, even when they are not marked special (Gemma's runs of
+        white space, ``<tool_call>``); ``text_ids`` names added tokens whose content is text all the same.
+
+        ``cache=False`` neither reads nor writes the cache on disk.  Raises `VocabularyError` naming the ids whose
+        bytes cannot be known, or saying that no end-of-text id was found.
+        """
+        from guided.vocab.families import read_tokenizer
+
+        reading = read_tokenizer(tokenizer, eos_ids=eos_ids, text_ids=text_ids)
+        table = reading.table()
+        tokens = table.tokens
+        if size is not None:
+            if size < len(tokens):
+                raise VocabularyError(
+                    f"size={size} is less than the tokenizer's {len(tokens)} ids",
+                    remedy="Pass the width of the model's logits, or leave size out.",
+                )
+            tokens = tokens + [None] * (size - len(tokens))
+        return cls.from_tokens(
+            tokens, eos_ids=reading.eos_ids, first_token_strips_space=table.first_token_strips_space
+        )
+
+    @classmethod
+    def _of(
+        cls,
+        data: NDArray[np.uint8],
+        offsets: NDArray[np.int64],
+        eos_ids: tuple[int, ...],
+        first_token_strips_space: bool,
+        digest: str | None = None,
+        trie: Trie | None = None,
+    ) -> Vocabulary:
+        """Return the one vocabulary with this content; a digest that comes with it is trusted."""
+        if digest is None:
+            digest = _digest(data, offsets, eos_ids, first_token_strips_space)
+        known = _BY_DIGEST.get(digest)
+        if known is not None:
+            return known
+        self = object.__new__(cls)
+        data.flags.writeable = False
+        offsets.flags.writeable = False
+        fields = {
+            "size": offsets.size - 1,
+            "eos_ids": eos_ids,
+            "digest": digest,
+            "first_token_strips_space": first_token_strips_space,
+            "data": data,
+            "offsets": offsets,
+        }
+        if trie is not None:
+            fields["trie"] = trie
+        self.__dict__.update(fields)
+        return _BY_DIGEST.setdefault(digest, self)
+
+    def token_bytes(self, token: int) -> bytes | None:
+        """Return the bytes of an id, ``None`` if it never matches text; `IndexError` outside ``range(size)``."""
+        if not 0 <= token < self.size:
+            raise IndexError(f"token id {token} is not in range({self.size})")
+        text = self.data[self.offsets[token] : self.offsets[token + 1]].tobytes()
+        return text or None
+
+    @cached_property
+    def tokens(self) -> tuple[bytes | None, ...]:
+        """The bytes of every id in order, ``None`` where an id never matches text; made once, on first use."""
+        joined = self.data.tobytes()
+        return tuple(joined[start:stop] or None for start, stop in itertools.pairwise(self.offsets.tolist()))
+
+    @cached_property
+    def trie(self) -> Trie:
+        """The flat preorder trie over all ids that match text; see `guided.vocab.trie.Trie`."""
+        return build_trie(self.data, self.offsets)
+
+    @cached_property
+    def byte_complete(self) -> bool:
+        """True when each of the 256 bytes is a token of its own, so that any text can be spelled."""
+        single = self.offsets[:-1][np.diff(self.offsets) == 1]
+        return bool(np.unique(self.data[single]).size == 256)
+
+    @cached_property
+    def longest(self) -> int:
+        """Number of bytes of the longest token, 0 when none matches text."""
+        return int(np.diff(self.offsets).max(initial=0))
+
+    @property
+    def n_words(self) -> int:
+        """Number of ``uint32`` words in a packed mask row: one bit per id."""
+        return (self.size + 31) // 32
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __eq__(self, other: object) -> bool:
+        return self.digest == other.digest if isinstance(other, Vocabulary) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"<Vocabulary: {self.size} ids, {np.count_nonzero(np.diff(self.offsets))} with text, {self.digest[:12]}>"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Vocabulary is immutable: cannot set {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a Vocabulary is immutable: cannot delete {name!r}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        trie = self.__dict__.get("trie")
+        # Arrays, not the Trie: its constructor makes them read-only again.
+        arrays = None if trie is None else (trie.byte, trie.end, trie.token_offset, trie.token_ids)
+        content = (self.data, self.offsets, self.eos_ids, self.first_token_strips_space, self.digest, arrays)
+        return (_restore, content)
+
+
+def _restore(
+    data: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    eos_ids: tuple[int, ...],
+    strips: bool,
+    digest: str,
+    trie: tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]] | None,
+) -> Vocabulary:
+    return Vocabulary._of(data, offsets, eos_ids, strips, digest, None if trie is None else Trie(*trie))
+
+
+def _checked_eos_ids(eos_ids: Iterable[int], size: int) -> tuple[int, ...]:
+    ends = tuple(sorted({int(end) for end in eos_ids}))
+    outside = [end for end in ends if not 0 <= end < size]
+    if outside:
+        raise VocabularyError(
+            f"end-of-text ids {outside[:10]} are not in range({size})",
+            remedy="Pass ids of this tokenizer, or size= if the model's logits are wider.",
+        )
+    return ends
+
+
+def _digest(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], eos_ids: tuple[int, ...], first_token_strips_space: bool
+) -> str:
+    head = f"guided vocabulary 1;{offsets.size - 1};{eos_ids};{first_token_strips_space};"
+    content = hashlib.sha256(head.encode())
+    content.update(offsets.astype("<i8").tobytes())
+    content.update(data.tobytes())
+    return content.hexdigest()
