@@ -10,14 +10,19 @@ import itertools
 import weakref
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.errors import VocabularyError
+from guided.vocab.cache import Entry, load, store
 from guided.vocab.trie import Trie, build_trie
 
 __all__ = ["Vocabulary"]
+
+# Part of the cache's key: raise it when the bytes read for a tokenizer, the trie or the entry's arrays change meaning.
+_FORMAT = 1
 
 # One object per content: constraints that were compiled or unpickled apart still share what is kept with a vocabulary.
 _BY_DIGEST: weakref.WeakValueDictionary[str, Vocabulary] = weakref.WeakValueDictionary()
@@ -100,6 +105,10 @@ class Vocabulary:
         from guided.vocab.families import read_tokenizer
 
         reading = read_tokenizer(tokenizer, eos_ids=eos_ids, text_ids=text_ids)
+        key = hashlib.sha256(f"vocabulary {_FORMAT};{reading.key()};{size}".encode()).hexdigest()
+        entry = load("vocabulary", key) if cache else None
+        if entry is not None:
+            return cls._of_entry(entry)
         table = reading.table()
         tokens = table.tokens
         if size is not None:
@@ -109,9 +118,32 @@ class Vocabulary:
                     remedy="Pass the width of the model's logits, or leave size out.",
                 )
             tokens = tokens + [None] * (size - len(tokens))
-        return cls.from_tokens(
+        self = cls.from_tokens(
             tokens, eos_ids=reading.eos_ids, first_token_strips_space=table.first_token_strips_space
         )
+        if cache:
+            store("vocabulary", key, self._entry())
+        return self
+
+    def _entry(self) -> Entry:
+        trie = self.trie
+        facts = {"digest": self.digest, "eos_ids": self.eos_ids, "strips": self.first_token_strips_space}
+        arrays: dict[str, NDArray[Any]] = {
+            "data": self.data,
+            "lengths": np.diff(self.offsets).astype(np.int32),
+            "byte": trie.byte,
+            "end": trie.end,
+            "token_offset": trie.token_offset,
+            "token_ids": trie.token_ids,
+        }
+        return Entry(facts=facts, arrays=arrays)
+
+    @classmethod
+    def _of_entry(cls, entry: Entry) -> Vocabulary:
+        arrays, facts = entry.arrays, entry.facts
+        trie = Trie(arrays["byte"], arrays["end"], arrays["token_offset"], arrays["token_ids"])
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(arrays["lengths"], dtype=np.int64)])
+        return cls._of(arrays["data"], offsets, tuple(facts["eos_ids"]), facts["strips"], facts["digest"], trie)
 
     @classmethod
     def _of(

@@ -23,6 +23,18 @@ def read_tokenizer(
         from guided.vocab.families.fast import read_fast
 
         return read_fast(tokenizer, ends, texts)
+    if hasattr(tokenizer, "convert_tokens_to_string") and hasattr(tokenizer, "added_tokens_decoder"):
+        from guided.vocab.families.slow import read_slow
+
+        return read_slow(tokenizer, ends, texts)
+    if hasattr(tokenizer, "decode_single_token_bytes"):
+        from guided.vocab.families.tiktoken import read_tiktoken
+
+        return read_tiktoken(tokenizer, ends, texts)
+    if hasattr(tokenizer, "serialized_model_proto"):
+        from guided.vocab.families.sentencepiece import read_sentencepiece
+
+        return read_sentencepiece(tokenizer, ends, texts)
     raise VocabularyError(
         f"{type(tokenizer).__module__}.{type(tokenizer).__qualname__} is no tokenizer that can be read",
         remedy="Pass a Hugging Face, tokenizers, tiktoken or sentencepiece object, or use Vocabulary.from_tokens.",

@@ -8,7 +8,7 @@ from typing import Any
 from guided.errors import VocabularyError
 from guided.vocab.families.pipeline import piece_decoder
 from guided.vocab.families.self_check import check_round_trips
-from guided.vocab.families.table import Reading, TokenTable, known_end_ids
+from guided.vocab.families.table import Reading, TokenTable, joined_pieces, known_end_ids
 
 __all__ = ["read_fast"]
 
@@ -30,7 +30,7 @@ def read_fast(tokenizer: Any, eos_ids: tuple[int, ...] | None, text_ids: frozens
     unknown = model.__getstate__() if kind == "Unigram" else json.dumps(getattr(model, "unk_token", None)).encode()
     content = [
         b"fast 1",
-        json.dumps(pieces, ensure_ascii=False).encode("utf-8", "surrogatepass"),
+        joined_pieces(pieces),
         json.dumps(sorted(never)).encode(),
         json.dumps(sorted(text_ids)).encode(),
         json.dumps(decoder, sort_keys=True).encode(),
