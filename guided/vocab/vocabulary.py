@@ -160,6 +160,8 @@ class Vocabulary:
             digest = _digest(data, offsets, eos_ids, first_token_strips_space)
         known = _BY_DIGEST.get(digest)
         if known is not None:
+            if trie is not None:
+                known.__dict__.setdefault("trie", trie)
             return known
         self = object.__new__(cls)
         data.flags.writeable = False

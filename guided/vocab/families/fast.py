@@ -72,7 +72,7 @@ def _decoder_spec(backend: Any) -> Any:
         return json.loads(backend.decoder.__getstate__())
     except Exception as error:  # a decoder written in Python has no serialised form; the library's own error is opaque
         raise VocabularyError(
-            f"the tokenizer's decoder {backend.decoder!r} cannot be read",
+            f"the tokenizer's decoder cannot be read: {error}",
             remedy="Give the bytes of every id yourself: Vocabulary.from_tokens(tokens, eos_ids=[...]).",
         ) from error
 
