@@ -1,0 +1,57 @@
+"""The endless training corpus: a seeded stream of tasks, each a context with one or more (query, answer) pairs.
+
+The pairs of a task share their context (one database schema, several questions) and never see each other in training,
+which spends fewer of the tokens on schemas.  ``held_out`` streams use only words that training streams never use.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from familiar_corpus import random_familiar_case
+from record_corpus import RecordCase, dumped, random_record_case
+from sql_corpus import random_schema, rendered
+from sql_questions import random_question
+
+from guided.nano import extraction_prompt, sql_prompt
+
+__all__ = ["Task", "record_task", "tasks"]
+
+QUESTIONS_PER_SCHEMA = 5
+SQL_SHARE = 0.5
+FAMILIAR_SHARE = 0.3
+"""Of the extraction records, the share with everyday fields told in sentences."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """``context + query`` is a prompt of the package's format, ``answer`` what follows it before the end token."""
+
+    context: str
+    pairs: tuple[tuple[str, str], ...]
+
+
+def record_task(case: RecordCase) -> Task:
+    """The extraction case as a task of one pair."""
+    return Task("", ((extraction_prompt(case.schema, case.text), dumped(case.record)),))
+
+
+def tasks(seed: int, held_out: bool = False) -> Iterator[Task]:
+    """The stream of a seed; its first tasks are short ones, and after some thousands it has the full spread."""
+    rng = random.Random(seed)
+    count = 0
+    while True:
+        ease = min(1.0, 0.3 + count / 20_000) if not held_out else 1.0
+        count += 1
+        if rng.random() < SQL_SHARE / QUESTIONS_PER_SCHEMA / (SQL_SHARE / QUESTIONS_PER_SCHEMA + 1 - SQL_SHARE):
+            schema = random_schema(rng, held_out, largest=1 if rng.random() > ease else 3)
+            tables = rendered(schema)
+            pairs = [random_question(rng, schema) for _ in range(QUESTIONS_PER_SCHEMA)]
+            context = sql_prompt(tables, "")[:-1]
+            yield Task(context, tuple((question + "\n", sql) for question, sql in pairs))
+        elif rng.random() < FAMILIAR_SHARE * ease:
+            yield record_task(random_familiar_case(rng, held_out))
+        else:
+            yield record_task(random_record_case(rng, held_out, most=max(2, round(7 * ease))))

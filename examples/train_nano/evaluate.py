@@ -1,0 +1,201 @@
+"""Evaluates guided-nano on held-out schemas: execution match of its SQL, and the share of record fields it gets right.
+
+    python examples/train_nano/evaluate.py [--model FOLDER] [--count 200] [--constrained] [--out FILE]
+
+Held-out means that no table, column or field name (but ``id``, ``name`` and the everyday names of the familiar set,
+which is reported apart) and no value occurs in the training stream.  Decoding is greedy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from databases import database, same_result
+from familiar_corpus import random_familiar_case
+from record_corpus import RecordCase, dumped, random_record_case
+from sql_corpus import Schema, random_schema, rendered
+from sql_questions import random_question
+from transformers import AutoModelForCausalLM, AutoTokenizer, LogitsProcessor, LogitsProcessorList
+
+from guided.nano import MODEL_PATH, Table, extraction_prompt, sql_prompt
+
+__all__ = [
+    "Constraint",
+    "Example",
+    "evaluate",
+    "examples",
+    "fields_right",
+    "generate",
+    "quick_check",
+]
+
+SEED = 20_260
+BATCH = 20
+MOST_NEW_TOKENS = 160
+SETS = ("sql", "records", "familiar")
+
+
+@dataclass(frozen=True)
+class Example:
+    """A prompt and its answer, with what a constraint is made of: the tables, or the JSON Schema."""
+
+    prompt: str
+    answer: str
+    tables: tuple[Table, ...] = ()
+    schema: Any = None
+    source: Schema | None = None
+
+
+Constraint = Callable[[Sequence[Example], Any], LogitsProcessor]
+"""Makes the logits processor of a batch of examples, given the tokenizer."""
+
+
+def examples(name: str, seed: int = SEED, held_out: bool = True) -> Iterator[Example]:
+    """The endless examples of a set: ``sql``, ``records`` (unseen field names) or ``familiar`` (everyday ones)."""
+    rng = random.Random(f"{name}/{seed}")
+    while True:
+        if name == "sql":
+            schema = random_schema(rng, held_out)
+            tables = tuple(rendered(schema))
+            question, answer = random_question(rng, schema)
+            yield Example(sql_prompt(tables, question), answer, tables=tables, source=schema)
+        else:
+            case = (random_familiar_case if name == "familiar" else random_record_case)(rng, held_out)
+            yield _record_example(case)
+
+
+def _record_example(case: RecordCase) -> Example:
+    return Example(extraction_prompt(case.schema, case.text), dumped(case.record), schema=case.schema)
+
+
+def generate(model: Any, tokenizer: Any, batch: Sequence[Example], constraint: Constraint | None = None) -> list[str]:
+    """The greedy answers to a batch of examples."""
+    encoded = tokenizer([example.prompt for example in batch], return_tensors="pt", padding=True, padding_side="left")
+    processors = LogitsProcessorList([constraint(batch, tokenizer)] if constraint else [])
+    with torch.inference_mode():
+        rows = model.generate(
+            input_ids=encoded["input_ids"],
+            attention_mask=encoded["attention_mask"],
+            logits_processor=processors,
+            max_new_tokens=MOST_NEW_TOKENS,
+            do_sample=False,
+        )
+    start = encoded["input_ids"].shape[1]
+    return [tokenizer.decode(row[start:], skip_special_tokens=True) for row in rows]
+
+
+def _leaves(value: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
+    """The fields of a record: every value that is not an object, by its path."""
+    if not isinstance(value, dict):
+        return {path: value}
+    return {key: leaf for name, child in value.items() for key, leaf in _leaves(child, (*path, name)).items()}
+
+
+def fields_right(written: str, expected: str) -> tuple[int, int]:
+    """How many fields are right, of how many: those expected and those written in addition.
+
+    Examples:
+        >>> fields_right('{"a": 1, "b": 2}', '{"a": 1, "b": {"c": 2}}')
+        (1, 3)
+    """
+    wanted = _leaves(json.loads(expected))
+    try:
+        got = _leaves(json.loads(written))
+    except ValueError:
+        return 0, max(1, len(wanted))
+    if not wanted and not got:
+        return 1, 1
+    right = sum(path in got and _same(got[path], value) for path, value in wanted.items())
+    return right, len(wanted.keys() | got.keys())
+
+
+def _same(got: Any, wanted: Any) -> bool:
+    """JSON equality: true is not 1, but 2 is 2.0."""
+    return isinstance(got, bool) == isinstance(wanted, bool) and bool(got == wanted)
+
+
+def _executes_alike(example: Example, written: str) -> bool:
+    """Whether the statement gives the rows of the expected one in two differently filled databases."""
+    assert example.source is not None
+    return all(same_result(database(example.source, seed), written, example.answer) for seed in (1, 2))
+
+
+def quick_check(model: Any, tokenizer: Any, count: int = 40) -> dict[str, float]:
+    """A minute's look during training: execution match and fields right on ``count`` held-out examples each."""
+    training = model.training
+    model.eval()
+    result = {name: round(_score(model, tokenizer, name, count, None)["right"], 3) for name in SETS}
+    model.train(training)
+    return result
+
+
+def _score(model: Any, tokenizer: Any, name: str, count: int, constraint: Constraint | None) -> dict[str, Any]:
+    chosen = list(itertools.islice(examples(name), count))
+    right, total, exact, failures = 0, 0, 0, []
+    started, shortest_first = time.perf_counter(), sorted(chosen, key=lambda example: len(example.prompt))
+    for start in range(0, count, BATCH):
+        batch = shortest_first[start : start + BATCH]
+        for example, written in zip(batch, generate(model, tokenizer, batch, constraint), strict=True):
+            exact += written == example.answer
+            of = 1
+            if name == "sql":
+                good = int(_executes_alike(example, written))
+            else:
+                good, of = fields_right(written, example.answer)
+            right, total = right + good, total + of
+            if good < of:
+                failures.append({"prompt": example.prompt, "written": written, "expected": example.answer})
+    return {
+        "right": right / total,
+        "of": total,
+        "exact": exact / count,
+        "examples": count,
+        "seconds": round(time.perf_counter() - started, 1),
+        "failures": failures,
+    }
+
+
+def evaluate(folder: Path, count: int = 200, constraint: Constraint | None = None) -> dict[str, Any]:
+    """The scores of the model in ``folder`` on all three sets: ``right`` is execution match or the share of fields."""
+    tokenizer = AutoTokenizer.from_pretrained(str(folder))
+    model = AutoModelForCausalLM.from_pretrained(str(folder), dtype=torch.float32).eval()
+    return {name: _score(model, tokenizer, name, count, constraint) for name in SETS}
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", type=Path, default=MODEL_PATH)
+    parser.add_argument("--count", type=int, default=200, help="examples of each set")
+    parser.add_argument("--constrained", action="store_true", help="decode under each example's own grammar")
+    parser.add_argument("--failures", type=int, default=0, help="how many wrong answers to print for each set")
+    parser.add_argument("--out", type=Path, help="write the scores here as JSON")
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    constraint = None
+    if arguments.constrained:
+        from constrained import grammar_constraint
+
+        constraint = grammar_constraint
+    results = evaluate(arguments.model, arguments.count, constraint)
+    for name, result in results.items():
+        for failure in result.pop("failures")[: arguments.failures]:
+            print(f"--- {name}\n{failure['prompt']}{failure['written']}\n   expected\n{failure['expected']}")
+    text = json.dumps({"constrained": bool(constraint), **results}, indent=2)
+    print(text)
+    if arguments.out:
+        arguments.out.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,16 @@
+"""guided-nano: the small language model inside the package, and the prompts it was trained on.
+
+Importing this loads neither torch nor transformers; ``MODEL_PATH`` is what their ``from_pretrained`` takes.  How the
+model was made: ``examples/train_nano`` in the repository; what it can and cannot do: ``weights/MODEL_CARD.md``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from guided.nano.prompts import Column, ForeignKey, Table, extraction_prompt, sql_prompt
+
+__all__ = ["MODEL_PATH", "Column", "ForeignKey", "Table", "extraction_prompt", "sql_prompt"]
+
+MODEL_PATH = Path(__file__).parent / "weights"
+"""The folder of the packaged model: ``AutoModelForCausalLM.from_pretrained(MODEL_PATH)``."""
