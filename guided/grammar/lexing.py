@@ -17,14 +17,17 @@ from typing import Any
 class LexerTerminal:
     """One terminal of a lexer.
 
-    ``pattern`` is the parsed regular expression (`guided.grammar.regex.syntax` node).  ``keywords``: texts that, when
-    this terminal matches exactly them, make another terminal of it (Lark: a string terminal inside a regex terminal),
-    as ``text -> terminal index``.
+    ``pattern`` is the parsed regular expression (`guided.grammar.regex.syntax` node).  ``keywords``: when this
+    terminal's match is wholly matched by one of these patterns, it becomes the terminal of the first that does (Lark: a
+    string terminal inside a regex terminal; case-insensitive strings are why they are patterns), as
+    ``pattern -> terminal index``.  Only keywords that are candidates at that position count.  ``absorbs``: terminals
+    that are not tried on their own where this one is a candidate.
     """
 
     name: str
     pattern: Any
-    keywords: Mapping[str, int]
+    keywords: Mapping[Any, int]
+    absorbs: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +37,7 @@ class LalrTables:
     ``shift[state]`` maps terminal index to next state; ``reduce[state]`` maps terminal index to rule index; the end of
     text is terminal index ``end``.  ``rules[i] = (nonterminal, length)``; ``goto[state]`` maps nonterminal to state.
     ``final`` is the state in which, after all reductions on ``end``, the text is accepted.  ``accepts[state]`` are the
-    terminals its lexer tries, in match order (first wins), ignored ones included.
+    candidates of its lexer, in match order (first wins), ignored ones included; ignored terminals are in no other table.
     """
 
     start: int

@@ -1,0 +1,283 @@
+"""The lexer states of a process as flat arrays, grown as kernels visit them.
+
+A state stands for a language still to be read: an interned `Expr`, or an `OrderedState` of a lexer.  Because equal
+languages are the same object, a JSON string's inside is one state for every schema, and what a vocabulary's tokens do
+from it is computed once.  `StateTable.shared()` is the process-wide table; when it has grown past `MAX_EDGES`, later
+constraints start a new one and the old one lives as long as the constraints that use it.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Protocol, cast, runtime_checkable
+
+import numpy as np
+
+from guided.errors import LimitError
+from guided.grammar.regular.derivative import edges as expr_edges
+from guided.grammar.regular.expr import EPSILON, Expr, Kind
+from guided.kernels.layout import Automaton
+
+MAX_EDGES = 8_000_000
+"""Edges (7 bytes each) after which new constraints get a fresh table: about 60 MB."""
+
+_WIDE = 8
+"""Bytes that must lead on from a looping state before its effect is cached; below, a walk is as cheap as the copy."""
+
+
+@runtime_checkable
+class LexerState(Protocol):
+    """A state of an ordered lexer, as `guided.automata.ordered` makes them."""
+
+    @property
+    def tag(self) -> int:
+        """Terminal that may end here, or -1."""
+
+    @property
+    def pending(self) -> LexerState | None:
+        """What would be preferred to the match that ends here."""
+
+    def edges(self) -> tuple[tuple[int, int, LexerState], ...]:
+        """Sorted, disjoint byte ranges and their targets."""
+
+
+class _Both:
+    """Two obligations at once: a match of either is a match."""
+
+    __slots__ = ("first", "second", "table")
+
+    pending = None
+
+    def __init__(self, table: StateTable, first: int, second: int) -> None:
+        self.table, self.first, self.second = table, first, second
+
+    @property
+    def tag(self) -> int:
+        tags = self.table.arrays.tag
+        return max(int(tags[self.first]), int(tags[self.second]))
+
+    def edges(self) -> tuple[tuple[int, int, int], ...]:
+        table = self.table
+        one, other = table.row(self.first), table.row(self.second)
+        result: list[tuple[int, int, int]] = []
+        for byte in range(256):
+            target = table.joined(one.get(byte, 0), other.get(byte, 0))
+            if target:
+                if result and result[-1][2] == target and result[-1][1] == byte - 1:
+                    result[-1] = (result[-1][0], byte, target)
+                else:
+                    result.append((byte, byte, target))
+        return tuple(result)
+
+
+class StateTable:
+    """Flat arrays of lexer states; ids are stable, arrays are replaced when they grow (old views stay right)."""
+
+    _current: StateTable | None = None
+    _swap = threading.Lock()
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.version = 0
+        """Changes whenever an array is replaced, so that holders of `arrays` know to fetch them again."""
+        self.arrays = Automaton(
+            first=np.full(1024, -1, np.int32),
+            count=np.zeros(1024, np.int32),
+            low=np.zeros(4096, np.uint8),
+            high=np.zeros(4096, np.uint8),
+            target=np.zeros(4096, np.int32),
+            tag=np.full(1024, -1, np.int32),
+            pending=np.zeros(1024, np.int32),
+            loops=np.zeros(1024, np.uint8),
+        )
+        self.keys: list[object] = [None]
+        self.n_edges = 0
+        self.arrays.first[0] = 0
+        self._ids: dict[object, int] = {}
+        self._joined: dict[tuple[int, int], int] = {}
+
+    @classmethod
+    def shared(cls) -> StateTable:
+        """The table that new constraints use."""
+        with cls._swap:
+            if cls._current is None or cls._current.n_edges > MAX_EDGES:
+                cls._current = StateTable()
+            return cls._current
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def add(self, key: Expr | LexerState) -> int:
+        """The id of a non-empty language; its edges are found when first needed, those of literals at once."""
+        found = self._ids.get(key)
+        if found is not None:
+            return found
+        with self.lock:
+            found = self._ids.get(key)
+            return self._new(key) if found is None else found
+
+    def _new(self, key: Expr | LexerState | _Both) -> int:
+        state = self._allocate(key)
+        self._ids[key] = state
+        arrays = self.arrays
+        if isinstance(key, Expr):
+            if key.nullable:
+                arrays.tag[state] = 0
+            if key is EPSILON:
+                arrays.first[state] = 0
+            elif key.kind is Kind.LITERAL:
+                self._chain(state, cast(bytes, key.parts[0]), EPSILON)
+            elif key.kind is Kind.CONCAT and cast(Expr, key.parts[0]).kind is Kind.LITERAL:
+                self._chain(state, cast(bytes, cast(Expr, key.parts[0]).parts[0]), cast(Expr, key.parts[1]))
+        else:
+            arrays.tag[state] = key.tag
+            pending = key.pending
+            if pending is not None:
+                identifier = self.add(pending)
+                self.arrays.pending[state] = identifier
+        return state
+
+    def _allocate(self, key: object) -> int:
+        state = len(self.keys)
+        if state + 1 > self.arrays.first.shape[0]:
+            size = 2 * state
+            old = self.arrays
+            grown = {
+                "first": np.full(size, -1, np.int32),
+                "count": np.zeros(size, np.int32),
+                "tag": np.full(size, -1, np.int32),
+                "pending": np.zeros(size, np.int32),
+                "loops": np.zeros(size, np.uint8),
+            }
+            for name, array in grown.items():
+                array[:state] = getattr(old, name)[:state]
+            self.arrays = old._replace(**grown)
+            self.version += 1
+        self.keys.append(key)
+        return state
+
+    def _chain(self, state: int, data: bytes, last: Expr) -> None:
+        """Lay down a literal as consecutive states that end in ``last``: no derivatives, no expressions between."""
+        length = len(data)
+        path = [state, *(self._allocate(None) for _ in range(length - 1)), self.add(last)]
+        at = self._reserve(length)
+        arrays = self.arrays
+        arrays.low[at : at + length] = arrays.high[at : at + length] = np.frombuffer(data, np.uint8)
+        arrays.target[at : at + length] = path[1:]
+        places = np.asarray(path[:-1])
+        arrays.first[places] = np.arange(at, at + length)
+        arrays.count[places] = 1
+
+    def _reserve(self, n: int) -> int:
+        at = self.n_edges
+        if at + n > self.arrays.low.shape[0]:
+            size = max(2 * self.arrays.low.shape[0], at + n)
+            old = self.arrays
+            grown = {name: np.zeros(size, getattr(old, name).dtype) for name in ("low", "high", "target")}
+            for name, array in grown.items():
+                array[:at] = getattr(old, name)[:at]
+            self.arrays = old._replace(**grown)
+            self.version += 1
+        self.n_edges = at + n
+        return at
+
+    def expand(self, state: int) -> None:
+        """Find the edges of a state."""
+        with self.lock:
+            if self.arrays.first[state] >= 0:
+                return
+            key = self.keys[state]
+            if isinstance(key, Expr):
+                found = expr_edges(key)
+                targets = [self.add(target) for _, _, target in found]
+                loops = _loops(key)
+            elif isinstance(key, _Both):
+                found = key.edges()  # type: ignore[assignment]
+                targets = [edge[2] for edge in found]  # type: ignore[misc]
+                loops = False
+            else:
+                found = cast(LexerState, key).edges()  # type: ignore[assignment]
+                targets = [self.add(target) for _, _, target in found]
+                loops = True
+            width = sum(high - low + 1 for low, high, _ in found)
+            at = self._reserve(len(found))
+            arrays = self.arrays
+            for i, (low, high, _) in enumerate(found):
+                arrays.low[at + i] = low
+                arrays.high[at + i] = high
+                arrays.target[at + i] = targets[i]
+            arrays.count[state] = len(found)
+            arrays.loops[state] = loops and (width >= _WIDE or _repeats_at_head(key))
+            arrays.first[state] = at
+
+    def explore(self, state: int, limit: int) -> None:
+        """Expand what is reachable from a state, nearest first, until ``limit`` states are known."""
+        with self.lock:
+            seen = {state}
+            queue = [state]
+            for item in queue:
+                self.expand(item)
+                first = int(self.arrays.first[item])
+                for target in self.arrays.target[first : first + int(self.arrays.count[item])].tolist():
+                    if target not in seen and len(seen) < limit:
+                        seen.add(target)
+                        queue.append(target)
+
+    def row(self, state: int) -> dict[int, int]:
+        """Every live byte of a state and where it leads."""
+        if state == 0:
+            return {}
+        self.expand(state)
+        first, count = int(self.arrays.first[state]), int(self.arrays.count[state])
+        result: dict[int, int] = {}
+        for edge in range(first, first + count):
+            target = int(self.arrays.target[edge])
+            for byte in range(int(self.arrays.low[edge]), int(self.arrays.high[edge]) + 1):
+                result[byte] = target
+        return result
+
+    def joined(self, one: int, other: int) -> int:
+        """The state that matches when either of two does (0: neither can any more)."""
+        if one == 0 or one == other:
+            return other
+        if other == 0:
+            return one
+        key = (min(one, other), max(one, other))
+        with self.lock:
+            found = self._joined.get(key)
+            if found is None:
+                if len(self._joined) > 100_000:
+                    raise LimitError("too many combinations of overlapping terminals")
+                found = self._new(_Both(self, *key))
+                self._joined[key] = found
+            return found
+
+
+_looping: dict[Expr, bool] = {}
+
+
+def _loops(expr: Expr) -> bool:
+    """Does the language repeat without (small) bound, so that the state will be met again and its effect is worth keeping?"""
+    found = _looping.get(expr)
+    if found is None:
+        match expr.kind:
+            case Kind.REPEAT:
+                body, _, high = expr.parts
+                found = high is None or cast(int, high) >= 8 or _loops(cast(Expr, body))
+            case Kind.COMPLEMENT | Kind.RECURSION:
+                found = True
+            case Kind.CONCAT | Kind.ALTERNATION | Kind.INTERSECTION:
+                found = any(_loops(cast(Expr, part)) for part in expr.parts)
+            case Kind.SWITCH:
+                found = any(_loops(target) for _, _, target in cast("tuple[tuple[int, int, Expr], ...]", expr.parts[0]))
+            case _:
+                found = False
+        _looping[expr] = found
+    return found
+
+
+def _repeats_at_head(key: object) -> bool:
+    if not isinstance(key, Expr):
+        return False
+    head = cast(Expr, key.parts[0]) if key.kind is Kind.CONCAT else key
+    return head.kind is Kind.REPEAT and head.parts[2] is None
