@@ -5,7 +5,7 @@ A tokenizer is told by what it offers, not by its class: the libraries rename an
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from guided.errors import VocabularyError
 from guided.vocab.families.table import Reading, TokenTable
@@ -23,7 +23,7 @@ def read_tokenizer(
         from guided.vocab.families.fast import read_fast
 
         return read_fast(tokenizer, ends, texts)
-    if hasattr(tokenizer, "convert_tokens_to_string") and hasattr(tokenizer, "added_tokens_decoder"):
+    if isinstance(getattr(tokenizer, "added_tokens_decoder", None), Mapping) and hasattr(tokenizer, "get_vocab"):
         from guided.vocab.families.slow import read_slow
 
         return read_slow(tokenizer, ends, texts)

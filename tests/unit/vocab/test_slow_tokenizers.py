@@ -146,3 +146,32 @@ def test_added_tokens_and_text_ids() -> None:
     assert Vocabulary.from_tokenizer(tokenizer, text_ids=[added]).token_bytes(added) == b"\n\n"
     with pytest.raises(VocabularyError, match="no added token"):
         Vocabulary.from_tokenizer(tokenizer, text_ids=[2])
+
+
+def test_kinds_of_pieces_are_part_of_the_key(sentencepiece_models: dict[str, Path]) -> None:
+    from transformers.tokenization_utils_sentencepiece import SentencePieceBackend
+
+    from guided.vocab.families import read_tokenizer
+
+    tokenizer = SentencePieceBackend(vocab_file=str(sentencepiece_models["bpe"]), unk_token="<unk>", eos_token="</s>")
+    proto = tokenizer.sp_model.serialized_model_proto()
+    # The user-defined piece (type 4, the field before it is its score) becomes a normal one: same pieces, other bytes.
+    at = proto.index(b"<tool>")
+    changed = proto[:at] + proto[at:].replace(b"\x18\x04", b"\x18\x01", 1)
+    before, silent = read_tokenizer(tokenizer).key(), Vocabulary.from_tokenizer(tokenizer)
+    assert tokenizer.sp_model.LoadFromSerializedProto(changed)
+    token = tokenizer.sp_model.piece_to_id("<tool>")
+    assert read_tokenizer(tokenizer).key() != before
+    assert (silent.token_bytes(token), Vocabulary.from_tokenizer(tokenizer).token_bytes(token)) == (None, b"<tool>")
+
+
+def test_a_class_that_hides_its_added_tokens_is_refused() -> None:
+    class Hiding:
+        def get_vocab(self) -> dict[str, int]:
+            return {"a": 0}
+
+        def added_tokens_decoder(self) -> None:
+            raise NotImplementedError
+
+    with pytest.raises(VocabularyError, match="from_tokens"):
+        Vocabulary.from_tokenizer(Hiding())
