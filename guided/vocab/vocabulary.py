@@ -49,7 +49,8 @@ class Vocabulary:
     """True where the tokenizer's ``decode`` drops one leading space of the first token of a whole text.
 
     So it is for SentencePiece with a dummy prefix (Llama-2, T5) and for WordPiece.  ``token_bytes`` keeps the space: it
-    is real when the token continues a prompt, and only a caller that starts from an empty text may strip it.
+    is real when the token continues a prompt, and only a caller that starts from an empty text may strip it.  (Where
+    that first token is white space alone or a ``##`` continuation, some decoders print it differently still.)
     """
     data: NDArray[np.uint8]
     """``uint8[total]``: all token bytes end to end, in order of id; read-only."""

@@ -80,7 +80,8 @@ def _family(tokenizer: Any, pieces: list[str | bytes]) -> tuple[str, Callable[[A
     if model is not None:
         parsed = parse_model(bytes(model.serialized_model_proto()))
         kinds = dict(parsed.pieces)
-        return f"sentencepiece {parsed.pieces}", lambda piece: piece_bytes(piece, kinds.get(piece, PieceKind.NORMAL)), True
+        family = f"sentencepiece {parsed.pieces}"
+        return family, lambda piece: piece_bytes(piece, kinds.get(piece, PieceKind.NORMAL)), True
     if set(texts) >= set(map(chr, range(256))) and all(len(piece) == 1 and ord(piece) < 256 for piece in texts):
         return "bytes as characters", lambda piece: piece.encode("latin-1"), False
     # What is left prints its pieces side by side or with spaces between; ask it which.
