@@ -58,7 +58,7 @@ class Reading:
 def joined_pieces(pieces: Sequence[str | None]) -> bytes:
     """Return bytes from which the pieces could be told again, for a key.
 
-    Measured on 128,256 pieces: 5 ms joined by NUL, 12 to 15 ms as JSON, which is kept for lists that NUL cannot separate.
+    Measured on 128,256 pieces: 5 ms joined by NUL, 12 to 15 ms as JSON, which is for lists that NUL cannot separate.
     """
     try:
         joined = "\0".join(pieces)  # type: ignore[arg-type]
