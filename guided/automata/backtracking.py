@@ -18,7 +18,7 @@ expression matching", ICALP 2004, for the order.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from functools import lru_cache
 from typing import Any, TypeAlias, cast
@@ -37,7 +37,17 @@ from guided.grammar.regex.syntax import (
 )
 from guided.grammar.regular.characters import ANY_CHARACTER, CharacterSet, negate, utf8
 from guided.grammar.regular.derivative import edges, inhabited
-from guided.grammar.regular.expr import ALL, Edge, Expr, alternation, complement, concat, difference, intersection, repeat
+from guided.grammar.regular.expr import (
+    ALL,
+    Edge,
+    Expr,
+    alternation,
+    complement,
+    concat,
+    difference,
+    intersection,
+    repeat,
+)
 
 TEXT = repeat(utf8(ANY_CHARACTER))
 """Every text in UTF-8."""
@@ -72,12 +82,15 @@ class Term:
 
     __slots__ = ("asserts", "behinds", "parts", "serial", "shape")
 
+    asserts: bool
+    behinds: frozenset[Expr]
+
     def __init__(self, shape: Shape, parts: tuple[Any, ...]) -> None:
         self.shape = shape
         self.parts = parts
         self.serial = next(_serials)
         inner = [part for part in parts if isinstance(part, Term)]
-        self.behinds: frozenset[Expr] = frozenset().union(*(part.behinds for part in inner))
+        self.behinds = frozenset(expr for part in inner for expr in part.behinds)
         self.asserts = shape in (Shape.BEHIND, Shape.AHEAD) or any(part.asserts for part in inner)
         if shape is Shape.BEHIND:
             self.behinds |= {parts[0]}
@@ -91,13 +104,17 @@ class Cell:
 
     __slots__ = ("asserts", "behinds", "fresh", "has_fresh", "rest", "serial", "term")
 
+    asserts: bool
+    behinds: frozenset[Expr]
+    has_fresh: bool
+
     def __init__(self, term: Term, rest: Cell | None, fresh: bool) -> None:
         self.term = term
         self.rest = rest
         self.fresh = fresh
         self.has_fresh = fresh or (rest is not None and rest.has_fresh)
-        self.asserts: bool = term.asserts or (rest is not None and rest.asserts)
-        self.behinds: frozenset[Expr] = term.behinds | rest.behinds if rest is not None else term.behinds
+        self.asserts = term.asserts or (rest is not None and rest.asserts)
+        self.behinds = term.behinds | rest.behinds if rest is not None else term.behinds
         self.serial = next(_serials)
 
 
@@ -369,6 +386,6 @@ def plain_language(node: Node) -> Expr:
             )
 
 
-def keyword_languages(keywords: Mapping[Any, int]) -> tuple[tuple[Expr, int], ...]:
+def keyword_languages(keywords: Iterable[tuple[Node, int]]) -> tuple[tuple[Expr, int], ...]:
     """The texts of each keyword pattern with its terminal, in order."""
-    return tuple((plain_language(node), index) for node, index in keywords.items())
+    return tuple((plain_language(node), index) for node, index in keywords)

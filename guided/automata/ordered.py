@@ -19,6 +19,7 @@ of the state in which the last one ended.  It is ``()`` unless `OrderedLexer.loo
 
 from __future__ import annotations
 
+import itertools
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -314,7 +315,7 @@ def _raw_edges(state: OrderedState) -> list[OrderedEdge]:
             cuts.add(high + 1)
     ordered = sorted(cuts)
     result: list[OrderedEdge] = []
-    for low, next_low in zip(ordered, ordered[1:], strict=False):
+    for low, next_low in itertools.pairwise(ordered):
         target = _successor(state, going, low)
         if target is None:
             continue
@@ -403,9 +404,7 @@ class OrderedLexer:
     state where the last lexeme ended.
     """
 
-    def __init__(
-        self, terminals: Sequence[LexerTerminal], lower: Callable[[Node], Expr] | None = None
-    ) -> None:
+    def __init__(self, terminals: Sequence[LexerTerminal], lower: Callable[[Node], Expr] | None = None) -> None:
         self.terminals = tuple(terminals)
         self._compiled: dict[int, Compiled] = {}
         self._words: dict[int, Words] = {}
@@ -469,7 +468,7 @@ def start_state(terminals: Sequence[LexerTerminal], order: Sequence[int], memory
     """`OrderedLexer.start` for callers without a lexer of their own.
 
     >>> from guided.grammar.regex.syntax import Characters, Quantified
-    >>> word = LexerTerminal("WORD", Quantified(Characters(((97, 122),)), 1, None), {})
+    >>> word = LexerTerminal("WORD", Quantified(Characters(((97, 122),)), 1, None))
     >>> state = start_state((word,), (0,)).after(ord("a"))
     >>> state.tag, state.pending.after(ord("b")).violated
     (0, True)

@@ -20,13 +20,13 @@ class LexerTerminal:
     ``pattern`` is the parsed regular expression (`guided.grammar.regex.syntax` node).  ``keywords``: when this
     terminal's match is wholly matched by one of these patterns, it becomes the terminal of the first that does (Lark: a
     string terminal inside a regex terminal; case-insensitive strings are why they are patterns), as
-    ``pattern -> terminal index``.  Only keywords that are candidates at that position count.  ``absorbs``: terminals
+    ``(pattern, terminal index)``.  Only keywords that are candidates at that position count.  ``absorbs``: terminals
     that are not tried on their own where this one is a candidate.
     """
 
     name: str
     pattern: Any
-    keywords: Mapping[Any, int]
+    keywords: tuple[tuple[Any, int], ...] = ()
     absorbs: frozenset[int] = frozenset()
 
 

@@ -1,0 +1,158 @@
+"""Loading a grammar with the Lark library, and its errors in our words.
+
+Lark reads the text, its imports, templates and terminals.  This file finds the line for errors that Lark reports
+without one, and refuses what Lark loads but cannot be enforced (``%declare``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from guided.errors import GrammarError, GuidedError, LimitError, UnsupportedError
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What Lark compiled: its own rules and terminal definitions (pattern, priority), and the ignored names."""
+
+    rules: tuple[Any, ...]
+    terminals: tuple[Any, ...]
+    ignore: tuple[str, ...]
+
+
+def load(text: str, start: str, import_paths: Sequence[str]) -> Loaded:
+    """Compile ``text`` with Lark; raises `GrammarError` or `UnsupportedError` with the line where it can be found."""
+    from lark import Lark
+    from lark.exceptions import LarkError
+
+    if not isinstance(text, str):
+        raise GrammarError("a Lark grammar is a str", remedy="Read the file and pass its text.")
+    try:
+        # The Earley front end loads every grammar that Lark can load, and compares no terminals with each other.
+        made = Lark(text, start=start, parser="earley", lexer="dynamic", import_paths=list(import_paths))
+    except OSError as error:
+        raise _missing_import(text, error) from error
+    except LarkError as error:
+        raise _translated(text, start, error) from error
+    except RecursionError as error:
+        raise LimitError(
+            "the grammar is nested too deeply for Lark to load", remedy="Split its expressions into more rules."
+        ) from error
+    except Exception as error:
+        # Lark lets some malformed grammars fail inside: assertions, missing attributes, errors of `re`.
+        declared = _declared(text)
+        if declared is not None:
+            raise declared from error
+        if isinstance(error, re.error):
+            raise _bad_pattern(text, error) from error
+        raise GrammarError(
+            f"Lark cannot load this grammar: {type(error).__name__}: {error}", remedy="Check it with Lark itself."
+        ) from error
+    names = {str(terminal.name) for terminal in made.terminals}
+    used = {str(symbol.name) for rule in made.rules for symbol in rule.expansion if symbol.is_term}
+    for name in sorted((used | set(map(str, made.ignore_tokens))) - names):
+        raise UnsupportedError(
+            f"terminal {name} is declared with %declare, so its text is not known",
+            where=_place(text, name),
+            remedy="Define it by a string or a regular expression; post-lexers such as Indenter are not supported.",
+        )
+    return Loaded(tuple(made.rules), tuple(made.terminals), tuple(dict.fromkeys(map(str, made.ignore_tokens))))
+
+
+_SYNTAX_PLACE = re.compile(r"\bline (\d+),? column (\d+)")
+_NOT_NAMES = re.compile(r"""//[^\n]* | "(?:\\.|[^"\\\n])*" | /(?!/)(?:\\.|\\/|[^/\\\n])+/[imslux]*""", re.VERBOSE)
+
+
+def _place(text: str, name: str, occurrence: int = 0) -> str | None:
+    """Where ``name`` stands in the grammar, outside strings, patterns and comments."""
+    blank = _NOT_NAMES.sub(lambda match: " " * len(match[0]), text)
+    found = [match.start() for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", blank)]
+    if not found:
+        return None
+    return place_of(text, found[min(occurrence, len(found) - 1)])
+
+
+def place_of(text: str, offset: int) -> str:
+    """``line L, column C`` of an offset, both counted from 1.
+
+    >>> place_of("a\\nbc", 3)
+    'line 2, column 2'
+    """
+    line_start = text.rfind("\n", 0, offset) + 1
+    return f"line {text.count(chr(10), 0, offset) + 1}, column {offset - line_start + 1}"
+
+
+def _missing_import(text: str, error: OSError) -> GuidedError:
+    # Lark names the file that it looked for; the import names it with dots.
+    path = str(error.filename or error).replace("\\", "/")
+    dotted = re.sub(r"\.lark$", "", path).replace("/", ".")
+    match = re.search(rf"%import\s+\.*{re.escape(dotted)}\b", text)
+    return GrammarError(
+        f"cannot import from {dotted!r}: there is no file {path!r}",
+        where=place_of(text, match.start()) if match else None,
+        remedy="Pass the folder that holds it as import_paths, or import from 'common', 'lark', 'python' or 'unicode'.",
+    )
+
+
+_REMEDIES = (
+    (re.compile(r"zero-width|empty", re.I), "Make the terminal match at least one character, and its use optional."),
+    (re.compile(r"not defined|undefined|weren't defined"), "Define it, import it, or correct the name."),
+    (re.compile(r"defined more than once|defined twice|already defined"), "Remove or merge one of the definitions."),
+    (re.compile(r"regexp|regex"), "Correct the regular expression; its notation is that of Python's re."),
+    (re.compile(r"recursion in terminal", re.I), "Use a rule (lower-case name) for what is recursive."),
+)
+
+
+def _translated(text: str, start: str, error: Exception) -> GuidedError:
+    lines = str(error.args[0] if error.args else error).strip().splitlines()
+    message = lines[0].strip() if lines else type(error).__name__
+    where = None
+    place = _SYNTAX_PLACE.search(str(error))
+    if place:
+        where = f"line {place[1]}, column {place[2]}"
+        message = re.sub(r",? at line.*$", "", message)
+    elif re.search(rf"undefined rule: NonTerminal\('{re.escape(start)}'\)", message):
+        return GrammarError(
+            f"there is no rule {start!r} to start from", remedy="Define it, or name another rule by start=..."
+        )
+    else:
+        for name in _names_in(message, error):
+            where = _place(text, name)
+            if where:
+                break
+        if len(error.args) > 1 and getattr(error.args[1], "name", None):
+            message = f"terminal {error.args[1].name}: {message}"
+    remedy = next((advice for pattern, advice in _REMEDIES if pattern.search(message)), None)
+    return GrammarError(message.rstrip(".: "), where=where, remedy=remedy or "Correct the grammar's text.")
+
+
+def _names_in(message: str, error: Exception) -> list[str]:
+    subject = getattr(error.args[1], "name", None) if len(error.args) > 1 else None
+    found: list[str] = [subject] if subject else []
+    found += re.findall(r"'(\w+)'", message)
+    found += re.findall(r"(?:defined: |token |Terminals? |in terminal |error at )'?(\w+)", message, re.I)
+    return [str(name) for name in found]
+
+
+def _bad_pattern(text: str, error: re.error) -> GuidedError:
+    pattern = str(error.pattern)
+    found = text.find(f"/{pattern}/")
+    return GrammarError(
+        f"the regular expression {pattern!r} is malformed: {error.msg}",
+        where=place_of(text, found + 1 + (error.pos or 0)) if found >= 0 else None,
+        remedy="Correct it; its notation is that of Python's re.",
+    )
+
+
+def _declared(text: str) -> GuidedError | None:
+    match = re.search(r"^\s*%declare\b", text, re.MULTILINE)
+    if match is None:
+        return None
+    return UnsupportedError(
+        "%declare names something without a text",
+        where=place_of(text, match.start()),
+        remedy="Define it by a string or a regular expression; post-lexers such as Indenter are not supported.",
+    )

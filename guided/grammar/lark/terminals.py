@@ -1,0 +1,101 @@
+"""Lark's terminals as ordered patterns: match order, keywords inside names, ignored ones.
+
+Source of every rule here: lark/lexer.py, `BasicLexer` and `_create_unless` (Lark 1.2, 1.3).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from guided.errors import GuidedError, UnsupportedError
+from guided.grammar.lexing import LexerTerminal
+from guided.grammar.regex.parse import parse
+from guided.grammar.regex.syntax import Dialect
+
+
+@dataclass(frozen=True, slots=True)
+class Terminals:
+    """All terminals in match order, and their indices by name.
+
+    ``phantoms[i]`` is a terminal that stands for ``i`` when a keyword turned into it: Lark does not ignore such a
+    token even where ``i`` itself is ignored.
+    """
+
+    items: tuple[LexerTerminal, ...]
+    index: dict[str, int]
+    ignore: frozenset[int]
+    phantoms: dict[int, int]
+
+
+def read_terminals(definitions: Sequence[Any], ignored: Sequence[str], keywords: bool) -> Terminals:
+    """Parse Lark's terminal definitions; with ``keywords``, also what a string terminal inside a pattern does.
+
+    Raises `UnsupportedError`, `GrammarError` or `LimitError` naming the terminal.
+    """
+    ordered = sorted(definitions, key=lambda d: (-d.priority, -d.pattern.max_width, -len(d.pattern.value), d.name))
+    index = {str(definition.name): position for position, definition in enumerate(ordered)}
+    ignore = frozenset(index[str(name)] for name in ignored)
+    items = [LexerTerminal(_shown(definition), _node(definition)) for definition in ordered]
+    phantoms: dict[int, int] = {}
+    if keywords:
+        _check_together(ordered)
+        for position, definition in enumerate(ordered):
+            if definition.pattern.type != "re":
+                continue
+            inside = [other for other in ordered if _is_keyword(definition, other)]
+            if not inside:
+                continue
+            pairs = []
+            # What Lark ignores it ignores before it looks for keywords.
+            for other in inside if position not in ignore else ():
+                target = index[str(other.name)]
+                if target in ignore:
+                    target = phantoms.setdefault(target, len(ordered) + len(phantoms))
+                pairs.append((items[index[str(other.name)]].pattern, target))
+            absorbed = {index[str(other.name)] for other in inside if other.pattern.flags <= definition.pattern.flags}
+            # A phantom has no text of its own: its original is tried before it, and where that is absorbed it is too.
+            absorbs = frozenset(absorbed | {phantoms[target] for target in absorbed if target in phantoms})
+            items[position] = replace(items[position], keywords=tuple(pairs), absorbs=absorbs)
+        items += [replace(items[original], keywords=(), absorbs=frozenset()) for original in phantoms]
+    return Terminals(tuple(items), index, ignore, phantoms)
+
+
+def _shown(definition: Any) -> str:
+    """The name in the grammar's own words: terminals that Lark made up are shown as they were written."""
+    name = str(definition.name)
+    if name.startswith("__") and definition.pattern.raw:
+        return str(definition.pattern.raw)
+    return name
+
+
+def _node(definition: Any) -> Any:
+    try:
+        return parse(definition.pattern.to_regexp(), Dialect.PYTHON)
+    except GuidedError as error:
+        raise type(error)(
+            f"terminal {_shown(definition)}: {error.what}",
+            where=f"{error.where} of {definition.pattern.to_regexp()}" if error.where else None,
+            remedy=error.remedy,
+        ) from error
+
+
+def _is_keyword(pattern: Any, string: Any) -> bool:
+    """Does the regex terminal match exactly the string terminal's text?"""
+    if string.pattern.type != "str" or string.priority != pattern.priority:
+        return False
+    match = re.match(pattern.pattern.to_regexp(), string.pattern.value)
+    return match is not None and match[0] == string.pattern.value
+
+
+def _check_together(definitions: Sequence[Any]) -> None:
+    """Lark joins terminals into one expression, in which flags and group names may clash."""
+    try:
+        re.compile("|".join(f"(?P<{d.name}>{d.pattern.to_regexp()})" for d in definitions))
+    except re.error as error:
+        raise UnsupportedError(
+            f"Lark cannot join the terminals into one regular expression: {error}",
+            remedy="Do not name groups in terminals, and write flags after the closing slash.",
+        ) from error
