@@ -82,10 +82,14 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class WordBoundary:
-    """``\\b`` (or ``\\B`` when ``negative``) with the set of word characters in force."""
+    """``\\b`` (or ``\\B`` when ``negative``) with the set of word characters in force.
+
+    ``in_empty_text``: does ``\\B`` hold in a text without characters?  In Python before 3.14 it does not.
+    """
 
     word: CharacterSet
     negative: bool
+    in_empty_text: bool = True
 
 
 Node: TypeAlias = "Characters | Concatenation | Alternatives | Quantified | Look | At | WordBoundary"

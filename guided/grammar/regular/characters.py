@@ -4,11 +4,13 @@ A set of characters is a tuple of inclusive code point ranges, sorted and disjoi
 not characters and are dropped.  An `Encoding` says how one character is written; a character may have several
 spellings (JSON escapes), but every written text reads as one sequence of characters only, so boolean operations on
 character languages carry over to byte languages unchanged as long as complements stay inside ``encoding.text``.
+Encodings of one class are equal, so results can be remembered by encoding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol, TypeAlias
 
@@ -85,6 +87,9 @@ def intersect(left: CharacterSet, right: CharacterSet) -> CharacterSet:
 class Encoding(Protocol):
     """How characters are written as bytes."""
 
+    def __hash__(self) -> int:
+        """Equal encodings are interchangeable."""
+
     @property
     def text(self) -> Expr:
         """All texts: any sequence of any characters."""
@@ -143,6 +148,7 @@ def _expand(expr: Expr, edges: object) -> Expr:
     return switch([(low, high, _expand(target, edges)) for low, high, target in edges(expr)], expr.nullable)  # type: ignore[operator]
 
 
+@dataclass(frozen=True, slots=True)
 class Utf8:
     """Plain UTF-8 text, one spelling per character."""
 
@@ -236,6 +242,7 @@ def _json_character(ranges: CharacterSet) -> Expr:
     return _join([utf8(intersect(ranges, _RAW_JSON)), concat(literal(b"\\"), _json_escapes(ranges))])
 
 
+@dataclass(frozen=True, slots=True)
 class JsonString:
     """The inside of a JSON string, without its quotes: every character in every spelling that RFC 8259 allows.
 
@@ -256,6 +263,7 @@ class JsonString:
         return repeat(_json_character(ANY_CHARACTER))
 
 
+@dataclass(frozen=True, slots=True)
 class CanonicalJsonString:
     """The inside of a JSON string in its one shortest spelling: only what must be escaped is (as ``json.dumps`` does).
 

@@ -13,7 +13,7 @@ This file knows construction only: `guided.grammar.regular.derivative` walks exp
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import TypeAlias
 
@@ -128,8 +128,14 @@ def _pair(head: Expr, tail: Expr) -> Expr:
     if tail is EPSILON:
         return head
     if head.kind is Kind.CONCAT:
-        first, rest = head.parts
-        return _pair(first, _pair(rest, tail))  # type: ignore[arg-type]
+        items: list[Expr] = []
+        while head.kind is Kind.CONCAT:
+            items.append(head.parts[0])  # type: ignore[arg-type]
+            head = head.parts[1]  # type: ignore[assignment]
+        tail = _pair(head, tail)
+        for item in reversed(items):
+            tail = _pair(item, tail)
+        return tail
     if head.kind is Kind.LITERAL:
         if tail.kind is Kind.LITERAL:
             return literal(head.parts[0] + tail.parts[0])  # type: ignore[operator]
@@ -280,18 +286,25 @@ def words(items: Iterable[bytes]) -> Expr:
 
 
 def recursion(nullable: bool, build: Callable[[Expr], Expr]) -> Expr:
-    """The least language ``X`` with ``X = build(X)``; for right-linear equations that plain repetition cannot say.
+    """The least language ``X`` with ``X = build(X)``: `equations` with a single unknown."""
+    return equations([nullable], lambda unknowns: [build(unknowns[0])])[0]
 
-    ``build`` gets ``X`` itself and must place it only where at least one byte has been read; ``nullable`` says whether
-    the result holds the empty string.  It serves look-aheads inside repetitions: ``((?!x).)*`` is
-    ``X = rest | not(x...) & any X``.  Each call makes a new expression: memoise by source text to share.
+
+def equations(
+    nullable: Sequence[bool], build: Callable[[Sequence[Expr]], Sequence[Expr]], *, decided: bool = False
+) -> list[Expr]:
+    """The least languages ``X`` with ``X[i] = build(X)[i]``; right-linear systems say what plain repetition cannot.
+
+    ``build`` gets the unknowns and must place them only where at least one byte has been read; ``nullable[i]`` says
+    whether ``X[i]`` holds the empty string, ``decided`` that the caller knows every ``X[i]`` to be non-empty.  Each
+    call makes new expressions: memoise by source text to share.
     """
-    node = Expr(Kind.RECURSION, (), nullable, nullable)
-    body = build(node)
-    node.parts = (body,)
-    if node.nullable != body.nullable:
-        raise AssertionError("recursion: the declared nullability differs from the body's")
-    return node
+    unknowns = [Expr(Kind.RECURSION, (), flag, flag or decided) for flag in nullable]
+    for unknown, body in zip(unknowns, build(unknowns), strict=True):
+        unknown.parts = (body,)
+        if unknown.nullable != body.nullable:
+            raise AssertionError("equations: the declared nullability differs from the body's")
+    return unknowns
 
 
 def interned_count() -> int:

@@ -1,0 +1,148 @@
+"""From the tree of a pattern to the regular language over bytes of the texts that it matches.
+
+Three ways, the first that fits, all exact:
+
+* no assertions: node by node, counts stay counts, a few microseconds a node;
+* assertions outside unbounded repetitions whose left side is plain (``^``, ``$``, look-aheads): by continuation.  With
+  ``K`` the language of what may follow, ``(?=X)`` makes it ``K & X any*`` and ``(?!X)`` makes it ``K - X any*``;
+* everything else (look-behinds, word boundaries, assertions in loops): `guided.grammar.regex.assertions`.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from guided.grammar.regex.assertions import solve
+from guided.grammar.regex.plain import contains_assertions, lower_plain, widths
+from guided.grammar.regex.syntax import (
+    Alternatives,
+    Anchor,
+    At,
+    Characters,
+    Concatenation,
+    Look,
+    Node,
+    Quantified,
+)
+from guided.grammar.regex.unicode_sets import LINE_FEED
+from guided.grammar.regular.characters import ANY_CHARACTER, Encoding
+from guided.grammar.regular.expr import EMPTY, EPSILON, Expr, alternation, concat, difference, intersection
+
+__all__ = ["contains_assertions", "lower", "search"]
+
+MAX_COPIES = 4
+"""Copies of a repeated body with assertions that are written out by continuation; more go to the automaton."""
+
+
+class _NeedsAutomaton(Exception):
+    """The continuation alone does not know enough about what stands to the left."""
+
+
+def lower(node: Node, encoding: Encoding) -> Expr:
+    """The texts that ``node`` matches from end to end (``re.fullmatch``), written in ``encoding``.
+
+    Greediness and the order of alternatives do not change which texts match.  Raises `LimitError` when assertions need
+    more than a bounded number of automaton states; never approximates.
+
+    >>> from guided.grammar.regex.parse import parse
+    >>> from guided.grammar.regular.characters import Utf8
+    >>> from guided.grammar.regular.derivative import matches
+    >>> language = lower(parse("(?:(?!no)[a-z])+"), Utf8())
+    >>> [matches(language, text) for text in (b"yes", b"not", b"son")]
+    [True, False, True]
+    """
+    if not contains_assertions(node):
+        return lower_plain(node, encoding)
+    return _with_assertions(node, encoding)
+
+
+def search(node: Node, encoding: Encoding) -> Expr:
+    """The texts in which ``node`` matches somewhere (``re.search``, JSON Schema's ``pattern``).
+
+    >>> from guided.grammar.regex.parse import parse
+    >>> from guided.grammar.regular.characters import Utf8
+    >>> from guided.grammar.regular.derivative import matches
+    >>> [matches(search(parse("^a|b$"), Utf8()), text) for text in (b"ax", b"xb", b"xax")]
+    [True, True, False]
+    """
+    if not contains_assertions(node):
+        return concat(encoding.text, lower_plain(node, encoding), encoding.text)
+    return _search_with_assertions(node, encoding)
+
+
+@lru_cache(maxsize=1024)
+def _with_assertions(node: Node, encoding: Encoding) -> Expr:
+    try:
+        return _followed_by(node, EPSILON, encoding, True)
+    except _NeedsAutomaton:
+        return solve(node, encoding)
+
+
+@lru_cache(maxsize=1024)
+def _search_with_assertions(node: Node, encoding: Encoding) -> Expr:
+    try:
+        at_start = _followed_by(node, encoding.text, encoding, True)
+        later = _followed_by(node, encoding.text, encoding, False)
+    except _NeedsAutomaton:
+        anything = Quantified(Characters(ANY_CHARACTER), 0, None)
+        return solve(Concatenation((anything, node, anything)), encoding)
+    if at_start is later:
+        return concat(encoding.text, later)
+    return alternation((at_start, concat(encoding.characters(ANY_CHARACTER), encoding.text, later)))
+
+
+def _followed_by(node: Node, rest: Expr, encoding: Encoding, at_start: bool | None) -> Expr:
+    """A match of ``node`` and then ``rest``; ``at_start``: no character stands before (None: that depends)."""
+    if not contains_assertions(node):
+        return concat(lower_plain(node, encoding), rest)
+    match node:
+        case Concatenation(parts):
+            contexts: list[bool | None] = []
+            for part in parts:
+                contexts.append(at_start)
+                at_start = _after(part, at_start)
+            for part, context in zip(reversed(parts), reversed(contexts), strict=True):
+                rest = _followed_by(part, rest, encoding, context)
+            return rest
+        case Alternatives(options):
+            return alternation(_followed_by(option, rest, encoding, at_start) for option in options)
+        case Quantified(body, low, high):
+            if high is None or high > MAX_COPIES:
+                raise _NeedsAutomaton
+            contexts = []
+            for _ in range(high):
+                contexts.append(at_start)
+                at_start = _after(body, at_start)
+            result = rest
+            for index in reversed(range(high)):
+                result = _followed_by(body, result, encoding, contexts[index])
+                if index >= low:
+                    result = alternation((rest, result))
+            return result
+        case Look(body, True, negative):
+            condition = _followed_by(body, encoding.text, encoding, at_start)
+            if negative:
+                return difference(rest, condition)
+            return condition if rest is encoding.text else intersection((rest, condition))
+        case At(Anchor.TEXT_START):
+            if at_start is None:
+                raise _NeedsAutomaton
+            return rest if at_start else EMPTY
+        case At(Anchor.TEXT_END):
+            return EPSILON if rest.nullable else EMPTY
+        case At(Anchor.TEXT_END_OR_FINAL_NEWLINE):
+            final = alternation((EPSILON, encoding.characters(LINE_FEED)))
+            return final if rest is encoding.text else intersection((rest, final))
+        case At(Anchor.LINE_END):
+            ahead = alternation((EPSILON, concat(encoding.characters(LINE_FEED), encoding.text)))
+            return ahead if rest is encoding.text else intersection((rest, ahead))
+        case _:
+            raise _NeedsAutomaton
+
+
+def _after(node: Node, at_start: bool | None) -> bool | None:
+    """Does the text still have no character before it after a match of ``node``?"""
+    shortest, longest = widths(node)
+    if longest == 0:
+        return at_start
+    return False if shortest > 0 or at_start is False else None

@@ -1,0 +1,82 @@
+"""Patterns without assertions: their language node by node, and questions about any tree.
+
+Nothing here knows look-around; `guided.grammar.regex.lower` decides which way a pattern goes.
+"""
+
+from __future__ import annotations
+
+from guided.grammar.regex.syntax import (
+    Alternatives,
+    Characters,
+    Concatenation,
+    Node,
+    Quantified,
+)
+from guided.grammar.regular.characters import Encoding
+from guided.grammar.regular.expr import Expr, alternation, concat, repeat
+
+
+def contains_assertions(node: Node) -> bool:
+    """Does the tree hold an anchor, a word boundary or a look-around?"""
+    stack = [node]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Concatenation):
+            stack.extend(item.parts)
+        elif isinstance(item, Alternatives):
+            stack.extend(item.options)
+        elif isinstance(item, Quantified):
+            stack.append(item.body)
+        elif not isinstance(item, Characters):
+            return True
+    return False
+
+
+def widths(node: Node) -> tuple[int, int | None]:
+    """The fewest and the most characters (None: no bound) that a match of ``node`` can take, assertions ignored."""
+    if isinstance(node, Characters):
+        return 1, 1
+    if isinstance(node, Concatenation):
+        parts = [widths(part) for part in node.parts]
+        bounds = [high for _, high in parts if high is not None]
+        return sum(low for low, _ in parts), sum(bounds) if len(bounds) == len(parts) else None
+    if isinstance(node, Alternatives):
+        parts = [widths(option) for option in node.options]
+        bounds = [high for _, high in parts if high is not None]
+        return min(low for low, _ in parts), max(bounds) if len(bounds) == len(parts) else None
+    if isinstance(node, Quantified):
+        low, high = widths(node.body)
+        if high == 0 or node.high == 0:
+            return 0, 0
+        return low * node.low, None if high is None or node.high is None else high * node.high
+    return 0, 0
+
+
+def lower_plain(node: Node, encoding: Encoding) -> Expr:
+    """The language of a tree without assertions, written in ``encoding``."""
+    if isinstance(node, Characters):
+        return encoding.characters(node.ranges)
+    if isinstance(node, Concatenation):
+        return concat(*_runs(node.parts, encoding))
+    if isinstance(node, Alternatives):
+        return alternation([lower_plain(option, encoding) for option in node.options])
+    if isinstance(node, Quantified):
+        return repeat(lower_plain(node.body, encoding), node.low, node.high)
+    raise AssertionError(f"{type(node).__name__} is an assertion")
+
+
+def _runs(parts: tuple[Node, ...], encoding: Encoding) -> list[Expr]:
+    """The parts, neighbouring single characters taken together as one string."""
+    result: list[Expr] = []
+    run: list[str] = []
+    for part in parts:
+        if isinstance(part, Characters) and len(part.ranges) == 1 and part.ranges[0][0] == part.ranges[0][1]:
+            run.append(chr(part.ranges[0][0]))
+            continue
+        if run:
+            result.append(encoding.string("".join(run)))
+            run = []
+        result.append(lower_plain(part, encoding))
+    if run:
+        result.append(encoding.string("".join(run)))
+    return result
