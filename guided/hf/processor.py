@@ -1,0 +1,186 @@
+"""The logits processor for `transformers`: forbids what the grammar forbids, whatever the decoding method does.
+
+It is a function of ``input_ids``: which tokens are allowed depends on the generated ids of a row alone, so beams may
+permute rows and assisted decoding may go back.  What is kept between calls (`PrefixStates`, `SeenPrompts`) is a memo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import LogitsProcessor
+
+from guided.constraint.protocol import Constrains
+from guided.errors import GuidedError, LimitError, VocabularyError
+from guided.grammar.ir import Grammar
+from guided.hf.constraints import constraints_for
+from guided.hf.masking import mask_scores, n_words
+from guided.hf.prompt import SeenPrompts, running_generate
+from guided.hf.states import PrefixStates
+
+__all__ = ["GuidedLogitsProcessor"]
+
+
+class GuidedLogitsProcessor(LogitsProcessor):
+    """Keeps every generated row in its grammar's language: ``model.generate(..., logits_processor=[processor])``.
+
+    ``grammar`` is a grammar or compiled constraint for all rows, or a sequence of them: with ``n`` of them the rows
+    must be a multiple ``k * n``, and row ``i`` belongs to number ``i // k``, which is how `generate` lays out beams and
+    ``num_return_sequences``.  ``tokenizer`` is the model's tokenizer or a `Vocabulary`; None if all are compiled.
+
+    ``max_new_tokens`` steers every row to a whole text, end-of-text token included, within that many tokens; pass the
+    same number to `generate`.  A budget that no text fits raises `LimitError` here, before the model runs.
+
+    One object serves any number of calls, decoding methods and threads.  In `generate` the prompt's length is known for
+    certain.  In a loop of your own the first call's ids are the prompt and a call that does not continue a known prompt
+    starts another; pass ``prompt_length`` (padding included) or call `reset` where a new prompt may be mistaken for the
+    continuation of an old one (see `guided.hf.prompt`).
+
+    A row that holds a forbidden token may only end: beam search keeps such rows at score ``-inf`` and verification of
+    drafts rejects them, and both need a row without NaN.  Processors that run before may forbid every token that the
+    grammar allows (``min_new_tokens``, ``suppress_tokens``); such a row is all ``-inf``, as without this processor.
+    """
+
+    supports_continuous_batching = False
+
+    def __init__(
+        self,
+        grammar: Grammar | Constrains | Sequence[Grammar | Constrains],
+        tokenizer: object | None = None,
+        *,
+        max_new_tokens: int | None = None,
+        prompt_length: int | None = None,
+    ) -> None:
+        self.constraints = constraints_for(grammar, tokenizer)
+        self.vocabulary = self.constraints[0].vocabulary
+        self.max_new_tokens = max_new_tokens
+        self.prompt_length = prompt_length
+        # Equal constraints share one memo: a batch of one grammar is the common case.
+        memos = {id(constraint): PrefixStates(constraint) for constraint in self.constraints}
+        self._states = [memos[id(constraint)] for constraint in self.constraints]
+        self._prompts = SeenPrompts()
+        self._end_row = np.zeros(self.vocabulary.n_words, np.uint32)
+        for end in self.vocabulary.eos_ids:
+            self._end_row[end >> 5] |= np.uint32(1 << (end & 31))
+        self._has_text = np.diff(self.vocabulary.offsets) > 0
+        self._checked_width: int | None = None
+        if max_new_tokens is not None:
+            self._check_budget(max_new_tokens)
+
+    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.Tensor:
+        """``scores`` (``[rows, width]``) with ``-inf`` for every forbidden token, as a new tensor.
+
+        Ids at or above the vocabulary's size (padding of the model's matrix) are forbidden.  Raises `VocabularyError`
+        when the scores are too narrow for the vocabulary.
+        """
+        ids = np.ascontiguousarray(input_ids.detach().cpu().numpy(), np.int64)
+        call = running_generate(self) if self.prompt_length is None else None
+        if call is not None and call.other_tokenizer:
+            # A draft in foreign ids: left alone, since what it comes to in our ids is verified by a later call.
+            return scores
+        owners = self._owners(len(ids))
+        start = self._prompt_end(ids, owners) if call is None else call.prompt_length
+        return mask_scores(scores, self._masks(ids[:, start:], owners, scores.shape[1]))
+
+    def reset(self) -> None:
+        """Forget the prompts of earlier hand-written loops: the next call's ids are a new prompt.
+
+        Never needed with `generate`.
+        """
+        self._prompts.clear()
+
+    def is_whole(self, generated: Sequence[int], index: int = 0) -> bool:
+        """Is this a whole text of grammar number ``index``: generated ids, with or without end-of-text and padding?"""
+        state = self._states[index].after(np.asarray(generated, np.int64))
+        return state != 0 and self.constraints[index].is_accepting(state)
+
+    def _masks(self, generated: NDArray[np.int64], owners: Sequence[int], width: int) -> NDArray[np.uint32]:
+        """Packed rows ``uint32[rows, n_words(width)]``; zero beyond the vocabulary."""
+        self._check_width(width)
+        own = self.vocabulary.n_words
+        masks = np.zeros((len(generated), max(n_words(width), own)), np.uint32)
+        left = None if self.max_new_tokens is None else self.max_new_tokens - generated.shape[1]
+        for row, tokens, owner in zip(masks, generated, owners, strict=True):
+            self._fill(row[:own], self.constraints[owner], self._states[owner].after(tokens), left)
+        return np.ascontiguousarray(masks[:, : n_words(width)])
+
+    def _fill(self, row: NDArray[np.uint32], constraint: Constrains, state: int, left: int | None) -> None:
+        if state in (0, constraint.end):
+            row[:] = self._end_row
+        elif left is None:
+            constraint.fill_mask(state, row)
+        else:
+            try:
+                constraint.fill_budget_mask(state, row, left)
+            except LimitError:
+                # The start fits (checked at construction), so a token that the budget forbade was taken: see above.
+                row[:] = self._end_row
+
+    def _owners(self, n_rows: int) -> list[int]:
+        """The index of each row's constraint."""
+        n_constraints = len(self.constraints)
+        if n_rows % n_constraints:
+            raise GuidedError(
+                f"{n_rows} rows cannot be shared out among {n_constraints} grammars",
+                where="GuidedLogitsProcessor",
+                remedy="Pass one grammar for all rows, or exactly one for each prompt of the batch.",
+            )
+        each = n_rows // n_constraints
+        return [row // each for row in range(n_rows)]
+
+    def _prompt_end(self, ids: NDArray[np.int64], owners: Sequence[int]) -> int:
+        if self.prompt_length is None:
+            return self._prompts.length(ids, lambda length: self._continues(ids[:, length:], owners))
+        if ids.shape[1] < self.prompt_length:
+            raise GuidedError(
+                f"prompt_length is {self.prompt_length}, but the call has only {ids.shape[1]} ids a row",
+                where="GuidedLogitsProcessor",
+                remedy="Give the length of the prompt as the model sees it, padding included.",
+            )
+        return self.prompt_length
+
+    def _continues(self, generated: NDArray[np.int64], owners: Sequence[int]) -> bool:
+        """Could these ids have been generated: is at least one row's text allowed, with no text after its end?
+
+        One is enough, since beam search carries dead rows along, but never only dead ones.
+        """
+        for tokens, owner in zip(generated, owners, strict=True):
+            state = self._states[owner].after(tokens)
+            if state == 0:
+                continue
+            if state != self.constraints[owner].end:
+                return True
+            rest = tokens[int(np.argmax(np.isin(tokens, self.vocabulary.eos_ids))) :]
+            rest = rest[(rest >= 0) & (rest < self.vocabulary.size)]
+            if not self._has_text[rest].any():
+                return True
+        return False
+
+    def _check_width(self, width: int) -> None:
+        if width == self._checked_width:
+            return
+        if width < self.vocabulary.size:
+            lost = (np.flatnonzero(self._has_text[width:]) + width).tolist()
+            lost += [end for end in self.vocabulary.eos_ids if end >= width]
+            if lost:
+                raise VocabularyError(
+                    f"the model scores {width} ids, but the vocabulary has text or an end at ids {lost[:5]}",
+                    remedy="Use the tokenizer that belongs to this model.",
+                )
+        self._checked_width = width
+
+    def _check_budget(self, budget: int) -> None:
+        for number, constraint in enumerate(self.constraints):
+            try:
+                constraint.fill_budget_mask(constraint.start, np.zeros(self.vocabulary.n_words, np.uint32), budget)
+            except LimitError as error:
+                needed = constraint.shortest_completion(constraint.start) + 1
+                which = f" of grammar {number}" if len(self.constraints) > 1 else ""
+                raise LimitError(
+                    f"max_new_tokens={budget} is too few: the shortest text{which} takes {needed} tokens,"
+                    " the end-of-text token included",
+                    remedy=f"Pass max_new_tokens={needed} or more, to the processor and to generate.",
+                ) from error
