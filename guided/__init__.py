@@ -1,0 +1,91 @@
+"""Constrained and guided decoding of language models.
+
+Importing this package loads neither torch nor transformers nor numba: every public name is fetched when first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from guided.errors import (
+    GrammarError,
+    GuidedError,
+    LimitError,
+    UnsatisfiableError,
+    UnsupportedError,
+    VocabularyError,
+)
+
+if TYPE_CHECKING:
+    from guided.constraint.compile import compile
+    from guided.constraint.constraint import Constraint
+    from guided.constraint.limits import Limits
+    from guided.grammar.choice import choice
+    from guided.grammar.gbnf import gbnf
+    from guided.grammar.ir import Grammar
+    from guided.grammar.json_schema import json_schema
+    from guided.grammar.lark import lark
+    from guided.grammar.library import grammar
+    from guided.grammar.regex import regex
+    from guided.grammar.sql import sql
+    from guided.hf.generate import generate
+    from guided.vocab.vocabulary import Vocabulary
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Constraint": "guided.constraint.constraint",
+    "Grammar": "guided.grammar.ir",
+    "Limits": "guided.constraint.limits",
+    "Vocabulary": "guided.vocab.vocabulary",
+    "choice": "guided.grammar.choice",
+    "compile": "guided.constraint.compile",
+    "gbnf": "guided.grammar.gbnf",
+    "generate": "guided.hf.generate",
+    "grammar": "guided.grammar.library",
+    "json_schema": "guided.grammar.json_schema",
+    "lark": "guided.grammar.lark",
+    "regex": "guided.grammar.regex",
+    "sql": "guided.grammar.sql",
+}
+
+__all__ = [
+    "Constraint",
+    "Grammar",
+    "GrammarError",
+    "GuidedError",
+    "LimitError",
+    "Limits",
+    "UnsatisfiableError",
+    "UnsupportedError",
+    "Vocabulary",
+    "VocabularyError",
+    "choice",
+    "compile",
+    "gbnf",
+    "generate",
+    "grammar",
+    "json_schema",
+    "lark",
+    "regex",
+    "sql",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        try:
+            return importlib.import_module(f"guided.{name}")
+        except ModuleNotFoundError as error:
+            if error.name == f"guided.{name}":
+                raise AttributeError(f"module 'guided' has no attribute {name!r}") from None
+            raise
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

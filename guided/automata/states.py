@@ -223,6 +223,13 @@ class StateTable:
                         seen.add(target)
                         queue.append(target)
 
+    def forbids_end(self, obligation: int) -> bool:
+        """Would the text break this obligation by ending here?"""
+        key = self.keys[obligation]
+        if isinstance(key, _Both):
+            return self.forbids_end(key.first) or self.forbids_end(key.second)
+        return bool(getattr(key, "violated_at_end", False))
+
     def row(self, state: int) -> dict[int, int]:
         """Every live byte of a state and where it leads."""
         if state == 0:

@@ -1,0 +1,304 @@
+"""What must be known of a grammar before it is lowered: which rules can finish, be empty, and begin with which.
+
+Works on the IR alone.  Also gives every body that lowering will share (member values, counted repetition bodies) a
+rule of its own, so that a counter's thousandth state calls the same rule as its first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from guided.errors import UnsatisfiableError
+from guided.grammar.ir import Body, Choice, Grammar, Member, Members, Reference, Repetition, Rule, Sequence, Terminal
+from guided.grammar.regular.derivative import inhabited
+
+UNROLLED = 3
+"""Counted repetitions up to this bound are written out; larger ones count in lazily made nodes."""
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Rules with helpers added, and facts per rule; ``rank`` orders rules before all that they may begin with."""
+
+    rules: tuple[Rule, ...]
+    productive: frozenset[int]
+    nullable: frozenset[int]
+    rank: tuple[int, ...]
+    component: tuple[frozenset[int] | None, ...]
+    """For left-recursive rules, all rules of the same cycle; None for others."""
+
+    def can_finish(self, body: Body) -> bool:
+        """Does ``body`` derive any text at all?"""
+        return _productive(body, self.productive)
+
+    def may_be_empty(self, body: Body) -> bool:
+        """Does ``body`` derive the empty text?"""
+        return _nullable(body, self.nullable)
+
+
+def analyse(grammar: Grammar) -> Analysis:
+    """Facts about all rules; raises `UnsatisfiableError` when the start rule derives nothing."""
+    rules = list(grammar.rules)
+    for index in range(len(grammar.rules)):
+        rules[index] = replace(rules[index], body=_outline(rules[index].body, rules, rules[index].name))
+    productive = _fixpoint(rules, lambda body, known: _productive(body, known))
+    if grammar.start not in productive:
+        raise UnsatisfiableError(
+            f"no text satisfies this grammar: rule {rules[grammar.start].name!r} can never finish"
+            f"{_cause(rules, grammar.start, productive)}",
+            remedy="Give the recursion a way to end, or remove the requirement that contradicts the rest.",
+        )
+    nullable = _fixpoint(rules, lambda body, known: _nullable(body, known))
+    lefts = [tuple(dict.fromkeys(_lefts(rule.body, nullable))) for rule in rules]
+    components = _components(lefts)
+    rank = [0] * len(rules)
+    component: list[frozenset[int] | None] = [None] * len(rules)
+    for position, members in enumerate(reversed(components)):
+        for member in members:
+            rank[member] = position
+            if len(members) > 1 or member in lefts[member]:
+                component[member] = frozenset(members)
+    return Analysis(tuple(rules), productive, nullable, tuple(rank), tuple(component))
+
+
+def counts_trivially(body: Members) -> bool:
+    """Do the bounds on the number of members follow from which are required and declared?"""
+    required = sum(member.required for member in body.declared)
+    return body.low <= required and (body.high is None or (not body.extras and body.high >= len(body.declared)))
+
+
+def is_counted(body: Repetition) -> bool:
+    """Will this repetition be lowered with counting nodes?"""
+    return body.low > UNROLLED or (body.high is not None and body.high > UNROLLED)
+
+
+def _outline(body: Body, rules: list[Rule], name: str) -> Body:
+    """Move shared sub-bodies to rules of their own."""
+
+    def own(part: Body) -> Body:
+        part = _outline(part, rules, name)
+        if isinstance(part, (Terminal, Reference)):
+            return part
+        rules.append(Rule(name, part))
+        return Reference(len(rules) - 1)
+
+    match body:
+        case Sequence(parts):
+            return Sequence(tuple(_outline(part, rules, name) for part in parts))
+        case Choice(options):
+            return Choice(tuple(_outline(option, rules, name) for option in options))
+        case Repetition():
+            inner = own(body.body) if is_counted(body) else _outline(body.body, rules, name)
+            separator = None if body.separator is None else _outline(body.separator, rules, name)
+            return replace(body, body=inner, separator=separator)
+        case Members():
+            lazy = not body.ordered or not counts_trivially(body)
+            return replace(
+                body,
+                declared=tuple(
+                    replace(m, value=own(m.value) if lazy else _outline(m.value, rules, name)) for m in body.declared
+                ),
+                extras=tuple(replace(m, value=own(m.value)) for m in body.extras),
+                separator=own(body.separator),
+            )
+        case _:
+            return body
+
+
+def _fixpoint(rules: list[Rule], test: Callable[[Body, frozenset[int]], bool]) -> frozenset[int]:
+    """The least set of rules closed under ``test``; each rule is looked at again only after one it mentions changed."""
+    users: list[list[int]] = [[] for _ in rules]
+    for index, rule in enumerate(rules):
+        for target in set(references(rule.body)):
+            users[target].append(index)
+    known: set[int] = set()
+    work = list(range(len(rules) - 1, -1, -1))
+    queued = [True] * len(rules)
+    while work:
+        index = work.pop()
+        queued[index] = False
+        if index not in known and test(rules[index].body, known):  # type: ignore[arg-type]
+            known.add(index)
+            for user in users[index]:
+                if not queued[user] and user not in known:
+                    queued[user] = True
+                    work.append(user)
+    return frozenset(known)
+
+
+def references(body: Body) -> Iterator[int]:
+    """Every rule that ``body`` mentions."""
+    stack: list[Body] = [body]
+    while stack:
+        item = stack.pop()
+        match item:
+            case Reference(rule):
+                yield rule
+            case Sequence(parts):
+                stack.extend(parts)
+            case Choice(options):
+                stack.extend(options)
+            case Repetition():
+                stack.append(item.body)
+                if item.separator is not None:
+                    stack.append(item.separator)
+            case Members():
+                stack.append(item.separator)
+                for member in (*item.declared, *item.extras):
+                    stack.append(member.value)
+
+
+def usable(member: Member, known: frozenset[int]) -> bool:
+    """Can this member be written at all?"""
+    return _productive(member.key, known) and _productive(member.value, known)
+
+
+def _productive(body: Body, known: frozenset[int]) -> bool:
+    match body:
+        case Terminal():
+            return body.lexer is not None or inhabited(body.expr)
+        case Reference(rule):
+            return rule in known
+        case Sequence(parts):
+            return all(_productive(part, known) for part in parts)
+        case Choice(options):
+            return any(_productive(option, known) for option in options)
+        case Repetition():
+            if body.high is not None and body.high < body.low:
+                return False
+            if body.low == 0:
+                return True
+            separated = body.low == 1 or body.separator is None or _productive(body.separator, known)
+            return separated and _productive(body.body, known)
+        case Members():
+            declared = [usable(member, known) for member in body.declared]
+            if any(member.required and not good for member, good in zip(body.declared, declared)):
+                return False
+            extras = any(usable(member, known) for member in body.extras)
+            required = sum(member.required for member in body.declared)
+            most = None if extras else sum(declared)
+            if not _productive(body.separator, known):
+                most = 1 if most is None else min(most, 1)
+            enough = most is None or (body.low <= most and required <= most)
+            return enough and (body.high is None or max(body.low, required) <= body.high)
+
+
+def _nullable(body: Body, known: frozenset[int]) -> bool:
+    match body:
+        case Terminal():
+            return body.lexer is None and body.expr.nullable
+        case Reference(rule):
+            return rule in known
+        case Sequence(parts):
+            return all(_nullable(part, known) for part in parts)
+        case Choice(options):
+            return any(_nullable(option, known) for option in options)
+        case Repetition():
+            if body.low == 0:
+                return True
+            separated = body.low == 1 or body.separator is None or _nullable(body.separator, known)
+            return separated and _nullable(body.body, known)
+        case Members():
+            return body.low == 0 and not any(member.required for member in body.declared)
+
+
+def _lefts(body: Body, nullable: frozenset[int]) -> list[int]:
+    """The rules that may stand first in ``body``, after parts that may be empty."""
+    match body:
+        case Reference(rule):
+            return [rule]
+        case Sequence(parts):
+            found: list[int] = []
+            for part in parts:
+                found += _lefts(part, nullable)
+                if not _nullable(part, nullable):
+                    break
+            return found
+        case Choice(options):
+            return [rule for option in options for rule in _lefts(option, nullable)]
+        case Repetition():
+            found = _lefts(body.body, nullable)
+            if body.separator is not None and _nullable(body.body, nullable):
+                found += _lefts(body.separator, nullable)
+            return found
+        case Members():
+            # Keys are terminals; one that may be empty would let its value stand first.
+            return [
+                rule
+                for member in (*body.declared, *body.extras)
+                if member.key.expr.nullable
+                for rule in _lefts(member.value, nullable)
+            ]
+        case _:
+            return []
+
+
+def _components(graph: list[tuple[int, ...]]) -> list[list[int]]:
+    """Strongly connected components, callees first (Tarjan 1972, without recursion)."""
+    index = [-1] * len(graph)
+    low = [0] * len(graph)
+    on_stack = [False] * len(graph)
+    stack: list[int] = []
+    result: list[list[int]] = []
+    counter = 0
+    for root in range(len(graph)):
+        if index[root] >= 0:
+            continue
+        work = [(root, 0)]
+        while work:
+            node, position = work.pop()
+            if position == 0:
+                index[node] = low[node] = counter
+                counter += 1
+                stack.append(node)
+                on_stack[node] = True
+            for i in range(position, len(graph[node])):
+                child = graph[node][i]
+                if index[child] < 0:
+                    work.append((node, i + 1))
+                    work.append((child, 0))
+                    break
+                if on_stack[child]:
+                    low[node] = min(low[node], index[child])
+            else:
+                if low[node] == index[node]:
+                    members: list[int] = []
+                    while True:
+                        member = stack.pop()
+                        on_stack[member] = False
+                        members.append(member)
+                        if member == node:
+                            break
+                    result.append(members)
+                if work:
+                    parent = work[-1][0]
+                    low[parent] = min(low[parent], low[node])
+    return result
+
+
+def _cause(rules: list[Rule], start: int, productive: frozenset[int]) -> str:
+    """Follow what cannot finish down to a terminal that matches nothing, if there is one."""
+    seen = {start}
+    stack: list[Body] = [rules[start].body]
+    while stack:
+        item = stack.pop()
+        if _productive(item, productive):
+            continue
+        match item:
+            case Terminal():
+                return f", because {item.label or 'one of its terminals'} matches nothing"
+            case Reference(rule):
+                if rule not in seen:
+                    seen.add(rule)
+                    stack.append(rules[rule].body)
+            case Sequence(parts):
+                stack.extend(parts)
+            case Choice(options):
+                stack.extend(options)
+            case Repetition():
+                stack.append(item.body)
+            case Members():
+                stack.extend(m.value for m in item.declared if m.required)
+                stack.extend(m.key for m in item.declared if m.required)
+    return ""

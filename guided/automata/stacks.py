@@ -1,0 +1,148 @@
+"""The lexing modes' side of the parser: which lexer state begins at an LALR stack, and the tables as arrays.
+
+A lexer state must never lead only to terminals that the parser will refuse, or a mask would allow a dead end; so the
+start state of a stack is made for exactly the terminals that the parser accepts there.  The others of the context stay
+in it as rivals: where Lark would cut one of them, the text is refused.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from guided.automata.ordered import OrderedLexer, lexer_of
+from guided.automata.states import LexerState, StateTable
+from guided.errors import LimitError
+from guided.grammar.ir import Grammar, Lexing
+from guided.grammar.lexing import LalrTables
+from guided.kernels.layout import Lalr
+
+
+def lexer_states(grammar: Grammar, states: StateTable) -> tuple[list[int], list[int]]:
+    """Start states of every terminal and of the ignored ones (dynamic lexing); ignored terminals (contextual)."""
+    if grammar.lexing is Lexing.DYNAMIC:
+        lexer = lexer_of(grammar.terminals)
+        starts = [states.add(lexer.start((index,))) for index in range(len(grammar.terminals))]
+        return starts, [starts[index] for index in grammar.ignore]
+    return [], list(grammar.ignore)
+
+
+class Restricted:
+    """A lexer state in which only the terminals of ``live`` may be cut; the others remain as rivals that refuse text."""
+
+    __slots__ = ("live", "state")
+
+    def __init__(self, state: LexerState, live: frozenset[int]) -> None:
+        self.state, self.live = state, live
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Restricted) and other.state is self.state and other.live == self.live
+
+    def __hash__(self) -> int:
+        return hash((self.state, self.live))
+
+    @property
+    def tag(self) -> int:
+        """The terminal that may end here, if it is a live one."""
+        return self.state.tag if self.state.tag in self.live else -1
+
+    @property
+    def pending(self) -> LexerState | None:
+        """What would be preferred to the match that ends here."""
+        return self.state.pending
+
+    def edges(self) -> tuple[tuple[int, int, LexerState], ...]:
+        """The edges from whose targets a live terminal can be reached."""
+        targets = ((low, high, Restricted(target, self.live)) for low, high, target in self.state.edges())
+        return tuple(edge for edge in targets if can_match(edge[2]))
+
+
+def can_match(state: LexerState) -> bool:
+    """Can a match end in this state or after more text?"""
+    if not isinstance(state, Restricted):
+        return state.tag >= 0 or bool(state.edges())
+    seen = {state.state}
+    queue = [state.state]
+    for item in queue:
+        if item.tag in state.live:
+            return True
+        if len(seen) > MATCH_STEPS:
+            raise LimitError("deciding which terminals can still match took too many steps")
+        for _, _, target in item.edges():
+            if target not in seen:
+                seen.add(target)
+                queue.append(target)
+    return False
+
+
+MATCH_STEPS = 20_000
+"""Lexer states visited to find a live terminal; nearly always the first match found is one."""
+
+
+class LalrStacks:
+    """An LALR parser over stacks given as lists of states, bottom first."""
+
+    def __init__(self, grammar: Grammar, states: StateTable) -> None:
+        assert grammar.tables is not None
+        self.tables: LalrTables = grammar.tables
+        self.start = self.tables.start
+        self._states = states
+        self._lexer: OrderedLexer = lexer_of(grammar.terminals)
+        self._ignore = frozenset(grammar.ignore)
+        self._starts: dict[tuple[int, frozenset[int]], int] = {}
+
+    @staticmethod
+    def arrays(stacks: LalrStacks | None) -> Lalr:
+        """The tables for kernels; one empty row when there is no LALR parser."""
+        if stacks is None:
+            nothing = np.zeros((1, 1), np.int32)
+            return Lalr(nothing, nothing, np.zeros(1, np.int32), np.zeros(1, np.int32), 0, 0)
+        tables = stacks.tables
+        n_states = len(tables.shift)
+        n_terminals = 1 + max([tables.end, *(t for row in (*tables.shift, *tables.reduce) for t in row)])
+        n_names = 1 + max((name for name, _ in tables.rules), default=0)
+        action = np.zeros((n_states, n_terminals), np.int32)
+        goto = np.zeros((n_states, n_names), np.int32)
+        for state in range(n_states):
+            for terminal, target in tables.shift[state].items():
+                action[state, terminal] = target + 1
+            for terminal, rule in tables.reduce[state].items():
+                action[state, terminal] = -(rule + 1)
+            for name, target in tables.goto[state].items():
+                goto[state, name] = target
+        names = np.asarray([name for name, _ in tables.rules] or [0], np.int32)
+        lengths = np.asarray([length for _, length in tables.rules] or [0], np.int32)
+        return Lalr(action, goto, names, lengths, tables.final, tables.end)
+
+    def accepts(self, stack: list[int], terminal: int) -> bool:
+        """Would the parser, after its reductions, shift ``terminal`` (or, for the end, be done)?"""
+        tables = self.tables
+        stack = list(stack)
+        while True:
+            if terminal == tables.end and stack[-1] == tables.final:
+                return True
+            if terminal in tables.shift[stack[-1]]:
+                return True
+            rule = tables.reduce[stack[-1]].get(terminal)
+            if rule is None:
+                return False
+            name, length = tables.rules[rule]
+            if length:
+                del stack[-length:]
+            stack.append(tables.goto[stack[-1]][name])
+
+    def ends(self, stack: list[int]) -> bool:
+        """May the text end at this stack?"""
+        return self.accepts(stack, self.tables.end)
+
+    def lexer_start(self, stack: list[int]) -> int:
+        """The lexer state that begins at this stack, 0 when no terminal can come."""
+        context = self.tables.accepts[stack[-1]]
+        live = frozenset(t for t in context if t in self._ignore or self.accepts(stack, t))
+        key = (stack[-1], live)
+        found = self._starts.get(key)
+        if found is None:
+            state: LexerState = self._lexer.start(context)
+            if len(live) < len(context):
+                state = Restricted(state, live)
+            found = self._starts[key] = self._states.add(state) if can_match(state) else 0
+        return found

@@ -1,0 +1,1 @@
+"""Where a grammar meets a vocabulary: states, masks, steps."""

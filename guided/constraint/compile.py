@@ -1,0 +1,49 @@
+"""`compile`: the one place where a grammar and a vocabulary meet, remembered so that the second time is a look-up."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import OrderedDict
+
+from guided.constraint.constraint import Constraint
+from guided.constraint.limits import Limits
+from guided.grammar.ir import Grammar
+from guided.vocab.vocabulary import Vocabulary
+
+REMEMBERED = 64
+"""Constraints kept per vocabulary for grammars that are compiled again; a MaskBench constraint holds about 0.3 MB."""
+
+_recent: weakref.WeakKeyDictionary[Vocabulary, OrderedDict[tuple[str, Limits], Constraint]]
+_recent = weakref.WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def compile(grammar: Grammar, vocabulary: Vocabulary, *, limits: Limits | None = None) -> Constraint:
+    """Compile a grammar for a vocabulary; lazily, so the cost is that of the first state.
+
+    The same source, vocabulary and limits give the same object while it is among the recently used.  Raises
+    `guided.UnsatisfiableError` when no text satisfies the grammar.
+
+    >>> import guided
+    >>> vocabulary = guided.Vocabulary.from_tokens([b"yes", b"no", b"y", None], eos_ids=[3])
+    >>> constraint = guided.compile(guided.choice(["yes", "no"]), vocabulary)
+    >>> constraint.is_accepting(constraint.advance(constraint.start, 1))
+    True
+    """
+    limits = limits or Limits()
+    if grammar.key is None:
+        return Constraint(grammar, vocabulary, limits)
+    key = (grammar.key, limits)
+    with _lock:
+        recent = _recent.setdefault(vocabulary, OrderedDict())
+        found = recent.get(key)
+        if found is not None:
+            recent.move_to_end(key)
+            return found
+    made = Constraint(grammar, vocabulary, limits)
+    with _lock:
+        recent[key] = made
+        while len(recent) > REMEMBERED:
+            recent.popitem(last=False)
+    return made

@@ -1,0 +1,108 @@
+"""`Constraint`: a grammar compiled for a vocabulary, whose run-time state is an `int`.
+
+This is the public face; the tables and kernels behind it are in `guided.constraint.machine`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.constraint.limits import Limits
+from guided.constraint.machine import DEAD, FINISHED, ConstraintMachine
+from guided.grammar.ir import Grammar
+from guided.vocab.vocabulary import Vocabulary
+
+
+class Constraint:
+    """A language over tokens.  States are ints, never change meaning, and cost nothing to keep, copy or go back to.
+
+    ``mask`` bit ``t`` is 1 exactly when ``advance(state, t) != 0``, and from every live state some accepted text can
+    still be reached.  Safe to share between threads, sequences, beams and particles; picklable (states are not: they
+    are numbered in the order in which one object met them).
+    """
+
+    def __init__(self, grammar: Grammar, vocabulary: Vocabulary, limits: Limits | None = None) -> None:
+        self.grammar = grammar
+        self.vocabulary = vocabulary
+        self.limits = limits or Limits()
+        self._machine = ConstraintMachine(grammar, vocabulary, self.limits)
+        self.start: int = self._machine.start
+        """The state before any text."""
+        self.end: int = FINISHED
+        """The state after an end-of-text id; only such ids are allowed in it."""
+        self._eos = frozenset(vocabulary.eos_ids)
+        self._eos_row = np.zeros(vocabulary.n_words, np.uint32)
+        for token in vocabulary.eos_ids:
+            self._eos_row[token >> 5] |= np.uint32(1 << (token & 31))
+        self._bytes: dict[int, NDArray[np.uint8]] = {}
+        self._steps: dict[tuple[int, int], int] = {}
+        self._masks: dict[int, NDArray[np.uint32]] = {FINISHED: self._eos_row, DEAD: np.zeros_like(self._eos_row)}
+        self._accepting: dict[int, bool] = {DEAD: False, FINISHED: True}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Constraint, (self.grammar, self.vocabulary, self.limits))
+
+    def __repr__(self) -> str:
+        return f"<Constraint {self.grammar!r} over {self.vocabulary!r}>"
+
+    def fill_mask(self, state: int, row: NDArray[np.uint32]) -> None:
+        """Write the mask of ``state`` to ``row`` (``uint32[n_words]``): bit ``t & 31`` of word ``t >> 5`` per token.
+
+        A state met before costs one copy of the row.
+        """
+        found = self._masks.get(state)
+        row[:] = self._mask(state) if found is None else found
+
+    def advance(self, state: int, token: int) -> int:
+        """The state after ``token``: 0 when it is not allowed; `end` after an end-of-text id."""
+        found = self._steps.get((state, token))
+        return self._advance(state, token) if found is None else found
+
+    def advance_bytes(self, state: int, data: bytes) -> int:
+        """The state after the bytes of a text, however they would be tokenized; 0 when they cannot come here."""
+        return self._machine.advance(state, np.frombuffer(data, np.uint8))
+
+    def is_accepting(self, state: int) -> bool:
+        """May the text end here?  Exactly then are end-of-text ids allowed."""
+        found = self._accepting.get(state)
+        if found is None:
+            found = self._accepting[state] = self._machine.is_accepting(state)
+        return found
+
+    def forced(self, state: int) -> bytes:
+        """The longest text that must come next: empty where there is a choice, or where the text may end."""
+        out = bytearray()
+        while len(out) < self.limits.forced_bytes and not self.is_accepting(state):
+            allowed = np.flatnonzero(self._machine.next_bytes(state))
+            after = [(byte, then) for byte in allowed.tolist() if (then := self.advance_bytes(state, bytes([byte])))]
+            if len(after) != 1:
+                break
+            byte, state = after[0]
+            out.append(byte)
+        return bytes(out)
+
+    def _mask(self, state: int) -> NDArray[np.uint32]:
+        with self._machine.lock:
+            row = self._machine.mask(state).copy()
+            if self.is_accepting(state):
+                row |= self._eos_row
+            if (len(self._masks) + 1) * row.nbytes > self.limits.mask_bytes:
+                for key in list(self._masks)[2 : len(self._masks) // 2 + 2]:
+                    del self._masks[key]
+            self._masks[state] = row
+            return row
+
+    def _advance(self, state: int, token: int) -> int:
+        if token in self._eos:
+            after = FINISHED if self.is_accepting(state) else DEAD
+        else:
+            data = self._bytes.get(token)
+            if data is None:
+                text = self.vocabulary.token_bytes(token)
+                data = self._bytes[token] = np.frombuffer(text or b"", np.uint8)
+            after = self._machine.advance(state, data) if data.size else DEAD
+        self._steps[state, token] = after
+        return after

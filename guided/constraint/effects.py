@@ -1,0 +1,452 @@
+"""What all tokens of a vocabulary do from one lexer state, computed once and shared by every grammar.
+
+An effect is a row of tokens that stay inside the terminal, and the tries of what is left of those that leave it.
+Three kinds of state get theirs without a walk of their own:
+
+* a bounded run of a character class (``maxLength``) is the unbounded run less the tokens that are too long, since a
+  token's length in characters does not depend on the bound;
+* a run minus finitely many words (an undeclared property name) is the run, and at the end less the tokens that finish
+  one of the words;
+* everything else is walked, once per vocabulary and language.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.automata.states import StateTable
+from guided.grammar.regular.derivative import edges
+from guided.grammar.regular.expr import Expr, Kind, alternation, concat, intersection, repeat
+from guided.kernels.effects import merge, survey
+from guided.kernels.layout import (
+    EXPAND_STATE,
+
+    GROW_SCRATCH,
+    N_COUNTERS,
+    REQUEST,
+    REQUEST_A,
+    Effects,
+    Scratch,
+    Tokens,
+)
+from guided.vocab.vocabulary import Vocabulary
+
+DENSE = 512
+"""Tokens from which an effect is kept as a bitmask row (a copy of 16 KB costs as much as setting about 500 bits)."""
+
+EXPLORED = 512
+"""States expanded before a survey starts; it asks for more one at a time."""
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A state ``prefix (body){low,high} close``: ``prefix`` finishes a character already begun."""
+
+    prefix: Expr | None
+    body: Expr
+    low: int
+    high: int | None
+    close: Expr
+
+    @property
+    def home(self) -> Expr:
+        """The unbounded run from a character boundary."""
+        return concat(repeat(self.body), self.close)
+
+    @property
+    def unbounded(self) -> Expr:
+        """The state itself, without its bounds."""
+        return self.home if self.prefix is None else concat(self.prefix, self.home)
+
+
+@dataclass(frozen=True)
+class _Survey:
+    """What a walk noted: per token kept, and per node where a match ends, the number of whole characters before."""
+
+    kept: NDArray[np.int32]
+    count: NDArray[np.int32]
+    exits: NDArray[np.int32]
+
+
+class TokenEffects:
+    """The effects of one vocabulary over one state table; grows, never forgets what a constraint may refer to."""
+
+    _all: weakref.WeakKeyDictionary[Vocabulary, TokenEffects] = weakref.WeakKeyDictionary()
+    _swap = threading.Lock()
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary) -> TokenEffects:
+        """The effects of a vocabulary, over the current shared state table."""
+        with cls._swap:
+            found = cls._all.get(vocabulary)
+            states = StateTable.shared()
+            if found is None or found.states is not states:
+                found = cls._all[vocabulary] = TokenEffects(vocabulary, states)
+            return found
+
+    def __init__(self, vocabulary: Vocabulary, states: StateTable) -> None:
+        trie = vocabulary.trie
+        self.lock = threading.RLock()
+        self.states = states
+        self.version = 0
+        """Changes whenever an array is replaced."""
+        self.root = trie.n_nodes
+        self.n_words = vocabulary.n_words
+        self.longest = max(vocabulary.longest, 1)
+        n_nodes, n_ids = trie.n_nodes, trie.token_ids.size
+        room = n_nodes // 2 + 1024
+        self.tokens = Tokens(
+            byte=_grown(trie.byte, n_nodes + room),
+            end=_grown(trie.end, n_nodes + room),
+            token_offset=_grown(trie.token_offset, n_nodes + room + 1),
+            token_ids=_grown(trie.token_ids, n_ids + room),
+        )
+        self._nodes_used = n_nodes
+        self._n_tokens = n_ids
+        self.effects = Effects(
+            hash_slot=np.full(1024, -1, np.int32),
+            **{name: np.zeros(512, np.int32) for name in _PER_EFFECT},
+            masks=np.zeros((8, self.n_words), np.uint32),
+            listed=np.zeros(4096, np.int32),
+            **{name: np.zeros(1024, np.int32) for name in _PER_EXIT},
+        )
+        self._n_effects = self._n_masks = self._n_listed = self._n_exits = 0
+        self._counters = np.zeros(N_COUNTERS, np.int64)
+        self._scratch = small_scratch(self.longest)
+        self._kept = np.zeros(n_ids + 1, np.int32)
+        self._count = np.zeros(n_ids + 1, np.int32)
+        self._exit_rows = np.zeros((4096, 4), np.int32)
+        self._cursors = np.zeros((2, 1 << 16), np.int32)
+        self._surveys: dict[tuple[int, int, int, int], _Survey] = {}
+        self._merged: dict[tuple[int, ...], tuple[int, int]] = {}
+        self._derived: dict[tuple[int, int, int, int, int], int] = {}
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory held, beyond the vocabulary's own."""
+        arrays = (*self.tokens, *self.effects)
+        return sum(array.nbytes for array in arrays) - 5 * self.root
+
+    def need(self, low: int, high: int, state: int) -> None:
+        """Make the effect of a trie range and state known to the kernels."""
+        with self.lock:
+            key = self.states.keys[state]
+            if isinstance(key, Expr):
+                open_run = _run_less_words(key)
+                if open_run is not None and self._long_enough(open_run[0]):
+                    self._open(low, high, state, *open_run)
+                    return
+                run = _run_of(key)
+                if run is not None and (run.low or run.high is not None):
+                    self._bounded(low, high, state, run)
+                    return
+            found = self._survey(low, high, state, 0)
+            self._store(low, high, state, found.kept, self._exit_ranges(found.exits, None))
+
+    def _long_enough(self, run: _Run) -> bool:
+        # However long a token, and whatever finitely many words are taken out, some longer name remains.
+        return run.high is None or run.high > self.longest + 64
+
+    def _bounded(self, low: int, high: int, state: int, run: _Run) -> None:
+        most = -1 if run.high is None or run.high > self.longest else run.high
+        least = min(run.low, self.longest + 1)
+        unbounded = self.states.add(run.unbounded)
+        key = (low, high, unbounded, least, most)
+        same = self._derived.get(key)
+        if same is not None:
+            self._alias(low, high, state, same)
+            return
+        found = self._survey(low, high, unbounded, self.states.add(run.home))
+        begun = 0 if run.prefix is None else 1
+        inside = found.count >= 0
+        needed = np.maximum(found.count - begun, 0)
+        whole = -1 - found.count - begun
+        fits = inside if most < 0 else inside & (needed <= most)
+        ended = ~inside & (whole >= least)
+        if most >= 0:
+            ended &= whole <= most
+        length = found.exits[:, 3] - begun
+        keep = length >= least
+        if most >= 0:
+            keep &= length <= most
+        by_length = [
+            self._exit_ranges(found.exits[keep & (length == n)], None) for n in np.unique(length[keep]).tolist()
+        ]
+        self._derived[key] = self._store(
+            low, high, state, found.kept[fits | ended], [item for group in by_length for item in group]
+        )
+
+    def _open(self, low: int, high: int, state: int, run: _Run, words: Expr) -> None:
+        whole = self.states.add(concat(run.prefix, repeat(run.body, run.low, run.high), run.close)
+                                if run.prefix is not None else concat(repeat(run.body, run.low, run.high), run.close))
+        base = self._find(low, high, whole)
+        if base < 0:
+            self.need(low, high, whole)
+            base = self._find(low, high, whole)
+        both = intersection((words, cast(Expr, self.states.keys[whole])))
+        removed: list[NDArray[np.int32]] = []
+        if edges(both) or both.nullable:
+            found = self._survey(low, high, self.states.add(both), 0)
+            for node in found.exits[:, 0].tolist():
+                offset = self.tokens.token_offset
+                removed.append(self.tokens.token_ids[offset[node] : offset[self.tokens.end[node]]])
+        index = self._alias(low, high, state, base)
+        if removed:
+            listed = np.concatenate(removed)
+            self.effects.removed_first[index], self.effects.removed_count[index] = self._list(listed), listed.size
+
+    def _survey(self, low: int, high: int, state: int, home: int) -> _Survey:
+        key = (low, high, state, home)
+        found = self._surveys.get(key) if home else None
+        if found is not None:
+            return found
+        self.states.explore(state, EXPLORED)
+        while True:
+            code = survey(
+                self.states.arrays, self._counters, self._scratch, self.tokens, low, high, state, home or -1,
+                self._kept, self._count, self._exit_rows,
+            )  # fmt: skip
+            if code >= 0:
+                break
+            request = self._counters[REQUEST]
+            if request == EXPAND_STATE:
+                self.states.expand(int(self._counters[REQUEST_A]))
+            elif request == GROW_SCRATCH:
+                self._exit_rows = np.zeros((4 * self._exit_rows.shape[0], 4), np.int32)
+        n_kept, n_exits = int(code) >> 32, int(code) & 0xFFFFFFFF
+        found = _Survey(self._kept[:n_kept].copy(), self._count[:n_kept].copy(), self._exit_rows[:n_exits].copy())
+        if home:
+            self._surveys[key] = found
+        return found
+
+    def _exit_ranges(self, exits: NDArray[np.int32], tag: int | None) -> list[tuple[int, int, int, int]]:
+        """One trie range per terminal and obligation, merged where matches end at several nodes."""
+        groups: dict[tuple[int, int], list[int]] = {}
+        for node, ends_as, pending, _ in exits.tolist():
+            if self.tokens.end[node] > node + 1:
+                groups.setdefault((ends_as, pending), []).append(node)
+        return [(*self._merge(nodes), ends_as, pending) for (ends_as, pending), nodes in groups.items()]
+
+    def _merge(self, nodes: list[int]) -> tuple[int, int]:
+        if len(nodes) == 1:
+            return nodes[0] + 1, int(self.tokens.end[nodes[0]])
+        key = tuple(nodes)
+        found = self._merged.get(key)
+        if found is not None:
+            return found
+        starts = np.asarray(nodes, np.int32)
+        while True:
+            if self._cursors.shape[1] < 4 * len(nodes):
+                self._cursors = np.zeros((2, 8 * len(nodes)), np.int32)
+            depth = self.longest + 2
+            stop = merge(
+                self.tokens, self._counters, starts, len(nodes), self._nodes_used, self._n_tokens,
+                self._cursors[0], self._cursors[1], np.zeros(depth, np.int32), np.zeros(depth, np.int32),
+            )  # fmt: skip
+            if stop >= 0:
+                break
+            self._cursors = np.zeros((2, 2 * self._cursors.shape[1]), np.int32)
+            tokens = self.tokens
+            self.tokens = Tokens(
+                _grown(tokens.byte, 2 * tokens.byte.size),
+                _grown(tokens.end, 2 * tokens.end.size),
+                _grown(tokens.token_offset, 2 * tokens.token_offset.size),
+                _grown(tokens.token_ids, 2 * tokens.token_ids.size),
+            )
+            self.version += 1
+        found = self._merged[key] = (self._nodes_used, int(stop))
+        self._nodes_used = int(stop)
+        self._n_tokens = int(self.tokens.token_offset[stop])
+        return found
+
+    def _find(self, low: int, high: int, state: int) -> int:
+        from guided.kernels.masks import find_effect
+
+        return int(find_effect(self.effects, low, high, state))
+
+    def _new(self, low: int, high: int, state: int) -> int:
+        index = self._n_effects
+        effects = self.effects
+        if 2 * index + 2 > effects.hash_slot.size or index == effects.key_low.size:
+            fields = {name: _grown(getattr(effects, name), 2 * effects.key_low.size) for name in _PER_EFFECT}
+            effects = self.effects = effects._replace(hash_slot=np.full(2 * effects.hash_slot.size, -1, np.int32), **fields)
+            self.version += 1
+            for old in range(index):
+                self._enter(old)
+        effects.key_low[index], effects.key_high[index], effects.key_state[index] = low, high, state
+        self._n_effects = index + 1
+        return index
+
+    def _enter(self, index: int) -> None:
+        """Put an effect into the hash, the last step of making it visible."""
+        effects = self.effects
+        mixed = (int(effects.key_low[index]) * 0x9E3779B97F4A7C15 & _MASK64) ^ (
+            int(effects.key_state[index]) * 0xC2B2AE3D27D4EB4F & _MASK64
+        )
+        size = effects.hash_slot.size
+        slot = (mixed ^ (mixed >> 32)) % size
+        while effects.hash_slot[slot] >= 0:
+            slot = (slot + 1) % size
+        effects.hash_slot[slot] = index
+
+    def _store(
+        self, low: int, high: int, state: int, kept: NDArray[np.int32], exits: list[tuple[int, int, int, int]]
+    ) -> int:
+        index = self._new(low, high, state)
+        effects = self.effects
+        effects.mask[index] = -1
+        if kept.size > DENSE:
+            effects.mask[index] = self._mask(kept)
+        else:
+            first = self._list(kept)
+            self.effects.list_first[index], self.effects.list_count[index] = first, kept.size
+        if self._n_exits + len(exits) > self.effects.exit_low.size:
+            room = 2 * self.effects.exit_low.size + len(exits)
+            self.effects = self.effects._replace(**{n: _grown(getattr(self.effects, n), room) for n in _PER_EXIT})
+            self.version += 1
+        effects = self.effects
+        effects.exit_first[index], effects.exit_count[index] = self._n_exits, len(exits)
+        for i, (exit_low, exit_high, tag, pending) in enumerate(exits, self._n_exits):
+            effects.exit_low[i], effects.exit_high[i] = exit_low, exit_high
+            effects.exit_tag[i], effects.exit_pending[i] = tag, pending
+        self._n_exits += len(exits)
+        self._enter(index)
+        return index
+
+    def _alias(self, low: int, high: int, state: int, other: int) -> int:
+        index = self._new(low, high, state)
+        for name in _PER_EFFECT:
+            if not name.startswith("key"):
+                array = getattr(self.effects, name)
+                array[index] = array[other]
+        self._enter(index)
+        return index
+
+    def _mask(self, kept: NDArray[np.int32]) -> int:
+        if self._n_masks == self.effects.masks.shape[0]:
+            masks = np.zeros((2 * self._n_masks, self.n_words), np.uint32)
+            masks[: self._n_masks] = self.effects.masks
+            self.effects = self.effects._replace(masks=masks)
+            self.version += 1
+        self.effects.masks[self._n_masks] = pack_bits(kept, self.n_words)
+        self._n_masks += 1
+        return self._n_masks - 1
+
+    def _list(self, kept: NDArray[np.int32]) -> int:
+        first = self._n_listed
+        if first + kept.size > self.effects.listed.size:
+            self.effects = self.effects._replace(
+                listed=_grown(self.effects.listed, 2 * self.effects.listed.size + kept.size)
+            )
+            self.version += 1
+        self.effects.listed[first : first + kept.size] = kept
+        self._n_listed += int(kept.size)
+        return first
+
+
+_MASK64 = (1 << 64) - 1
+_PER_EFFECT = (
+    "key_low", "key_high", "key_state", "mask", "list_first", "list_count",
+    "exit_first", "exit_count", "removed_first", "removed_count",
+)  # fmt: skip
+_PER_EXIT = ("exit_low", "exit_high", "exit_tag", "exit_pending")
+
+
+def pack_bits(kept: NDArray[np.int32], n_words: int) -> NDArray[np.uint32]:
+    """A bitmask row, bit ``t & 31`` of word ``t >> 5`` for each token ``t``."""
+    flags = np.zeros(32 * n_words, np.bool_)
+    flags[kept] = True
+    return np.packbits(flags, bitorder="little").view(np.uint32)
+
+
+def small_scratch(longest: int, size: int = 1 << 12) -> Scratch:
+    """Working memory for walks and steps; ``longest`` is the longest token in bytes."""
+    depth = longest + 8
+    return Scratch(
+        longs=np.zeros(size, np.int64),
+        more=np.zeros(size, np.int64),
+        calls=np.zeros(size, np.int64),
+        call_rules=np.zeros(size, np.int32),
+        emits=np.zeros(size, np.int64),
+        emit_states=np.zeros(size, np.int32),
+        emit_labels=np.zeros(size, np.int32),
+        thread_a=np.zeros(size, np.int64),
+        thread_b=np.zeros(size, np.int32),
+        thread_c=np.zeros(size, np.int64),
+        thread_d=np.zeros(size, np.int32),
+        tasks=np.zeros(3 * size, np.int64),
+        visited=np.zeros(3 * size, np.int64),
+        walk_state=np.zeros(depth, np.int32),
+        walk_obligation=np.zeros(depth, np.int32),
+        walk_end=np.zeros(depth, np.int32),
+    )
+
+
+def _grown(array: NDArray[np.generic], size: int) -> NDArray[np.generic]:
+    bigger = np.zeros(max(size, array.size), array.dtype)
+    bigger[: array.size] = array
+    return bigger
+
+
+def _run_of(expr: Expr) -> _Run | None:
+    """Recognise ``prefix (body){low,high} close`` with a one-byte close that begins no character of the body."""
+    if expr.kind is not Kind.CONCAT:
+        return None
+    head, tail = cast("tuple[Expr, Expr]", expr.parts)
+    prefix: Expr | None = None
+    if head.kind is not Kind.REPEAT:
+        if tail.kind is not Kind.CONCAT:
+            return None
+        prefix = head
+        head, tail = cast("tuple[Expr, Expr]", tail.parts)
+        if head.kind is not Kind.REPEAT:
+            return None
+    body, low, high = cast("tuple[Expr, int, int | None]", head.parts)
+    if body.nullable or tail.kind is not Kind.LITERAL or len(cast(bytes, tail.parts[0])) != 1:
+        return None
+    if prefix is not None and (prefix.nullable or prefix.kind not in (Kind.BYTES, Kind.SWITCH, Kind.CONCAT)):
+        return None
+    close = cast(bytes, tail.parts[0])[0]
+    if any(first <= close <= last for first, last, _ in edges(body)):
+        return None
+    return _Run(prefix, body, low, high, tail)
+
+
+def _run_less_words(expr: Expr) -> tuple[_Run, Expr] | None:
+    """Recognise a run minus finitely many words; the words as one expression."""
+    if expr.kind is not Kind.INTERSECTION:
+        return None
+    run: _Run | None = None
+    words: list[Expr] = []
+    for part in cast("tuple[Expr, ...]", expr.parts):
+        if part.kind is Kind.COMPLEMENT and _finite(cast(Expr, part.parts[0])):
+            words.append(cast(Expr, part.parts[0]))
+        elif run is None and (found := _run_of(part)) is not None and found.low == 0:
+            run = found
+        else:
+            return None
+    return None if run is None else (run, alternation(words))
+
+
+def _finite(expr: Expr) -> bool:
+    stack = [expr]
+    seen: set[Expr] = set()
+    while stack:
+        item = stack.pop()
+        if item in seen:
+            continue
+        seen.add(item)
+        if item.kind is Kind.SWITCH:
+            stack.extend(target for _, _, target in cast("tuple[tuple[int, int, Expr], ...]", item.parts[0]))
+        elif item.kind in (Kind.CONCAT, Kind.ALTERNATION):
+            stack.extend(cast("tuple[Expr, ...]", item.parts))
+        elif item.kind not in (Kind.LITERAL, Kind.BYTES, Kind.EPSILON, Kind.EMPTY):
+            return False
+    return True

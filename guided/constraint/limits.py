@@ -1,0 +1,25 @@
+"""How much work a constraint may do, in counted steps: the same error on every machine, never a time-out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds after which `guided.LimitError` is raised.
+
+    >>> Limits(step_work=1_000).step_work
+    1000
+    """
+
+    step_work: int = 20_000_000
+    """Parser and walk steps of one ``advance`` or ``fill_mask``.  The JSON Schema corpora need below 100,000."""
+    table_items: int = 50_000_000
+    """Entries of any one table of a constraint (parser sets, threads): 8 bytes each."""
+    states: int = 10_000_000
+    """Run-time states that one constraint may intern."""
+    mask_bytes: int = 64 << 20
+    """Memory for remembered masks of one constraint; the least recently made half is dropped when it is full."""
+    forced_bytes: int = 65_536
+    """Longest text that ``forced`` returns at once."""

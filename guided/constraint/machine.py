@@ -1,0 +1,301 @@
+"""One grammar met with one vocabulary: owns the tables of a constraint and serves what kernels ask for.
+
+Every public method runs a kernel until it has what it needs: a kernel that misses something writes a request and
+returns, `_serve` provides it (edges of a lexer state, a lowered rule, a token effect, room), and the kernel starts
+again, finding everything it had already added.  One lock per constraint; the kernels hold no interpreter lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.automata.analysis import analyse
+from guided.automata.graph import RuleGraph
+from guided.automata.stacks import LalrStacks, lexer_states
+from guided.constraint.effects import TokenEffects, small_scratch
+from guided.constraint.limits import Limits
+from guided.errors import LimitError
+from guided.grammar.ir import Grammar, Lexing
+from guided.kernels import masks, threads
+from guided.kernels.layout import (
+    EXPAND_NODE,
+    EXPAND_STATE,
+    FUEL,
+    GROW_MACHINE,
+    GROW_SCRATCH,
+    JOIN_OBLIGATIONS,
+    N_CLOSURE,
+    N_COUNTERS,
+    N_ITEMS,
+    N_SETS,
+    N_STATES,
+    N_THREADS,
+    NEED_EFFECT,
+    OPEN_STACK,
+    OUT_OF_FUEL,
+    REQUEST,
+    REQUEST_A,
+    REQUEST_B,
+    REQUEST_C,
+    Machine,
+    Scratch,
+)
+from guided.vocab.vocabulary import Vocabulary
+
+DEAD, FINISHED = 0, 1
+"""The state after a refused token, and the state after an end-of-text token."""
+
+ENDS = 1
+"""The item that lets the text end: node 0, returning to continuation 1, which holds just this item."""
+
+SHARES = 8
+"""Mask rows for effects with removals nested in one token (names of nested objects); grows when needed."""
+
+
+class ConstraintMachine:
+    """The append-only tables of a compiled constraint; states are ints into them."""
+
+    def __init__(self, grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> None:
+        self.grammar = grammar
+        self.vocabulary = vocabulary
+        self.limits = limits
+        self.lock = threading.RLock()
+        self.effects = TokenEffects.of(vocabulary)
+        self.states = self.effects.states
+        self.lexed = grammar.lexing is Lexing.CONTEXTUAL
+        self.stacks: LalrStacks | None = None
+        starts, ignored = lexer_states(grammar, self.states)
+        if self.lexed:
+            self.stacks = LalrStacks(grammar, self.states)
+        self.graph = RuleGraph(analyse(grammar), grammar.start, self.states, starts, ignored)
+        self.lalr = LalrStacks.arrays(self.stacks)
+        self.tables = _tables(256)
+        self.scratch = small_scratch(max(vocabulary.longest, 8))
+        self.counters = np.zeros(N_COUNTERS, np.int64)
+        self.joined = np.zeros((0, 3), np.int64)
+        self.rows = np.zeros((SHARES, vocabulary.n_words), np.uint32)
+        self.counters[N_SETS] = 1
+        self.counters[N_STATES] = 2
+        bottom = self._intern(np.asarray([ENDS], np.int64))
+        assert bottom == 1, "the continuation that only lets the text end has a fixed id"
+        self.start = self._start()
+        self._bytes_out = np.zeros(256, np.uint8)
+
+    def _start(self) -> int:
+        with self.lock:
+            if self.stacks is not None:
+                first = self._intern(np.asarray([self.stacks.start << 32 | 1], np.int64))
+            else:
+                first = self._settle(np.asarray([self.graph.first << 32 | 1], np.int64))
+            return self._state([(0, first, 0)])
+
+    def _intern(self, items: NDArray[np.int64]) -> int:
+        from guided.kernels.parser import intern_set
+
+        return self._run(lambda: intern_set(self.tables, self.counters, items, items.size))
+
+    def _settle(self, pairs: NDArray[np.int64]) -> int:
+        from guided.kernels.parser import settle
+
+        return self._run(
+            lambda: settle(self.graph.arrays, self.tables, self.counters, self.scratch, pairs, pairs.size)
+        )
+
+    def _state(self, items: list[tuple[int, int, int]]) -> int:
+        for i, (inside, continuation, obligation) in enumerate(items):
+            self.scratch.thread_a[i] = inside << 32 | obligation
+            self.scratch.thread_b[i] = continuation
+        return self._run(lambda: threads.intern_state(self.tables, self.counters, self.scratch, len(items)))
+
+    def advance(self, state: int, data: NDArray[np.uint8]) -> int:
+        """The state after the bytes ``data``, `DEAD` when they cannot come here."""
+        if state <= FINISHED:
+            return state if data.size == 0 else DEAD
+        with self.lock:
+            return self._run(
+                lambda: threads.advance(
+                    self.lexed, self.states.arrays, self.graph.arrays, self.lalr, self.tables, self.counters,
+                    self.scratch, self.joined, state, data,
+                )
+            )  # fmt: skip
+
+    def mask(self, state: int) -> NDArray[np.uint32]:
+        """The row of tokens that keep ``state`` alive, end-of-text ids aside; valid until the next call."""
+        with self.lock:
+            self._run(
+                lambda: masks.fill(
+                    self.lexed, self.states.arrays, self.graph.arrays, self.lalr, self.tables, self.counters,
+                    self.scratch, self.joined, self.effects.tokens, self.effects.effects, self.effects.root, state,
+                    self.rows,
+                )
+            )  # fmt: skip
+            return self.rows[0]
+
+    def next_bytes(self, state: int) -> NDArray[np.uint8]:
+        """``uint8[256]``: 1 for every byte that may come next."""
+        with self.lock:
+            self._run(
+                lambda: threads.next_bytes(
+                    self.lexed, self.states.arrays, self.graph.arrays, self.lalr, self.tables, self.counters,
+                    self.scratch, state, self._bytes_out,
+                )
+            )  # fmt: skip
+            return self._bytes_out
+
+    def threads(self, state: int) -> list[tuple[int, int, int]]:
+        """The threads of a state: (lexer state or 0, continuation, obligation)."""
+        first, stop = self.tables.state_offset[state], self.tables.state_offset[state + 1]
+        columns = (self.tables.thread_state, self.tables.thread_next, self.tables.thread_obligation)
+        return list(zip(*(column[first:stop].tolist() for column in columns), strict=True))
+
+    def items(self, continuation: int) -> list[int]:
+        """The items of a continuation, each ``node << 32 | continuation to return to``."""
+        offset = self.tables.set_offset
+        return self.tables.items[offset[continuation] : offset[continuation + 1]].tolist()
+
+    def closure(self, continuation: int) -> list[tuple[int, int, int]]:
+        """What may come at a boundary: (lexer start state, continuation after, label)."""
+        with self.lock:
+            self._run(
+                lambda: threads.open_boundary(
+                    self.lexed, self.graph.arrays, self.tables, self.counters, self.scratch, continuation
+                )
+            )
+            first = self.tables.closure_first[continuation]
+            stop = first + self.tables.closure_count[continuation]
+            columns = (self.tables.closure_state, self.tables.closure_next, self.tables.closure_label)
+            return list(zip(*(column[first:stop].tolist() for column in columns), strict=True))
+
+    def is_accepting(self, state: int) -> bool:
+        """May the text end here?"""
+        return any(
+            inside == 0 and self._may_end(continuation) and not (obligation and self.states.forbids_end(obligation))
+            for inside, continuation, obligation in self.threads(state)
+        )
+
+    def _may_end(self, continuation: int) -> bool:
+        if self.stacks is not None:
+            return self.stacks.ends(self._stack(continuation))
+        return bool(self.tables.items[self.tables.set_offset[continuation]] == ENDS)
+
+    def _stack(self, continuation: int) -> list[int]:
+        """The LALR states of a stack, bottom first."""
+        result: list[int] = []
+        while continuation > 1:
+            item = int(self.tables.items[self.tables.set_offset[continuation]])
+            result.append(item >> 32)
+            continuation = item & 0xFFFFFFFF
+        result.reverse()
+        return result
+
+    def _run(self, kernel: Callable[[], Any]) -> int:
+        self.counters[FUEL] = self.limits.step_work
+        while True:
+            code = int(kernel())
+            if code >= 0:
+                return code
+            self._serve()
+
+    def _serve(self) -> None:
+        request, a, b, c = (int(self.counters[i]) for i in (REQUEST, REQUEST_A, REQUEST_B, REQUEST_C))
+        if request == EXPAND_STATE:
+            self.states.expand(a)
+        elif request == EXPAND_NODE:
+            self.graph.expand(a)
+        elif request == NEED_EFFECT:
+            self.effects.need(a, b, c)
+        elif request == GROW_MACHINE:
+            self._grow()
+        elif request == GROW_SCRATCH:
+            self._grow_scratch()
+        elif request == JOIN_OBLIGATIONS:
+            self.joined = np.vstack([self.joined, [[a, b, self.states.joined(a, b)]]])
+        elif request == OPEN_STACK:
+            self._open_stack(a)
+        elif request == OUT_OF_FUEL:
+            raise LimitError(
+                f"one step of this constraint took more than {self.limits.step_work} units of work",
+                remedy="The grammar is highly ambiguous here; simplify it, or pass Limits(step_work=...).",
+            )
+
+    def _open_stack(self, continuation: int) -> None:
+        assert self.stacks is not None
+        start = self.stacks.lexer_start(self._stack(continuation))
+        at = int(self.counters[N_CLOSURE])
+        if at + 1 > self.tables.closure_state.shape[0]:
+            self._grow()
+        tables = self.tables
+        tables.closure_state[at], tables.closure_next[at], tables.closure_label[at] = start, continuation, -1
+        tables.closure_count[continuation] = 1 if start else 0
+        tables.closure_first[continuation] = at
+        self.counters[N_CLOSURE] = at + 1
+
+    def _grow(self) -> None:
+        tables = self.tables
+        used = {
+            "set_offset": (N_SETS, 2), "items": (N_ITEMS, 64), "closure_first": (N_SETS, 2), "closure_count": (N_SETS, 2),
+            "closure_state": (N_CLOSURE, 64), "closure_next": (N_CLOSURE, 64), "closure_label": (N_CLOSURE, 64),
+            "state_offset": (N_STATES, 2), "thread_state": (N_THREADS, 64), "thread_next": (N_THREADS, 64),
+            "thread_obligation": (N_THREADS, 64),
+        }  # fmt: skip
+        grown: dict[str, NDArray[Any]] = {}
+        for name, (counter, slack) in used.items():
+            array = getattr(tables, name)
+            if 2 * (int(self.counters[counter]) + slack) > array.shape[0]:
+                if array.shape[0] > self.limits.table_items:
+                    raise LimitError(
+                        f"this constraint's tables passed {self.limits.table_items} entries",
+                        remedy="Compile it anew, simplify the grammar, or pass Limits(table_items=...).",
+                    )
+                grown[name] = np.zeros(4 * array.shape[0], array.dtype)
+                grown[name][: array.shape[0]] = array
+        self.tables = tables._replace(**grown)
+        if "set_offset" in grown:
+            self.tables = self.tables._replace(set_hash=self._rehash(_hash_items, grown["set_offset"].size))
+        if "state_offset" in grown:
+            self.tables = self.tables._replace(state_hash=self._rehash(_hash_threads, grown["state_offset"].size))
+
+    def _rehash(self, kernel: Callable[..., None], size: int) -> NDArray[np.int32]:
+        table = np.full(2 * size + 1, -1, np.int32)
+        kernel(self.tables, self.counters, table)
+        return table
+
+    def _grow_scratch(self) -> None:
+        scratch = self.scratch
+        if scratch.longs.size > self.limits.table_items:
+            raise LimitError("the parser's working memory passed its limit", remedy="Simplify the grammar.")
+        bigger = {name: np.zeros(2 * array.size, array.dtype) for name, array in scratch._asdict().items()}
+        self.scratch = Scratch(**bigger)
+        self.rows = np.zeros((min(2 * self.rows.shape[0], 64), self.rows.shape[1]), np.uint32)
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of this constraint's own tables."""
+        parts: tuple[Any, ...] = (*self.tables, *self.scratch, *self.graph.arrays, self.rows)
+        return sum(array.nbytes for array in parts)
+
+
+def _hash_items(tables: Machine, counters: NDArray[np.int64], table: NDArray[np.int32]) -> None:
+    from guided.kernels.parser import rehash_sets
+
+    rehash_sets(tables, counters, table)
+
+
+def _hash_threads(tables: Machine, counters: NDArray[np.int64], table: NDArray[np.int32]) -> None:
+    threads.rehash_states(tables, counters, table)
+
+
+def _tables(size: int) -> Machine:
+    ints = lambda n: np.zeros(n, np.int32)  # noqa: E731
+    return Machine(
+        set_offset=ints(size), items=np.ones(4 * size, np.int64), set_hash=np.full(2 * size + 1, -1, np.int32),
+        closure_first=np.full(size, -1, np.int32), closure_count=ints(size), closure_state=ints(4 * size),
+        closure_next=ints(4 * size), closure_label=ints(4 * size), state_offset=ints(size),
+        thread_state=ints(2 * size), thread_next=ints(2 * size), thread_obligation=ints(2 * size),
+        state_hash=np.full(2 * size + 1, -1, np.int32),
+    )  # fmt: skip

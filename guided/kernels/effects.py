@@ -1,0 +1,154 @@
+"""What the tokens of a trie range do from one automaton state: which stay inside, and tries of what is left of the rest.
+
+Nothing here knows a parser, so the results serve every grammar of a vocabulary.  `survey` walks once and notes; `merge`
+joins the subtrees below the nodes where matches end into one trie, appended to the pool.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from guided.kernels.layout import EXPAND_STATE, GROW_MACHINE, GROW_SCRATCH, REQUEST, REQUEST_A
+from guided.kernels.threads import delta
+
+
+@njit(cache=True, nogil=True)
+def survey(automaton, counters, scratch, tokens, low, high, state, home, kept, kept_count, exits):
+    """Walk ``[low, high)`` from ``state``: tokens that stay or end, and the nodes where matches end; -1: request.
+
+    ``kept[i]`` is a token and ``kept_count[i]`` how many times its path came to the state ``home``, plus one when it
+    ends between two such times, or -1 - count when it ends exactly where a match ends and nothing can follow inside.
+    ``exits`` rows are ``(node, tag, pending, count)``.  Returns
+    ``n_kept << 32 | n_exits``.
+    """
+    states = scratch.walk_state
+    ends = scratch.walk_end
+    counts = scratch.walk_obligation
+    level = 0
+    states[0] = state
+    ends[0] = high
+    counts[0] = 0
+    n_kept = 0
+    n_exits = 0
+    node = low
+    while True:
+        while node >= ends[level]:
+            if level == 0:
+                return (np.int64(n_kept) << 32) | n_exits
+            level -= 1
+        at = states[level]
+        after = delta(automaton, at, tokens.byte[node])
+        if after < 0:
+            counters[REQUEST] = EXPAND_STATE
+            counters[REQUEST_A] = at
+            return -1
+        end = tokens.end[node]
+        if after == 0:
+            node = end
+            continue
+        tag = automaton.tag[after]
+        inside = True
+        count = counts[level]
+        if after == home:
+            count += 1
+        if tag >= 0:
+            if automaton.first[after] < 0:
+                counters[REQUEST] = EXPAND_STATE
+                counters[REQUEST_A] = after
+                return -1
+            inside = automaton.count[after] > 0
+            if n_exits == exits.shape[0]:
+                counters[REQUEST] = GROW_SCRATCH
+                return -1
+            exits[n_exits, 0] = node
+            exits[n_exits, 1] = tag
+            exits[n_exits, 2] = automaton.pending[after]
+            exits[n_exits, 3] = count
+            n_exits += 1
+        for i in range(tokens.token_offset[node], tokens.token_offset[node + 1]):
+            kept[n_kept] = tokens.token_ids[i]
+            if inside:
+                kept_count[n_kept] = count if after == home else count + 1
+            else:
+                kept_count[n_kept] = -1 - count
+            n_kept += 1
+        if inside and end > node + 1:
+            level += 1
+            if level + 1 >= states.shape[0]:
+                counters[REQUEST] = GROW_SCRATCH
+                return -1
+            states[level] = after
+            counts[level] = count
+            ends[level] = end
+            node += 1
+        else:
+            node = end
+
+
+@njit(cache=True, nogil=True)
+def merge(tokens, counters, starts, n_starts, nodes_used, tokens_used, cursor, cursor_end, frame_first, frame_count):
+    """Append to the pool one trie that holds all children of the nodes ``starts[:n_starts]``.
+
+    The new trie is the range from ``nodes_used``; returns its end, -1 with a request when the pool is full.
+    ``tokens_used`` must be ``token_offset[nodes_used]``.
+    """
+    used = nodes_used
+    held = tokens_used
+    n = 0
+    for i in range(n_starts):
+        cursor[n] = starts[i] + 1
+        cursor_end[n] = tokens.end[starts[i]]
+        n += 1
+    depth = 0
+    frame_first[0] = 0
+    frame_count[0] = n
+    owner = np.empty(frame_first.shape[0], np.int32)
+    owner[0] = -1
+    while depth >= 0:
+        first = frame_first[depth]
+        count = frame_count[depth]
+        smallest = 256
+        for i in range(first, first + count):
+            if cursor[i] < cursor_end[i] and tokens.byte[cursor[i]] < smallest:
+                smallest = np.int64(tokens.byte[cursor[i]])
+        if smallest == 256:
+            if owner[depth] >= 0:
+                tokens.end[owner[depth]] = used
+            depth -= 1
+            continue
+        if (
+            used + 2 > tokens.byte.shape[0]
+            or first + 2 * count + 1 > cursor.shape[0]
+            or depth + 2 > frame_first.shape[0]
+        ):
+            counters[REQUEST] = GROW_MACHINE
+            return -1
+        node = used
+        tokens.byte[node] = smallest
+        used += 1
+        child = first + count
+        m = 0
+        for i in range(first, first + count):
+            at = cursor[i]
+            if at < cursor_end[i] and tokens.byte[at] == smallest:
+                for j in range(tokens.token_offset[at], tokens.token_offset[at + 1]):
+                    if held == tokens.token_ids.shape[0]:
+                        counters[REQUEST] = GROW_MACHINE
+                        return -1
+                    tokens.token_ids[held] = tokens.token_ids[j]
+                    held += 1
+                if tokens.end[at] > at + 1:
+                    cursor[child + m] = at + 1
+                    cursor_end[child + m] = tokens.end[at]
+                    m += 1
+                cursor[i] = tokens.end[at]
+        tokens.token_offset[used] = held
+        if m == 0:
+            tokens.end[node] = used
+        else:
+            depth += 1
+            frame_first[depth] = child
+            frame_count[depth] = m
+            owner[depth] = node
+    return used

@@ -1,0 +1,169 @@
+"""The flat arrays that kernels share: what each holds, and the requests by which a kernel asks Python for more.
+
+A kernel never calls back.  When it needs something that Python must make (edges of an automaton state nobody has
+visited, room in a pool), it writes a request into ``counters`` and returns a negative number; the caller serves the
+request and calls again.  Kernels are restartable: everything they add is interned, so a second run finds it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+
+
+class Automaton(NamedTuple):
+    """The lexer states of a process: a lazily grown byte automaton, state 0 is dead.
+
+    ``first[x] < 0``: the edges of ``x`` are not known yet.  Edges of ``x`` are ``first[x] .. first[x] + count[x]``,
+    sorted by byte: ``low..high`` leads to ``target``.  ``tag[x] >= 0``: a match may end in ``x`` (the tag is the
+    terminal for lexers, else 0).  ``pending[x]``: the state of matches that would be preferred to the one that ends
+    here, 0 for none.  ``loops[x]``: worth caching a vocabulary's token effect.
+    """
+
+    first: Ints
+    count: Ints
+    low: Bytes
+    high: Bytes
+    target: Ints
+    tag: Ints
+    pending: Ints
+    loops: Bytes
+
+
+class Rules(NamedTuple):
+    """The rule graph of one grammar: nodes with edges that read a terminal, call a rule or read nothing.
+
+    ``node_first[n] < 0``: not lowered yet.  ``flags[n]`` has bit `FINAL` when the rule may end at ``n`` (also through
+    empty edges) and `OPEN` when something may still be read from it.  Edge ``argument``: automaton start state for
+    `READ`, rule for `CALL`.  ``rank`` orders rules so that a rule's leftmost callees come after it.  ``ignored`` are
+    start states of terminals that may stand between any two others.
+    """
+
+    node_first: Ints
+    node_count: Ints
+    flags: Bytes
+    kind: Bytes
+    argument: Ints
+    to: Ints
+    label: Ints
+    rule_start: Ints
+    rank: Ints
+    ignored: Ints
+
+
+class Lalr(NamedTuple):
+    """LALR tables as rows of ``terminal -> action`` and ``nonterminal -> state``; empty for other grammars.
+
+    ``action[state, terminal]``: 0 error, ``s + 1`` shift to ``s``, ``-(r + 1)`` reduce by rule ``r``.
+    """
+
+    action: NDArray[np.int32]
+    goto: NDArray[np.int32]
+    rule_name: Ints
+    rule_length: Ints
+    final: int
+    end: int
+
+
+class Machine(NamedTuple):
+    """The append-only tables of one compiled constraint.
+
+    Continuations (``set_*``): a continuation is a sorted set of ``items``, each ``node << 32 | continuation to return
+    to``; id 0 is empty, id 1 holds only the item 0, which says that the text may end.  With LALR tables an item list
+    has one entry, ``state << 32 | stack below``.  ``closure_*``: per continuation the terminals that may come next,
+    as ``(automaton state, continuation after it, label)``.  States (``state_*``): sets of threads
+    ``(automaton state or 0 at a boundary, continuation, obligation)``; id 0 is dead, 1 is after the end of text.
+    """
+
+    set_offset: Ints
+    items: Longs
+    set_hash: Ints
+    closure_first: Ints
+    closure_count: Ints
+    closure_state: Ints
+    closure_next: Ints
+    closure_label: Ints
+    state_offset: Ints
+    thread_state: Ints
+    thread_next: Ints
+    thread_obligation: Ints
+    state_hash: Ints
+
+
+class Scratch(NamedTuple):
+    """Working memory of one constraint; contents mean nothing between calls."""
+
+    longs: Longs
+    more: Longs
+    calls: Longs
+    call_rules: Ints
+    emits: Longs
+    emit_states: Ints
+    emit_labels: Ints
+    thread_a: Longs
+    thread_b: Ints
+    thread_c: Longs
+    thread_d: Ints
+    tasks: Longs
+    visited: Longs
+    walk_state: Ints
+    walk_obligation: Ints
+    walk_end: Ints
+
+
+class Tokens(NamedTuple):
+    """A pool of tries over (rests of) token bytes, in preorder: the vocabulary's own first, then exit tries.
+
+    The children of a range ``[lo, hi)`` are ``lo, end[lo], end[end[lo]], ... < hi``, sorted by ``byte``.
+    """
+
+    byte: Bytes
+    end: Ints
+    token_offset: Ints
+    token_ids: Ints
+
+
+class Effects(NamedTuple):
+    """What all tokens of a trie range do from one automaton state, for the states that were asked about.
+
+    Found by hash of (range, state).  ``mask``: row of ``masks`` with the tokens after which the match goes on or
+    ends, -1 when those tokens are listed in ``listed[list_first : list_first + list_count]``.  Exits: ``exit_*``
+    gives the trie range of what is left of tokens in which the match ends, with the terminal and obligation.
+    ``removed``: tokens to take out of all that this effect contributes (names that another terminal holds).
+    """
+
+    hash_slot: Ints
+    key_low: Ints
+    key_high: Ints
+    key_state: Ints
+    mask: Ints
+    list_first: Ints
+    list_count: Ints
+    exit_first: Ints
+    exit_count: Ints
+    removed_first: Ints
+    removed_count: Ints
+    masks: NDArray[np.uint32]
+    listed: Ints
+    exit_low: Ints
+    exit_high: Ints
+    exit_tag: Ints
+    exit_pending: Ints
+
+
+READ, CALL, EMPTY = 0, 1, 2
+FINAL, OPEN = 1, 2
+
+# Slots of `counters`.
+N_SETS, N_ITEMS, N_CLOSURE, N_STATES, N_THREADS, FUEL, REQUEST, REQUEST_A, REQUEST_B, REQUEST_C, STAMP = range(11)
+N_COUNTERS = 16
+
+# Requests.
+EXPAND_STATE, EXPAND_NODE, GROW_MACHINE, GROW_SCRATCH = 1, 2, 3, 4
+OUT_OF_FUEL, NEED_EFFECT, JOIN_OBLIGATIONS, OPEN_STACK = 5, 6, 7, 8

@@ -1,0 +1,331 @@
+"""Continuations: what the parser still expects, as interned sets of (rule node, continuation to return to).
+
+This is a generalised pushdown recogniser with a graph-structured stack whose nodes are values.  A call of a rule
+pushes one continuation that merges all callers at this position; a call in tail position pushes nothing, because a
+pair that can only return is replaced by what it returns to.  So a list's hundredth element meets the very
+continuations of its second, and right recursion needs no stack.  Left recursion never gets here: `guided.automata`
+rewrites it to loops, which also makes every continuation well-founded.
+
+Sources: Scott and Johnstone, "GLL Parsing", 2010 (graph-structured stack); Leo 1991 for why tail calls matter.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from guided.kernels.layout import (
+    CALL,
+    EMPTY,
+    EXPAND_NODE,
+    FINAL,
+    FUEL,
+    GROW_MACHINE,
+    GROW_SCRATCH,
+    N_CLOSURE,
+    N_ITEMS,
+    N_SETS,
+    OPEN,
+    OUT_OF_FUEL,
+    READ,
+    REQUEST,
+    REQUEST_A,
+)
+
+_MASK32 = 0xFFFFFFFF
+
+
+@njit(cache=True, nogil=True)
+def sort_unique(values, n):
+    """Sort ``values[:n]`` in place, drop duplicates, return the new length."""
+    if n > 48:
+        values[:n] = np.sort(values[:n])
+    else:
+        for i in range(1, n):
+            value = values[i]
+            j = i - 1
+            while j >= 0 and values[j] > value:
+                values[j + 1] = values[j]
+                j -= 1
+            values[j + 1] = value
+    m = 0
+    for i in range(n):
+        if m == 0 or values[m - 1] != values[i]:
+            values[m] = values[i]
+            m += 1
+    return m
+
+
+@njit(cache=True, nogil=True)
+def intern_set(machine, counters, values, n):
+    """The id of the set ``values[:n]`` (sorted, unique); 0 for the empty one; -1 with a request when out of room."""
+    if n == 0:
+        return 0
+    hashed = np.uint64(1469598103934665603)
+    for i in range(n):
+        hashed = (hashed ^ np.uint64(values[i])) * np.uint64(1099511628211)
+        hashed ^= hashed >> np.uint64(29)
+    size = machine.set_hash.shape[0]
+    slot = np.int64(hashed % np.uint64(size))
+    while machine.set_hash[slot] >= 0:
+        found = machine.set_hash[slot]
+        start = machine.set_offset[found]
+        if machine.set_offset[found + 1] - start == n:
+            same = True
+            for i in range(n):
+                if machine.items[start + i] != values[i]:
+                    same = False
+                    break
+            if same:
+                return found
+        slot += 1
+        if slot == size:
+            slot = 0
+    new = counters[N_SETS]
+    start = counters[N_ITEMS]
+    if start + n > machine.items.shape[0] or 2 * new + 2 > size or new + 2 > machine.set_offset.shape[0]:
+        counters[REQUEST] = GROW_MACHINE
+        return -1
+    for i in range(n):
+        machine.items[start + i] = values[i]
+    machine.set_offset[new + 1] = start + n
+    machine.closure_first[new] = -1
+    machine.set_hash[slot] = new
+    counters[N_SETS] = new + 1
+    counters[N_ITEMS] = start + n
+    counters[FUEL] -= n
+    return new
+
+
+@njit(cache=True, nogil=True)
+def settle(rules, machine, counters, scratch, pairs, n):
+    """Intern ``pairs[:n]`` after returning from every rule that may end: -1 with a request when not possible yet."""
+    out = scratch.longs
+    m = 0
+    for i in range(n):
+        node = pairs[i] >> 32
+        frame = pairs[i] & _MASK32
+        if rules.node_first[node] < 0:
+            counters[REQUEST] = EXPAND_NODE
+            counters[REQUEST_A] = node
+            return -1
+        flags = rules.flags[node]
+        start = machine.set_offset[frame]
+        stop = machine.set_offset[frame + 1]
+        if m + 1 + stop - start > out.shape[0]:
+            counters[REQUEST] = GROW_SCRATCH
+            return -1
+        if flags & OPEN:
+            out[m] = pairs[i]
+            m += 1
+        if flags & FINAL:
+            for j in range(start, stop):
+                out[m] = machine.items[j]
+                m += 1
+    m = sort_unique(out, m)
+    return intern_set(machine, counters, out, m)
+
+
+@njit(cache=True, nogil=True)
+def union_sets(machine, counters, scratch, first, second):
+    """The union of two continuations."""
+    if first == second:
+        return first
+    out = scratch.longs
+    m = 0
+    for which in range(2):
+        item = first if which == 0 else second
+        start = machine.set_offset[item]
+        stop = machine.set_offset[item + 1]
+        if m + stop - start > out.shape[0]:
+            counters[REQUEST] = GROW_SCRATCH
+            return -1
+        for j in range(start, stop):
+            out[m] = machine.items[j]
+            m += 1
+    m = sort_unique(out, m)
+    return intern_set(machine, counters, out, m)
+
+
+@njit(cache=True, nogil=True)
+def _gather(rules, machine, counters, scratch, at, frame, n_emits, n_calls):
+    """Follow empty edges from ``at``: add its terminals to the emits and its calls to the calls; -1: request."""
+    stack = scratch.more
+    stack[0] = at
+    depth = 1
+    seen = 1  # stack[0:seen] would be the visited list; nodes are kept below `depth` marks in the upper half
+    half = stack.shape[0] // 2
+    stack[half] = at
+    while depth > 0:
+        depth -= 1
+        node = stack[depth]
+        first = rules.node_first[node]
+        if first < 0:
+            counters[REQUEST] = EXPAND_NODE
+            counters[REQUEST_A] = node
+            return -1, -1
+        for edge in range(first, first + rules.node_count[node]):
+            kind = rules.kind[edge]
+            if kind == READ:
+                if n_emits == scratch.emits.shape[0]:
+                    counters[REQUEST] = GROW_SCRATCH
+                    return -1, -1
+                scratch.emits[n_emits] = (np.int64(rules.to[edge]) << 32) | frame
+                scratch.emit_states[n_emits] = rules.argument[edge]
+                scratch.emit_labels[n_emits] = rules.label[edge]
+                n_emits += 1
+            elif kind == CALL:
+                if n_calls == scratch.calls.shape[0]:
+                    counters[REQUEST] = GROW_SCRATCH
+                    return -1, -1
+                scratch.calls[n_calls] = (np.int64(rules.to[edge]) << 32) | frame
+                scratch.call_rules[n_calls] = rules.argument[edge]
+                n_calls += 1
+            elif kind == EMPTY:
+                target = rules.to[edge]
+                known = False
+                for i in range(seen):
+                    if stack[half + i] == target:
+                        known = True
+                        break
+                if not known:
+                    if depth + 1 >= half or half + seen + 1 >= stack.shape[0]:
+                        counters[REQUEST] = GROW_SCRATCH
+                        return -1, -1
+                    stack[half + seen] = target
+                    seen += 1
+                    stack[depth] = target
+                    depth += 1
+    counters[FUEL] -= 1
+    return n_emits, n_calls
+
+
+@njit(cache=True, nogil=True)
+def close(rules, machine, counters, scratch, continuation):
+    """Compute which terminals may come next at ``continuation`` and what follows each; 0 when done, -1: request."""
+    if machine.closure_first[continuation] >= 0:
+        return 0
+    if counters[FUEL] < 0:
+        counters[REQUEST] = OUT_OF_FUEL
+        return -1
+    n_emits = 0
+    n_calls = 0
+    for i in range(machine.set_offset[continuation], machine.set_offset[continuation + 1]):
+        item = machine.items[i]
+        node = item >> 32
+        n_emits, n_calls = _gather(rules, machine, counters, scratch, node, item & _MASK32, n_emits, n_calls)
+        if n_emits < 0:
+            return -1
+    done = 0  # calls[:done] have been entered; the rest wait
+    while done < n_calls:
+        best = scratch.call_rules[done]
+        for i in range(done + 1, n_calls):
+            rule = scratch.call_rules[i]
+            if rules.rank[rule] < rules.rank[best]:
+                best = rule
+        stop = done
+        for i in range(done, n_calls):
+            if scratch.call_rules[i] == best:
+                scratch.call_rules[i] = scratch.call_rules[stop]
+                scratch.call_rules[stop] = best
+                held = scratch.calls[i]
+                scratch.calls[i] = scratch.calls[stop]
+                scratch.calls[stop] = held
+                stop += 1
+        frame = settle(rules, machine, counters, scratch, scratch.calls[done:stop], stop - done)
+        if frame < 0:
+            return -1
+        done = stop
+        start = rules.rule_start[best]
+        n_emits, n_calls = _gather(rules, machine, counters, scratch, start, frame, n_emits, n_calls)
+        if n_emits < 0:
+            return -1
+    n_ignored = rules.ignored.shape[0]
+    start = machine.set_offset[continuation]
+    length = machine.set_offset[continuation + 1] - start
+    first = counters[N_CLOSURE]
+    if first + n_emits + n_ignored > machine.closure_state.shape[0]:
+        counters[REQUEST] = GROW_MACHINE
+        return -1
+    # Group by automaton state: two uses of one terminal run as one thread with both continuations.
+    order = np.argsort(scratch.emit_states[:n_emits], kind="mergesort") if n_emits > 1 else np.arange(n_emits)
+    at = first
+    i = 0
+    while i < n_emits:
+        state = scratch.emit_states[order[i]]
+        label = scratch.emit_labels[order[i]]
+        m = 0
+        while i < n_emits and scratch.emit_states[order[i]] == state:
+            scratch.more[m] = scratch.emits[order[i]]
+            m += 1
+            i += 1
+        after = settle(rules, machine, counters, scratch, scratch.more, m)
+        if after < 0:
+            return -1
+        for j in range(n_ignored):
+            if rules.ignored[j] == state:
+                after = union_sets(machine, counters, scratch, after, continuation)
+                if after < 0:
+                    return -1
+        if after > 0:
+            machine.closure_state[at] = state
+            machine.closure_next[at] = after
+            machine.closure_label[at] = label
+            at += 1
+    stop_own = at
+    for j in range(n_ignored):
+        known = False
+        for i in range(first, stop_own):
+            if machine.closure_state[i] == rules.ignored[j]:
+                known = True
+        if not known and length > 0:
+            machine.closure_state[at] = rules.ignored[j]
+            machine.closure_next[at] = continuation
+            machine.closure_label[at] = -1
+            at += 1
+    counters[N_CLOSURE] = at
+    machine.closure_count[continuation] = at - first
+    machine.closure_first[continuation] = first
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def shift(lalr, machine, counters, scratch, stack, terminal):
+    """The LALR stack after reducing and shifting ``terminal``: 0 when the parser refuses it, -1: request."""
+    while True:
+        item = machine.items[machine.set_offset[stack]]
+        state = item >> 32
+        action = lalr.action[state, terminal]
+        if action == 0:
+            return 0
+        if action > 0:
+            scratch.longs[0] = (np.int64(action - 1) << 32) | stack
+            return intern_set(machine, counters, scratch.longs, 1)
+        rule = -action - 1
+        for _ in range(lalr.rule_length[rule]):
+            stack = machine.items[machine.set_offset[stack]] & _MASK32
+        state = machine.items[machine.set_offset[stack]] >> 32
+        target = lalr.goto[state, lalr.rule_name[rule]]
+        if terminal == lalr.end and target == lalr.final:
+            return 1
+        scratch.longs[0] = (np.int64(target) << 32) | stack
+        stack = intern_set(machine, counters, scratch.longs, 1)
+        if stack < 0:
+            return -1
+
+
+@njit(cache=True, nogil=True)
+def rehash_sets(machine, counters, table):
+    """Fill ``table`` (all -1) with the ids of all continuations but the empty one."""
+    size = table.shape[0]
+    for item in range(1, counters[N_SETS]):
+        hashed = np.uint64(1469598103934665603)
+        for i in range(machine.set_offset[item], machine.set_offset[item + 1]):
+            hashed = (hashed ^ np.uint64(machine.items[i])) * np.uint64(1099511628211)
+            hashed ^= hashed >> np.uint64(29)
+        slot = np.int64(hashed % np.uint64(size))
+        while table[slot] >= 0:
+            slot += 1
+            if slot == size:
+                slot = 0
+        table[slot] = item

@@ -1,0 +1,338 @@
+"""Steps of a constraint's state by bytes: threads advance in the lexer automaton and cross terminal boundaries.
+
+A thread is (automaton state, continuation, obligation).  Automaton state 0 means "at a boundary": the next byte
+starts one of the terminals of the continuation's closure.  An obligation is a lexer state that must not reach a match:
+the text that would make an earlier match longer (or otherwise preferred) would have been cut differently.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from guided.kernels.layout import (
+    EXPAND_STATE,
+    FUEL,
+    GROW_MACHINE,
+    GROW_SCRATCH,
+    JOIN_OBLIGATIONS,
+    N_STATES,
+    N_THREADS,
+    OPEN_STACK,
+    REQUEST,
+    REQUEST_A,
+    REQUEST_B,
+)
+from guided.kernels.parser import close, intern_set, shift, sort_unique
+
+_MASK32 = 0xFFFFFFFF
+
+
+@njit(cache=True, nogil=True)
+def delta(automaton, state, byte):
+    """The automaton state after ``byte``: 0 dead, -1 when the edges of ``state`` are not known yet."""
+    first = automaton.first[state]
+    if first < 0:
+        return -1
+    for edge in range(first, first + automaton.count[state]):
+        if byte <= automaton.high[edge]:
+            if byte >= automaton.low[edge]:
+                return automaton.target[edge]
+            return 0
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def join(automaton, counters, joined, one, other):
+    """The obligation that holds when both do; 0 is none; -1 with a request when Python must make it."""
+    if one == 0 or one == other:
+        return other
+    if other == 0:
+        return one
+    low = min(one, other)
+    high = max(one, other)
+    for i in range(joined.shape[0]):
+        if joined[i, 0] == low and joined[i, 1] == high:
+            return joined[i, 2]
+    counters[REQUEST] = JOIN_OBLIGATIONS
+    counters[REQUEST_A] = low
+    counters[REQUEST_B] = high
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def past(rules, lalr, machine, counters, scratch, stack, terminal):
+    """The LALR stack after ``terminal``, which leaves it alone when ignored; 0: refused, -1: request."""
+    for i in range(rules.ignored.shape[0]):
+        if rules.ignored[i] == terminal:
+            return stack
+    return shift(lalr, machine, counters, scratch, stack, terminal)
+
+
+@njit(cache=True, nogil=True)
+def boundary(lexed, automaton, rules, lalr, machine, counters, scratch, state, continuation):
+    """The continuation after a match that ends in ``state``: 0 when the parser refuses it, -1: request."""
+    if lexed:
+        return past(rules, lalr, machine, counters, scratch, continuation, automaton.tag[state])
+    return continuation
+
+
+@njit(cache=True, nogil=True)
+def open_boundary(lexed, rules, machine, counters, scratch, continuation):
+    """Make the closure of ``continuation`` known; 0 when it is, -1: request."""
+    if machine.closure_first[continuation] >= 0:
+        return 0
+    if lexed:
+        counters[REQUEST] = OPEN_STACK
+        counters[REQUEST_A] = continuation
+        return -1
+    return close(rules, machine, counters, scratch, continuation)
+
+
+@njit(cache=True, nogil=True)
+def _add(scratch, counters, n, state, obligation, continuation):
+    if n == scratch.thread_a.shape[0]:
+        counters[REQUEST] = GROW_SCRATCH
+        return -1
+    scratch.thread_c[n] = (np.int64(state) << 32) | obligation
+    scratch.thread_d[n] = continuation
+    return n + 1
+
+
+@njit(cache=True, nogil=True)
+def _advance_thread(
+    lexed, automaton, rules, lalr, machine, counters, scratch, joined, n, state, continuation, obligation, byte
+):
+    """Add to the next threads what one thread inside a terminal becomes after ``byte``; the new length, -1: request."""
+    after = delta(automaton, state, byte)
+    if after < 0:
+        counters[REQUEST] = EXPAND_STATE
+        counters[REQUEST_A] = state
+        return -1
+    if after == 0:
+        return n
+    tag = automaton.tag[after]
+    # A state in which no match may end goes on by construction; only the others need their edges known here.
+    if tag >= 0 and automaton.first[after] < 0:
+        counters[REQUEST] = EXPAND_STATE
+        counters[REQUEST_A] = after
+        return -1
+    if tag < 0 or automaton.count[after] > 0:
+        n = _add(scratch, counters, n, after, obligation, continuation)
+        if n < 0:
+            return -1
+    if tag >= 0:
+        beyond = boundary(lexed, automaton, rules, lalr, machine, counters, scratch, after, continuation)
+        if beyond < 0:
+            return -1
+        if beyond > 0:
+            owed = join(automaton, counters, joined, obligation, automaton.pending[after])
+            if owed < 0:
+                return -1
+            n = _add(scratch, counters, n, 0, owed, beyond)
+            if n < 0:
+                return -1
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _merge(lexed, machine, counters, scratch, n):
+    """Sort the next threads into the current ones; same state and obligation: one thread with all continuations."""
+    order = np.argsort(scratch.thread_c[:n], kind="mergesort") if n > 1 else np.arange(n)
+    m = 0
+    i = 0
+    while i < n:
+        key = scratch.thread_c[order[i]]
+        j = i + 1
+        while j < n and scratch.thread_c[order[j]] == key:
+            j += 1
+        if j == i + 1:
+            scratch.thread_a[m] = key
+            scratch.thread_b[m] = scratch.thread_d[order[i]]
+            m += 1
+        elif lexed:
+            for p in range(i, j):
+                known = False
+                for q in range(i, p):
+                    if scratch.thread_d[order[q]] == scratch.thread_d[order[p]]:
+                        known = True
+                if not known:
+                    scratch.thread_a[m] = key
+                    scratch.thread_b[m] = scratch.thread_d[order[p]]
+                    m += 1
+        else:
+            length = 0
+            for p in range(i, j):
+                item = scratch.thread_d[order[p]]
+                start = machine.set_offset[item]
+                stop = machine.set_offset[item + 1]
+                if length + stop - start > scratch.longs.shape[0]:
+                    counters[REQUEST] = GROW_SCRATCH
+                    return -1
+                for q in range(start, stop):
+                    scratch.longs[length] = machine.items[q]
+                    length += 1
+            length = sort_unique(scratch.longs, length)
+            united = intern_set(machine, counters, scratch.longs, length)
+            if united < 0:
+                return -1
+            scratch.thread_a[m] = key
+            scratch.thread_b[m] = united
+            m += 1
+        i = j
+    return m
+
+
+@njit(cache=True, nogil=True)
+def step(lexed, automaton, rules, lalr, machine, counters, scratch, joined, n, byte):
+    """Replace the current threads ``[:n]`` by those after ``byte``; the new number, 0 when dead, -1: request."""
+    counters[FUEL] -= 1
+    m = 0
+    for t in range(n):
+        key = scratch.thread_a[t]
+        state = key >> 32
+        obligation = key & _MASK32
+        continuation = scratch.thread_b[t]
+        if obligation:
+            owed = delta(automaton, obligation, byte)
+            if owed < 0:
+                counters[REQUEST] = EXPAND_STATE
+                counters[REQUEST_A] = obligation
+                return -1
+            if owed > 0 and automaton.tag[owed] >= 0:
+                continue
+            obligation = owed
+        if state:
+            m = _advance_thread(
+                lexed, automaton, rules, lalr, machine, counters, scratch, joined,
+                m, state, continuation, obligation, byte,
+            )  # fmt: skip
+            if m < 0:
+                return -1
+        else:
+            if open_boundary(lexed, rules, machine, counters, scratch, continuation) < 0:
+                return -1
+            first = machine.closure_first[continuation]
+            for i in range(first, first + machine.closure_count[continuation]):
+                m = _advance_thread(
+                    lexed, automaton, rules, lalr, machine, counters, scratch, joined,
+                    m, machine.closure_state[i], machine.closure_next[i], obligation, byte,
+                )  # fmt: skip
+                if m < 0:
+                    return -1
+    return _merge(lexed, machine, counters, scratch, m)
+
+
+@njit(cache=True, nogil=True)
+def intern_state(machine, counters, scratch, n):
+    """The id of the state that the current threads ``[:n]`` make; -1: request."""
+    if n == 0:
+        return 0
+    hashed = np.uint64(1469598103934665603)
+    for i in range(n):
+        hashed = (hashed ^ np.uint64(scratch.thread_a[i])) * np.uint64(1099511628211)
+        hashed ^= hashed >> np.uint64(31)
+        hashed = (hashed ^ np.uint64(scratch.thread_b[i])) * np.uint64(1099511628211)
+        hashed ^= hashed >> np.uint64(29)
+    size = machine.state_hash.shape[0]
+    slot = np.int64(hashed % np.uint64(size))
+    while machine.state_hash[slot] >= 0:
+        found = machine.state_hash[slot]
+        start = machine.state_offset[found]
+        if machine.state_offset[found + 1] - start == n:
+            same = True
+            for i in range(n):
+                key = (np.int64(machine.thread_state[start + i]) << 32) | machine.thread_obligation[start + i]
+                if key != scratch.thread_a[i] or machine.thread_next[start + i] != scratch.thread_b[i]:
+                    same = False
+                    break
+            if same:
+                return found
+        slot += 1
+        if slot == size:
+            slot = 0
+    new = counters[N_STATES]
+    start = counters[N_THREADS]
+    if start + n > machine.thread_state.shape[0] or 2 * new + 2 > size or new + 2 > machine.state_offset.shape[0]:
+        counters[REQUEST] = GROW_MACHINE
+        return -1
+    for i in range(n):
+        machine.thread_state[start + i] = scratch.thread_a[i] >> 32
+        machine.thread_obligation[start + i] = scratch.thread_a[i] & _MASK32
+        machine.thread_next[start + i] = scratch.thread_b[i]
+    machine.state_offset[new + 1] = start + n
+    machine.state_hash[slot] = new
+    counters[N_STATES] = new + 1
+    counters[N_THREADS] = start + n
+    counters[FUEL] -= n
+    return new
+
+
+@njit(cache=True, nogil=True)
+def load(machine, scratch, state):
+    """Make the threads of ``state`` the current ones; their number."""
+    start = machine.state_offset[state]
+    n = machine.state_offset[state + 1] - start
+    for i in range(n):
+        key = (np.int64(machine.thread_state[start + i]) << 32) | machine.thread_obligation[start + i]
+        scratch.thread_a[i] = key
+        scratch.thread_b[i] = machine.thread_next[start + i]
+    return n
+
+
+@njit(cache=True, nogil=True)
+def advance(lexed, automaton, rules, lalr, machine, counters, scratch, joined, state, data):
+    """The state after the bytes ``data``: 0 when dead, -1: request."""
+    n = load(machine, scratch, state)
+    for i in range(data.shape[0]):
+        n = step(lexed, automaton, rules, lalr, machine, counters, scratch, joined, n, data[i])
+        if n <= 0:
+            return n
+    return intern_state(machine, counters, scratch, n)
+
+
+@njit(cache=True, nogil=True)
+def next_bytes(lexed, automaton, rules, lalr, machine, counters, scratch, state, out):
+    """Mark in ``out`` (uint8[256]) the bytes that some thread can read next, obligations aside; -1: request."""
+    out[:] = 0
+    n = load(machine, scratch, state)
+    for t in range(n):
+        inside = scratch.thread_a[t] >> 32
+        continuation = scratch.thread_b[t]
+        first = 0
+        stop = 1
+        if inside == 0:
+            if open_boundary(lexed, rules, machine, counters, scratch, continuation) < 0:
+                return -1
+            first = machine.closure_first[continuation]
+            stop = first + machine.closure_count[continuation]
+        for i in range(first, stop):
+            at = inside if inside else np.int64(machine.closure_state[i])
+            if automaton.first[at] < 0:
+                counters[REQUEST] = EXPAND_STATE
+                counters[REQUEST_A] = at
+                return -1
+            for edge in range(automaton.first[at], automaton.first[at] + automaton.count[at]):
+                for byte in range(automaton.low[edge], automaton.high[edge] + 1):
+                    out[byte] = 1
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def rehash_states(machine, counters, table):
+    """Fill ``table`` (all -1) with the ids of all states but the two fixed ones."""
+    size = table.shape[0]
+    for state in range(2, counters[N_STATES]):
+        hashed = np.uint64(1469598103934665603)
+        for i in range(machine.state_offset[state], machine.state_offset[state + 1]):
+            key = (np.int64(machine.thread_state[i]) << 32) | machine.thread_obligation[i]
+            hashed = (hashed ^ np.uint64(key)) * np.uint64(1099511628211)
+            hashed ^= hashed >> np.uint64(31)
+            hashed = (hashed ^ np.uint64(machine.thread_next[i])) * np.uint64(1099511628211)
+            hashed ^= hashed >> np.uint64(29)
+        slot = np.int64(hashed % np.uint64(size))
+        while table[slot] >= 0:
+            slot += 1
+            if slot == size:
+                slot = 0
+        table[slot] = state
