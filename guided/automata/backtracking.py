@@ -18,12 +18,14 @@ expression matching", ICALP 2004, for the order.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
 from guided.errors import UnsupportedError
+from guided.grammar.regex.lower import contains_assertions, lower
+from guided.grammar.regex.plain import lower_plain, widths
 from guided.grammar.regex.syntax import (
     Alternatives,
     Anchor,
@@ -35,7 +37,7 @@ from guided.grammar.regex.syntax import (
     Quantified,
     WordBoundary,
 )
-from guided.grammar.regular.characters import ANY_CHARACTER, CharacterSet, negate, utf8
+from guided.grammar.regular.characters import ANY_CHARACTER, CharacterSet, Utf8, negate, utf8
 from guided.grammar.regular.derivative import edges, inhabited
 from guided.grammar.regular.expr import (
     ALL,
@@ -264,22 +266,22 @@ class Compiled:
         self.outside = outside
 
 
-def compile_pattern(node: Node, lower: Callable[[Node], Expr] | None = None) -> Compiled:
+def compile_pattern(node: Node) -> Compiled:
     """Compile a parsed pattern.
 
-    ``lower`` turns the body of an assertion into a language; by default bodies without assertions of their own are
-    understood.  Raises `UnsupportedError` for an assertion inside an assertion that ``lower`` refuses.
+    Raises `UnsupportedError` for an assertion inside an assertion that looks past the outer one's own text.
     """
     outside: set[Expr] = set()
-    term = _compile(node, 0, outside, lower or plain_language)
-    return Compiled(term, frozenset(outside))
+    return Compiled(_compile(node, 0, outside), frozenset(outside))
 
 
 _NOTHING = _term(Shape.SEQUENCE)
 _NEVER = _term(Shape.CHOICE)
+_UTF8 = Utf8()
+_ANY = Quantified(Characters(ANY_CHARACTER), 0, None)
 
 
-def _compile(node: Node, before: int, outside: set[Expr], lower: Callable[[Node], Expr]) -> Term:
+def _compile(node: Node, before: int, outside: set[Expr]) -> Term:
     """``before``: at least so many characters of the match precede the node."""
     match node:
         case Characters(ranges):
@@ -287,21 +289,21 @@ def _compile(node: Node, before: int, outside: set[Expr], lower: Callable[[Node]
         case Concatenation(parts):
             terms = []
             for part in parts:
-                terms.append(_compile(part, before, outside, lower))
-                before += _widths(part)[0]
+                terms.append(_compile(part, before, outside))
+                before += widths(part)[0]
             return terms[0] if len(terms) == 1 else _term(Shape.SEQUENCE, *terms)
         case Alternatives(options):
-            return _term(Shape.CHOICE, *(_compile(option, before, outside, lower) for option in options))
+            return _term(Shape.CHOICE, *(_compile(option, before, outside) for option in options))
         case Quantified(body, low, high, greedy):
             if high == 0:
                 return _NOTHING
-            inner = _compile(body, before, outside, lower)
+            inner = _compile(body, before, outside)
             return inner if low == high == 1 else _term(Shape.LOOP, inner, low, high, greedy)
         case Look(body, True, negative):
-            language = concat(lower(body), ALL)
-            return _ahead(language, negative)
+            return _ahead(_language_ahead(body), negative)
         case Look(body, False, negative):
-            return _behind(lower(body), _widths(body)[1], negative, before, outside)
+            width = None if contains_assertions(body) else widths(body)[1]
+            return _behind(_language_behind(body), width, negative, before, outside)
         case At(anchor):
             return _anchor(anchor, before, outside)
         case WordBoundary(word, negative):
@@ -309,12 +311,61 @@ def _compile(node: Node, before: int, outside: set[Expr], lower: Callable[[Node]
     raise AssertionError(f"no such pattern node: {node!r}")
 
 
+def _language_ahead(body: Node) -> Expr:
+    """The texts that go on with ``body``."""
+    if not contains_assertions(body):
+        return concat(lower_plain(body, _UTF8), ALL)
+    if _looks(body, 0, ahead=False):
+        raise UnsupportedError(
+            "a look-ahead whose body looks back at what precedes it",
+            remedy="Move the look-behind, '^' or '\\b' in front of the look-ahead.",
+        )
+    return lower(Concatenation((body, _ANY)), _UTF8)
+
+
+def _language_behind(body: Node) -> Expr:
+    """The texts that end in ``body``."""
+    if not contains_assertions(body):
+        return concat(ALL, lower_plain(body, _UTF8))
+    if _looks(body, 0, ahead=True):
+        raise UnsupportedError(
+            "a look-behind whose body looks ahead", remedy="Move the look-ahead, '$' or '\\b' behind the look-behind."
+        )
+    return lower(Concatenation((_ANY, body)), _UTF8)
+
+
+def _looks(node: Node, before: int, ahead: bool) -> bool:
+    """May an assertion in ``node`` look ahead, or back past the ``before`` characters that certainly precede it?"""
+    match node:
+        case Concatenation(parts):
+            for part in parts:
+                if _looks(part, before, ahead):
+                    return True
+                before += widths(part)[0]
+            return False
+        case Alternatives(options):
+            return any(_looks(option, before, ahead) for option in options)
+        case Quantified(body):
+            return _looks(body, before, ahead)
+        case Look(body, forward, _):
+            if forward:
+                return ahead or _looks(body, before, ahead)
+            width = widths(body)[1]
+            return _looks(body, 0, ahead) or (not ahead and (width is None or width > before))
+        case At(anchor):
+            backward = anchor in (Anchor.TEXT_START, Anchor.LINE_START)
+            return not backward if ahead else backward and before == 0
+        case WordBoundary():
+            return ahead or before == 0
+        case _:
+            return False
+
+
 def _ahead(language: Expr, negative: bool) -> Term:
     return _term(Shape.AHEAD, complement(language) if negative else language)
 
 
-def _behind(body: Expr, width: int | None, negative: bool, before: int, outside: set[Expr]) -> Term:
-    automaton = concat(ALL, body)
+def _behind(automaton: Expr, width: int | None, negative: bool, before: int, outside: set[Expr]) -> Term:
     if width is None or width > before:
         outside.add(automaton)
     return _term(Shape.BEHIND, automaton, negative)
@@ -325,9 +376,9 @@ def _anchor(anchor: Anchor, before: int, outside: set[Expr]) -> Term:
     not_newline = utf8(negate(((10, 10),)))
     match anchor:
         case Anchor.TEXT_START:
-            return _behind(any_character, 1, True, before, outside)
+            return _behind(concat(ALL, any_character), 1, True, before, outside)
         case Anchor.LINE_START:
-            return _behind(not_newline, 1, True, before, outside)
+            return _behind(concat(ALL, not_newline), 1, True, before, outside)
         case Anchor.TEXT_END:
             return _ahead(concat(any_character, ALL), True)
         case Anchor.LINE_END:
@@ -341,51 +392,11 @@ def _word_boundary(word: CharacterSet, negative: bool, before: int, outside: set
     language = utf8(word)
     sides = []
     for inside in (True, False):
-        behind = _behind(language, 1, not inside, before, outside)
+        behind = _behind(concat(ALL, language), 1, not inside, before, outside)
         sides.append(_term(Shape.SEQUENCE, behind, _ahead(concat(language, ALL), inside is not negative)))
     return _term(Shape.CHOICE, *sides)
 
 
-def _widths(node: Node) -> tuple[int, int | None]:
-    """The least and greatest number of characters that a node reads; None: no bound."""
-    match node:
-        case Characters():
-            return 1, 1
-        case Concatenation(parts):
-            pairs = [_widths(part) for part in parts]
-            highs = [high for _, high in pairs]
-            return sum(low for low, _ in pairs), None if None in highs else sum(cast("list[int]", highs))
-        case Alternatives(options):
-            pairs = [_widths(option) for option in options] or [(0, 0)]
-            highs = [high for _, high in pairs]
-            return min(low for low, _ in pairs), None if None in highs else max(cast("list[int]", highs))
-        case Quantified(body, low, high, _):
-            least, most = _widths(body)
-            if most == 0 or high == 0:
-                return 0, 0
-            return least * low, None if most is None or high is None else most * high
-        case _:
-            return 0, 0
-
-
-def plain_language(node: Node) -> Expr:
-    """The byte language of a pattern without assertions."""
-    match node:
-        case Characters(ranges):
-            return utf8(ranges)
-        case Concatenation(parts):
-            return concat(*(plain_language(part) for part in parts))
-        case Alternatives(options):
-            return alternation(plain_language(option) for option in options)
-        case Quantified(body, low, high, _):
-            return repeat(plain_language(body), low, high)
-        case _:
-            raise UnsupportedError(
-                "an assertion inside a look-ahead or look-behind is not supported in a terminal",
-                remedy="Rewrite the terminal so that assertions are not nested.",
-            )
-
-
 def keyword_languages(keywords: Iterable[tuple[Node, int]]) -> tuple[tuple[Expr, int], ...]:
     """The texts of each keyword pattern with its terminal, in order."""
-    return tuple((plain_language(node), index) for node, index in keywords)
+    return tuple((lower_plain(node, _UTF8), index) for node, index in keywords)

@@ -22,7 +22,7 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias, cast
@@ -45,8 +45,7 @@ from guided.automata.backtracking import (
 )
 from guided.errors import LimitError, UnsupportedError
 from guided.grammar.lexing import LexerTerminal
-from guided.grammar.regex.syntax import Node
-from guided.grammar.regular.expr import EPSILON, Expr
+from guided.grammar.regular.expr import EMPTY, EPSILON, Expr
 
 LIVENESS_STEPS = 100_000
 """States that one search for a reachable match may visit.  Only patterns with assertions need one."""
@@ -365,7 +364,7 @@ def _successor(state: OrderedState, going: Sequence[_Item], byte: int) -> Ordere
 
 
 def _advance(memory: Memory, byte: int) -> Memory:
-    return tuple((initial, cast(Expr, step(current, byte))) for initial, current in memory)
+    return tuple((initial, step(current, byte) or EMPTY) for initial, current in memory)
 
 
 def _search(start: OrderedState) -> None:
@@ -404,11 +403,10 @@ class OrderedLexer:
     state where the last lexeme ended.
     """
 
-    def __init__(self, terminals: Sequence[LexerTerminal], lower: Callable[[Node], Expr] | None = None) -> None:
+    def __init__(self, terminals: Sequence[LexerTerminal]) -> None:
         self.terminals = tuple(terminals)
         self._compiled: dict[int, Compiled] = {}
         self._words: dict[int, Words] = {}
-        self._lower = lower
         self._starts: dict[tuple[tuple[int, ...], Memory], OrderedState] = {}
         outside: set[Expr] = set()
         for index in range(len(self.terminals)):
@@ -421,7 +419,7 @@ class OrderedLexer:
         if found is None:
             terminal = self.terminals[index]
             try:
-                found = compile_pattern(terminal.pattern, self._lower)
+                found = compile_pattern(terminal.pattern)
             except UnsupportedError as error:
                 where = f"terminal {terminal.name}" + (f", {error.where}" if error.where else "")
                 raise UnsupportedError(error.what, where=where, remedy=error.remedy) from error
