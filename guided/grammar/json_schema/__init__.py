@@ -1,0 +1,88 @@
+"""JSON Schema to the IR, exactly: what is not enforced to the letter is refused with its JSON pointer.
+
+Reading order: `document` (places and references), `shape` (the normal form), `normalise` (keywords to shapes),
+`graph` (what can be satisfied), `lower` (shapes to rules).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+from guided.errors import GrammarError, LimitError
+from guided.grammar.ir import Grammar, Terminal
+from guided.grammar.json_schema.document import Document
+from guided.grammar.json_schema.graph import Graph
+from guided.grammar.json_schema.lower import Layout, Lowering, Order
+from guided.grammar.json_schema.normalise import Normaliser
+from guided.grammar.json_schema.source import read
+from guided.grammar.regular.expr import byte_set, repeat
+
+__all__ = ["json_schema"]
+
+_SPACE = repeat(byte_set(1 << 0x20 | 1 << 0x09 | 1 << 0x0A | 1 << 0x0D))
+_ANY_SPACE = Terminal(_SPACE, "white space")
+
+
+def json_schema(
+    schema: dict[str, Any] | bool | str | type | Callable[..., Any],
+    *,
+    order: str = "schema",
+    whitespace: str | None = None,
+    registry: Any = None,
+) -> Grammar:
+    """The grammar of all JSON texts that are valid against a schema.
+
+    ``schema`` is a JSON Schema (data or JSON text; draft 4 to 2020-12 by ``$schema``), or a Python type or callable
+    (Pydantic model, dataclass, TypedDict, Literal, Enum, ...; of a callable, its parameters as one object).
+    ``order="schema"`` asks for declared members in the order of the schema, ``"any"`` takes every order.
+    ``whitespace`` is None (anything JSON allows), ``"compact"`` (none, and names and constants in the one spelling of
+    ``json.dumps(..., ensure_ascii=False)``), or a regular expression for the white space at each place JSON allows.
+    ``registry`` is a ``referencing.Registry`` for references outside the schema; nothing is ever fetched.
+
+    Numbers are compared as exact decimals.  Under ``minimum`` and the like a number may have an exponent only in
+    normalised scientific notation (``1.5e-7``); integers and multiples have none.  `Grammar.notes` says where this and
+    other readings apply.  Raises `UnsupportedError`, `UnsatisfiableError`, `GrammarError` or `LimitError`, each with
+    the JSON pointer of the cause.
+
+    >>> json_schema({"type": "array", "items": {"enum": ["a", "b"]}})
+    <Grammar 'JSON text': 2 rules, lexing none>
+    """
+    try:
+        member_order = Order(order)
+    except ValueError:
+        raise GrammarError(f"there is no order {order!r}", remedy='Use "schema" or "any".') from None
+    source = read(schema)
+    layout = Layout(member_order, _space(whitespace), whitespace == "compact")
+    try:
+        text = json.dumps(source)
+        document = Document(source, registry)
+        normaliser = Normaliser(document)
+        graph = Graph(normaliser, normaliser.need(document.root))
+        lowering = Lowering(graph, layout)
+        rules = lowering.run()
+    except RecursionError:
+        raise LimitError("the schema is nested too deeply", remedy="Use $ref instead of nesting.") from None
+    except TypeError as error:
+        raise GrammarError(f"the schema is not plain JSON data: {error}") from None
+    key = hashlib.sha256(f"json_schema\0{order}\0{whitespace}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()
+    keywords = {"order": order, "whitespace": whitespace, "registry": registry}
+    return Grammar(
+        rules,
+        0,
+        rebuild=(json_schema, (text,), keywords),
+        key=None if registry is not None else key,
+        notes=(*document.notes, *normaliser.notes, *lowering.notes),
+    )
+
+
+def _space(pattern: str | None) -> Terminal | None:
+    if pattern is None:
+        return _ANY_SPACE
+    if pattern == "compact":
+        return None
+    from guided.grammar.json_schema.patterns import white_space
+
+    return Terminal(white_space(pattern, _SPACE), "white space")

@@ -1,0 +1,299 @@
+"""Where schemas are: dialects, resources with their base URIs, and references resolved to places; never the network.
+
+A `Located` is one subschema with its JSON pointer and its `Resource`; equal places are the same object.  Nothing here
+knows what a keyword asserts, only which keywords hold subschemas.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+from urllib.parse import unquote, urldefrag, urljoin
+
+from guided.errors import GrammarError, UnsupportedError
+
+Schema: TypeAlias = "dict[str, Any] | bool"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dialect:
+    """What differs between drafts, as data."""
+
+    name: str
+    order: int
+    """4, 6, 7, 2019 or 2020: later drafts compare greater."""
+
+    @property
+    def identifier(self) -> str:
+        """The keyword that names a resource."""
+        return "id" if self.order == 4 else "$id"
+
+    @property
+    def reference_stands_alone(self) -> bool:
+        """Are keywords beside ``$ref`` ignored?"""
+        return self.order <= 7
+
+
+DRAFT4 = Dialect("draft-04", 4)
+DRAFT6 = Dialect("draft-06", 6)
+DRAFT7 = Dialect("draft-07", 7)
+DRAFT2019 = Dialect("2019-09", 2019)
+DRAFT2020 = Dialect("2020-12", 2020)
+
+DIALECTS = {
+    "http://json-schema.org/draft-04/schema": DRAFT4,
+    "http://json-schema.org/draft-06/schema": DRAFT6,
+    "http://json-schema.org/draft-07/schema": DRAFT7,
+    "http://json-schema.org/schema": DRAFT2020,
+    "https://json-schema.org/draft/2019-09/schema": DRAFT2019,
+    "https://json-schema.org/draft/2020-12/schema": DRAFT2020,
+}
+
+_ONE = [
+    "additionalProperties",
+    "items",
+    "not",
+    "if",
+    "then",
+    "else",
+    "contains",
+    "propertyNames",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "additionalItems",
+    "contentSchema",
+]
+_LIST = ["allOf", "anyOf", "oneOf", "prefixItems", "items"]
+_MAP = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"]
+
+
+@dataclass(eq=False, slots=True)
+class Resource:
+    """A schema document or an embedded one with its own identifier; pointers in references start at its ``root``."""
+
+    root: Any
+    uri: str
+    dialect: Dialect
+    pointer: str
+    """Where the root is, for messages: ``#`` or an absolute URI with ``#``."""
+    targets: dict[str, Located] = field(default_factory=dict)
+
+
+@dataclass(eq=False, slots=True)
+class Located:
+    """One subschema and where it stands."""
+
+    schema: Schema
+    pointer: str
+    resource: Resource
+
+
+def escape(name: str) -> str:
+    """A name as one reference token of a JSON pointer (RFC 6901).
+
+    >>> escape("a/b~c")
+    'a~1b~0c'
+    """
+    return name.replace("~", "~0").replace("/", "~1") if "~" in name or "/" in name else name
+
+
+class Document:
+    """A root schema, the resources inside it, and those of the caller's registry."""
+
+    def __init__(self, schema: Schema, registry: Any = None) -> None:
+        self._registry = registry
+        self._places: dict[tuple[int, int], Located] = {}
+        self._resources: dict[str, Resource] | None = None
+        self._anchors: dict[tuple[str, str], Located] = {}
+        self.notes: list[str] = []
+        self.declared_dialect = isinstance(schema, dict) and "$schema" in schema
+        """Does the schema say its draft?  If not, forms that only older drafts know are read as those drafts do."""
+        dialect = DRAFT2020
+        uri = ""
+        if isinstance(schema, dict):
+            dialect = self._dialect(schema, DRAFT2020, "#")
+            found = schema.get(dialect.identifier)
+            if isinstance(found, str):
+                uri = urldefrag(found)[0]
+        self.resource = Resource(schema, uri, dialect, "#")
+        self.root = self.place(schema, "#", self.resource)
+
+    def _dialect(self, schema: dict[str, Any], default: Dialect, pointer: str) -> Dialect:
+        name = schema.get("$schema")
+        if not isinstance(name, str):
+            return default
+        uri = name.rstrip("#")
+        found = DIALECTS.get(uri) or DIALECTS.get(uri.replace("https:", "http:", 1))
+        if found is None:
+            if "json-schema.org/draft-0" in uri:
+                raise UnsupportedError(
+                    f"the draft {name!r}",
+                    where=f"{pointer}/$schema",
+                    remedy="Use draft 4, 6, 7, 2019-09 or 2020-12.",
+                )
+            self.notes.append(f"unknown $schema {name!r} at {pointer}: read as {default.name}")
+            return default
+        return found
+
+    def place(self, schema: Any, pointer: str, resource: Resource) -> Located:
+        """The `Located` of a subschema; checks that it is a schema, and enters an embedded resource."""
+        if schema is True or schema is False:
+            return Located(schema, pointer, resource)
+        key = (id(schema), id(resource))
+        found = self._places.get(key)
+        if found is None:
+            if not isinstance(schema, dict):
+                raise GrammarError(
+                    f"a schema must be an object or a boolean, not {kind_name(schema)}",
+                    where=pointer,
+                    remedy="Correct the schema.",
+                )
+            if schema is not resource.root:
+                resource = self._embedded(schema, pointer, resource)
+            found = self._places[key] = Located(schema, pointer, resource)
+        return found
+
+    def _embedded(self, schema: dict[str, Any], pointer: str, resource: Resource) -> Resource:
+        name = schema.get(resource.dialect.identifier)
+        if not isinstance(name, str) or name.startswith("#"):
+            return resource
+        if "$ref" in schema and resource.dialect.reference_stands_alone:
+            return resource
+        uri = urldefrag(urljoin(resource.uri, name))[0]
+        if self._resources is not None and uri in self._resources and self._resources[uri].root is schema:
+            return self._resources[uri]
+        return Resource(schema, uri, self._dialect(schema, resource.dialect, pointer), pointer)
+
+    def child(self, at: Located, keyword: str, name: str | int | None = None) -> Located:
+        """The subschema under a keyword, or under a name or index below it."""
+        value = at.schema[keyword]  # type: ignore[index]
+        pointer = f"{at.pointer}/{keyword}"
+        if name is not None:
+            value = value[name]
+            pointer = f"{pointer}/{escape(name) if isinstance(name, str) else name}"
+        return self.place(value, pointer, at.resource)
+
+    def resolve(self, at: Located, reference: Any, keyword: str = "$ref") -> Located:
+        """The place that a reference in ``at`` means."""
+        where = f"{at.pointer}/{keyword}"
+        if not isinstance(reference, str):
+            raise GrammarError(f"a reference must be a string, not {kind_name(reference)}", where=where)
+        found = at.resource.targets.get(reference)
+        if found is None:
+            if reference == "#" or reference.startswith("#/"):
+                found = self._walk(at.resource, reference[1:], where)
+            else:
+                found = self._by_uri(at, reference, where)
+            at.resource.targets[reference] = found
+        return found
+
+    def _walk(self, resource: Resource, fragment: str, where: str) -> Located:
+        value: Any = resource.root
+        pointer = resource.pointer
+        place = self.place(value, pointer, resource)
+        for raw in unquote(fragment).split("/")[1:]:
+            token = raw.replace("~1", "/").replace("~0", "~")
+            if isinstance(value, dict) and token in value:
+                value = value[token]
+            elif isinstance(value, list) and token.isdigit() and int(token) < len(value):
+                value = value[int(token)]
+            else:
+                raise GrammarError(
+                    f"the reference {'#' + fragment!r} points to nothing: there is no {token!r}",
+                    where=where,
+                    remedy="Correct the reference, or add what it names.",
+                )
+            pointer = f"{pointer}/{raw}"
+            if isinstance(value, dict):
+                place = self.place(value, pointer, place.resource)
+        return self.place(value, pointer, place.resource)
+
+    def _by_uri(self, at: Located, reference: str, where: str) -> Located:
+        uri, fragment = urldefrag(urljoin(at.resource.uri, reference))
+        if reference.startswith("#"):
+            uri = at.resource.uri
+        if self._resources is None:
+            self._resources = {self.resource.uri: self.resource}
+            self._scan(self.resource)
+        resource = self._resources.get(uri) or self._retrieve(uri, at.resource.dialect)
+        if resource is None:
+            raise UnsupportedError(
+                f"the reference {reference!r} is not in this schema",
+                where=where,
+                remedy="Pass a `referencing.Registry` that holds it as registry=; nothing is fetched.",
+            )
+        if not fragment or fragment.startswith("/"):
+            return self._walk(resource, fragment, where)
+        found = self._anchors.get((uri, fragment))
+        if found is None:
+            raise GrammarError(f"there is no anchor {fragment!r} for the reference {reference!r}", where=where)
+        return found
+
+    def _retrieve(self, uri: str, dialect: Dialect) -> Resource | None:
+        assert self._resources is not None
+        contents = None
+        for registry in (self._registry, _specifications()):
+            if registry is not None and contents is None:
+                for name in (uri, uri + "#"):
+                    found = registry.get(name)
+                    if found is not None:
+                        contents = found.contents
+                        break
+        if contents is None:
+            return None
+        if isinstance(contents, dict):
+            dialect = self._dialect(contents, dialect, f"{uri}#")
+        resource = Resource(contents, uri, dialect, f"{uri}#")
+        self._resources[uri] = resource
+        self._scan(resource)
+        own = contents.get(dialect.identifier) if isinstance(contents, dict) else None
+        if isinstance(own, str):
+            resource.uri = urldefrag(urljoin(uri, own))[0]
+            self._resources.setdefault(resource.uri, resource)
+            self._anchors.update(
+                {(resource.uri, name): place for (base, name), place in self._anchors.items() if base == uri}
+            )
+        return resource
+
+    def _scan(self, resource: Resource) -> None:
+        """Record every embedded resource and anchor of a document, in the places where schemas can be."""
+        assert self._resources is not None
+        work: list[tuple[Any, str, Resource]] = [(resource.root, resource.pointer, resource)]
+        while work:
+            schema, pointer, owner = work.pop()
+            if not isinstance(schema, dict):
+                continue
+            place = self.place(schema, pointer, owner)
+            if "$ref" in schema and place.resource.dialect.reference_stands_alone:
+                continue
+            if place.resource is not owner:
+                owner = place.resource
+                self._resources.setdefault(owner.uri, owner)
+            for keyword in ("$anchor", "$dynamicAnchor", owner.dialect.identifier):
+                name = schema.get(keyword)
+                if isinstance(name, str):
+                    if keyword[-2:] != "id":
+                        self._anchors.setdefault((owner.uri, name), place)
+                    elif "#" in name and name.partition("#")[2]:
+                        self._anchors.setdefault((owner.uri, name.partition("#")[2]), place)
+            for keyword in _ONE:
+                if isinstance(schema.get(keyword), dict):
+                    work.append((schema[keyword], f"{pointer}/{keyword}", owner))
+            for keyword in _LIST:
+                if isinstance(schema.get(keyword), list):
+                    work.extend((item, f"{pointer}/{keyword}/{i}", owner) for i, item in enumerate(schema[keyword]))
+            for keyword in _MAP:
+                if isinstance(schema.get(keyword), dict):
+                    work.extend((v, f"{pointer}/{keyword}/{escape(k)}", owner) for k, v in schema[keyword].items())
+
+
+def _specifications() -> Any:
+    from jsonschema_specifications import REGISTRY
+
+    return REGISTRY
+
+
+def kind_name(value: Any) -> str:
+    """What kind of JSON value this is, with its article, for messages."""
+    names = {type(None): "null", bool: "a boolean", str: "a string", list: "an array", dict: "an object"}
+    return names.get(type(value), "a number" if isinstance(value, int | float) else type(value).__name__)

@@ -1,0 +1,155 @@
+"""Which needs can be met at all: the graph of everything reachable, and the least fixpoint of "has a value" on it.
+
+A need is a node; its shape's alternatives refer to further needs.  A node is alive when one alternative is: an array
+whose first ``minItems`` items are, an object whose required members are.  Recursion that never ends is not alive.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from guided.errors import LimitError, UnsatisfiableError, UnsupportedError
+from guided.grammar.json_schema.normalise import Normaliser
+from guided.grammar.json_schema.shape import ArrayShape, Need, ObjectShape, Shape
+from guided.grammar.json_schema.strings import CONTENT, every_spelling
+from guided.grammar.regular.derivative import inhabited
+from guided.grammar.regular.expr import EMPTY, Expr, complement, intersection
+
+MAX_NODES = 20_000
+"""Distinct conjunctions of subschemas; the largest of the JSON Schema corpora need about 3,000."""
+
+
+class Graph:
+    """The nodes reachable from one need, with their shapes and whether they are alive."""
+
+    def __init__(self, normaliser: Normaliser, root: Need) -> None:
+        self.normaliser = normaliser
+        self.root = root
+        self.shapes: dict[Need, Shape] = {}
+        self.alive: set[Need] = set()
+        self._pending: list[Need] = []
+        self._discover(root)
+        checked = 0
+        while checked < len(normaliser.overlaps):
+            for child in _children(normaliser.overlaps[checked].shape):
+                self._discover(child)
+            checked += 1
+        self._settle()
+        for overlap in normaliser.overlaps:
+            if self.shape_alive(overlap.shape):
+                first, second = overlap.branches
+                raise UnsupportedError(
+                    f"the branches {first} and {second} of this oneOf can hold for the same value",
+                    where=overlap.pointer,
+                    remedy="Make the branches exclude each other (a constant tag, other types), or use anyOf.",
+                )
+        if root not in self.alive:
+            raise UnsatisfiableError(
+                "no value satisfies this schema",
+                where=self._cause(root),
+                remedy="Relax the part named here.",
+            )
+
+    def _discover(self, need: Need) -> None:
+        if need in self.shapes:
+            return
+        work = [need]
+        while work:
+            need = work.pop()
+            if need in self.shapes:
+                continue
+            shape = self.shapes[need] = self.normaliser.shape(need)
+            if len(self.shapes) > MAX_NODES:
+                raise LimitError(
+                    f"the schema combines its parts in more than {MAX_NODES} ways",
+                    remedy="Use fewer alternatives that apply to the same value.",
+                )
+            if self.shape_alive(shape):
+                self.alive.add(need)
+            else:
+                self._pending.append(need)
+            work.extend(_children(shape))
+
+    def _settle(self) -> None:
+        changed = True
+        while changed:
+            changed = False
+            rest = []
+            for need in reversed(self._pending):
+                if self.shape_alive(self.shapes[need]):
+                    self.alive.add(need)
+                    changed = True
+                else:
+                    rest.append(need)
+            rest.reverse()
+            self._pending = rest
+
+    def shape_alive(self, shape: Shape) -> bool:
+        """Does some alternative have a value, as far as is known?"""
+        return (
+            shape.has_scalar()
+            or any(self.array_alive(array) for array in shape.arrays)
+            or any(self.object_alive(thing) for thing in shape.objects)
+        )
+
+    def array_alive(self, array: ArrayShape) -> bool:
+        """Can its first ``low`` items be there?"""
+        if array.low == 0:
+            return True
+        if any(need not in self.alive for need in array.prefix[: array.low]):
+            return False
+        return array.low <= len(array.prefix) or array.rest in self.alive
+
+    def object_alive(self, thing: ObjectShape) -> bool:
+        """Can its required members, and as many as ``low`` asks for, be there?"""
+        if any(thing.declared[name] not in self.alive for name in thing.required):
+            return False
+        if thing.low <= len(thing.required):
+            return True
+        possible = sum(need in self.alive for need in thing.declared.values())
+        if possible >= thing.low:
+            return True
+        return any(need in self.alive and other_names(thing, language) is not EMPTY for language, need in thing.classes)
+
+    def _cause(self, need: Need) -> str:
+        """The pointer of the deepest part that makes a need empty."""
+        seen: set[Need] = set()
+        while need not in seen:
+            seen.add(need)
+            shape = self.shapes[need]
+            dead: Need | None = None
+            if len(shape.arrays) + len(shape.objects) == 1:
+                for array in shape.arrays:
+                    dead = next((array.item(i) for i in range(array.low) if array.item(i) not in self.alive), None)
+                for thing in shape.objects:
+                    names = [name for name in thing.declared if name in thing.required]
+                    dead = next((thing.declared[n] for n in names if thing.declared[n] not in self.alive), None)
+            if dead is None:
+                break
+            need = dead
+        return " and ".join(sorted(atom.pointer for atom in need)) or "#"
+
+
+def _children(shape: Shape) -> list[Need]:
+    found: list[Need] = []
+    for array in shape.arrays:
+        found.extend(array.prefix)
+        if array.high is None or array.high > len(array.prefix):
+            found.append(array.rest)
+    for thing in shape.objects:
+        found.extend(thing.declared.values())
+        found.extend(need for _, need in thing.classes)
+    return found
+
+
+def other_names(thing: ObjectShape, language: Expr) -> Expr:
+    """The names of a class that are not declared; EMPTY when there are none."""
+    return _without(language, frozenset(thing.declared))
+
+
+@lru_cache(maxsize=16384)
+def _without(language: Expr, names: frozenset[str]) -> Expr:
+    if not names:
+        return language
+    rest = intersection((language, complement(every_spelling(names))))
+    return rest if language is CONTENT or inhabited(rest) else EMPTY

@@ -1,0 +1,254 @@
+"""From living shapes to the IR: rules for the values that recur, small shared terminals for the tokens of JSON.
+
+White space stands where RFC 8259 allows it, each position once, so that no text has two readings for its sake.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from functools import lru_cache
+
+from guided.grammar.ir import Body, Choice, Member, Members, Reference, Repetition, Rule, Sequence, Terminal
+from guided.grammar.json_schema.graph import Graph, other_names
+from guided.grammar.json_schema.number_text import number_text
+from guided.grammar.json_schema.numbers import NumberRange
+from guided.grammar.json_schema.shape import ArrayShape, Need, ObjectShape, Shape
+from guided.grammar.json_schema.strings import (
+    ANY_STRING,
+    CANONICAL_CONTENT,
+    CONTENT,
+    QUOTE,
+    STRING,
+    StringSet,
+    canonical,
+    spelled,
+)
+from guided.grammar.regular.derivative import inhabited
+from guided.grammar.regular.expr import EMPTY, Expr, alternation, concat, intersection, literal
+
+
+class Order(Enum):
+    """In which order the members of an object may come."""
+
+    SCHEMA = "schema"
+    """Declared members in the order of the schema, others anywhere between."""
+    ANY = "any"
+    """Every order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How JSON is written: order of members, white space between tokens (None: none), one or every spelling."""
+
+    order: Order
+    space: Terminal | None
+    compact: bool
+
+
+_PUNCTUATION = {text: Terminal(literal(text.encode()), text) for text in "{}[],:"}
+_NULL = Terminal(literal(b"null"), "null")
+_TRUE = Terminal(literal(b"true"), "true")
+_FALSE = Terminal(literal(b"false"), "false")
+_EMPTY = Sequence(())
+
+
+class Lowering:
+    """Rules for the living part of a graph, made on demand from the root."""
+
+    def __init__(self, graph: Graph, layout: Layout) -> None:
+        self.graph = graph
+        self.layout = layout
+        self.compact = layout.compact
+        self.notes: dict[str, None] = {}
+        self.rules: list[Rule | None] = [None]
+        self._bodies: dict[Need, Body] = {}
+        self._waiting: list[tuple[int, str, Shape]] = []
+        space: tuple[Body, ...] = () if layout.space is None else (layout.space,)
+        self._space = space
+        self._comma = _sequence(_PUNCTUATION[","], *space)
+        self._colon = (*space, _PUNCTUATION[":"], *space)
+        self._open_array, self._close_array = (_PUNCTUATION["["], *space), _PUNCTUATION["]"]
+        self._open_object, self._close_object = (_PUNCTUATION["{"], *space), _PUNCTUATION["}"]
+
+    def run(self) -> tuple[Rule, ...]:
+        """All rules; the first is the start."""
+        root = self.value(self.graph.root)
+        self.rules[0] = Rule("JSON text", _sequence(*self._space, root, *self._space))
+        while self._waiting:
+            index, pointer, shape = self._waiting.pop()
+            self.rules[index] = Rule(pointer, self._shape(shape, pointer))
+        return tuple(rule for rule in self.rules if rule is not None)
+
+    def value(self, need: Need) -> Body:
+        """A value of a living need: a terminal when it is one token, a reference to its rule otherwise."""
+        found = self._bodies.get(need)
+        if found is None:
+            shape = self.graph.shapes[need]
+            pointer = _name(need)
+            if shape.arrays or shape.objects:
+                found = Reference(len(self.rules))
+                self.rules.append(None)
+                self._waiting.append((found.rule, pointer, shape))
+            else:
+                found = self._shape(shape, pointer)
+            self._bodies[need] = found
+        return found
+
+    def _shape(self, shape: Shape, pointer: str) -> Body:
+        options: list[Body] = []
+        if shape.strings:
+            options.append(self._strings(shape.strings, pointer))
+        if shape.numbers:
+            options.append(self._numbers(shape.numbers, pointer))
+        options.extend(self._object(thing, pointer) for thing in shape.objects if self.graph.object_alive(thing))
+        options.extend(self._array(array, pointer) for array in shape.arrays if self.graph.array_alive(array))
+        if shape.true:
+            options.append(_TRUE)
+        if shape.false:
+            options.append(_FALSE)
+        if shape.null:
+            options.append(_NULL)
+        return options[0] if len(options) == 1 else Choice(tuple(options))
+
+    # -- scalars --------------------------------------------------------------------------------------------------
+
+    def _strings(self, found: tuple[StringSet, ...], pointer: str) -> Terminal:
+        if found[0] is ANY_STRING:
+            return Terminal(STRING, f"string at {pointer}")
+        expr = alternation([item.text(self.compact) for item in found])
+        if len(found) == 1 and found[0].words is not None:
+            shown = sorted(found[0].words)
+            kind = ", ".join(_quoted(word) for word in shown[:4]) + (", ..." if len(shown) > 4 else "")
+            return Terminal(expr, f"{kind} at {pointer}")
+        return Terminal(expr, f"string at {pointer}")
+
+    def _numbers(self, found: tuple[NumberRange, ...], pointer: str) -> Terminal:
+        texts = [self._number(item) for item in found]
+        whole = all(item.step is not None and item.step.denominator == 1 for item in found)
+        return Terminal(alternation(texts), f"{'integer' if whole else 'number'} at {pointer}")
+
+    def _number(self, item: NumberRange) -> Expr:
+        if self.compact and item.low is not None and item.low == item.high:
+            return literal(_plain(item.low))
+        return number_text(item)
+
+    # -- arrays ---------------------------------------------------------------------------------------------------
+
+    def _array(self, array: ArrayShape, pointer: str) -> Body:
+        alive = self.graph.alive
+        prefix = array.prefix if array.high is None else array.prefix[: array.high]
+        high = array.high
+        for index, need in enumerate(prefix):
+            if need not in alive:
+                prefix, high = prefix[:index], index
+                break
+        if array.rest not in alive:
+            high = len(prefix) if high is None else min(high, len(prefix))
+        left = None if high is None else high - len(prefix)
+        tail: Body = _EMPTY
+        if left is None or left > 0:
+            item = self._item(array.rest)
+            low = max(array.low - len(prefix), 0)
+            if not prefix:
+                content: Body = Repetition(item, low, left, self._comma)
+                return _sequence(*self._open_array, content, self._close_array)
+            tail = Repetition(_sequence(self._comma, item), low, left)
+        # Items that must be there stand in one sequence; optional ones each in a rule, which keeps bodies flat.
+        for index in range(len(prefix) - 1, array.low - 1, -1):
+            item = self._item(prefix[index])
+            lead = (self._comma, item) if index else (item,)
+            tail = Choice((_EMPTY, self._rule(_sequence(*lead, tail), f"{pointer} from item {index}")))
+        parts: list[Body] = []
+        for index, need in enumerate(prefix[: array.low]):
+            parts.extend((self._comma, self._item(need)) if index else (self._item(need),))
+        return _sequence(*self._open_array, *parts, tail, self._close_array)
+
+    def _rule(self, body: Body, name: str) -> Reference:
+        self.rules.append(Rule(name, body))
+        return Reference(len(self.rules) - 1)
+
+    def _item(self, need: Need) -> Body:
+        return _sequence(self.value(need), *self._space)
+
+    # -- objects --------------------------------------------------------------------------------------------------
+
+    def _object(self, thing: ObjectShape, pointer: str) -> Body:
+        alive = self.graph.alive
+        declared = tuple(
+            Member(_key(name, self.compact), self._member(need), name in thing.required)
+            for name, need in thing.declared.items()
+            if need in alive
+        )
+        extras = []
+        for language, need in thing.classes:
+            if need in alive:
+                names = other_names(thing, language)
+                if names is not EMPTY:
+                    key = _other_key(names, self.compact)
+                    if key is not None:
+                        extras.append(Member(key, self._member(need)))
+        if extras and thing.low > len(thing.required) + 1:
+            self.notes[f"a repeated undeclared name counts twice for minProperties at {pointer}"] = None
+        low = 0 if thing.low <= len(thing.required) else thing.low
+        high = thing.high
+        if high is not None and not extras and high >= len(declared):
+            high = None
+        body = Members(declared, tuple(extras), self._comma, self.layout.order is Order.SCHEMA, low, high)
+        return _sequence(*self._open_object, body, self._close_object)
+
+    def _member(self, need: Need) -> Body:
+        return Sequence((*self._colon, self.value(need), *self._space))
+
+
+def _sequence(*parts: Body) -> Body:
+    kept = tuple(part for part in parts if part is not _EMPTY)
+    return kept[0] if len(kept) == 1 else Sequence(kept)
+
+
+@lru_cache(maxsize=65536)
+def _key(name: str, compact: bool) -> Terminal:
+    """The terminal of a declared name; names recur from schema to schema, so terminals are shared."""
+    expr = literal(b'"' + canonical(name) + b'"') if compact else concat(QUOTE, spelled(name), QUOTE)
+    return Terminal(expr, f"property name {_quoted(name)}")
+
+
+@lru_cache(maxsize=16384)
+def _other_key(names: Expr, compact: bool) -> Terminal | None:
+    if names is CONTENT:
+        return Terminal(concat(QUOTE, CANONICAL_CONTENT if compact else CONTENT, QUOTE), "property name")
+    if compact:
+        names = intersection((names, CANONICAL_CONTENT))
+        if not inhabited(names):
+            return None
+    return Terminal(concat(QUOTE, names, QUOTE), "another property name")
+
+
+def _plain(value: Fraction) -> bytes:
+    """The number as ``json.dumps`` writes it where a float holds it exactly, else in plain decimals."""
+    if value.denominator == 1:
+        return str(value.numerator).encode()
+    near = repr(float(value))
+    from decimal import Decimal
+
+    if Fraction(Decimal(near)) == value:
+        return near.encode()
+    places = 0
+    while value.denominator != 1:
+        value, places = value * 10, places + 1
+    sign, digits = ("-", -value.numerator) if value < 0 else ("", value.numerator)
+    text = str(digits).rjust(places + 1, "0")
+    return f"{sign}{text[:-places]}.{text[-places:]}".encode()
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"' if len(name) <= 40 else f'"{name[:37]}..."'
+
+
+def _name(need: Need) -> str:
+    if not need:
+        return "any value"
+    if len(need) == 1:
+        return next(iter(need)).pointer
+    return " and ".join(sorted(atom.pointer for atom in need))

@@ -1,0 +1,345 @@
+"""How sets of numbers are written: from a `NumberRange` to a regular language of decimal text.
+
+A range is compared with the digits of the text as they come, so bounds are exact at any size.  With an exponent the
+text's digits alone say nothing about its size, so under a bound an exponent is allowed only in normalised scientific
+notation (one digit that is not zero before the point: ``1.5e-7``, as programs write floats), and with a step
+(integers, ``multipleOf``) not at all.  Where neither is given, every JSON number is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from guided.errors import LimitError
+from guided.grammar.json_schema.numbers import NumberRange
+from guided.grammar.regular.expr import (
+    EMPTY,
+    Edge,
+    Expr,
+    Kind,
+    alternation,
+    byte_range,
+    byte_set,
+    concat,
+    literal,
+    optional,
+    repeat,
+    switch,
+)
+
+MAX_STATES = 50_000
+"""States of one number's automaton; ``multipleOf: 9999`` needs 10,000 and half a second."""
+
+_DIGIT = byte_range(0x30, 0x39)
+_NONZERO = byte_range(0x31, 0x39)
+_E = byte_set(1 << ord("e") | 1 << ord("E"))
+_SIGN = optional(byte_set(1 << ord("+") | 1 << ord("-")))
+_MINUS = literal(b"-")
+_EXPONENT = concat(_E, _SIGN, repeat(_DIGIT, 1))
+_WHOLE = alternation((literal(b"0"), concat(_NONZERO, repeat(_DIGIT))))
+_FRACTION = concat(literal(b"."), repeat(_DIGIT, 1))
+UNSIGNED = concat(_WHOLE, optional(_FRACTION), optional(_EXPONENT))
+NUMBER = concat(optional(_MINUS), UNSIGNED)
+"""Every JSON number."""
+INTEGER = concat(optional(_MINUS), _WHOLE)
+WHOLE_FRACTION = optional(concat(literal(b"."), repeat(literal(b"0"), 1)))
+
+
+@lru_cache(maxsize=4096)
+def number_text(numbers: NumberRange) -> Expr:
+    """The texts of the numbers in the range."""
+    if numbers.low is None and numbers.high is None and not numbers.avoid:
+        if numbers.step is None:
+            return NUMBER
+        if numbers.step == 1:
+            return INTEGER if numbers.fractionless else concat(INTEGER, WHOLE_FRACTION)
+    positive = _magnitudes(numbers, numbers.low, numbers.low_open, numbers.high, numbers.high_open)
+    low = None if numbers.high is None else -numbers.high
+    high = None if numbers.low is None else -numbers.low
+    negative = _magnitudes(numbers, low, numbers.high_open, high, numbers.low_open)
+    if positive is negative:
+        return concat(optional(_MINUS), positive)
+    return alternation((positive, concat(_MINUS, negative)))
+
+
+def _magnitudes(
+    numbers: NumberRange, low: Fraction | None, low_open: bool, high: Fraction | None, high_open: bool
+) -> Expr:
+    """Texts without sign of the numbers from 0 up that are in the range and fit step and spelling."""
+    if high is not None and (high < 0 or (high == 0 and high_open)):
+        return EMPTY
+    if low is not None and (low < 0 or (low == 0 and not low_open)):
+        low, low_open = None, False
+    bounds = (low, low_open, high, high_open)
+    stepped = numbers.step is not None or bool(numbers.avoid)
+    if stepped or numbers.fractionless:
+        return _decimals(*bounds, numbers.step, numbers.avoid, numbers.fractionless)
+    if high is None and (low is None or low == 0):
+        return UNSIGNED if low is None else concat(_decimals(*bounds), optional(_EXPONENT))
+    return alternation((_decimals(*bounds), _scientific(*bounds)))
+
+
+def _scientific(low: Fraction | None, low_open: bool, high: Fraction | None, high_open: bool) -> Expr:
+    """Normalised scientific notation, and zero with any exponent."""
+    parts = []
+    if low is None:
+        parts.append(concat(literal(b"0"), WHOLE_FRACTION, _EXPONENT))
+    lowest = lead(low) if low else None
+    highest = lead(high) if high else None
+    if high is not None and highest is None:
+        return alternation(parts)  # nothing but zero
+
+    def piece(
+        start: Fraction, start_open: bool, stop: Fraction, stop_open: bool, first: int | None, last: int | None
+    ) -> None:
+        mantissa = _decimals(start, start_open, stop, stop_open)
+        parts.append(concat(mantissa, _E, _exponents(first, last)))
+
+    one, ten = Fraction(1), Fraction(10)
+    first = None if lowest is None else lowest[1] + 1
+    last = None if highest is None else highest[1] - 1
+    if lowest is not None and highest is not None and lowest[1] == highest[1]:
+        piece(lowest[0], low_open, highest[0], high_open, lowest[1], lowest[1])
+        return alternation(parts)
+    if first is None or last is None or first <= last:
+        piece(one, False, ten, True, first, last)
+    if lowest is not None:
+        piece(lowest[0], low_open, ten, True, lowest[1], lowest[1])
+    if highest is not None:
+        piece(one, False, highest[0], high_open, highest[1], highest[1])
+    return alternation(parts)
+
+
+def lead(value: Fraction) -> tuple[Fraction, int]:
+    """Mantissa in [1, 10) and exponent of a positive number.
+
+    >>> lead(Fraction(1, 20))
+    (Fraction(5, 1), -2)
+    """
+    exponent = len(str(value.numerator)) - len(str(value.denominator))
+    if value < Fraction(10) ** exponent:
+        exponent -= 1
+    return value / Fraction(10) ** exponent, exponent
+
+
+def _exponents(first: int | None, last: int | None) -> Expr:
+    """Texts of the whole numbers in a range, with optional plus sign and leading zeros."""
+
+    def whole(low: int | None, high: int | None) -> Expr:
+        if high is not None and high < 0:
+            return EMPTY
+        bound = None if low is None or low <= 0 else Fraction(low)
+        top = None if high is None else Fraction(high)
+        return concat(repeat(literal(b"0")), _decimals(bound, False, top, False, Fraction(1), frozenset(), True))
+
+    positive = concat(optional(literal(b"+")), whole(first, last))
+    negative = concat(_MINUS, whole(None if last is None else -last, None if first is None else -first))
+    return alternation((positive, negative))
+
+
+def _digits(value: Fraction) -> tuple[str, str]:
+    """Digits before and after the point of a terminating decimal, without trailing zeros."""
+    places = 0
+    scaled = value
+    while scaled.denominator != 1:
+        scaled *= 10
+        places += 1
+        if places > 5000:
+            raise LimitError("a number has more than 5000 digits", remedy="Use a shorter bound.")
+    text = str(scaled.numerator).rjust(places + 1, "0")
+    return (text[:-places], text[-places:]) if places else (text, "")
+
+
+class _Comparison:
+    """Compares the digits of a text with a bound as they come."""
+
+    def __init__(self, bound: Fraction, allowed: tuple[int, ...]) -> None:
+        self.whole, self.fraction = _digits(bound)
+        self.allowed = allowed
+
+    start: Any = (0, 0)
+
+    def digit(self, state: Any, digit: int) -> Any:
+        at, relation = state
+        if at >= len(self.whole):
+            return (len(self.whole) + 1, 1)
+        return (at + 1, relation or _compare(digit, int(self.whole[at])))
+
+    def point(self, state: Any) -> Any:
+        return (0, self._whole(state))
+
+    def decimal(self, state: Any, digit: int) -> Any:
+        at, relation = state
+        if relation:
+            return (0, relation)
+        if at < len(self.fraction):
+            relation = _compare(digit, int(self.fraction[at]))
+            return (0, relation) if relation else (at + 1, 0)
+        return (0, 1) if digit else state
+
+    def accepts(self, state: Any, after_point: bool) -> bool:
+        relation = state[1] if after_point else self._whole(state)
+        at = state[0] if after_point else 0
+        if relation == 0 and at < len(self.fraction):
+            relation = -1
+        return relation in self.allowed
+
+    def _whole(self, state: Any) -> int:
+        at, relation = state
+        return -1 if at < len(self.whole) else 1 if at > len(self.whole) else relation
+
+
+def _compare(left: int, right: int) -> int:
+    return (left > right) - (left < right)
+
+
+class _Divisor:
+    """The remainder of the digits so far, scaled so that the step is a whole number."""
+
+    def __init__(self, step: Fraction, wanted: bool) -> None:
+        places = len(_digits(step)[1])
+        self.places, self.modulus, self.wanted = places, int(step * 10**places), wanted
+
+    start: Any = 0
+
+    def digit(self, state: Any, digit: int) -> Any:
+        return (10 * state + digit) % self.modulus
+
+    def point(self, state: Any) -> Any:
+        return (0, state)
+
+    def decimal(self, state: Any, digit: int) -> Any:
+        if state is None:
+            return None
+        at, remainder = state
+        if at < self.places:
+            return (at + 1, (10 * remainder + digit) % self.modulus)
+        return None if digit else state  # None: a digit beyond the step's places, so no multiple
+
+    def accepts(self, state: Any, after_point: bool) -> bool:
+        if state is None:
+            return not self.wanted
+        at, remainder = state if after_point else (0, state)
+        return (remainder * 10 ** (self.places - at) % self.modulus == 0) is self.wanted
+
+
+@lru_cache(maxsize=4096)
+def _decimals(
+    low: Fraction | None,
+    low_open: bool,
+    high: Fraction | None,
+    high_open: bool,
+    step: Fraction | None = None,
+    avoid: frozenset[Fraction] = frozenset(),
+    fractionless: bool = False,
+) -> Expr:
+    """Decimals without sign and exponent, in the range and fitting the steps."""
+    tests: list[Any] = []
+    if low is not None:
+        tests.append(_Comparison(low, (1,) if low_open else (0, 1)))
+    if high is not None:
+        tests.append(_Comparison(high, (-1,) if high_open else (-1, 0)))
+    if step is not None and step != 1:
+        tests.append(_Divisor(step, True))
+    tests.extend(_Divisor(other, False) for other in avoid)
+    whole_only = step is not None and step.denominator == 1
+    # Places: 0 nothing read, 1 a leading zero, 2 whole digits, 3 the point, 4 digits after the point.
+
+    def step_over(state: Hashable, byte: int) -> Hashable | None:
+        place, values = state  # type: ignore[misc]
+        if byte == 0x2E:
+            if fractionless or place not in (1, 2):
+                return None
+            return (3, tuple(test.point(value) for test, value in zip(tests, values)))
+        digit = byte - 0x30
+        if place <= 2:
+            if place == 1:
+                return None
+            return (2 if place or digit else 1, tuple(test.digit(value, digit) for test, value in zip(tests, values)))
+        if whole_only and digit:
+            return None
+        return (4, tuple(test.decimal(value, digit) for test, value in zip(tests, values)))
+
+    def accepts(state: Hashable) -> bool:
+        place, values = state  # type: ignore[misc]
+        return place in (1, 2, 4) and all(test.accepts(value, place == 4) for test, value in zip(tests, values))
+
+    alphabet = range(0x30, 0x3A) if fractionless else (0x2E, *range(0x30, 0x3A))
+    return automaton((0, tuple(test.start for test in tests)), step_over, accepts, alphabet)
+
+
+def automaton(
+    start: Hashable,
+    step: Callable[[Any, int], Hashable | None],
+    accepts: Callable[[Any], bool],
+    alphabet: Any,
+) -> Expr:
+    """The language of a deterministic automaton given by its step function; dead ends are trimmed.
+
+    States on no cycle become plain switches and those with only a loop to themselves a repetition, so that equal
+    languages are the same object as far as possible; larger cycles become recursive expressions.
+    """
+    order: list[Hashable] = [start]
+    table: dict[Hashable, list[tuple[int, Hashable]]] = {}
+    sources: dict[Hashable, list[Hashable]] = {start: []}
+    for state in order:
+        row = table[state] = []
+        for byte in alphabet:
+            target = step(state, byte)
+            if target is not None:
+                row.append((byte, target))
+                if target not in sources:
+                    sources[target] = []
+                    order.append(target)
+                sources[target].append(state)
+        if len(order) > MAX_STATES:
+            raise LimitError(
+                f"the numbers need an automaton of more than {MAX_STATES} states",
+                remedy="Use a smaller or rounder multipleOf.",
+            )
+    live = {state for state in order if accepts(state)}
+    work = list(live)
+    while work:
+        for source in sources[work.pop()]:
+            if source not in live:
+                live.add(source)
+                work.append(source)
+    if start not in live:
+        return EMPTY
+    rows = {state: [(byte, target) for byte, target in table[state] if target in live] for state in live}
+    built: dict[Hashable, Expr] = {}
+    waiting = {state: len({target for _, target in row if target != state}) for state, row in rows.items()}
+    ready = [state for state, count in waiting.items() if count == 0]
+    while ready:
+        state = ready.pop()
+        built[state] = _state(rows[state], state, built, accepts(state))
+        for source in set(sources[state]):
+            if source in waiting and source != state:
+                waiting[source] -= 1
+                if waiting[source] == 0:
+                    ready.append(source)
+    if start not in built:
+        rest = [state for state in rows if state not in built]
+        # Interning a recursive expression needs its cycle first, so these are made here, one per state and automaton.
+        for state in rest:
+            built[state] = Expr(Kind.RECURSION, (), accepts(state), True)
+        for state in rest:
+            edges = _edges(rows[state], built)
+            built[state].parts = (switch(edges, accepts(state)),)
+    return built[start]
+
+
+def _edges(row: list[tuple[int, Hashable]], built: dict[Hashable, Expr]) -> list[Edge]:
+    return [(byte, byte, built[target]) for byte, target in sorted(row, key=lambda edge: edge[0])]
+
+
+def _state(row: list[tuple[int, Hashable]], state: Hashable, built: dict[Hashable, Expr], final: bool) -> Expr:
+    loop = 0
+    for byte, target in row:
+        if target == state:
+            loop |= 1 << byte
+    rest = switch(_edges([edge for edge in row if edge[1] != state], built), final)
+    return concat(repeat(byte_set(loop)), rest) if loop else rest

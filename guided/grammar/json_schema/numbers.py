@@ -1,0 +1,115 @@
+"""Sets of numbers as data: intervals of exact decimals with a step; closed under intersection and complement.
+
+Only values are here; `guided.grammar.json_schema.number_text` writes them down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from math import gcd
+
+
+def exact(value: int | float | Decimal) -> Fraction:
+    """The number as it is written in JSON: ``0.1`` is one tenth.
+
+    >>> exact(0.1)
+    Fraction(1, 10)
+    """
+    return (
+        Fraction(value)
+        if isinstance(value, int)
+        else Fraction(Decimal(repr(value) if isinstance(value, float) else value))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NumberRange:
+    """All numbers between two bounds (None: no bound) that are multiples of ``step`` and of none in ``avoid``.
+
+    ``fractionless``: written without a fraction (an integer of draft 4, where ``1.0`` is none).
+    """
+
+    low: Fraction | None = None
+    low_open: bool = False
+    high: Fraction | None = None
+    high_open: bool = False
+    step: Fraction | None = None
+    avoid: frozenset[Fraction] = frozenset()
+    fractionless: bool = False
+
+    def is_empty(self) -> bool:
+        """Is there no number at all?  Decided exactly unless ``avoid`` is in play, where only sure answers are True."""
+        if self.low is not None and self.high is not None:
+            if self.low > self.high or (self.low == self.high and (self.low_open or self.high_open)):
+                return True
+            if self.step is not None:
+                first = -(-self.low // self.step)
+                if self.low_open and first * self.step == self.low:
+                    first += 1
+                last = self.high // self.step
+                if self.high_open and last * self.step == self.high:
+                    last -= 1
+                if first > last:
+                    return True
+                if self.avoid and last - first <= 1000:
+                    values = (n * self.step for n in range(int(first), int(last) + 1))
+                    return all(any(v % a == 0 for a in self.avoid) for v in values)
+            elif self.low == self.high:
+                return any(self.low % a == 0 for a in self.avoid)
+        return self.step is not None and any(self.step % a == 0 for a in self.avoid)
+
+
+ANY_NUMBER = NumberRange()
+INTEGER = NumberRange(step=Fraction(1))
+INTEGER_TEXT = NumberRange(step=Fraction(1), fractionless=True)
+
+
+def single(value: int | float | Decimal) -> NumberRange:
+    """Just this number, in any of its spellings."""
+    number = exact(value)
+    return NumberRange(number, False, number, False)
+
+
+def intersect(a: NumberRange, b: NumberRange) -> NumberRange | None:
+    """The numbers in both, or None when there are none."""
+    if a is ANY_NUMBER or a == b:
+        return b
+    if b is ANY_NUMBER:
+        return a
+    low, low_open = a.low, a.low_open
+    if b.low is not None and (low is None or b.low > low or (b.low == low and b.low_open)):
+        low, low_open = b.low, b.low_open
+    high, high_open = a.high, a.high_open
+    if b.high is not None and (high is None or b.high < high or (b.high == high and b.high_open)):
+        high, high_open = b.high, b.high_open
+    step = a.step if b.step is None else b.step if a.step is None else least_common_multiple(a.step, b.step)
+    both = NumberRange(low, low_open, high, high_open, step, a.avoid | b.avoid, a.fractionless or b.fractionless)
+    return None if both.is_empty() else both
+
+
+def least_common_multiple(a: Fraction, b: Fraction) -> Fraction:
+    """The smallest positive number that both divide.
+
+    >>> least_common_multiple(Fraction(1, 2), Fraction(3, 4))
+    Fraction(3, 2)
+    """
+    numerator = a.numerator * b.numerator // gcd(a.numerator, b.numerator)
+    return Fraction(numerator, gcd(a.denominator, b.denominator))
+
+
+def complement(a: NumberRange) -> list[NumberRange] | None:
+    """All other numbers, as a union; None when a spelling, not a value, is asked for (``fractionless``)."""
+    if a.fractionless:
+        return None
+    parts = []
+    if a.low is not None:
+        parts.append(NumberRange(high=a.low, high_open=not a.low_open))
+    if a.high is not None:
+        parts.append(NumberRange(low=a.high, low_open=not a.high_open))
+    inside = NumberRange(a.low, a.low_open, a.high, a.high_open)
+    if a.step is not None:
+        parts.append(replace(inside, avoid=frozenset((a.step,))))
+    parts.extend(replace(inside, step=step) for step in a.avoid)
+    return [part for part in parts if not part.is_empty()]

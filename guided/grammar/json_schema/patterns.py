@@ -1,0 +1,81 @@
+"""Patterns of strings and of property names: ECMA-262 expressions as languages over the inside of a JSON string."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from guided.errors import GrammarError, GuidedError, LimitError
+from guided.grammar.json_schema.shape import Classes, Need
+from guided.grammar.json_schema.strings import CONTENT, JSON_STRING, canonical
+from guided.grammar.regular.characters import Utf8
+from guided.grammar.regular.derivative import inhabited, matches
+from guided.grammar.regular.expr import Expr, difference, intersection
+
+MAX_CELLS = 256
+"""Name classes of one object; n overlapping patternProperties can make 2**n."""
+
+
+@lru_cache(maxsize=8192)
+def _language(pattern: str) -> Expr:
+    from guided.grammar.regex.lower import search
+    from guided.grammar.regex.parse import parse
+    from guided.grammar.regex.syntax import Dialect
+
+    return search(parse(pattern, Dialect.ECMA), JSON_STRING)
+
+
+def pattern_language(pattern: Any, pointer: str) -> Expr:
+    """The strings in which the pattern is found anywhere."""
+    if not isinstance(pattern, str):
+        raise GrammarError("a pattern must be a string", where=pointer)
+    try:
+        return _language(pattern)
+    except GuidedError as error:
+        place = f" at {error.where} of the pattern" if error.where else ""
+        raise type(error)(f"{error.what}{place}", where=pointer, remedy=error.remedy) from None
+
+
+def has_name(language: Expr, name: str) -> bool:
+    """Is the name in the language?"""
+    return matches(language, canonical(name))
+
+
+def partition(found: list[tuple[Expr, Need]], additional: Need, pointer: str) -> Classes:
+    """Disjoint classes of all names: each with the needs of the patterns it matches, or else ``additional``."""
+    cells: list[tuple[Expr, Need, bool]] = [(CONTENT, frozenset(), False)]
+    for language, need in found:
+        refined: list[tuple[Expr, Need, bool]] = []
+        for cell, needs, named in cells:
+            inside = intersection((cell, language)) if cell is not CONTENT else language
+            if not inhabited(inside):
+                refined.append((cell, needs, named))
+                continue
+            refined.append((inside, needs | need, True))
+            outside = difference(cell, language)
+            if inhabited(outside):
+                refined.append((outside, needs, named))
+        cells = refined
+        if len(cells) > MAX_CELLS:
+            raise LimitError(
+                f"the patterns of property names overlap in more than {MAX_CELLS} ways",
+                where=pointer,
+                remedy="Use fewer patterns, or patterns that exclude each other.",
+            )
+    return tuple((cell, needs if named else additional) for cell, needs, named in cells)
+
+
+def white_space(pattern: str, allowed: Expr) -> Expr:
+    """The language of a pattern (Python's syntax) for the white space between tokens; it must be JSON white space."""
+    from guided.grammar.regex.lower import lower
+    from guided.grammar.regex.parse import parse
+
+    language = lower(parse(pattern), Utf8())
+    if inhabited(difference(language, allowed)):
+        raise GrammarError(
+            f"the white space pattern {pattern!r} matches text that is no JSON white space",
+            remedy="Use spaces, tabs, line feeds and carriage returns only.",
+        )
+    if not inhabited(language):
+        raise GrammarError(f"the white space pattern {pattern!r} matches nothing", remedy="Use 'compact' for none.")
+    return language

@@ -1,0 +1,136 @@
+"""Sets of strings as data: finitely many words, or a regular language with bounds on its length.
+
+Languages are over the inside of a JSON string (`JsonString`, every escape); lengths count characters (code points).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from guided.grammar.regular.characters import ANY_CHARACTER, CanonicalJsonString, JsonString
+from guided.grammar.regular.derivative import inhabited, matches
+from guided.grammar.regular.expr import Expr, alternation, concat, intersection, literal, repeat, switch, words
+
+JSON_STRING = JsonString()
+CANONICAL = CanonicalJsonString()
+CHARACTER = JSON_STRING.characters(ANY_CHARACTER)
+"""One character of a string value, raw or escaped; shared, so that engines recognise it."""
+CONTENT = repeat(CHARACTER)
+"""The inside of any string."""
+QUOTE = literal(b'"')
+STRING = concat(QUOTE, CONTENT, QUOTE)
+"""Any string with its quotes."""
+CANONICAL_CONTENT = CANONICAL.text
+
+
+@dataclass(frozen=True, slots=True)
+class StringSet:
+    """``words`` when finite, else the strings of ``language`` (None: any) with ``low`` to ``high`` characters."""
+
+    words: frozenset[str] | None = None
+    language: Expr | None = None
+    low: int = 0
+    high: int | None = None
+
+    def is_empty(self) -> bool:
+        """Is there no such string?"""
+        if self.words is not None:
+            return not self.words
+        if self.high is not None and self.high < self.low:
+            return True
+        return self.language is not None and not inhabited(self.content())
+
+    def __contains__(self, word: str) -> bool:
+        if self.words is not None:
+            return word in self.words
+        if len(word) < self.low or (self.high is not None and len(word) > self.high):
+            return False
+        return self.language is None or matches(self.language, canonical(word))
+
+    def content(self) -> Expr:
+        """The language of the insides, every escape allowed."""
+        if self.words is not None:
+            return every_spelling(self.words)
+        lengths = CONTENT if self.low == 0 and self.high is None else repeat(CHARACTER, self.low, self.high)
+        if self.language is None:
+            return lengths
+        return self.language if lengths is CONTENT else intersection((self.language, lengths))
+
+    def text(self, compact: bool) -> Expr:
+        """The language with quotes; ``compact`` writes words in their one canonical spelling."""
+        if self.words is not None and compact:
+            return words(b'"' + canonical(word) + b'"' for word in self.words)
+        return STRING if self is ANY_STRING else concat(QUOTE, self.content(), QUOTE)
+
+
+ANY_STRING = StringSet()
+
+
+def intersect(a: StringSet, b: StringSet) -> StringSet | None:
+    """The strings in both, or None when there are none."""
+    if a is ANY_STRING or a is b:
+        return b
+    if b is ANY_STRING:
+        return a
+    if a.words is not None:
+        both = StringSet(frozenset(word for word in a.words if word in b))
+    elif b.words is not None:
+        both = StringSet(frozenset(word for word in b.words if word in a))
+    else:
+        high = a.high if b.high is None else b.high if a.high is None else min(a.high, b.high)
+        language = a.language if b.language is None else b.language
+        if a.language is not None and b.language is not None:
+            language = intersection((a.language, b.language))
+        both = StringSet(None, language, max(a.low, b.low), high)
+    return None if both.is_empty() else both
+
+
+@lru_cache(maxsize=65536)
+def canonical(word: str) -> bytes:
+    """The inside of a string as ``json.dumps(word, ensure_ascii=False)`` writes it, in UTF-8."""
+    import json
+
+    return json.dumps(word, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
+
+
+@lru_cache(maxsize=65536)
+def spelled(word: str) -> Expr:
+    """One word in all its spellings, without quotes."""
+    return JSON_STRING.string(word)
+
+
+def every_spelling(items: frozenset[str]) -> Expr:
+    """A trie of characters, each raw or escaped; cost linear in the input."""
+    if len(items) == 1:
+        return spelled(next(iter(items)))
+    return _trie(sorted(items), 0)
+
+
+def _trie(items: list[str], depth: int) -> Expr:
+    """Words that agree on their first ``depth`` characters, sorted; recursion only where they part."""
+    if len(items) == 1:
+        return spelled(items[0][depth:])
+    first, last = items[0], items[-1]
+    stop = depth
+    while stop < len(first) and first[stop] == last[stop]:
+        stop += 1
+    branches: list[Expr] = []
+    ends = stop == len(first)
+    start = 1 if ends else 0
+    while start < len(items):
+        letter = items[start][stop]
+        end = start + 1
+        while end < len(items) and items[end][stop] == letter:
+            end += 1
+        branches.append(concat(_letter(letter), _trie(items[start:end], stop + 1)))
+        start = end
+    rest = alternation(branches)
+    if ends:
+        rest = alternation((rest, switch((), True)))
+    return concat(spelled(first[depth:stop]), rest)
+
+
+@lru_cache(maxsize=4096)
+def _letter(letter: str) -> Expr:
+    return JSON_STRING.characters(((ord(letter), ord(letter)),))

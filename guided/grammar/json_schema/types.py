@@ -1,0 +1,73 @@
+"""Python types and signatures as JSON Schema; pydantic does the conversion, and is imported only here."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from guided.errors import GrammarError, UnsupportedError
+
+_SCALARS = (type(None), int, float, list, tuple, set)
+
+
+def schema_of(source: Any) -> dict[str, Any]:
+    """The JSON Schema of a type (anything ``pydantic.TypeAdapter`` takes) or of a callable's parameters.
+
+    A class, a generic alias, ``Literal[...]`` or ``Annotated[...]`` is a type; a function or method is a callable,
+    whose parameters become one object: those without default are required, others are not, and ``**kwargs`` admits
+    further members.
+    """
+    if isinstance(source, _SCALARS):
+        raise GrammarError(
+            f"a schema cannot be read from {type(source).__name__} {source!r:.60}",
+            remedy="Pass a JSON Schema (dict, bool or JSON text), a type, or a function.",
+        )
+    if inspect.isroutine(source):
+        return _signature(source)
+    return _convert(source, getattr(source, "__name__", repr(source)))
+
+
+def _convert(source: Any, name: str) -> dict[str, Any]:
+    import pydantic
+
+    try:
+        adapter = source if isinstance(source, pydantic.TypeAdapter) else pydantic.TypeAdapter(source)
+        schema: dict[str, Any] = adapter.json_schema(by_alias=True, mode="validation")
+        return schema
+    except (pydantic.errors.PydanticUserError, NameError) as error:
+        first = str(error).splitlines()[0]
+        raise UnsupportedError(
+            f"the type {name} has no JSON Schema: {first}", remedy="Use types that pydantic can describe."
+        ) from None
+
+
+def _signature(function: Any) -> dict[str, Any]:
+    import pydantic
+
+    name = getattr(function, "__name__", repr(function))
+    try:
+        signature = inspect.signature(function, eval_str=True)
+    except (ValueError, TypeError, NameError) as error:
+        raise UnsupportedError(f"the signature of {name} cannot be read: {error}") from None
+    fields: dict[str, Any] = {}
+    extra = "forbid"
+    for parameter in signature.parameters.values():
+        annotation = Any if parameter.annotation is inspect.Parameter.empty else parameter.annotation
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            extra = "allow"
+            continue
+        if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY):
+            raise UnsupportedError(
+                f"the parameter {parameter.name!r} of {name} cannot be passed by name",
+                remedy="Use parameters that take keywords.",
+            )
+        field = f"parameter_{len(fields)}"
+        default = ... if parameter.default is inspect.Parameter.empty else parameter.default
+        fields[field] = (annotation, pydantic.Field(default, alias=parameter.name, title=parameter.name))
+    config = pydantic.ConfigDict(extra=extra, arbitrary_types_allowed=False)  # type: ignore[typeddict-item]
+    try:
+        model = pydantic.create_model(name, __config__=config, **fields)
+    except pydantic.errors.PydanticUserError as error:
+        first = str(error).splitlines()[0]
+        raise UnsupportedError(f"the parameters of {name} have no JSON Schema: {first}") from None
+    return _convert(model, name)
