@@ -1,0 +1,404 @@
+"""The grammar of SELECT statements over one database: its tables, its columns, nothing else.
+
+`sql` is the public function.  A query is one of the cores that `guided.grammar.sql.scope` enumerates, or several of
+equal width joined by UNION, INTERSECT or EXCEPT; values and conditions come from `guided.grammar.sql.expressions`.
+Every accepted text is meant to run on that database without an error.  What is not accepted: aliases of the reader's
+own choice (tables go by their names or as T1, T2, ...; columns of a sub-query in FROM as c1, c2, ...), comma joins,
+window functions, WITH.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from guided.errors import GrammarError, UnsatisfiableError, UnsupportedError
+from guided.grammar.ir import Body, Grammar, Lexing, Reference, Repetition, Terminal
+from guided.grammar.sql.expressions import Expressions, Flavour, Queries, Rules, choice, comma_list, maybe, sequence
+from guided.grammar.sql.reflect import reflect
+from guided.grammar.sql.schema import Column, ColumnKind, DatabaseSchema, Table
+from guided.grammar.sql.scope import Aliases, Binding, Joins, Scope, Scopes
+from guided.grammar.sql.spelling import Spelling, Whitespace
+
+__all__ = ["sql"]
+
+DEFAULT_MAX_TABLES = 4
+DEFAULT_MAX_SCOPES = 400
+MAX_WIDTH = 6
+"""Columns that both sides of UNION, INTERSECT and EXCEPT may have; more do not occur in Spider or Defog."""
+MAX_DERIVED_WIDTH = 3
+MAX_ITEMS = 32
+MAX_KEYS = 8
+MAX_COMPOUND = 4
+MAX_EQUATIONS = 3
+
+
+def sql(
+    schema_or_url: DatabaseSchema | str | Any,
+    *,
+    dialect: str = "sqlite",
+    sample_values: int = 0,
+    max_subquery_depth: int = 2,
+    max_tables: int = DEFAULT_MAX_TABLES,
+    max_scopes: int = DEFAULT_MAX_SCOPES,
+    aliases: str = "both",
+    joins: str = "any",
+    whitespace: str = "canonical",
+    ignore_case: bool = False,
+) -> Grammar:
+    """The language of SELECT statements over a database's own tables and columns.
+
+    ``schema_or_url``: a `DatabaseSchema`, or a database URL, file or SQLAlchemy engine to reflect it from; then
+    ``sample_values`` is how many values a text column may have for its comparisons to be held to them (0: any string).
+    ``max_tables`` is the most tables in one FROM clause, one fewer for each level of sub-query; ``max_scopes`` bounds
+    the number of combinations of tables, and thereby time and memory (what did not fit is in `Grammar.notes`).
+    ``aliases`` is "names" (tables go by their own names), "numbered" (T1, T2, ...) or "both"; ``joins`` is "keys"
+    (foreign keys and equal names only) or "any" (any two columns of comparable type).  ``whitespace`` is "canonical"
+    (single spaces, which makes most of a query's tokens forced) or "any"; ``ignore_case`` accepts keywords and names
+    in any letter case.
+
+    Raises `UnsupportedError` for another dialect, `UnsatisfiableError` for a database without tables.
+    """
+    options = {
+        "dialect": dialect,
+        "max_subquery_depth": max_subquery_depth,
+        "max_tables": max_tables,
+        "max_scopes": max_scopes,
+        "aliases": aliases,
+        "joins": joins,
+        "whitespace": whitespace,
+        "ignore_case": ignore_case,
+    }
+    if isinstance(schema_or_url, DatabaseSchema):
+        schema = schema_or_url
+    else:
+        schema = reflect(schema_or_url, sample_values=sample_values)
+    for name in (dialect, schema.dialect):
+        if name != "sqlite":
+            raise UnsupportedError(
+                f"the SQL dialect {name!r} is not supported", remedy="guided writes SQLite's SELECT statements only."
+            )
+    for option, low in (("max_subquery_depth", 0), ("max_tables", 1), ("max_scopes", 1)):
+        if options[option] < low:  # type: ignore[operator]
+            raise GrammarError(f"{option} is {options[option]}", remedy=f"Give {low} or more.")
+    if not schema.tables:
+        raise UnsatisfiableError("the database has no tables", remedy="Create some, or name another database.")
+    for table in schema.tables:
+        if not table.columns:
+            raise UnsatisfiableError(f"the table {table.name!r} has no columns", remedy="Leave it out of the schema.")
+    try:
+        style = (Aliases(aliases), Joins(joins), Whitespace(whitespace))
+    except ValueError as error:
+        raise GrammarError(str(error), remedy='See the documentation of "guided.sql" for the options.') from None
+    queries = _Queries(schema, *style, ignore_case, max_subquery_depth, max_tables, max_scopes)
+    start = queries.top()
+    source = repr((schema.tables, sorted(options.items())))
+    return Grammar(
+        rules=queries.rules.finish(),
+        start=start.rule,
+        lexing=Lexing.NONE,
+        rebuild=(sql, (schema,), options),
+        key="sql:" + hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest(),
+        notes=(*schema.notes, *queries.scopes.notes),
+    )
+
+
+class _Queries:
+    """Makes the rules from the statement down; `level` counts the sub-queries around a query."""
+
+    def __init__(
+        self,
+        schema: DatabaseSchema,
+        aliases: Aliases,
+        joins: Joins,
+        whitespace: Whitespace,
+        ignore_case: bool,
+        max_depth: int,
+        max_tables: int,
+        max_scopes: int,
+    ) -> None:
+        self.max_depth = max_depth
+        self.scopes = Scopes(schema, aliases, joins, max_tables, max_scopes)
+        self.rules = Rules()
+        self.spelling = Spelling(whitespace, ignore_case)
+        # Behind the database's own tables stand those that a sub-query in FROM makes: c1, c1..c2, ...
+        self._first_derived = len(schema.tables)
+        derived = tuple(
+            Table("T1", tuple(Column(f"c{place}") for place in range(1, width + 1)))
+            for width in range(1, MAX_DERIVED_WIDTH + 1)
+        )
+        self.expressions = Expressions(self.rules, self.spelling, schema.tables + derived)
+        s = self.spelling.snippet
+        self._comma, self._close = s(", "), s(")")
+        self._select = s("SELECT ", "SELECT DISTINCT ")
+        self._operator = s(" UNION ", " UNION ALL ", " INTERSECT ", " EXCEPT ")
+        self._limit = maybe(s(" LIMIT "), self.spelling.integer, maybe(s(" OFFSET "), self.spelling.integer))
+        self._at_level = [
+            tuple(scope for scope in self.scopes.chosen if scope.size <= max(1, max_tables - level))
+            for level in range(max_depth + 1)
+        ]
+
+    # The statement -----------------------------------------------------------------------------------------------
+
+    def top(self) -> Reference:
+        """A whole statement."""
+        scopes = list(self._at_level[0])
+        if self.max_depth:
+            scopes += [self._derived_scope(width) for width in range(1, MAX_DERIVED_WIDTH + 1)]
+        return self.rules.get("query", "query", lambda: choice(*(self._core(scope) for scope in scopes)))
+
+    def _core(self, scope: Scope) -> Reference:
+        def build() -> Body:
+            s, item = self.spelling.snippet, self._item(scope, 0)
+            free = self._tail(scope, 0, None)
+            own = self.spelling.names((f"{binding.qualifier}.*" for binding in scope.bindings), "all columns of a table")
+            starred = sequence(own, Repetition(sequence(self._comma, choice(item, own)), 0, MAX_ITEMS - 1), free)
+            # What follows the n-th item knows n, which a set operation needs; wider lists have none.
+            more: Body = sequence(comma_list(item, self._comma, MAX_ITEMS - MAX_WIDTH), free)
+            for width in range(MAX_WIDTH, 0, -1):
+                after = self._tail(scope, 0, self._compound(width, 0))
+                more = sequence(item, choice(after, sequence(self._comma, more)))
+            return sequence(self._select, choice(sequence(s("*"), free), starred, more))
+
+        return self._rule("SELECT", scope, 0, build)
+
+    def _rule(self, what: str, scope: Scope, level: int, build: Any, *more: Any) -> Reference:
+        names = ", ".join(binding.source for binding in scope.bindings)
+        return self.rules.get((what, scope, level, *more), f"{what} over {names}", build)
+
+    def _item(self, scope: Scope, level: int) -> Reference:
+        def build() -> Body:
+            queries = self._queries(scope, level)
+            value = self.expressions.value(scope, Flavour.GROUP)
+            return value if queries is None else choice(value, queries.number, queries.text)
+
+        return self._rule("column", scope, level, build)
+
+    def _tail(self, scope: Scope, level: int, compound: Reference | None) -> Body:
+        """From FROM to the end, of the last query or of the first of a compound."""
+        group = self._group(scope, level)
+        return sequence(
+            self._source(scope, level),
+            choice(
+                self._order_and_limit(scope, Flavour.ROW),
+                sequence(group, choice(self._order_and_limit(scope, Flavour.GROUP), compound)),
+                compound,
+            ),
+        )
+
+    def _order_and_limit(self, scope: Scope, flavour: Flavour) -> Reference:
+        def build() -> Body:
+            s = self.spelling.snippet
+            key = self.expressions.sort_key(scope, flavour)
+            term = sequence(key, maybe(s(" ASC", " DESC")), maybe(s(" NULLS FIRST", " NULLS LAST")))
+            return sequence(maybe(s(" ORDER BY "), comma_list(term, self._comma, MAX_KEYS)), self._limit)
+
+        return self._rule(f"ORDER BY ({flavour.value})", scope, 0, build)
+
+    def _group(self, scope: Scope, level: int) -> Reference:
+        def build() -> Body:
+            s = self.spelling.snippet
+            keys = comma_list(self.expressions.sort_key(scope, Flavour.ROW), self._comma, MAX_KEYS)
+            having = self.expressions.condition(scope, Flavour.GROUP, self._queries(scope, level), 1)
+            return sequence(s(" GROUP BY "), keys, maybe(s(" HAVING "), having))
+
+        return self._rule("GROUP BY", scope, level, build)
+
+    # Set operations ----------------------------------------------------------------------------------------------
+
+    def _compound(self, shape: int | ColumnKind, level: int) -> Reference:
+        """The rest of a compound query after its first part; ``shape`` is its width, or the kind of its one column."""
+        width = shape if isinstance(shape, int) else 1
+
+        def build() -> Body:
+            s = self.spelling.snippet
+            # ORDER BY of a compound takes columns of the result only: here, their positions.
+            place = sequence(s(*(str(n) for n in range(1, width + 1))), maybe(s(" ASC", " DESC")))
+            order = maybe(s(" ORDER BY "), comma_list(place, self._comma, width))
+            more = sequence(self._operator, self._operand(shape, level))
+            return sequence(Repetition(more, 1, MAX_COMPOUND), order, self._limit)
+
+        return self.rules.get(("compound", shape, level), "set operation", build)
+
+    def _operand(self, shape: int | ColumnKind, level: int) -> Reference:
+        def build() -> Body:
+            options: list[Body] = []
+            for scope in self._at_level[level]:
+                items = self._items(scope, shape, level)
+                if items is not None:
+                    rest = (self._source(scope, level), maybe(self._group(scope, level)))
+                    options.append(sequence(self._select, items, *rest))
+            return choice(*options)
+
+        return self.rules.get(("operand", shape, level), "query of a set operation", build)
+
+    def _items(self, scope: Scope, shape: int | ColumnKind, level: int) -> Body | None:
+        """The SELECT list of a query whose width or kind is known, None if the scope has no such column."""
+        if isinstance(shape, int):
+            return Repetition(self._item(scope, level), shape, shape, self._comma)
+        if shape is ColumnKind.NUMBER:
+            return self.expressions.number(scope, Flavour.GROUP)
+        return self.expressions.text(scope, Flavour.GROUP) if self.expressions.columns(scope).text else None
+
+    # FROM and WHERE ----------------------------------------------------------------------------------------------
+
+    def _source(self, scope: Scope, level: int) -> Reference:
+        def build() -> Body:
+            where = self.expressions.condition(scope, Flavour.ROW, self._queries(scope, level))
+            return sequence(self._from(scope), maybe(self.spelling.snippet(" WHERE "), where))
+
+        return self._rule("FROM and WHERE", scope, level, build)
+
+    def _from(self, scope: Scope) -> Reference:
+        def build() -> Body:
+            s, bindings = self.spelling.snippet, scope.bindings
+            if bindings[0].table >= self._first_derived:
+                inner = self._derived_query(bindings[0].table - self._first_derived + 1)
+                return sequence(s(" FROM ("), inner, s(") AS T1"))
+            starts = bindings[:1] if scope.ordered else bindings
+            return choice(*(self._joined_after(scope, (first,), self._read(" FROM ", first)) for first in starts))
+
+        return self._rule("FROM", scope, 0, build)
+
+    def _read(self, before: str, binding: Binding) -> Terminal:
+        return self.spelling.phrase((before,), binding.name, binding.clause)
+
+    def _joined_after(self, scope: Scope, joined: tuple[Binding, ...], head: Body) -> Body:
+        return sequence(head, self._joins(scope, joined)) if len(joined) < scope.size else head
+
+    def _joins(self, scope: Scope, joined: tuple[Binding, ...]) -> Reference:
+        """The tables of the scope that are still to be joined, in any order in which each can be."""
+
+        def build() -> Body:
+            s = self.spelling.snippet
+            missing = [binding for binding in scope.bindings if binding not in joined]
+            options: list[Body] = []
+            for new in missing[:1] if scope.ordered else missing:
+                partners = [old for old in joined if self.scopes.comparable(old.table, new.table)]
+                if not scope.ordered and not partners:
+                    continue
+                after = tuple(binding for binding in scope.bindings if binding in joined or binding is new)
+                head: Body = self._read(" CROSS JOIN ", new)
+                if partners:
+                    kinds = self.spelling.phrase((" JOIN ", " INNER JOIN ", " LEFT JOIN "), new.name, new.clause + " ON ")
+                    equations = comma_list(self._equation(new, partners), s(" AND "), MAX_EQUATIONS)
+                    head = choice(head, sequence(kinds, equations))
+                options.append(self._joined_after(scope, after, head))
+            return choice(*options)
+
+        return self._rule("JOIN", scope, 0, build, joined)
+
+    def _equation(self, new: Binding, partners: list[Binding]) -> Body:
+        s, names = self.spelling.snippet, self.spelling.names
+        options: list[Body] = []
+        for old in partners:
+            for here, there in sorted(self.scopes.equations(new.table, old.table)):
+                left, right = names([f"{new.qualifier}.{here}"], "key"), names([f"{old.qualifier}.{there}"], "key")
+                options += [sequence(left, s(" = "), right), sequence(right, s(" = "), left)]
+        if self.scopes.joins is Joins.ANY:
+            for kind in (ColumnKind.NUMBER, ColumnKind.TEXT):
+                left_names = self.expressions.of_kind(new, kind)
+                right_names = [self.expressions.of_kind(old, kind) for old in partners]
+                if left_names is not None and any(right_names):
+                    right_side = choice(*right_names)
+                    options.append(sequence(left_names, s(" = "), right_side))
+                    options.append(sequence(right_side, s(" = "), left_names))
+        return choice(*options)
+
+    # Sub-queries -------------------------------------------------------------------------------------------------
+
+    def _queries(self, scope: Scope, level: int) -> Queries | None:
+        """What may stand in brackets inside a query at this level."""
+        if level >= self.max_depth:
+            return None
+        s, literal = self.spelling.snippet, self.spelling.number
+        numbers, texts = self._column_query(ColumnKind.NUMBER, level + 1), self._column_query(ColumnKind.TEXT, level + 1)
+        bound = {kind: [self._correlated(binding, kind) for binding in scope.bindings] for kind in ColumnKind}
+        arithmetic = s(" + ", " - ", " * ", " / ")
+        number = sequence(
+            maybe(literal, arithmetic),
+            s("("),
+            choice(numbers, *bound[ColumnKind.NUMBER]),
+            self._close,
+            Repetition(sequence(arithmetic, literal), 0, 2),
+        )
+        text = sequence(s("("), choice(texts, *bound[ColumnKind.TEXT]), self._close)
+        rows = choice(self._any_query(level + 1), *bound[ColumnKind.ANY])
+        return Queries(level, number, text, numbers, texts, rows)
+
+    def _column_query(self, kind: ColumnKind, level: int) -> Reference:
+        """A query of one column."""
+
+        def build() -> Body:
+            options: list[Body] = []
+            for scope in self._at_level[level]:
+                item = self._items(scope, kind, level)
+                if item is not None:
+                    tail = self._tail(scope, level, self._compound(kind, level))
+                    options.append(sequence(self._select, item, tail))
+            return choice(*options)
+
+        return self.rules.get(("column query", kind, level), f"query of one {kind.value} column", build)
+
+    def _any_query(self, level: int) -> Reference:
+        def build() -> Body:
+            s = self.spelling.snippet
+            sources = choice(*(self._source(scope, level) for scope in self._at_level[level]))
+            return sequence(s("SELECT *", "SELECT 1"), sources)
+
+        return self.rules.get(("any query", level), "query that EXISTS asks about", build)
+
+    def _correlated(self, outer: Binding, kind: ColumnKind) -> Reference | None:
+        """A query of one table whose key equals a key of the outer table; of ``ANY`` kind: for EXISTS."""
+        if outer.table >= self._first_derived:
+            return None
+        tables = self.scopes.tables
+        # A table of the outer name would hide it: its own columns would be meant.
+        near = [
+            table
+            for table in sorted(self.scopes.neighbours[outer.table])
+            if tables[table].name.lower() != (outer.alias or tables[outer.table].name).lower()
+        ]
+        if not near:
+            return None
+        return self.rules.get(
+            ("correlated", outer, kind),
+            f"query that refers to {outer.source}",
+            lambda: choice(*(self._correlated_with(outer, table, kind) for table in near)),
+        )
+
+    def _correlated_with(self, outer: Binding, table: int, kind: ColumnKind) -> Body:
+        s, names = self.spelling.snippet, self.spelling.names
+        inner = Scope((self.scopes.binding(table, None),), False)
+        source = inner.bindings[0]
+        equations: list[Body] = []
+        for here, there in sorted(self.scopes.equations(table, outer.table)):
+            left, right = names([f"{source.qualifier}.{here}"], "key"), names([f"{outer.qualifier}.{there}"], "key")
+            equations += [sequence(left, s(" = "), right), sequence(right, s(" = "), left)]
+        further = maybe(s(" AND "), self.expressions.condition(inner, Flavour.ROW, None))
+        if kind is ColumnKind.ANY:
+            head: Body = self.spelling.phrase(("SELECT * FROM ", "SELECT 1 FROM "), source.name, " WHERE ")
+        else:
+            item = self._items(inner, kind, self.max_depth)
+            if item is None:
+                item = self.expressions.number(inner, Flavour.GROUP)
+            head = sequence(self._select, item, self.spelling.phrase((" FROM ",), source.name, " WHERE "))
+        return sequence(head, choice(*equations), further)
+
+    def _derived_scope(self, width: int) -> Scope:
+        return Scope((Binding(self._first_derived + width - 1, "T1", "T1", f"{width} columns of a query"),), True)
+
+    def _derived_query(self, width: int) -> Reference:
+        """A query in FROM, whose columns are called c1, c2, ..."""
+
+        def build() -> Body:
+            s = self.spelling.snippet
+            options: list[Body] = []
+            for scope in self._at_level[1]:
+                items: list[Body] = []
+                for place in range(1, width + 1):
+                    items += [self._item(scope, 1), s(f" AS c{place}" + (", " if place < width else ""))]
+                options.append(sequence(self._select, *items, self._tail(scope, 1, None)))
+            return choice(*options)
+
+        return self.rules.get(("derived", width), f"query of {width} named columns", build)
