@@ -49,7 +49,7 @@ DIALECTS = {
     "https://json-schema.org/draft/2020-12/schema": DRAFT2020,
 }
 
-_ONE = [
+_ONE = (
     "additionalProperties",
     "items",
     "not",
@@ -62,9 +62,9 @@ _ONE = [
     "unevaluatedProperties",
     "additionalItems",
     "contentSchema",
-]
-_LIST = ["allOf", "anyOf", "oneOf", "prefixItems", "items"]
-_MAP = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"]
+)
+_LIST = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
+_MAP = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
 
 
 @dataclass(eq=False, slots=True)
@@ -288,7 +288,7 @@ class Document:
 
 
 def _specifications() -> Any:
-    from jsonschema_specifications import REGISTRY
+    from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
 
     return REGISTRY
 

@@ -1,9 +1,9 @@
 r"""The formats that are asserted, each as a language over the inside of a JSON string; unknown ones are annotations.
 
 Written as patterns of this project's own regex front end (Python's notation, whole string), combined with
-intersection where a rule is easier said twice.  Sources: RFC 3339 and its errata (date-time; a leap second is 23:59:60
-UTC, so the local time must fit its offset), RFC 5321 (e-mail), RFC 1123 (host names), RFC 2673 and 4291 (addresses), RFC 3986
-(URI), RFC 4122 (UUID), ISO 8601 as in appendix A of RFC 3339 (durations).
+intersection where a rule is easier said twice.  Sources: RFC 3339 (date-time; a leap second is 23:59:60 UTC, so the
+local time must fit its offset; durations as in its appendix A), RFC 5321 (e-mail), RFC 1123 (host names), RFC 2673 and
+4291 (addresses), RFC 3986 (URI), RFC 4122 (UUID).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from guided.grammar.json_schema.strings import CHARACTER, JSON_STRING
-from guided.grammar.regular.expr import Expr, intersection, repeat
+from guided.grammar.regular.expr import Expr, alternation, concat, intersection, repeat
 
 
 def format_language(name: Any) -> Expr | None:
@@ -49,24 +49,40 @@ _PART = r"(?:\.[0-9]+)?"
 _OFFSET = f"(?:[Zz]|[+-]{_HOUR}:{_MINUTE})"
 
 
-def _leap_second() -> str:
-    """``hh:mm:60`` with the offset that makes it 23:59 UTC: one alternative for each of the 1,440 offsets and signs."""
-    by_hour = []
-    for hour in range(24):
-        by_minute = []
-        for minute in range(60):
-            local = hour * 60 + minute
-            east, west = (local - 1439) % 1440, (1439 - local) % 1440
-            offsets = [f"\\+{east // 60:02}:{east % 60:02}", f"-{west // 60:02}:{west % 60:02}"]
-            if local == 1439:
-                offsets.append("[Zz]")
-            by_minute.append(f"{minute:02}:60{_PART}(?:{'|'.join(offsets)})")
-        by_hour.append(f"{hour:02}:(?:{'|'.join(by_minute)})")
-    return f"(?:{'|'.join(by_hour)})"
+_CLOCK = f"{_HOUR}:{_MINUTE}:{_MINUTE}{_PART}{_OFFSET}"
 
 
-def _full_time() -> str:
-    return f"(?:{_HOUR}:{_MINUTE}:{_MINUTE}{_PART}{_OFFSET}|{_leap_second()})"
+def _leap_second() -> Expr:
+    """``hh:mm:60`` with an offset that makes it 23:59 UTC.
+
+    An offset to the west is 23:59 minus the local time, digit group by digit group.  To the east it is the local time
+    plus a minute: the same hour and the next minute, or from minute 59 the next hour and minute 0.
+    """
+
+    def groups(pattern: str, pairs: list[tuple[int, int]]) -> Expr:
+        return _pattern("|".join(pattern.format(f"{left:02}", f"{right:02}") for left, right in pairs))
+
+    hour_pattern = "{0}:[0-9][0-9]:60[^+-]*[+-]{1}:[0-9][0-9]"
+    minute_pattern = "[0-9][0-9]:{0}:60[^+-]*[+-][0-9][0-9]:{1}"
+    west = [
+        _pattern(f"[0-9:]{{6}}60{_PART}-[0-9:]{{5}}"),
+        groups(hour_pattern, [(hour, 23 - hour) for hour in range(24)]),
+        groups(minute_pattern, [(minute, 59 - minute) for minute in range(60)]),
+    ]
+    east = _pattern(f"[0-9:]{{6}}60{_PART}\\+[0-9:]{{5}}")
+    same_hour = [
+        east,
+        groups(hour_pattern, [(hour, hour) for hour in range(24)]),
+        groups(minute_pattern, [(minute, minute + 1) for minute in range(59)]),
+    ]
+    next_hour = [
+        east,
+        groups(hour_pattern, [(hour, (hour + 1) % 24) for hour in range(24)]),
+        groups(minute_pattern, [(59, 0)]),
+    ]
+    return alternation(
+        (_pattern(f"23:59:60{_PART}[Zz]"), intersection(west), intersection(same_hour), intersection(next_hour))
+    )
 
 
 @lru_cache(maxsize=1)
@@ -76,12 +92,12 @@ def _date() -> Expr:
 
 @lru_cache(maxsize=1)
 def _time() -> Expr:
-    return _pattern(_full_time())
+    return alternation((_pattern(_CLOCK), _leap_second()))
 
 
 @lru_cache(maxsize=1)
 def _date_time() -> Expr:
-    return _pattern(f"{_FULL_DATE}[Tt]{_full_time()}")
+    return concat(_pattern(f"{_FULL_DATE}[Tt]"), _time())
 
 
 @lru_cache(maxsize=1)

@@ -162,7 +162,7 @@ class Normaliser:
         thing = ANY_OBJECT if everything or "object" in wanted else None
         if number is not None and not _NUMERIC.isdisjoint(schema):
             number = self._number(at, schema, number)
-        found = (string,) if string is not None else ()
+        found: tuple[StringSet, ...] = (string,) if string is not None else ()
         if string is not None and not _STRINGS.isdisjoint(schema):
             found = self._string(at, schema)
         if array is not None and not _ARRAYS.isdisjoint(schema):
@@ -235,9 +235,9 @@ class Normaliser:
             language = patterns.pattern_language(schema["pattern"], pointer)
             result = result and strings.intersect(result, StringSet(None, language))
         if "format" in schema:
-            language = format_language(schema["format"], at.resource.dialect.order)
-            if language is not None:
-                result = result and strings.intersect(result, StringSet(None, language))
+            form = format_language(schema["format"])
+            if form is not None:
+                result = result and strings.intersect(result, StringSet(None, form))
         return () if result is None or result.is_empty() else (result,)
 
     def _array(self, at: Located, schema: dict[str, Any]) -> ArrayShape | None:

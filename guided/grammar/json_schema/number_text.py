@@ -248,8 +248,8 @@ def _decimals(
     whole_only = step is not None and step.denominator == 1
     # Places: 0 nothing read, 1 a leading zero, 2 whole digits, 3 the point, 4 digits after the point.
 
-    def step_over(state: Hashable, byte: int) -> Hashable | None:
-        place, values = state  # type: ignore[misc]
+    def step_over(state: Any, byte: int) -> Hashable | None:
+        place, values = state
         if byte == 0x2E:
             if fractionless or place not in (1, 2):
                 return None
@@ -263,8 +263,8 @@ def _decimals(
             return None
         return (4, tuple(test.decimal(value, digit) for test, value in zip(tests, values)))
 
-    def accepts(state: Hashable) -> bool:
-        place, values = state  # type: ignore[misc]
+    def accepts(state: Any) -> bool:
+        place, values = state
         return place in (1, 2, 4) and all(test.accepts(value, place == 4) for test, value in zip(tests, values))
 
     alphabet = range(0x30, 0x3A) if fractionless else (0x2E, *range(0x30, 0x3A))
