@@ -57,7 +57,7 @@ NAME: /[a-z_][a-z_0-9]*/i
 %import common.INT
 %import common.WS
 %ignore WS
-%ignore /--[^\\n]*/
+%ignore /--[^\\n]*\\n/
 """
 COMMENTS = r"""
 start: (word | "/" | "*")*
