@@ -122,9 +122,47 @@ def _meeting(rng: random.Random, held_out: bool) -> tuple[str, list[Part]]:
     ]
 
 
+def _journey(rng: random.Random, held_out: bool) -> tuple[str, list[Part]]:
+    person, fare = _full_name(rng, held_out), round(rng.randint(20, 900) + rng.randint(1, 99) / 100, 2)
+    start, end = rng.sample([words.pick(rng, words.CITIES, held_out) for _ in range(8)], 2)
+    day, code = date_value(rng), f"{rng.choice('ABCDEFGHKL')}{rng.choice('ABCDEFGHKL')}{rng.randint(10, 999)}"
+    said, seats = written_date(rng, day), rng.randint(1, 9)
+    return person, [
+        (["passenger", "name", "traveler", "guest"], TEXT, person, []),
+        (["origin", "departure_city", "start"], TEXT, start, [f"flies from {start}", f"leaves from {start}"]),
+        (["destination", "arrival_city", "target"], TEXT, end, [f"goes to {end}", f"to {end}", f"arrives in {end}"]),
+        (["date", "departure_date", "travel_date"], DATE, day, [f"on {said}", f"leaves on {said}"]),
+        (["flight", "code", "number"], TEXT, code, [f"with flight {code}", f"on {code}"]),
+        (["seats", "tickets"], INTEGER, seats, [f"with {seats} seats", f"needs {seats} tickets"]),
+        (["fare", "price", "cost"], NUMBER, fare, [f"for ${fare}", f"and pays {fare}"]),
+    ]
+
+
+def _ware(rng: random.Random, held_out: bool) -> tuple[str, list[Part]]:
+    adjective = words.pick(rng, words.LOOSE_WORDS, held_out)
+    name = f"{words.made_up_word(rng, held_out).capitalize()} {rng.choice('XSPMZ')}{rng.randint(1, 99)}"
+    maker, price = (
+        words.made_up_word(rng, held_out).capitalize(),
+        round(rng.randint(1, 2000) + 0.01 * rng.randint(0, 99), 2),
+    )
+    weight, stock = rng.randint(1, 400) / 10, rng.randint(0, 900)
+    kind, stocked = words.pick(rng, words.NOUNS, held_out), rng.random() < 0.5
+    available = "is available" if stocked else "is not available"
+    return f"The {name}", [
+        (["name", "product", "model"], TEXT, name, []),
+        (["color", "colour"], TEXT, adjective, [f"comes in {adjective}", f"in {adjective}"]),
+        (["brand", "maker", "manufacturer"], TEXT, maker, [f"by {maker}", f"is made by {maker}", f"from {maker}"]),
+        (["price", "cost"], NUMBER, price, [f"costs ${price}", f"costs {price} euros", f"sells for {price}"]),
+        (["weight"], NUMBER, weight, [f"weighs {weight} kg", f"has a weight of {weight}"]),
+        (["stock", "quantity"], INTEGER, stock, [f"with {stock} in stock", f"has {stock} left"]),
+        (["category", "type", "kind"], TEXT, kind, [f"is a {kind}", f"belongs to the category {kind}"]),
+        (["available", "in_stock"], {"type": "boolean"}, stocked, [available]),
+    ]
+
+
 def random_familiar_case(rng: random.Random, held_out: bool) -> RecordCase:
     """Two to six fields of one everyday thing; the schema may ask for fewer than the text tells."""
-    subject, parts = rng.choice([_person, _person, _order, _work, _meeting])(rng, held_out)
+    subject, parts = rng.choice([_person, _person, _order, _work, _meeting, _journey, _ware])(rng, held_out)
     told = [parts[0], *rng.sample(parts[1:], rng.randint(1, min(5, len(parts) - 1)))]
     pieces = [rng.choice(part[3]) for part in told[1:]]
     text = subject

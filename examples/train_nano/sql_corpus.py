@@ -58,6 +58,13 @@ class Relation:
         """The fields of these kinds, keys and foreign keys left out."""
         return [field for field in self.fields[1:] if field.kind in kinds and field.references is None]
 
+    @property
+    def label(self) -> Field:
+        """What a row is called by: its name or title, else its first text, else its key."""
+        texts = self.of_kind("text")
+        named = [field for field in texts if field.id.lower() in ("name", "title")]
+        return (named or texts or [self.fields[0]])[0]
+
 
 @dataclass(frozen=True)
 class Schema:
@@ -115,9 +122,10 @@ def _random_relation(
         key = Name("Id", "id")
     fields = [Field(key, "int", ())]
     used = {key.identifier.lower()}
-    if rng.random() < 0.4:
-        fields.append(Field(Name(styled(["name"], style), "name"), "text", _pool(rng, "text", held_out)))
-        used.add("name")
+    if rng.random() < 0.45:
+        called = "title" if rng.random() < 0.2 else "name"
+        fields.append(Field(Name(styled([called], style), called), "text", _pool(rng, "text", held_out)))
+        used.add(called)
     for _ in range(rng.randint(1, 5)):
         kind = rng.choices(list(_BASES), [4, 3, 2, 1.2, 0.8])[0]
         column = column_name(rng, _BASES[kind], style, held_out)

@@ -55,7 +55,10 @@ def condition(rng: random.Random, field: Field, column: str) -> Pair:
             return rng.choice([f"with {said} before {written}", f"whose {said} is earlier than {written}"]), (
                 f"{column} < '{value}'"
             )
-        if draw < 0.85:
+        if draw < 0.78:
+            year = value[:4]
+            return rng.choice([f"with {said} in {year}", f"whose {said} is in {year}"]), f"{column} LIKE '{year}%'"
+        if draw < 0.88:
             return rng.choice([f"with {said} on {written}", f"whose {said} is {written}"]), f"{column} = '{value}'"
         other = rng.choice(field.pool)
         low, high = sorted([value, other])
@@ -126,8 +129,10 @@ def _text_condition(rng: random.Random, field: Field, said: str, column: str, va
     english = rng.choice(
         [f"whose {said} is {shown}", f"with {said} {shown}", f"where {said} is {shown}", f"with the {said} {shown}"]
     )
-    if field.id.lower() in ("city", "country", "department") and rng.random() < 0.5:
-        english = rng.choice([f"in {value}", f"from {value}"])
+    if field.id.lower() in ("city", "country", "region") and rng.random() < 0.6:
+        english = rng.choice([f"in {value}", f"from {value}", f"that live in {value}"])
+    if field.id.lower() in ("department", "category", "genre", "team") and rng.random() < 0.6:
+        english = rng.choice([f"in the {value} {said}", f"in {value}", f"of the {said} {value}"])
     if field.id.lower() in ("name", "title") and rng.random() < 0.5:
         english = rng.choice([f"named {value}", f"called {value}"])
     return english, f"{column} = {_quoted(value)}"
@@ -152,17 +157,42 @@ def _shown(rng: random.Random, relation: Relation, most: int = 3) -> list[Field]
     return rng.sample(fields, min(len(fields), rng.choice([n for n in (1, 1, 1, 2, 2, 3) if n <= most])))
 
 
+def _which(rng: random.Random, relation: Relation) -> Pair:
+    """Questions that do not say what to show: rows by their label, or one row's values by its label."""
+    label, rows = relation.label, _rows(rng, relation)
+    others = [field for field in relation.of_kind("int", "real", "text", "date", "bool") if field is not label]
+    if label.pool and others and rng.random() < 0.4:
+        value, field = rng.choice(label.pool), rng.choice(others)
+        of = rng.choice([value, value, f"the {relation.name.spoken} {value}"])
+        start = rng.choice(["What is the", "Show the", "Tell me the", "Find the"])
+        sql = f"SELECT {field.id} FROM {relation.id} WHERE {label.id} = {_quoted(value)}"
+        return f"{start} {_said(rng, field)} of {of}", sql
+    if not others:
+        return f"{rng.choice(['List', 'Show'])} the {rows}", f"SELECT * FROM {relation.id}"
+    field = rng.choice(others)
+    english, where = condition(rng, field, field.id)
+    if english.startswith("with ") and rng.random() < 0.6:
+        english = "have " + english.removeprefix("with ")
+    elif english.startswith("that are "):
+        english = english.removeprefix("that ")
+    else:
+        english = f"are there {english}" if rng.random() < 0.5 else english
+    return f"Which {rows} {english}", f"SELECT {label.id} FROM {relation.id} WHERE {where}"
+
+
 def _list(rng: random.Random, relation: Relation, _: Schema) -> Pair:
+    if rng.random() < 0.22:
+        return _which(rng, relation)
     english, where = _where(rng, relation, 0.75)
     rows = _rows(rng, relation)
     if rng.random() < 0.2:
-        if relation.fields[1:] and relation.fields[1].name.spoken == "name" and english and rng.random() < 0.6:
-            return f"Which {rows} are there{english}?", f"SELECT {relation.fields[1].id} FROM {relation.id}{where}"
-        start = rng.choice(["List all", "Show all", "Show all columns of the", "Find all"])
+        start = rng.choice(["List all", "Show all", "Show all columns of the", "Find all", "Show me all", "Get all"])
         return f"{start} {rows}{english}", f"SELECT * FROM {relation.id}{where}"
     shown = _shown(rng, relation)
     said = _join_words([_said(rng, field) for field in shown])
-    start = rng.choice(["List the", "Show the", "What is the", "What are the", "Find the", "Give me the", "Return the"])
+    start = rng.choice(
+        ["List the", "Show the", "What is the", "What are the", "Find the", "Give me the", "Return the", "Get the"]
+    )
     middle = rng.choice([f"of all {rows}", f"of {rows}", f"of the {rows}", f"of {rows}"])
     columns = ", ".join(field.id for field in shown)
     distinct = rng.random() < 0.15
@@ -215,6 +245,22 @@ def _aggregate(rng: random.Random, relation: Relation, schema: Schema) -> Pair:
     )
 
 
+_SUPERLATIVES = {
+    ("age", True): "oldest",
+    ("age", False): "youngest",
+    ("price", True): "most expensive",
+    ("price", False): "cheapest",
+    ("salary", True): "best paid",
+    ("salary", False): "worst paid",
+    ("year", True): "newest",
+    ("year", False): "oldest",
+    ("date", True): "latest",
+    ("date", False): "earliest",
+    ("rating", True): "best rated",
+    ("rating", False): "worst rated",
+}
+
+
 def _order(rng: random.Random, relation: Relation, schema: Schema) -> Pair:
     keys = relation.of_kind("int", "real", "date") or relation.of_kind("text")
     if not keys:
@@ -243,7 +289,16 @@ def _order(rng: random.Random, relation: Relation, schema: Schema) -> Pair:
         )
     number = rng.choice([1, 1, 2, 3, 5, 10, rng.randint(2, 20)])
     most = rng.choice(["highest", "largest", "greatest"]) if descending else rng.choice(["lowest", "smallest"])
-    if number == 1:
+    superlative = _SUPERLATIVES.get((key.id.lower(), descending))
+    if superlative and rng.random() < 0.6:
+        rows = rows if number > 1 else relation.name.spoken
+        question = f"{start} {said} of the {f'{number} ' if number > 1 else ''}{superlative} {rows}{english}"
+    elif number == 1 and key.kind != "text" and rng.random() < 0.35:
+        label = relation.label
+        columns = label.id
+        verb = rng.choice(["has", "is the one with", "with"])
+        question = f"Which {relation.name.spoken}{english} {verb} the {most} {_said(rng, key)}"
+    elif number == 1:
         question = f"{start} {said} of the {relation.name.spoken}{english} with the {most} {_said(rng, key)}"
     elif rng.random() < 0.5:
         question = f"{start} {said} of the {number} {rows}{english} with the {most} {_said(rng, key)}"
@@ -296,6 +351,8 @@ def _join(rng: random.Random, relation: Relation, schema: Schema) -> Pair:
     child_rows, parent_row = _rows(rng, child), parent.name.spoken
     restricted = parent.of_kind("int", "real", "text", "date", "bool")
     shown = child.of_kind("int", "real", "text", "date", "bool")
+    if rng.random() < 0.4:
+        return _linked(rng, child, parent, joined)
     draw = rng.random()
     if not restricted or not shown:
         draw = 0.9
@@ -333,6 +390,48 @@ def _join(rng: random.Random, relation: Relation, schema: Schema) -> Pair:
         return question, f"SELECT {parent.id}.{label.id}, {function}({child.id}.{field.id}) {grouped}"
     question = f"{rng.choice(['How many', 'Count the'])} {child_rows} {of_parent}"
     return question, f"SELECT {parent.id}.{label.id}, COUNT(*) {grouped}"
+
+
+def _linked(rng: random.Random, child: Relation, parent: Relation, joined: str) -> Pair:
+    """Questions about rows by what belongs to them: the most, more than so many, the total of one."""
+    label, rows = parent.label, _rows(rng, child)
+    column, numbers = f"{parent.id}.{label.id}", child.of_kind("int", "real")
+    draw = rng.random()
+    if draw < 0.3:
+        least = rng.random() < 0.25
+        most = "fewest" if least else "most"
+        start = rng.choice([f"Which {parent.name.spoken} has", f"Find the {parent.name.spoken} with"])
+        tail = f"GROUP BY {column} ORDER BY COUNT(*){'' if least else ' DESC'} LIMIT 1"
+        return f"{start} the {most} {rows}", f"SELECT {column} FROM {joined} {tail}"
+    if draw < 0.5:
+        number = rng.randint(1, 9)
+        operator, phrase = rng.choice([(">", "more than"), (">=", "at least"), ("<", "fewer than")])
+        start = rng.choice([f"Which {_rows(rng, parent)} have", f"Find all {_rows(rng, parent)} with"])
+        tail = f"GROUP BY {column} HAVING COUNT(*) {operator} {number}"
+        return f"{start} {phrase} {number} {rows}", f"SELECT {column} FROM {joined} {tail}"
+    if draw < 0.75 and label.pool:
+        value = rng.choice(label.pool)
+        of = rng.choice([value, f"the {parent.name.spoken} {value}"])
+        where = f"FROM {joined} WHERE {column} = {_quoted(value)}"
+        if numbers and rng.random() < 0.5:
+            function, field = rng.choice(list(_AGGREGATES)), rng.choice(numbers)
+            what = f"{rng.choice(_AGGREGATES[function])} {_said(rng, field)}"
+            question = f"{rng.choice(['What is the', 'Find the'])} {what} of {rows} {rng.choice(['of', 'for'])} {of}"
+            return question, f"SELECT {function}({child.id}.{field.id}) {where}"
+        question = rng.choice([f"How many {rows} does {of} have", f"Count the {rows} of {of}"])
+        return question, f"SELECT COUNT(*) {where}"
+    fields = child.of_kind("int", "real", "text", "date", "bool")
+    shown = rng.choice(parent.of_kind("int", "real", "text", "date") or [label])
+    if not fields:
+        question = f"Count the {rows} per {parent.name.spoken}"
+        return question, f"SELECT {column}, COUNT(*) FROM {joined} GROUP BY {column}"
+    field = rng.choice(fields)
+    english, where = condition(rng, field, f"{child.id}.{field.id}")
+    start = rng.choice(["Show the", "List the", "Find the"])
+    question = (
+        f"{start} {_said(rng, shown)} of {_rows(rng, parent)} {rng.choice(['that have', 'having'])} {rows} {english}"
+    )
+    return question, f"SELECT {parent.id}.{shown.id} FROM {joined} WHERE {where}"
 
 
 def _nested(rng: random.Random, relation: Relation, schema: Schema) -> Pair:

@@ -90,7 +90,7 @@ def test_held_out_schemas_share_only_structural_names_with_training():
             field.id.lower() for schema in schemas for table in schema.relations for field in (table, *table.fields)
         }
 
-    assert names(False) & names(True) <= {"id", "name"}
+    assert names(False) & names(True) <= {"id", "name", "title"}
 
 
 def test_names_need_no_quotes():

@@ -1,0 +1,45 @@
+"""The constraint that an example is evaluated under: the grammar of its own tables, or of its own JSON Schema."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from evaluate import MOST_NEW_TOKENS, Example
+from transformers import LogitsProcessor
+
+import guided
+from guided.grammar.sql import Column, DatabaseSchema, ForeignKey, Table
+from guided.hf import GuidedLogitsProcessor
+
+__all__ = ["database_schema", "grammar_constraint"]
+
+JSON_SPACE = " ?"
+"""At most one space where JSON allows white space: the model writes ``json.dumps``'s form, and a tiny model that may
+write spaces without end sometimes does."""
+
+
+def database_schema(example: Example) -> DatabaseSchema:
+    """The example's tables as the SQL grammar takes them."""
+    return DatabaseSchema(
+        tuple(
+            Table(
+                table.name,
+                tuple(Column(column.name, column.type) for column in table.columns),
+                primary_key=(table.columns[0].name,),
+                foreign_keys=tuple(ForeignKey((key.column,), key.table, (key.referred,)) for key in table.foreign_keys),
+            )
+            for table in example.tables
+        )
+    )
+
+
+def grammar_constraint(batch: Sequence[Example], tokenizer: Any) -> LogitsProcessor:
+    """One processor for the batch, with a grammar for each row and a whole text within the token budget."""
+    grammars = [
+        guided.sql(database_schema(example))
+        if example.tables
+        else guided.json_schema(example.schema, whitespace=JSON_SPACE)
+        for example in batch
+    ]
+    return GuidedLogitsProcessor(grammars, tokenizer, max_new_tokens=MOST_NEW_TOKENS)
