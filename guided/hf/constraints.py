@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Sequence
 
+from guided.constraint.compile import compile as compile_grammar
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, VocabularyError
 from guided.grammar.ir import Grammar
@@ -35,27 +36,32 @@ def vocabulary_for(tokenizer: object, eos_ids: Iterable[int] | None = None) -> V
 
 
 def constraints_for(
-    grammar: Grammar | Constrains | Sequence[Grammar | Constrains], tokenizer: object | None
+    grammar: Grammar | Constrains | Sequence[Grammar | Constrains],
+    tokenizer: object | None,
+    eos_ids: Iterable[int] | None = None,
 ) -> tuple[Constrains, ...]:
     """Compiled constraints, one for each grammar given, all over the same vocabulary.
 
-    Raises `VocabularyError` for a constraint compiled for another vocabulary, and `GuidedError` when a grammar has no
-    tokenizer to be compiled for, or when there is no grammar at all.
+    What is compiled already brings its vocabulary, and a tokenizer is then not looked at.  Raises `VocabularyError` for
+    constraints compiled for different vocabularies, and `GuidedError` when a grammar has no tokenizer to be compiled
+    for, or when there is no grammar at all.
     """
     given = list(grammar) if isinstance(grammar, Sequence) else [grammar]
     if not given:
         raise GuidedError("no grammar given", remedy="Pass one grammar, or one for each prompt.")
-    compiled = [item for item in given if not isinstance(item, Grammar)]
-    for item in compiled:
-        if not isinstance(item, Constrains):
+    for item in given:
+        if not isinstance(item, (Grammar, Constrains)):
             raise TypeError(
                 f"{type(item).__name__} is neither a grammar (guided.json_schema(...), guided.regex(...), ...)"
                 " nor a compiled constraint"
             )
-    if tokenizer is not None:
-        vocabulary = vocabulary_for(tokenizer)
-    elif len(compiled) == len(given):
+    compiled = [item for item in given if not isinstance(item, Grammar)]
+    if isinstance(tokenizer, Vocabulary):
+        vocabulary = tokenizer
+    elif compiled:
         vocabulary = compiled[0].vocabulary
+    elif tokenizer is not None:
+        vocabulary = vocabulary_for(tokenizer, eos_ids)
     else:
         raise GuidedError("a grammar needs a tokenizer to be compiled for", remedy="Pass the model's tokenizer.")
     for item in compiled:
@@ -65,11 +71,5 @@ def constraints_for(
                 remedy="Compile all constraints with the vocabulary of the model's tokenizer.",
             )
     # The same grammar for several rows is one constraint, with one set of states and memos.
-    unique = {id(item): _compile(item, vocabulary) if isinstance(item, Grammar) else item for item in given}
+    unique = {id(item): compile_grammar(item, vocabulary) if isinstance(item, Grammar) else item for item in given}
     return tuple(unique[id(item)] for item in given)
-
-
-def _compile(grammar: Grammar, vocabulary: Vocabulary) -> Constrains:
-    from guided.constraint import compile as compile_grammar
-
-    return compile_grammar(grammar, vocabulary)

@@ -84,15 +84,16 @@ class SeenPrompts:
 
     def length(self, ids: NDArray[np.int64], continues: Callable[[int], bool]) -> int:
         """The prompt length of ``ids`` (``int64[rows, length]``); ``continues(n)``: do the ids after ``n`` fit?"""
+        width: int = ids.shape[1]
         with self._lock:
             known = list(self._known)
         for run in known:
             length, prompts = run
-            if length <= ids.shape[1] and prompts.issuperset(_rows(ids[:, :length])) and continues(length):
+            if length <= width and prompts.issuperset(_rows(ids[:, :length])) and continues(length):
                 self._use(run)
                 return length
-        self._use((ids.shape[1], frozenset(_rows(ids))))
-        return ids.shape[1]
+        self._use((width, frozenset(_rows(ids))))
+        return width
 
     def _use(self, run: tuple[int, frozenset[bytes]]) -> None:
         with self._lock:

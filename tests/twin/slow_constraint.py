@@ -54,10 +54,7 @@ class SlowConstraint:
         def moved(item: tuple) -> tuple:
             return (*item[:3], number[item[3]])
 
-        # A needed column waits only for what starts in it, so items whose own origin is not needed cannot be reached.
-        columns = tuple(
-            frozenset(moved(item) for item in waiting[at] if item[3] in number) for at in sorted(needed)
-        )
+        columns = tuple(frozenset(moved(item) for item in waiting[at]) for at in sorted(needed))
         flight = frozenset((expr, moved(item)) for expr, item in recogniser.flight)
         key = (columns, flight, recogniser.accepting)
         state = self._keys.get(key)

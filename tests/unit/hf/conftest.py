@@ -67,13 +67,14 @@ def _terminal(data: bytes) -> Terminal:
 
 
 def nested_lists() -> Grammar:
-    """Numbers, short strings and lists of them, nested: recursive, with no longest text."""
+    """A list of numbers, short strings and such lists: recursive, with no longest text."""
     letters = byte_set(sum(1 << byte for byte in b"abcdefghijklmnopqrstuvwxyz "))
     number = Terminal(repeat(byte_range(48, 57), 1, 3))
     string = Terminal(concat(literal(b'"'), repeat(letters, 0, 4), literal(b'"')))
     items = Repetition(Reference(0), 0, 4, _terminal(b", "))
     array = Sequence((_terminal(b"["), items, _terminal(b"]")))
-    return Grammar((Rule("value", Choice((array, number, string))),), 0)
+    begin = Sequence((_terminal(b"["), Repetition(Reference(0), 1, 4, _terminal(b", ")), _terminal(b"]")))
+    return Grammar((Rule("value", Choice((array, number, string))), Rule("list", begin)), 1)
 
 
 def record() -> Grammar:
@@ -157,7 +158,14 @@ def other_llama(other_tokenizer) -> LlamaForCausalLM:
 @pytest.fixture(scope="session")
 def gpt2() -> GPT2LMHeadModel:
     config = GPT2Config(
-        vocab_size=WIDTH, n_positions=512, n_embd=32, n_layer=2, n_head=4, bos_token_id=1, eos_token_id=2, pad_token_id=0
+        vocab_size=WIDTH,
+        n_positions=512,
+        n_embd=32,
+        n_layer=2,
+        n_head=4,
+        bos_token_id=1,
+        eos_token_id=2,
+        pad_token_id=0,
     )
     return _seeded(lambda: GPT2LMHeadModel(config))
 
@@ -165,7 +173,14 @@ def gpt2() -> GPT2LMHeadModel:
 @pytest.fixture(scope="session")
 def t5() -> T5ForConditionalGeneration:
     config = T5Config(
-        vocab_size=WIDTH, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4, decoder_start_token_id=0, eos_token_id=2
+        vocab_size=WIDTH,
+        d_model=32,
+        d_kv=8,
+        d_ff=48,
+        num_layers=2,
+        num_heads=4,
+        decoder_start_token_id=0,
+        eos_token_id=2,
     )
     return _seeded(lambda: T5ForConditionalGeneration(config))
 
@@ -203,5 +218,12 @@ def text_of(vocabulary: Vocabulary, ids) -> bytes:
     return b"".join(vocabulary.token_bytes(t) or b"" for t in ids if t < vocabulary.size)
 
 
-def random_mask(rng: np.random.Generator, rows: int, width: int) -> np.ndarray:
-    return rng.random((rows, width)) < rng.random()
+def random_text(constraint, rng, limit: int) -> list[int]:
+    """Random allowed ids, up to an end-of-text id or ``limit``."""
+    state, tokens = constraint.start, []
+    while len(tokens) < limit and state != constraint.end:
+        row = np.zeros(constraint.vocabulary.n_words, np.uint32)
+        constraint.fill_mask(state, row)
+        tokens.append(rng.choice(np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist()))
+        state = constraint.advance(state, tokens[-1])
+    return tokens

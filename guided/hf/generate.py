@@ -1,0 +1,202 @@
+"""`guided.generate`: prompt and grammar to text, a thin layer over the `generate` of transformers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, overload
+
+import torch
+
+from guided.constraint.protocol import Constrains
+from guided.errors import GuidedError, UnsupportedError
+from guided.grammar.ir import Grammar
+from guided.hf.constraints import constraints_for
+from guided.hf.loading import LoadedModel, end_ids
+from guided.hf.processor import GuidedLogitsProcessor
+
+__all__ = ["Conversation", "Generation", "generate"]
+
+Conversation: TypeAlias = "Sequence[Mapping[str, str]]"
+"""Messages ``{"role": ..., "content": ...}`` for the model's chat template."""
+
+OWN_OPTIONS = ("input_ids", "inputs", "inputs_embeds", "attention_mask", "decoder_input_ids", "max_length")
+"""Options of transformers' `generate` that this function sets, or whose meaning it would have to guess."""
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One generated text."""
+
+    text: str
+    """The generated text alone: no prompt, no special tokens."""
+    token_ids: tuple[int, ...]
+    """Its tokens, without the end-of-text id and padding."""
+    finished: bool
+    """True when this is a whole text of the grammar; False if another stopping criterion cut it."""
+
+
+@overload
+def generate(
+    model: Any,
+    prompt: str,
+    grammar: Grammar | Constrains,
+    *,
+    tokenizer: Any = None,
+    max_new_tokens: int = 256,
+    chat: bool = False,
+    **options: Any,
+) -> Generation: ...
+
+
+@overload
+def generate(
+    model: Any,
+    prompt: Sequence[str] | Sequence[Conversation] | Conversation,
+    grammar: Grammar | Constrains | Sequence[Grammar | Constrains],
+    *,
+    tokenizer: Any = None,
+    max_new_tokens: int = 256,
+    chat: bool = False,
+    **options: Any,
+) -> Generation | list[Generation]: ...
+
+
+def generate(
+    model: Any,
+    prompt: str | Conversation | Sequence[str] | Sequence[Conversation],
+    grammar: Grammar | Constrains | Sequence[Grammar | Constrains],
+    *,
+    tokenizer: Any = None,
+    max_new_tokens: int = 256,
+    chat: bool = False,
+    **options: Any,
+) -> Generation | list[Generation]:
+    """Generate text that is in the grammar's language, whole, in at most ``max_new_tokens`` tokens.
+
+    ``model`` is a `LoadedModel` (`guided.hf.load`), or a model of transformers with its ``tokenizer``.  ``prompt`` is a
+    text or a conversation, or a list of either; ``grammar`` one for all prompts or one for each.  ``chat`` puts texts
+    through the model's chat template as a user's message.  ``options`` go to transformers' `generate`: ``do_sample``,
+    ``num_beams``, ``assistant_model``, ``logits_processor`` (applied before the grammar) and the rest.
+
+    Returns one `Generation` for one prompt, else a list of them, in order; with ``num_return_sequences=n`` always a
+    list, n for each prompt.  Raises `LimitError` when no text fits the budget.
+    """
+    if isinstance(model, LoadedModel):
+        tokenizer = model.tokenizer if tokenizer is None else tokenizer
+        model = model.model
+    _check_arguments(model, tokenizer, options)
+    single = isinstance(prompt, str) or _is_conversation(prompt)
+    prompts: Sequence[Any] = [prompt] if single else list(prompt)
+    if not prompts:
+        raise GuidedError("no prompt given", remedy="Pass a text, or a list of at least one.")
+    constraints = constraints_for(grammar, tokenizer, end_ids(model, tokenizer))
+    if len(constraints) not in (1, len(prompts)):
+        raise GuidedError(
+            f"{len(constraints)} grammars for {len(prompts)} prompts",
+            remedy="Pass one grammar, or one for each prompt.",
+        )
+    processor = GuidedLogitsProcessor(constraints, max_new_tokens=max_new_tokens)
+    encoder_decoder = bool(model.config.is_encoder_decoder)
+    encoded = [_encode(item, tokenizer, chat) for item in prompts]
+    if not encoder_decoder:
+        _check_room(model, max(map(len, encoded)), max_new_tokens)
+    pad = _pad_id(model, tokenizer, constraints[0].vocabulary.eos_ids)
+    input_ids, attention_mask = _batch(encoded, pad, left=not encoder_decoder)
+    options["logits_processor"] = [*(options.get("logits_processor") or ()), processor]
+    if "stop_strings" in options or "assistant_tokenizer" in options:
+        options["tokenizer"] = tokenizer
+    out = model.generate(
+        input_ids=input_ids.to(model.device),
+        attention_mask=attention_mask.to(model.device),
+        max_new_tokens=max_new_tokens,
+        eos_token_id=list(constraints[0].vocabulary.eos_ids) or None,
+        pad_token_id=pad,
+        **options,
+    )
+    sequences = out if isinstance(out, torch.Tensor) else out.sequences
+    # The decoder of an encoder-decoder model begins with its one start token.
+    rows = sequences[:, 1 if encoder_decoder else input_ids.shape[1] :].tolist()
+    each = len(rows) // len(constraints)
+    results = [_result(processor, row, i // each) for i, row in enumerate(rows)]
+    return results[0] if single and "num_return_sequences" not in options else results
+
+
+def _check_arguments(model: Any, tokenizer: Any, options: Mapping[str, Any]) -> None:
+    if isinstance(model, str):
+        raise TypeError("model is a name: load it once with guided.hf.load(name) and pass the result")
+    if tokenizer is None:
+        raise GuidedError(
+            "a model of transformers comes without its tokenizer",
+            remedy="Pass tokenizer=, or load both with guided.hf.load(name).",
+        )
+    for name in OWN_OPTIONS:
+        if name in options:
+            raise UnsupportedError(
+                f"the option {name} cannot be combined with guided.generate",
+                remedy="Call model.generate with a GuidedLogitsProcessor instead.",
+            )
+
+
+def _is_conversation(prompt: Any) -> bool:
+    return isinstance(prompt, Sequence) and bool(prompt) and isinstance(prompt[0], Mapping)
+
+
+def _encode(prompt: str | Conversation, tokenizer: Any, chat: bool) -> list[int]:
+    if chat or not isinstance(prompt, str):
+        if not getattr(tokenizer, "chat_template", None):
+            raise GuidedError(
+                "the model's tokenizer has no chat template", remedy="Pass a text, with chat=False, as the prompt."
+            )
+        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
+        text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    else:
+        ids = tokenizer(prompt)["input_ids"]
+    if not ids:
+        if tokenizer.bos_token_id is None:
+            raise GuidedError(
+                "the prompt has no tokens and the tokenizer has no beginning-of-text token",
+                remedy="Pass a prompt that is not empty.",
+            )
+        ids = [tokenizer.bos_token_id]
+    return list(ids)
+
+
+def _check_room(model: Any, n_prompt: int, max_new_tokens: int) -> None:
+    room = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    if isinstance(room, int) and n_prompt + max_new_tokens > room:
+        raise GuidedError(
+            f"the prompt takes {n_prompt} tokens and max_new_tokens is {max_new_tokens}, but the model has room for"
+            f" {room} in all",
+            remedy="Shorten the prompt, pass a smaller max_new_tokens, or use a model with a longer context.",
+        )
+
+
+def _pad_id(model: Any, tokenizer: Any, eos_ids: Sequence[int]) -> int:
+    for known in (tokenizer.pad_token_id, model.generation_config.pad_token_id, *eos_ids):
+        if isinstance(known, int):
+            return known
+    return 0
+
+
+def _batch(encoded: Sequence[Sequence[int]], pad: int, *, left: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """Ids and attention mask, ``int64[n, longest]``, padded on one side."""
+    longest = max(map(len, encoded))
+    ids = torch.full((len(encoded), longest), pad)
+    mask = torch.zeros_like(ids)
+    for row, tokens in enumerate(encoded):
+        place = slice(longest - len(tokens), longest) if left else slice(0, len(tokens))
+        ids[row, place] = torch.tensor(tokens)
+        mask[row, place] = 1
+    return ids, mask
+
+
+def _result(processor: GuidedLogitsProcessor, ids: Sequence[int], index: int) -> Generation:
+    vocabulary = processor.vocabulary
+    ends = [i for i, token in enumerate(ids) if token in vocabulary.eos_ids]
+    tokens = ids[: ends[0]] if ends else ids
+    data = b"".join(vocabulary.token_bytes(token) or b"" for token in tokens if 0 <= token < vocabulary.size)
+    # A text that was cut from outside may end within a character.
+    text = data.decode("utf-8", errors="replace")
+    return Generation(text, tuple(tokens), processor.is_whole(tokens, index))
