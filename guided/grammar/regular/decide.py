@@ -5,10 +5,12 @@ Each is a breadth-first search over derivatives, bounded in counted steps (`Limi
 
 from __future__ import annotations
 
+import heapq
+import itertools
 from collections.abc import Iterator
 
 from guided.errors import LimitError
-from guided.grammar.regular.derivative import EMPTINESS_STEPS, edges, inhabited
+from guided.grammar.regular.derivative import EMPTINESS_STEPS, edges, inhabited, least_length
 from guided.grammar.regular.expr import Expr, Kind, difference, intersection
 
 
@@ -28,7 +30,7 @@ def is_subset(left: Expr, right: Expr, limit: int = EMPTINESS_STEPS) -> bool:
 
 
 def shortest(expr: Expr, limit: int = EMPTINESS_STEPS) -> bytes | None:
-    """A shortest string of the language (the first in byte order among those found first), or None if it is empty.
+    """A shortest string of the language, low bytes preferred, or None if it is empty.
 
     >>> from guided.grammar.regular.expr import literal, repeat
     >>> shortest(repeat(literal(b"ab"), 2))
@@ -36,9 +38,18 @@ def shortest(expr: Expr, limit: int = EMPTINESS_STEPS) -> bytes | None:
     """
     if not inhabited(expr, limit):
         return None
+    if least_length(expr) > limit:
+        raise LimitError(f"the shortest match is longer than {limit} bytes")
     parents: dict[Expr, tuple[Expr | None, int]] = {expr: (None, 0)}
-    queue = [expr]
-    for item in queue:
+    # A*: a string through `item` has at least the bytes read so far and those that the structure demands.
+    # The bounds of neighbours need not fit together, so an expression is taken up again when a shorter way is found.
+    distances = {expr: 0}
+    queue = [(least_length(expr), 0, 0, expr)]
+    entries = itertools.count(1)
+    while queue:
+        _, negative_distance, _, item = heapq.heappop(queue)
+        if -negative_distance > distances[item]:
+            continue
         if item.nullable or item.kind is Kind.LITERAL:
             path = bytearray()
             walk: Expr | None = item
@@ -52,9 +63,11 @@ def shortest(expr: Expr, limit: int = EMPTINESS_STEPS) -> bytes | None:
         if len(parents) > limit:
             raise LimitError(f"the search for a shortest match took more than {limit} steps")
         for low, _, target in edges(item):
-            if target not in parents:
+            distance = distances[item] + 1
+            if distance < distances.get(target, distance + 1):
+                distances[target] = distance
                 parents[target] = (item, low)
-                queue.append(target)
+                heapq.heappush(queue, (distance + least_length(target), -distance, next(entries), target))
     raise AssertionError("an inhabited language has a shortest member")
 
 

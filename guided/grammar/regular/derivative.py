@@ -10,12 +10,14 @@ derivatives re-examined", JFP 2009 (byte classes instead of single symbols).
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Sequence
 from typing import cast
 
 from guided.errors import LimitError
 from guided.grammar.regular.expr import (
     ALL,
+    EMPTY,
     EPSILON,
     Edge,
     Expr,
@@ -52,6 +54,17 @@ def derivative(expr: Expr, byte: int) -> Expr | None:
     return None
 
 
+def remainder(expr: Expr, byte: int) -> Expr | None:
+    """`derivative` without the search that proves it non-empty: an expression, or None when nothing starts so.
+
+    For automata that find their dead states all at once afterwards.  Not cached.
+    """
+    for low, high, target in _raw_edges(expr):
+        if low <= byte <= high:
+            return None if target is EMPTY else target
+    return None
+
+
 def matches(expr: Expr, data: bytes) -> bool:
     """Is ``data`` in the language?  One derivative per byte.
 
@@ -68,12 +81,13 @@ def matches(expr: Expr, data: bytes) -> bool:
 
 
 def inhabited(expr: Expr, limit: int = EMPTINESS_STEPS) -> bool:
-    """Does the language hold any string?  Depth first over derivatives; both answers are remembered."""
+    """Does the language hold any string?  Searches derivatives, nearest to an end first; remembers both answers."""
     if expr.inhabited is not None:
         return expr.inhabited
     parents: dict[Expr, Expr | None] = {expr: None}
-    queue = [expr]
-    for item in queue:
+    queue = [(0, 0, expr)]
+    while queue:
+        item = heapq.heappop(queue)[2]
         if item.nullable or item.inhabited:
             walk: Expr | None = item
             while walk is not None:
@@ -88,10 +102,58 @@ def inhabited(expr: Expr, limit: int = EMPTINESS_STEPS) -> bool:
         for _, _, target in _raw_edges(item):
             if target.inhabited is not False and target not in parents:
                 parents[target] = item
-                queue.append(target)
+                heapq.heappush(queue, (_outlook(target), len(parents), target))
     for item in parents:
         item.inhabited = False
     return False
+
+
+def _outlook(expr: Expr) -> int:
+    """How far from an end a language looks: for an intersection the sum over operands, each of which must get there.
+
+    Without it, ``.{8,99}`` intersected with three look-aheads visits all texts of eight characters breadth first.
+    """
+    if expr.kind is Kind.INTERSECTION:
+        return sum(map(least_length, cast("tuple[Expr, ...]", expr.parts)))
+    if expr.kind is Kind.ALTERNATION:
+        return min(map(_outlook, cast("tuple[Expr, ...]", expr.parts)))
+    if expr.kind is Kind.CONCAT:
+        head, tail = cast("tuple[Expr, Expr]", expr.parts)
+        return _outlook(head) + least_length(tail)
+    return least_length(expr)
+
+
+def least_length(expr: Expr) -> int:
+    """A lower bound on the length of every string of the language, read off its structure; remembered."""
+    if expr.least is None:
+        expr.least = _least_length(expr)
+    return expr.least
+
+
+def _least_length(expr: Expr) -> int:
+    if expr.nullable:
+        return 0
+    match expr.kind:
+        case Kind.LITERAL:
+            return len(cast(bytes, expr.parts[0]))
+        case Kind.CONCAT:
+            total = 0
+            while expr.kind is Kind.CONCAT:
+                head, expr = cast("tuple[Expr, Expr]", expr.parts)
+                total += least_length(head)
+            return total + least_length(expr)
+        case Kind.REPEAT:
+            body, low, _ = cast("tuple[Expr, int, int | None]", expr.parts)
+            return low * least_length(body)
+        case Kind.ALTERNATION:
+            return min(map(least_length, cast("tuple[Expr, ...]", expr.parts)))
+        case Kind.INTERSECTION:
+            return max(map(least_length, cast("tuple[Expr, ...]", expr.parts)))
+        case Kind.SWITCH:
+            # One level only: tries nest as deep as words are long.
+            return 1 + min(not target.nullable for _, _, target in cast("tuple[Edge, ...]", expr.parts[0]))
+        case _:
+            return 1
 
 
 def _raw_edges(expr: Expr) -> Sequence[Edge]:

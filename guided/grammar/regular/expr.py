@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 Edge: TypeAlias = "tuple[int, int, Expr]"
 """``(low, high, target)``: every byte in ``low..high`` (inclusive) leads to the language ``target``."""
@@ -43,11 +43,11 @@ class Expr:
     ``parts`` holds the operands by kind: BYTES ``(mask,)`` a 256-bit integer; LITERAL ``(data,)``; CONCAT
     ``(head, tail)`` with a head that is no CONCAT; ALTERNATION and INTERSECTION the operands by serial number;
     COMPLEMENT ``(body,)``; REPEAT ``(body, low, high)`` with ``high = None`` for no bound; SWITCH ``(edges,
-    nullable)``; RECURSION ``[body]``.  ``nullable``: the empty string is in the language.  ``decided``: only the
+    nullable)``; RECURSION ``(body,)``.  ``nullable``: the empty string is in the language.  ``decided``: only the
     expression EMPTY itself is empty among such parts, so no search is needed to know that the language is not.
     """
 
-    __slots__ = ("__weakref__", "decided", "edges", "inhabited", "kind", "nullable", "parts", "serial")
+    __slots__ = ("__weakref__", "decided", "edges", "inhabited", "kind", "least", "nullable", "parts", "serial")
 
     kind: Kind
     parts: tuple[object, ...]
@@ -56,6 +56,7 @@ class Expr:
     serial: int
     edges: tuple[Edge, ...] | None
     inhabited: bool | None
+    least: int | None
 
     def __init__(self, kind: Kind, parts: tuple[object, ...], nullable: bool, decided: bool) -> None:
         self.kind = kind
@@ -64,6 +65,7 @@ class Expr:
         self.decided = decided
         self.serial = next(_serials)
         self.edges = None
+        self.least = None
         self.inhabited = True if decided and kind is not Kind.EMPTY else None
 
     def __repr__(self) -> str:
@@ -221,10 +223,17 @@ def repeat(body: Expr, low: int = 0, high: int | None = None) -> Expr:
         return EPSILON if low == 0 else EMPTY
     if low == high == 1:
         return body
+    if body.kind is Kind.ALTERNATION and EPSILON in body.parts:
+        return repeat(alternation(part for part in body.parts if part is not EPSILON), 0, high)  # type: ignore[misc]
+    if body.kind is Kind.REPEAT:
+        inner, fewest, most = cast("tuple[Expr, int, int | None]", body.parts)
+        # The sums of n numbers out of fewest..most, for n in low..high, leave no gap between one n and the next.
+        if low == high or (
+            fewest <= 1 if most is None and low == 0 else most is None or low * (most - fewest) + 1 >= fewest
+        ):
+            return repeat(inner, low * fewest, None if most is None or high is None else most * high)
     if body.nullable:
         low = 0
-    if high is None and body.kind is Kind.REPEAT and body.parts[2] is None and body.parts[1] in (0, 1):
-        low, body = (0 if body.nullable else low), body.parts[0]  # type: ignore[assignment]
     return _intern(Kind.REPEAT, (body, low, high), low == 0, low == 0 or body.decided)
 
 
