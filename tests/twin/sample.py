@@ -64,7 +64,9 @@ class Sampler:
         if isinstance(body, Choice):
             costs = [height_of(option, self.heights) for option in body.options]
             bound = max(self.depth - depth, min(costs))
-            return self._body(self.rng.choice([o for o, c in zip(body.options, costs, strict=True) if c <= bound]), depth)
+            return self._body(
+                self.rng.choice([o for o, c in zip(body.options, costs, strict=True) if c <= bound]), depth
+            )
         if isinstance(body, Repetition):
             count = body.low
             if height_of(body.body, self.heights) <= self.depth - depth:

@@ -65,7 +65,7 @@ def connect_read_only(url_or_engine: str | Any) -> Iterator[Connection]:
 
 def _open(url: str | Any, sqlalchemy: Any) -> Engine:
     text = str(url)
-    if isinstance(url, str) and "://" not in url or isinstance(url, Path):
+    if isinstance(url, Path) or (isinstance(url, str) and "://" not in url):
         path = Path(url)
     else:
         try:

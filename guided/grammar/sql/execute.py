@@ -17,7 +17,9 @@ MAX_VALUE_BYTES = 16 * 2**20
 """The longest string or blob that a query may make, so that no nest of REPLACE calls fills the memory."""
 _STEP_BLOCK = 100_000
 
-_ALLOWED_ACTIONS = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
+_ALLOWED_ACTIONS = frozenset(
+    {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
+)
 
 
 def run_query(

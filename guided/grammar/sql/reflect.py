@@ -55,8 +55,11 @@ def reflect(
                     notes.append(f"table {name!r} is left out: {getattr(error, 'orig', None) or error}")
         where = str(connection.engine.url.database or "")
     if not tables:
-        what = "the database has no tables" if not notes else "no table of the database can be read: " + "; ".join(notes)
-        raise UnsatisfiableError(what, where=where, remedy="Create some, or name another database.")
+        raise UnsatisfiableError(
+            "; ".join(["no table of the database can be read", *notes] if notes else ["the database has no tables"]),
+            where=where,
+            remedy="Create some, or name another database.",
+        )
     return DatabaseSchema(tuple(tables), "sqlite", tuple(notes))
 
 
@@ -96,8 +99,8 @@ def _sampled(connection: Connection, source: str, column: Column, limit: int) ->
         f"(SELECT {name} AS value, typeof({name}) AS type FROM {source} LIMIT {SCANNED_ROWS + 1}) "
         f"WHERE type = 'text' LIMIT {limit + 1}"
     ).fetchall()
-    count = connection.exec_driver_sql(f"SELECT count(*) FROM (SELECT 1 FROM {source} LIMIT {SCANNED_ROWS + 1})").scalar()
-    if len(rows) > limit or (count or 0) > SCANNED_ROWS:
+    counted = f"SELECT count(*) FROM (SELECT 1 FROM {source} LIMIT {SCANNED_ROWS + 1})"
+    if len(rows) > limit or (connection.exec_driver_sql(counted).scalar() or 0) > SCANNED_ROWS:
         return column
     encoding = connection.exec_driver_sql("PRAGMA encoding").scalar() or "UTF-8"
     values = []

@@ -7,13 +7,12 @@ whole tiers only, so that what a large schema has to give up can be said in one 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from itertools import combinations
 
-from guided.grammar.sql.schema import Column, ColumnKind, DatabaseSchema, Table
+from guided.grammar.sql.schema import Column, ColumnKind, DatabaseSchema
 from guided.grammar.sql.spelling import identifier
 
 __all__ = ["Aliases", "Binding", "Joins", "Scope", "Scopes"]
@@ -68,6 +67,11 @@ class Scope:
     ordered: bool
 
     @property
+    def title(self) -> str:
+        """The tables, for people."""
+        return ", ".join(binding.source for binding in self.bindings)
+
+    @property
     def size(self) -> int:
         """How many tables."""
         return len(self.bindings)
@@ -89,8 +93,9 @@ class Scopes:
         self._links: dict[tuple[int, int], frozenset[tuple[str, str]]] = {}
         self._link_keys()
         self._link_names()
+        every = range(len(self.tables))
         self.neighbours: tuple[frozenset[int], ...] = tuple(
-            frozenset(b for b in range(len(self.tables)) if b != a and self.links(a, b)) for a in range(len(self.tables))
+            frozenset(b for b in every if b != a and self.links(a, b)) for a in every
         )
         self.chosen = self._choose(aliases, max_tables, budget)
 
@@ -232,15 +237,6 @@ class Scopes:
         name = identifier(table.name)
         source = name if table.schema is None else f"{identifier(table.schema)}.{name}"
         return Binding(index, alias, alias or name, source)
-
-
-def unique_columns(tables: tuple[Table, ...], scope: Scope) -> tuple[tuple[Column, ...], ...]:
-    """For each binding its columns that need no qualifier, because no other table of the scope has the name."""
-    count = Counter(column.name.lower() for binding in scope.bindings for column in tables[binding.table].columns)
-    return tuple(
-        tuple(column for column in tables[binding.table].columns if count[column.name.lower()] == 1)
-        for binding in scope.bindings
-    )
 
 
 def _comparable(left: Column, right: Column) -> bool:

@@ -14,23 +14,27 @@ from typing import Any
 
 from guided.errors import GrammarError, UnsatisfiableError, UnsupportedError
 from guided.grammar.ir import Body, Grammar, Lexing, Reference, Repetition, Terminal
-from guided.grammar.sql.expressions import Expressions, Flavour, Queries, Rules, choice, comma_list, maybe, sequence
+from guided.grammar.sql.columns import ColumnTerminals
+from guided.grammar.sql.conditions import Conditions, Queries
 from guided.grammar.sql.reflect import reflect
+from guided.grammar.sql.rules import Rules, choice, listed, maybe, sequence
 from guided.grammar.sql.schema import Column, ColumnKind, DatabaseSchema, Table
 from guided.grammar.sql.scope import Aliases, Binding, Joins, Scope, Scopes
 from guided.grammar.sql.spelling import Spelling, Whitespace
+from guided.grammar.sql.values import Flavour
 
 __all__ = ["sql"]
 
 DEFAULT_MAX_TABLES = 4
 DEFAULT_MAX_SCOPES = 400
-MAX_WIDTH = 6
+MAX_WIDTH = 5
 """Columns that both sides of UNION, INTERSECT and EXCEPT may have; more do not occur in Spider or Defog."""
 MAX_DERIVED_WIDTH = 3
 MAX_ITEMS = 32
 MAX_KEYS = 8
 MAX_COMPOUND = 4
 MAX_EQUATIONS = 3
+_JOIN_KINDS = (" JOIN ", " INNER JOIN ", " LEFT JOIN ")
 
 
 def sql(
@@ -127,7 +131,9 @@ class _Queries:
             Table("T1", tuple(Column(f"c{place}") for place in range(1, width + 1)))
             for width in range(1, MAX_DERIVED_WIDTH + 1)
         )
-        self.expressions = Expressions(self.rules, self.spelling, schema.tables + derived)
+        self.columns = ColumnTerminals(self.spelling, schema.tables + derived)
+        self.conditions = Conditions(self.rules, self.columns)
+        self.values = self.conditions.values
         s = self.spelling.snippet
         self._comma, self._close = s(", "), s(")")
         self._select = s("SELECT ", "SELECT DISTINCT ")
@@ -151,10 +157,10 @@ class _Queries:
         def build() -> Body:
             s, item = self.spelling.snippet, self._item(scope, 0)
             free = self._tail(scope, 0, None)
-            own = self.spelling.names((f"{binding.qualifier}.*" for binding in scope.bindings), "all columns of a table")
+            own = self.spelling.names((f"{b.qualifier}.*" for b in scope.bindings), "all columns of a table")
             starred = sequence(own, Repetition(sequence(self._comma, choice(item, own)), 0, MAX_ITEMS - 1), free)
             # What follows the n-th item knows n, which a set operation needs; wider lists have none.
-            more: Body = sequence(comma_list(item, self._comma, MAX_ITEMS - MAX_WIDTH), free)
+            more: Body = sequence(listed(item, self._comma, MAX_ITEMS - MAX_WIDTH), free)
             for width in range(MAX_WIDTH, 0, -1):
                 after = self._tail(scope, 0, self._compound(width, 0))
                 more = sequence(item, choice(after, sequence(self._comma, more)))
@@ -163,43 +169,47 @@ class _Queries:
         return self._rule("SELECT", scope, 0, build)
 
     def _rule(self, what: str, scope: Scope, level: int, build: Any, *more: Any) -> Reference:
-        names = ", ".join(binding.source for binding in scope.bindings)
-        return self.rules.get((what, scope, level, *more), f"{what} over {names}", build)
+        return self.rules.get((what, scope, level, *more), f"{what} over {scope.title}", build)
 
     def _item(self, scope: Scope, level: int) -> Reference:
         def build() -> Body:
             queries = self._queries(scope, level)
-            value = self.expressions.value(scope, Flavour.GROUP)
+            value = self.values.value(scope, Flavour.GROUP)
             return value if queries is None else choice(value, queries.number, queries.text)
 
         return self._rule("column", scope, level, build)
 
     def _tail(self, scope: Scope, level: int, compound: Reference | None) -> Body:
         """From FROM to the end, of the last query or of the first of a compound."""
-        group = self._group(scope, level)
-        return sequence(
-            self._source(scope, level),
-            choice(
-                self._order_and_limit(scope, Flavour.ROW),
-                sequence(group, choice(self._order_and_limit(scope, Flavour.GROUP), compound)),
-                compound,
-            ),
-        )
+        return choice(self._whole(scope, level), sequence(self._part(scope, level), compound) if compound else None)
+
+    def _whole(self, scope: Scope, level: int) -> Reference:
+        def build() -> Body:
+            grouped = sequence(self._group(scope, level), self._order_and_limit(scope, Flavour.GROUP))
+            return sequence(self._source(scope, level), choice(self._order_and_limit(scope, Flavour.ROW), grouped))
+
+        return self._rule("FROM to LIMIT", scope, level, build)
+
+    def _part(self, scope: Scope, level: int) -> Reference:
+        def build() -> Body:
+            return sequence(self._source(scope, level), maybe(self._group(scope, level)))
+
+        return self._rule("FROM to HAVING", scope, level, build)
 
     def _order_and_limit(self, scope: Scope, flavour: Flavour) -> Reference:
         def build() -> Body:
             s = self.spelling.snippet
-            key = self.expressions.sort_key(scope, flavour)
+            key = self.values.sort_key(scope, flavour)
             term = sequence(key, maybe(s(" ASC", " DESC")), maybe(s(" NULLS FIRST", " NULLS LAST")))
-            return sequence(maybe(s(" ORDER BY "), comma_list(term, self._comma, MAX_KEYS)), self._limit)
+            return sequence(maybe(s(" ORDER BY "), listed(term, self._comma, MAX_KEYS)), self._limit)
 
         return self._rule(f"ORDER BY ({flavour.value})", scope, 0, build)
 
     def _group(self, scope: Scope, level: int) -> Reference:
         def build() -> Body:
             s = self.spelling.snippet
-            keys = comma_list(self.expressions.sort_key(scope, Flavour.ROW), self._comma, MAX_KEYS)
-            having = self.expressions.condition(scope, Flavour.GROUP, self._queries(scope, level), 1)
+            keys = listed(self.values.sort_key(scope, Flavour.ROW), self._comma, MAX_KEYS)
+            having = self.conditions.condition(scope, Flavour.GROUP, self._queries(scope, level), 1)
             return sequence(s(" GROUP BY "), keys, maybe(s(" HAVING "), having))
 
         return self._rule("GROUP BY", scope, level, build)
@@ -214,7 +224,7 @@ class _Queries:
             s = self.spelling.snippet
             # ORDER BY of a compound takes columns of the result only: here, their positions.
             place = sequence(s(*(str(n) for n in range(1, width + 1))), maybe(s(" ASC", " DESC")))
-            order = maybe(s(" ORDER BY "), comma_list(place, self._comma, width))
+            order = maybe(s(" ORDER BY "), listed(place, self._comma, width))
             more = sequence(self._operator, self._operand(shape, level))
             return sequence(Repetition(more, 1, MAX_COMPOUND), order, self._limit)
 
@@ -226,8 +236,7 @@ class _Queries:
             for scope in self._at_level[level]:
                 items = self._items(scope, shape, level)
                 if items is not None:
-                    rest = (self._source(scope, level), maybe(self._group(scope, level)))
-                    options.append(sequence(self._select, items, *rest))
+                    options.append(sequence(self._select, items, self._part(scope, level)))
             return choice(*options)
 
         return self.rules.get(("operand", shape, level), "query of a set operation", build)
@@ -237,14 +246,16 @@ class _Queries:
         if isinstance(shape, int):
             return Repetition(self._item(scope, level), shape, shape, self._comma)
         if shape is ColumnKind.NUMBER:
-            return self.expressions.number(scope, Flavour.GROUP)
-        return self.expressions.text(scope, Flavour.GROUP) if self.expressions.columns(scope).text else None
+            return self.values.number(scope, Flavour.GROUP)
+        if not self.columns.of(scope).text:
+            return None
+        return choice(self.values.text(scope), *self.values.text_aggregates(scope))
 
     # FROM and WHERE ----------------------------------------------------------------------------------------------
 
     def _source(self, scope: Scope, level: int) -> Reference:
         def build() -> Body:
-            where = self.expressions.condition(scope, Flavour.ROW, self._queries(scope, level))
+            where = self.conditions.condition(scope, Flavour.ROW, self._queries(scope, level))
             return sequence(self._from(scope), maybe(self.spelling.snippet(" WHERE "), where))
 
         return self._rule("FROM and WHERE", scope, level, build)
@@ -280,30 +291,34 @@ class _Queries:
                 after = tuple(binding for binding in scope.bindings if binding in joined or binding is new)
                 head: Body = self._read(" CROSS JOIN ", new)
                 if partners:
-                    kinds = self.spelling.phrase((" JOIN ", " INNER JOIN ", " LEFT JOIN "), new.name, new.clause + " ON ")
-                    equations = comma_list(self._equation(new, partners), s(" AND "), MAX_EQUATIONS)
-                    head = choice(head, sequence(kinds, equations))
+                    join = self.spelling.phrase(_JOIN_KINDS, new.name, new.clause + " ON ")
+                    equation = choice(*(self._equation(new, old) for old in partners))
+                    head = choice(head, sequence(join, listed(equation, s(" AND "), MAX_EQUATIONS)))
                 options.append(self._joined_after(scope, after, head))
             return choice(*options)
 
         return self._rule("JOIN", scope, 0, build, joined)
 
-    def _equation(self, new: Binding, partners: list[Binding]) -> Body:
+    def _equation(self, new: Binding, old: Binding) -> Reference:
+        def build() -> Body:
+            s = self.spelling.snippet
+            options = self._keys_equal(new, old)
+            if self.scopes.joins is Joins.ANY:
+                for kind in (ColumnKind.NUMBER, ColumnKind.TEXT):
+                    left, right = self.columns.of_kind(new, kind), self.columns.of_kind(old, kind)
+                    if left is not None and right is not None:
+                        options += [sequence(left, s(" = "), right), sequence(right, s(" = "), left)]
+            return choice(*options)
+
+        return self.rules.get(("equation", new, old), f"equation of {new.source} and {old.source}", build)
+
+    def _keys_equal(self, new: Binding, old: Binding) -> list[Body]:
         s, names = self.spelling.snippet, self.spelling.names
         options: list[Body] = []
-        for old in partners:
-            for here, there in sorted(self.scopes.equations(new.table, old.table)):
-                left, right = names([f"{new.qualifier}.{here}"], "key"), names([f"{old.qualifier}.{there}"], "key")
-                options += [sequence(left, s(" = "), right), sequence(right, s(" = "), left)]
-        if self.scopes.joins is Joins.ANY:
-            for kind in (ColumnKind.NUMBER, ColumnKind.TEXT):
-                left_names = self.expressions.of_kind(new, kind)
-                right_names = [self.expressions.of_kind(old, kind) for old in partners]
-                if left_names is not None and any(right_names):
-                    right_side = choice(*right_names)
-                    options.append(sequence(left_names, s(" = "), right_side))
-                    options.append(sequence(right_side, s(" = "), left_names))
-        return choice(*options)
+        for here, there in sorted(self.scopes.equations(new.table, old.table)):
+            left, right = names([f"{new.qualifier}.{here}"], "key"), names([f"{old.qualifier}.{there}"], "key")
+            options += [sequence(left, s(" = "), right), sequence(right, s(" = "), left)]
+        return options
 
     # Sub-queries -------------------------------------------------------------------------------------------------
 
@@ -311,20 +326,31 @@ class _Queries:
         """What may stand in brackets inside a query at this level."""
         if level >= self.max_depth:
             return None
-        s, literal = self.spelling.snippet, self.spelling.number
-        numbers, texts = self._column_query(ColumnKind.NUMBER, level + 1), self._column_query(ColumnKind.TEXT, level + 1)
-        bound = {kind: [self._correlated(binding, kind) for binding in scope.bindings] for kind in ColumnKind}
-        arithmetic = s(" + ", " - ", " * ", " / ")
-        number = sequence(
-            maybe(literal, arithmetic),
-            s("("),
-            choice(numbers, *bound[ColumnKind.NUMBER]),
-            self._close,
-            Repetition(sequence(arithmetic, literal), 0, 2),
+        numbers = self._column_query(ColumnKind.NUMBER, level + 1)
+        texts = self._column_query(ColumnKind.TEXT, level + 1)
+        return Queries(
+            level,
+            self._rule("numeric query", scope, level, lambda: self._scalar_number(scope, numbers)),
+            self._rule("string query", scope, level, lambda: self._scalar_text(scope, texts)),
+            numbers,
+            texts,
+            self._rule("rows", scope, level, lambda: self._rows(scope, level)),
         )
-        text = sequence(s("("), choice(texts, *bound[ColumnKind.TEXT]), self._close)
-        rows = choice(self._any_query(level + 1), *bound[ColumnKind.ANY])
-        return Queries(level, number, text, numbers, texts, rows)
+
+    def _scalar_number(self, scope: Scope, numbers: Reference) -> Body:
+        s, literal = self.spelling.snippet, self.spelling.number
+        bound = [self._correlated(binding, ColumnKind.NUMBER) for binding in scope.bindings]
+        arithmetic = s(" + ", " - ", " * ", " / ")
+        after = Repetition(sequence(arithmetic, literal), 0, 2)
+        return sequence(maybe(literal, arithmetic), s("("), choice(numbers, *bound), self._close, after)
+
+    def _scalar_text(self, scope: Scope, texts: Reference) -> Body:
+        bound = [self._correlated(binding, ColumnKind.TEXT) for binding in scope.bindings]
+        return sequence(self.spelling.snippet("("), choice(texts, *bound), self._close)
+
+    def _rows(self, scope: Scope, level: int) -> Body:
+        bound = [self._correlated(binding, ColumnKind.ANY) for binding in scope.bindings]
+        return choice(self._any_query(level + 1), *bound)
 
     def _column_query(self, kind: ColumnKind, level: int) -> Reference:
         """A query of one column."""
@@ -368,20 +394,16 @@ class _Queries:
         )
 
     def _correlated_with(self, outer: Binding, table: int, kind: ColumnKind) -> Body:
-        s, names = self.spelling.snippet, self.spelling.names
         inner = Scope((self.scopes.binding(table, None),), False)
         source = inner.bindings[0]
-        equations: list[Body] = []
-        for here, there in sorted(self.scopes.equations(table, outer.table)):
-            left, right = names([f"{source.qualifier}.{here}"], "key"), names([f"{outer.qualifier}.{there}"], "key")
-            equations += [sequence(left, s(" = "), right), sequence(right, s(" = "), left)]
-        further = maybe(s(" AND "), self.expressions.condition(inner, Flavour.ROW, None))
+        equations = self._keys_equal(source, outer)
+        further = maybe(self.spelling.snippet(" AND "), self.conditions.condition(inner, Flavour.ROW, None))
         if kind is ColumnKind.ANY:
             head: Body = self.spelling.phrase(("SELECT * FROM ", "SELECT 1 FROM "), source.name, " WHERE ")
         else:
             item = self._items(inner, kind, self.max_depth)
             if item is None:
-                item = self.expressions.number(inner, Flavour.GROUP)
+                item = self.values.number(inner, Flavour.GROUP)
             head = sequence(self._select, item, self.spelling.phrase((" FROM ",), source.name, " WHERE "))
         return sequence(head, choice(*equations), further)
 
