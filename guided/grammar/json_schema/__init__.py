@@ -16,7 +16,7 @@ from guided.grammar.ir import Grammar, Terminal
 from guided.grammar.json_schema.document import Document
 from guided.grammar.json_schema.graph import Graph
 from guided.grammar.json_schema.lower import Layout, Lowering, Order
-from guided.grammar.json_schema.normalise import Normaliser
+from guided.grammar.json_schema.normalise import Branches, Normaliser
 from guided.grammar.json_schema.source import read
 from guided.grammar.regular.expr import byte_set, repeat
 
@@ -59,8 +59,13 @@ def json_schema(
     try:
         text = json.dumps(source)
         document = Document(source, registry)
-        normaliser = Normaliser(document)
-        graph = Graph(normaliser, normaliser.need(document.root))
+        overlapping: frozenset[Branches] = frozenset()
+        while True:
+            normaliser = Normaliser(document, overlapping)
+            graph = Graph(normaliser, normaliser.need(document.root))
+            if not graph.overlapping:
+                break
+            overlapping = overlapping.union(graph.overlapping)
         lowering = Lowering(graph, layout)
         rules = lowering.run()
     except RecursionError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from guided.errors import LimitError, UnsatisfiableError, UnsupportedError
+from guided.errors import LimitError, UnsatisfiableError
 from guided.grammar.json_schema.normalise import Normaliser
 from guided.grammar.json_schema.shape import ArrayShape, Need, ObjectShape, Shape
 from guided.grammar.json_schema.strings import CONTENT, every_spelling
@@ -35,14 +35,10 @@ class Graph:
                 self._discover(child)
             checked += 1
         self._settle()
-        for overlap in normaliser.overlaps:
-            if self.shape_alive(overlap.shape):
-                first, second = overlap.branches
-                raise UnsupportedError(
-                    f"the branches {first} and {second} of this oneOf can hold for the same value",
-                    where=overlap.pointer,
-                    remedy="Make the branches exclude each other (a constant tag, other types), or use anyOf.",
-                )
+        self.overlapping = {overlap.branches for overlap in normaliser.overlaps if self.shape_alive(overlap.shape)}
+        """Pairs of places in a oneOf that were taken to exclude each other and do not: the graph is not exact then."""
+        if self.overlapping:
+            return
         if root not in self.alive:
             raise UnsatisfiableError(
                 "no value satisfies this schema",
@@ -94,6 +90,8 @@ class Graph:
 
     def array_alive(self, array: ArrayShape) -> bool:
         """Can its first ``low`` items be there?"""
+        if any(array.rest | need not in self.alive for need in array.some):
+            return False
         if array.low == 0:
             return True
         if any(need not in self.alive for need in array.prefix[: array.low]):
@@ -104,12 +102,18 @@ class Graph:
         """Can its required members, and as many as ``low`` asks for, be there?"""
         if any(thing.declared[name] not in self.alive for name in thing.required):
             return False
+        if any(not self.some_members(thing, pair) for pair in thing.some):
+            return False
         if thing.low <= len(thing.required):
             return True
         possible = sum(need in self.alive for need in thing.declared.values())
         if possible >= thing.low:
             return True
         return any(need in self.alive and other_names(thing, language) is not EMPTY for language, need in thing.classes)
+
+    def some_members(self, thing: ObjectShape, pair: tuple[Expr, Need]) -> list[tuple[Expr, Need]]:
+        """Where the member that a pair of ``some`` asks for can be: languages of names with living needs."""
+        return [cell for cell in some_cells(thing, pair) if cell[1] in self.alive]
 
     def _cause(self, need: Need) -> str:
         """The pointer of the deepest part that makes a need empty."""
@@ -136,10 +140,24 @@ def _children(shape: Shape) -> list[Need]:
         found.extend(array.prefix)
         if array.high is None or array.high > len(array.prefix):
             found.append(array.rest)
+        found.extend(array.rest | need for need in array.some)
     for thing in shape.objects:
         found.extend(thing.declared.values())
         found.extend(need for _, need in thing.classes)
+        for pair in thing.some:
+            found.extend(need for _, need in some_cells(thing, pair))
     return found
+
+
+def some_cells(thing: ObjectShape, pair: tuple[Expr, Need]) -> list[tuple[Expr, Need]]:
+    """The undeclared names that a pair of ``some`` means, by class, with the need of class and pair together."""
+    language, need = pair
+    cells = []
+    for names, own in thing.classes:
+        both = other_names(thing, language if names is CONTENT else intersection((names, language)))
+        if both is not EMPTY and inhabited(both):
+            cells.append((both, own | need))
+    return cells
 
 
 def other_names(thing: ObjectShape, language: Expr) -> Expr:

@@ -10,6 +10,7 @@ from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
 
+from guided.errors import UnsupportedError
 from guided.grammar.ir import Body, Choice, Member, Members, Reference, Repetition, Rule, Sequence, Terminal
 from guided.grammar.json_schema.graph import Graph, other_names
 from guided.grammar.json_schema.number_text import number_text
@@ -27,6 +28,11 @@ from guided.grammar.json_schema.strings import (
 )
 from guided.grammar.regular.derivative import inhabited
 from guided.grammar.regular.expr import EMPTY, Expr, alternation, concat, intersection, literal
+
+MAX_SPLITS = 64
+"""Places of a special item or member that are written out one by one."""
+MAX_FREE_SPLITS = 6
+"""The same for declared members in every order, where each subset of them may come first."""
 
 
 class Order(Enum):
@@ -148,7 +154,9 @@ class Lowering:
             high = len(prefix) if high is None else min(high, len(prefix))
         left = None if high is None else high - len(prefix)
         tail: Body = _EMPTY
-        if left is None or left > 0:
+        if array.some:
+            tail = self._some_item(array, len(prefix), left, pointer)
+        elif left is None or left > 0:
             item = self._item(array.rest)
             low = max(array.low - len(prefix), 0)
             if not prefix:
@@ -165,6 +173,37 @@ class Lowering:
             parts.extend((self._comma, self._item(need)) if index else (self._item(need),))
         return _sequence(*self._open_array, *parts, tail, self._close_array)
 
+    def _some_item(self, array: ArrayShape, size: int, left: int | None, pointer: str) -> Body:
+        """Items after the prefix of which one meets a further need: it may stand at any place."""
+        if len(array.some) > 1:
+            raise UnsupportedError(
+                "several items that each must meet a different condition",
+                where=pointer,
+                remedy="Use one contains, or one not, for an array.",
+            )
+        low = max(array.low - size, 1)
+        if low > MAX_SPLITS or (left is not None and left > MAX_SPLITS):
+            raise UnsupportedError(
+                f"an item that must meet a condition in an array with a bound above {MAX_SPLITS}",
+                where=pointer,
+                remedy="Lower minItems and maxItems, or drop them.",
+            )
+        lead = (self._comma,) if size else ()
+        special = self._item(array.rest | array.some[0])
+        if array.rest not in self.graph.alive:
+            return _sequence(*lead, special)
+        item = self._item(array.rest)
+        options = []
+        for before in range(left if left is not None else low):
+            after = Repetition(
+                _sequence(self._comma, item), max(low - 1 - before, 0), None if left is None else left - 1 - before
+            )
+            # Without an upper bound the last of these stands for "this many or more before".
+            many = None if left is None and before == low - 1 else before
+            front = Repetition(_sequence(item, self._comma), before, many)
+            options.append(_sequence(*lead, front, special, after))
+        return options[0] if len(options) == 1 else Choice(tuple(options))
+
     def _rule(self, body: Body, name: str) -> Reference:
         self.rules.append(Rule(name, body))
         return Reference(len(self.rules) - 1)
@@ -175,28 +214,84 @@ class Lowering:
     # -- objects --------------------------------------------------------------------------------------------------
 
     def _object(self, thing: ObjectShape, pointer: str) -> Body:
-        alive = self.graph.alive
-        declared = tuple(
-            Member(_key(name, self.compact), self._member(need), name in thing.required)
-            for name, need in thing.declared.items()
-            if need in alive
-        )
-        extras = []
-        for language, need in thing.classes:
-            if need in alive:
-                names = other_names(thing, language)
-                if names is not EMPTY:
-                    key = _other_key(names, self.compact)
-                    if key is not None:
-                        extras.append(Member(key, self._member(need)))
+        if thing.some:
+            return self._some_member(thing, pointer)
+        declared = self._declared(thing)
+        extras = self._extras(thing)
         if extras and thing.low > len(thing.required) + 1:
             self.notes[f"a repeated undeclared name counts twice for minProperties at {pointer}"] = None
         low = 0 if thing.low <= len(thing.required) else thing.low
         high = thing.high
         if high is not None and not extras and high >= len(declared):
             high = None
-        body = Members(declared, tuple(extras), self._comma, self.layout.order is Order.SCHEMA, low, high)
+        return self._braces(self._members(declared, extras, low, high))
+
+    def _declared(self, thing: ObjectShape) -> tuple[Member, ...]:
+        alive = self.graph.alive
+        return tuple(
+            Member(_key(name, self.compact), self._member(need), name in thing.required)
+            for name, need in thing.declared.items()
+            if need in alive
+        )
+
+    def _extras(self, thing: ObjectShape) -> tuple[Member, ...]:
+        extras = []
+        for language, need in thing.classes:
+            if need in self.graph.alive:
+                names = other_names(thing, language)
+                key = None if names is EMPTY else _other_key(names, self.compact)
+                if key is not None:
+                    extras.append(Member(key, self._member(need)))
+        return tuple(extras)
+
+    def _members(
+        self, declared: tuple[Member, ...], extras: tuple[Member, ...], low: int = 0, high: int | None = None
+    ) -> Members:
+        return Members(declared, extras, self._comma, self.layout.order is Order.SCHEMA, low, high)
+
+    def _braces(self, body: Body) -> Body:
         return _sequence(*self._open_object, body, self._close_object)
+
+    def _some_member(self, thing: ObjectShape, pointer: str) -> Body:
+        """Members of which one, not declared, meets a further need: the declared ones come before or after it."""
+        declared = self._declared(thing)
+        extras = self._extras(thing)
+        ordered = self.layout.order is Order.SCHEMA
+        if len(thing.some) > 1 or thing.high is not None or thing.low > len(thing.required) + 1:
+            raise UnsupportedError(
+                "a member of any name that must meet a condition, with other such members or counts",
+                where=pointer,
+                remedy="Name the members, or drop minProperties and maxProperties.",
+            )
+        if len(declared) > (MAX_SPLITS if ordered else MAX_FREE_SPLITS):
+            raise UnsupportedError(
+                f"a member of any name that must meet a condition beside {len(declared)} declared ones",
+                where=pointer,
+                remedy="Declare fewer members, or say the condition for each name.",
+            )
+        special = []
+        for names, need in self.graph.some_members(thing, thing.some[0]):
+            key = _other_key(names, self.compact)
+            if key is not None:
+                special.append(_sequence(key, self._member(need)))
+        middle: Body = special[0] if len(special) == 1 else Choice(tuple(special))
+        options: list[Body] = []
+        for chosen in range(len(declared) + 1) if ordered else range(1 << len(declared)):
+            if ordered:
+                front, back = declared[:chosen], declared[chosen:]
+            else:
+                front = tuple(member for i, member in enumerate(declared) if chosen >> i & 1)
+                back = tuple(member for i, member in enumerate(declared) if not chosen >> i & 1)
+            parts: list[Body] = []
+            if front or extras:
+                before = _sequence(self._members(front, extras, 1), self._comma)
+                parts.append(before if any(member.required for member in front) else Choice((_EMPTY, before)))
+            parts.append(middle)
+            if back or extras:
+                after = _sequence(self._comma, self._members(back, extras, 1))
+                parts.append(after if any(member.required for member in back) else Choice((_EMPTY, after)))
+            options.append(_sequence(*parts))
+        return self._braces(options[0] if len(options) == 1 else Choice(tuple(options)))
 
     def _member(self, need: Need) -> Body:
         return Sequence((*self._colon, self.value(need), *self._space))

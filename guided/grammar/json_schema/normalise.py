@@ -7,18 +7,21 @@ here and now; subschemas about values inside become needs that are expanded when
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 from guided.errors import GrammarError, UnsupportedError
 from guided.grammar.json_schema import numbers, patterns, strings
-from guided.grammar.json_schema.document import Document, Located, kind_name
+from guided.grammar.json_schema.algebra import intersect, intersect_objects, unite, with_some_item
+from guided.grammar.json_schema.document import Document, Located, escape, kind_name
 from guided.grammar.json_schema.formats import format_language
+from guided.grammar.json_schema.negation import subtract
 from guided.grammar.json_schema.numbers import ANY_NUMBER, NumberRange, exact
 from guided.grammar.json_schema.shape import (
     ANY_ARRAY,
     ANY_OBJECT,
     ANYTHING,
+    FALSE,
     NOTHING,
     TRUE,
     ArrayShape,
@@ -29,12 +32,10 @@ from guided.grammar.json_schema.shape import (
     ObjectShape,
     Shape,
     class_need,
-    intersect,
-    unite,
 )
 from guided.grammar.json_schema.strings import ANY_STRING, CONTENT, StringSet
 from guided.grammar.json_schema.values import freeze, shape_of
-from guided.grammar.regular.expr import Expr
+from guided.grammar.regular.expr import Expr, alternation
 
 _TYPES = frozenset(("null", "boolean", "number", "integer", "string", "array", "object"))
 _NUMERIC = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
@@ -62,29 +63,45 @@ _OBJECTS = frozenset(
         "minProperties",
         "maxProperties",
         "propertyNames",
-        "dependentRequired",
-        "dependentSchemas",
-        "dependencies",
         "unevaluatedProperties",
     )
 )
-_IN_PLACE = frozenset(("$ref", "enum", "const", "allOf", "anyOf", "oneOf", "not", "if", "$dynamicRef", "$recursiveRef"))
+_IN_PLACE = frozenset(
+    (
+        "$ref",
+        "enum",
+        "const",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "not",
+        "if",
+        "$dynamicRef",
+        "$recursiveRef",
+        "dependentRequired",
+        "dependentSchemas",
+        "dependencies",
+    )
+)
+
+Branches: TypeAlias = "tuple[str, int, int]"
+"""Pointer of a ``oneOf`` and two of its branches."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Overlap:
-    """A value that two branches of a ``oneOf`` would both allow: the schema is exact only if there is none."""
+    """A value that two branches of a ``oneOf`` would both allow: the union is exact only if there is none."""
 
     shape: Shape
-    pointer: str
-    branches: tuple[int, int]
+    branches: Branches
 
 
 class Normaliser:
     """Expands needs to shapes, each once."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document, overlapping: frozenset[Branches] = frozenset()) -> None:
         self.document = document
+        self._overlapping = overlapping
         self.overlaps: list[Overlap] = []
         self.notes: dict[str, None] = {}
         self._shapes: dict[Located | Constant | Not, Shape | None] = {}
@@ -129,7 +146,7 @@ class Normaliser:
         if isinstance(atom, Constant):
             shape = shape_of([atom.value], atom.pointer)
         elif isinstance(atom, Not):
-            raise UnsupportedError("not", where=atom.pointer)
+            shape = subtract(ANYTHING, self.shape(atom.need), atom.pointer)
         elif isinstance(atom.schema, bool):
             shape = ANYTHING if atom.schema else NOTHING
         else:
@@ -160,15 +177,17 @@ class Normaliser:
         string = ANY_STRING if everything or "string" in wanted else None
         array = ANY_ARRAY if everything or "array" in wanted else None
         thing = ANY_OBJECT if everything or "object" in wanted else None
+        arrays: tuple[ArrayShape, ...] = () if array is None else (array,)
+        things: tuple[ObjectShape, ...] = () if thing is None else (thing,)
         if number is not None and not _NUMERIC.isdisjoint(schema):
             number = self._number(at, schema, number)
         found: tuple[StringSet, ...] = (string,) if string is not None else ()
         if string is not None and not _STRINGS.isdisjoint(schema):
             found = self._string(at, schema)
         if array is not None and not _ARRAYS.isdisjoint(schema):
-            array = self._array(at, schema)
+            arrays = self._array(at, schema)
         if thing is not None and not _OBJECTS.isdisjoint(schema):
-            thing = self._object(at, schema)
+            things = self._object(at, schema)
         boolean = everything or "boolean" in wanted
         return Shape(
             everything or "null" in wanted,
@@ -176,8 +195,8 @@ class Normaliser:
             boolean,
             () if number is None else (number,),
             found,
-            () if array is None else (array,),
-            () if thing is None else (thing,),
+            arrays,
+            things,
         )
 
     def _type(self, at: Located, schema: dict[str, Any]) -> tuple[str, ...] | None:
@@ -240,7 +259,7 @@ class Normaliser:
                 result = result and strings.intersect(result, StringSet(None, form))
         return () if result is None or result.is_empty() else (result,)
 
-    def _array(self, at: Located, schema: dict[str, Any]) -> ArrayShape | None:
+    def _array(self, at: Located, schema: dict[str, Any]) -> tuple[ArrayShape, ...]:
         dialect = at.resource.dialect
         child = self.document.child
         prefix: tuple[Need, ...] = ()
@@ -267,22 +286,37 @@ class Normaliser:
         low = self._count(at, schema, "minItems") or 0
         high = self._count(at, schema, "maxItems")
         if high is not None and high < low:
-            return None
+            return ()
         if schema.get("uniqueItems") is True and (high is None or high > 1):
             self.refuse(at, "uniqueItems")
-        if "contains" in schema and dialect.order >= 6:
-            self.refuse(at, "contains")
         if "unevaluatedItems" in schema and dialect.order >= 2019:
-            self.refuse(at, "unevaluatedItems")
-        return ArrayShape(prefix, rest, low, high)
+            if not _IN_PLACE.isdisjoint(schema) or "contains" in schema:
+                self.refuse(at, "unevaluatedItems")
+            if "items" not in schema or (prefix and "additionalItems" not in schema and dialect.order == 2019):
+                rest = self.need(child(at, "unevaluatedItems"))
+        result = ArrayShape(prefix, rest, low, high)
+        if "contains" in schema and dialect.order >= 6:
+            counted = dialect.order >= 2019
+            if counted and "maxContains" in schema:
+                self.refuse(at, "maxContains")
+            least = self._count(at, schema, "minContains") if counted else None
+            if least is not None and least > 1:
+                self.refuse(at, "minContains")
+            if least != 0:
+                return tuple(with_some_item(result, self.need(child(at, "contains")), 0))
+        return (result,)
 
-    def _object(self, at: Located, schema: dict[str, Any]) -> ObjectShape | None:
+    def _object(self, at: Located, schema: dict[str, Any]) -> tuple[ObjectShape, ...]:
         dialect = at.resource.dialect
         child = self.document.child
         declared: dict[str, Need] = {}
         classes: Classes = ((CONTENT, TRUE),)
         if "additionalProperties" in schema:
             classes = ((CONTENT, self.need(child(at, "additionalProperties"))),)
+        elif "unevaluatedProperties" in schema and dialect.order >= 2019:
+            if not _IN_PLACE.isdisjoint(schema) or "dependentSchemas" in schema:
+                self.refuse(at, "unevaluatedProperties")
+            classes = ((CONTENT, self.need(child(at, "unevaluatedProperties"))),)
         found: list[tuple[Expr, Need]] = []
         if "patternProperties" in schema:
             for pattern in self._mapping(at, schema, "patternProperties"):
@@ -302,17 +336,21 @@ class Normaliser:
                 declared[name] = class_need(classes, name)
         low = self._count(at, schema, "minProperties") or 0
         high = self._count(at, schema, "maxProperties")
-        if dialect.order >= 6 and "propertyNames" in schema:
-            self.refuse(at, "propertyNames")
-        if dialect.order >= 2019:
-            for keyword in ("dependentRequired", "dependentSchemas", "unevaluatedProperties"):
-                if keyword in schema:
-                    self.refuse(at, keyword)
-        if "dependencies" in schema:
-            self.refuse(at, "dependencies")
         if high is not None and high < max(low, len(required)):
+            return ()
+        result = ObjectShape(declared, classes, frozenset(required), low, high)
+        names = self._names(at) if "propertyNames" in schema and dialect.order >= 6 else None
+        return (result,) if names is None else tuple(intersect_objects(result, names))
+
+    def _names(self, at: Located) -> ObjectShape | None:
+        """``propertyNames`` as the objects whose every name is in its strings; None when that is all names."""
+        allowed = self.shape(self.need(self.document.child(at, "propertyNames"))).strings
+        if allowed and allowed[0] is ANY_STRING:
             return None
-        return ObjectShape(declared, classes, frozenset(required), low, high)
+        if len(allowed) == 1 and allowed[0].words is not None:
+            return ObjectShape(dict.fromkeys(sorted(allowed[0].words), TRUE), ((CONTENT, FALSE),))
+        language = alternation([item.content() for item in allowed])
+        return ObjectShape({}, patterns.partition([(language, TRUE)], FALSE, f"{at.pointer}/propertyNames"))
 
     def _required(self, at: Located, schema: dict[str, Any]) -> list[str]:
         names = schema.get("required", [])
@@ -340,7 +378,7 @@ class Normaliser:
         if "$ref" in schema:
             target = self.document.resolve(at, schema["$ref"])
             shape = intersect(shape, self.shape(self.need(target)), at.pointer)
-        for keyword, since in (("$recursiveRef", 2019), ("$dynamicRef", 2020), ("not", 4), ("if", 7)):
+        for keyword, since in (("$recursiveRef", 2019), ("$dynamicRef", 2020)):
             if keyword in schema and order >= since:
                 self.refuse(at, keyword)
         if "allOf" in schema:
@@ -351,18 +389,79 @@ class Normaliser:
             shape = intersect(shape, unite(self.shape(self.need(place)) for place in places), at.pointer)
         if "oneOf" in schema:
             shape = self._one_of(at, schema, shape)
+        if "not" in schema:
+            shape = self._but_not(shape, self.document.child(at, "not"))
+        if "if" in schema and order >= 7 and ("then" in schema or "else" in schema):
+            shape = self._conditional(at, schema, shape)
+        if "dependentRequired" in schema and order >= 2019:
+            shape = self._dependent(at, schema, shape, "dependentRequired")
+        if "dependentSchemas" in schema and order >= 2019:
+            shape = self._dependent(at, schema, shape, "dependentSchemas")
+        if "dependencies" in schema and (order <= 7 or not self.document.declared_dialect):
+            shape = self._dependent(at, schema, shape, "dependencies")
         return shape
 
     def _one_of(self, at: Located, schema: dict[str, Any], shape: Shape) -> Shape:
+        """Branches that can overlap lose what the others allow; those that seem not to are checked on the graph."""
         pointer = f"{at.pointer}/oneOf"
         places = self._branches(at, schema, "oneOf")
         shapes = [intersect(shape, self.shape(self.need(place)), pointer) for place in places]
+        overlapping: list[list[int]] = [[] for _ in places]
         for j, second in enumerate(shapes):
             for i in range(j):
                 both = intersect(shapes[i], second, pointer)
-                if not both.is_empty():
-                    self.overlaps.append(Overlap(both, pointer, (i, j)))
-        return unite(shapes)
+                if both.is_empty():
+                    continue
+                pair = (pointer, i, j)
+                if both.has_scalar() or pair in self._overlapping:
+                    overlapping[i].append(j)
+                    overlapping[j].append(i)
+                else:
+                    self.overlaps.append(Overlap(both, pair))
+        parts = []
+        for own, others in zip(shapes, overlapping, strict=True):
+            for other in others:
+                own = subtract(own, shapes[other], pointer)
+            parts.append(own)
+        return unite(parts)
+
+    def _but_not(self, shape: Shape, place: Located) -> Shape:
+        inner = place.schema
+        if isinstance(inner, dict) and len(inner) == 1 and "not" in inner:
+            twice = self.document.child(place, "not")
+            return intersect(shape, self.shape(self.need(twice)), twice.pointer)
+        return subtract(shape, self.shape(self.need(place)), place.pointer)
+
+    def _conditional(self, at: Located, schema: dict[str, Any], shape: Shape) -> Shape:
+        child = self.document.child
+        condition = self.shape(self.need(child(at, "if")))
+        held = intersect(shape, condition, f"{at.pointer}/if")
+        if "then" in schema:
+            held = intersect(held, self.shape(self.need(child(at, "then"))), f"{at.pointer}/then")
+        failed = subtract(shape, condition, f"{at.pointer}/if")
+        if "else" in schema:
+            failed = intersect(failed, self.shape(self.need(child(at, "else"))), f"{at.pointer}/else")
+        return unite((held, failed))
+
+    def _dependent(self, at: Located, schema: dict[str, Any], shape: Shape, keyword: str) -> Shape:
+        """What a member's presence asks of the whole object: names that must be there too, or a schema."""
+        for name, asked in schema[keyword].items() if self._mapping(at, schema, keyword) else ():
+            if not shape.objects:
+                break
+            pointer = f"{at.pointer}/{keyword}/{escape(name)}"
+            absent = replace(ANYTHING, objects=(ObjectShape({name: FALSE}),))
+            if isinstance(asked, list) or (isinstance(asked, str) and keyword == "dependencies"):
+                needed = [name, *([asked] if isinstance(asked, str) else asked)]
+                if not all(isinstance(other, str) for other in needed):
+                    raise GrammarError(f"{keyword} must list property names", where=pointer)
+                members = dict.fromkeys(needed, TRUE)
+                present = replace(NOTHING, objects=(ObjectShape(members, required=frozenset(members)),))
+            else:
+                place = self.document.child(at, keyword, name)
+                present = replace(NOTHING, objects=(ObjectShape({name: TRUE}, required=frozenset((name,))),))
+                present = intersect(present, self.shape(self.need(place)), pointer)
+            shape = intersect(shape, unite((absent, present)), pointer)
+        return shape
 
     def _branches(self, at: Located, schema: dict[str, Any], keyword: str) -> list[Located]:
         found = schema[keyword]

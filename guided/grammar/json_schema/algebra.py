@@ -1,0 +1,198 @@
+"""Intersection and union of shapes: ``allOf``, ``anyOf`` and everything that stands side by side in one schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import product
+from typing import TypeVar
+
+from guided.errors import LimitError
+from guided.grammar.json_schema import numbers, strings
+from guided.grammar.json_schema.numbers import ANY_NUMBER
+from guided.grammar.json_schema.shape import (
+    ANY_ARRAY,
+    ANY_OBJECT,
+    ANYTHING,
+    ArrayShape,
+    Classes,
+    Need,
+    ObjectShape,
+    Shape,
+    class_need,
+)
+from guided.grammar.json_schema.strings import ANY_STRING, StringSet, canonical
+from guided.grammar.regular.derivative import inhabited, matches
+from guided.grammar.regular.expr import intersection
+
+MAX_ALTERNATIVES = 4096
+"""Alternatives of one type in one union; products of many anyOf under one allOf grow beyond it."""
+
+Part = TypeVar("Part")
+
+
+def intersect(a: Shape, b: Shape, pointer: str) -> Shape:
+    """The values in both; `LimitError` when the product of alternatives grows too large."""
+    if a is ANYTHING:
+        return b
+    if b is ANYTHING:
+        return a
+    return Shape(
+        a.null and b.null,
+        a.true and b.true,
+        a.false and b.false,
+        _product(a.numbers, b.numbers, numbers.intersect, ANY_NUMBER, pointer),
+        _product(a.strings, b.strings, strings.intersect, ANY_STRING, pointer),
+        _product_of_many(a.arrays, b.arrays, intersect_arrays, ANY_ARRAY, pointer),
+        _product_of_many(a.objects, b.objects, intersect_objects, ANY_OBJECT, pointer),
+    )
+
+
+def _product(
+    left: tuple[Part, ...], right: tuple[Part, ...], both: Callable[[Part, Part], Part | None], top: Part, pointer: str
+) -> tuple[Part, ...]:
+    if not left or not right:
+        return ()
+
+    def many(x: Part, y: Part) -> list[Part]:
+        found = both(x, y)
+        return [] if found is None else [found]
+
+    return _product_of_many(left, right, many, top, pointer)
+
+
+def _product_of_many(
+    left: tuple[Part, ...], right: tuple[Part, ...], both: Callable[[Part, Part], list[Part]], top: Part, pointer: str
+) -> tuple[Part, ...]:
+    if not left or not right:
+        return ()
+    if len(left) == 1 and left[0] is top:
+        return right
+    if len(right) == 1 and right[0] is top:
+        return left
+    check_alternatives(len(left) * len(right), pointer)
+    found = dict.fromkeys(item for x, y in product(left, right) for item in both(x, y))
+    return (top,) if top in found else tuple(found)
+
+
+def check_alternatives(count: int, pointer: str) -> None:
+    """`LimitError` when there are too many alternatives."""
+    if count > MAX_ALTERNATIVES:
+        raise LimitError(
+            f"the combination of alternatives has more than {MAX_ALTERNATIVES} cases",
+            where=pointer,
+            remedy="Write the combined alternatives out, or use fewer anyOf or oneOf under one schema.",
+        )
+
+
+def unite(shapes: Iterable[Shape]) -> Shape:
+    """The values in any of the shapes."""
+    shapes = list(shapes)
+    if len(shapes) == 1:
+        return shapes[0]
+    return Shape(
+        any(shape.null for shape in shapes),
+        any(shape.true for shape in shapes),
+        any(shape.false for shape in shapes),
+        _union([shape.numbers for shape in shapes], ANY_NUMBER),
+        _union_of_strings([shape.strings for shape in shapes]),
+        _union([shape.arrays for shape in shapes], ANY_ARRAY),
+        _union([shape.objects for shape in shapes], ANY_OBJECT),
+    )
+
+
+def _union(parts: list[tuple[Part, ...]], top: Part) -> tuple[Part, ...]:
+    found = dict.fromkeys(item for part in parts for item in part)
+    return (top,) if top in found else tuple(found)
+
+
+def _union_of_strings(parts: list[tuple[StringSet, ...]]) -> tuple[StringSet, ...]:
+    found = _union(parts, ANY_STRING)
+    finite = [item.words for item in found if item.words is not None]
+    if len(finite) < 2:
+        return found
+    joined = StringSet(frozenset().union(*finite))
+    return (joined, *(item for item in found if item.words is None))
+
+
+def intersect_arrays(a: ArrayShape, b: ArrayShape) -> list[ArrayShape]:
+    """The arrays in both, as a union; none when the lengths alone exclude each other."""
+    if a is b or b is ANY_ARRAY:
+        return [a]
+    if a is ANY_ARRAY:
+        return [b]
+    low = max(a.low, b.low)
+    high = a.high if b.high is None else b.high if a.high is None else min(a.high, b.high)
+    if high is not None and high < low:
+        return []
+    size = max(len(a.prefix), len(b.prefix))
+    prefix = tuple(a.item(i) | b.item(i) for i in range(size))
+    plain = ArrayShape(prefix, a.rest | b.rest, low, high)
+    if not a.some and not b.some:
+        return [plain]
+    result = [plain]
+    for side in (a, b):
+        for need in side.some:
+            result = [more for shape in result for more in with_some_item(shape, need, len(side.prefix))]
+    return result
+
+
+def with_some_item(shape: ArrayShape, need: Need, start: int) -> list[ArrayShape]:
+    """The arrays of ``shape`` in which an item at ``start`` or later meets the need, as a union."""
+    found = []
+    for index in range(start, len(shape.prefix)):
+        if shape.high is None or index < shape.high:
+            prefix = (*shape.prefix[:index], shape.prefix[index] | need, *shape.prefix[index + 1 :])
+            found.append(replace(shape, prefix=prefix, low=max(shape.low, index + 1)))
+    low = max(shape.low, len(shape.prefix) + 1)
+    if shape.high is None or low <= shape.high:
+        found.append(replace(shape, low=low, some=tuple(dict.fromkeys((*shape.some, need)))))
+    return found
+
+
+def intersect_objects(a: ObjectShape, b: ObjectShape) -> list[ObjectShape]:
+    """The objects in both, as a union; none when the counts alone exclude each other."""
+    if a is b or b is ANY_OBJECT:
+        return [a]
+    if a is ANY_OBJECT:
+        return [b]
+    low = max(a.low, b.low)
+    high = a.high if b.high is None else b.high if a.high is None else min(a.high, b.high)
+    required = a.required | b.required
+    if high is not None and high < max(low, len(required)):
+        return []
+    declared = {name: need | b.member(name) for name, need in a.declared.items()}
+    for name, need in b.declared.items():
+        if name not in declared:
+            declared[name] = class_need(a.classes, name) | need
+    plain = ObjectShape(declared, intersect_classes(a.classes, b.classes), required, low, high)
+    if not a.some and not b.some:
+        return [plain]
+    result = [plain]
+    for side, other in ((a, b), (b, a)):
+        for pair in side.some:
+            # A name that only the other side declares may be the one asked for.
+            names = [n for n in other.declared if n not in side.declared and matches(pair[0], canonical(n))]
+            found = []
+            for shape in result:
+                for name in names:
+                    members = {**shape.declared, name: shape.declared[name] | pair[1]}
+                    found.append(replace(shape, declared=members, required=shape.required | {name}))
+                found.append(replace(shape, some=tuple(dict.fromkeys((*shape.some, pair)))))
+            result = found
+    return [shape for shape in result if shape.high is None or len(shape.required) <= shape.high]
+
+
+def intersect_classes(a: Classes, b: Classes) -> Classes:
+    """The common refinement of two partitions of all names."""
+    if len(b) == 1:
+        extra = b[0][1]
+        return a if not extra else tuple((language, need | extra) for language, need in a)
+    if len(a) == 1:
+        return intersect_classes(b, a)
+    cells = []
+    for (left, left_need), (right, right_need) in product(a, b):
+        both = left if left is right else intersection((left, right))
+        if inhabited(both):
+            cells.append((both, left_need | right_need))
+    return tuple(cells)

@@ -1,0 +1,150 @@
+"""Difference of shapes: ``not``, ``else``, and the branches of a ``oneOf`` that overlap.
+
+The complement of "every item is S" is "some item is not S": needs are negated by the atom `Not`, which is expanded
+only when reached, like any other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from guided.errors import UnsupportedError
+from guided.grammar.json_schema import numbers
+from guided.grammar.json_schema.algebra import intersect
+from guided.grammar.json_schema.document import Located
+from guided.grammar.json_schema.numbers import NumberRange
+from guided.grammar.json_schema.shape import (
+    ANYTHING,
+    FALSE,
+    NOTHING,
+    TRUE,
+    ArrayShape,
+    Need,
+    Not,
+    ObjectShape,
+    Shape,
+)
+from guided.grammar.json_schema.strings import CONTENT, StringSet, canonical, every_spelling
+from guided.grammar.regular.derivative import inhabited, matches
+from guided.grammar.regular.expr import Expr, difference
+
+MAX_POSITIONS = 64
+"""Positions of one array that are negated one by one before "some item" is asked for."""
+
+
+def subtract(shape: Shape, other: Shape, pointer: str) -> Shape:
+    """The values of ``shape`` that are not in ``other``; alternatives of ``other`` are taken away one after another."""
+    if other is ANYTHING:
+        return NOTHING
+    result = Shape(
+        shape.null and not other.null,
+        shape.true and not other.true,
+        shape.false and not other.false,
+        shape.numbers,
+        shape.strings,
+        shape.arrays,
+        shape.objects,
+    )
+    for number in other.numbers:
+        if result.numbers:
+            result = intersect(result, replace(ANYTHING, numbers=_numbers(number, pointer)), pointer)
+    for string in other.strings:
+        if result.strings:
+            result = intersect(result, replace(ANYTHING, strings=_strings(string)), pointer)
+    for array in other.arrays:
+        if result.arrays:
+            result = intersect(result, replace(ANYTHING, arrays=tuple(_arrays(array, pointer))), pointer)
+    for thing in other.objects:
+        if result.objects:
+            result = intersect(result, replace(ANYTHING, objects=tuple(_objects(thing, pointer))), pointer)
+    return result
+
+
+def negate(need: Need, pointer: str) -> Need:
+    """The need of everything that ``need`` does not allow."""
+    if need == TRUE:
+        return FALSE
+    if len(need) == 1:
+        atom = next(iter(need))
+        if isinstance(atom, Not):
+            return atom.need
+        if isinstance(atom, Located) and atom.schema is False:
+            return TRUE
+    return frozenset((Not(need, pointer),))
+
+
+def _numbers(number: NumberRange, pointer: str) -> tuple[NumberRange, ...]:
+    found = numbers.complement(number)
+    if found is None:
+        raise UnsupportedError(
+            "the negation of draft 4's integer, which is about spelling, not value",
+            where=pointer,
+            remedy="Use draft 6 or later.",
+        )
+    return tuple(found)
+
+
+def _strings(string: StringSet) -> tuple[StringSet, ...]:
+    found = []
+    if string.words is not None:
+        return (StringSet(None, difference(CONTENT, every_spelling(string.words))),) if string.words else (StringSet(),)
+    if string.language is not None:
+        found.append(StringSet(None, difference(CONTENT, string.language)))
+    if string.low:
+        found.append(StringSet(None, None, 0, string.low - 1))
+    if string.high is not None:
+        found.append(StringSet(None, None, string.high + 1))
+    return tuple(item for item in found if not item.is_empty())
+
+
+def _arrays(array: ArrayShape, pointer: str) -> list[ArrayShape]:
+    found = []
+    size = len(array.prefix)
+    if array.low:
+        found.append(ArrayShape((), TRUE, 0, array.low - 1))
+    if array.high is not None:
+        found.append(ArrayShape((), TRUE, array.high + 1))
+    reach = size
+    if array.rest != TRUE:
+        if array.high is not None and array.high - size <= MAX_POSITIONS:
+            reach = max(array.high, size)
+        else:
+            bad = negate(array.rest, pointer)
+            found.append(ArrayShape((TRUE,) * size, TRUE, size + 1, None, () if bad == TRUE else (bad,)))
+    for index in range(reach):
+        if array.item(index) != TRUE:
+            found.append(ArrayShape((*(TRUE,) * index, negate(array.item(index), pointer)), TRUE, index + 1))
+    found.extend(ArrayShape((TRUE,) * size, negate(need, pointer)) for need in array.some)
+    return found
+
+
+def _objects(thing: ObjectShape, pointer: str) -> list[ObjectShape]:
+    found = []
+    for name in thing.declared:
+        need = thing.declared[name]
+        if name in thing.required:
+            found.append(ObjectShape({name: FALSE}))
+        if need != TRUE:
+            found.append(ObjectShape({name: negate(need, pointer)}, required=frozenset((name,))))
+    if thing.low > len(thing.required):
+        found.append(ObjectShape({}, high=thing.low - 1))
+    if thing.high is not None:
+        found.append(ObjectShape({}, low=thing.high + 1))
+    names = dict.fromkeys(thing.declared, TRUE)
+    for language, need in thing.classes:
+        if need != TRUE:
+            rest = without_names(language, thing)
+            if inhabited(rest):
+                bad = negate(need, pointer)
+                found.append(ObjectShape(dict(names), some=((rest, bad),)))
+    for language, need in thing.some:
+        rest = without_names(language, thing)
+        classes = ((rest, negate(need, pointer)), (difference(CONTENT, rest), TRUE))
+        found.append(ObjectShape(dict(names), tuple(cell for cell in classes if inhabited(cell[0]))))
+    return found
+
+
+def without_names(language: Expr, thing: ObjectShape) -> Expr:
+    """The names of a language that the object does not declare."""
+    names = frozenset(name for name in thing.declared if matches(language, canonical(name)))
+    return difference(language, every_spelling(names)) if names else language
