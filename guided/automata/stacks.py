@@ -95,7 +95,7 @@ class LalrStacks:
         """The tables for kernels; one empty row when there is no LALR parser."""
         if stacks is None:
             nothing = np.zeros((1, 1), np.int32)
-            return Lalr(nothing, nothing, np.zeros(1, np.int32), np.zeros(1, np.int32), 0, 0)
+            return Lalr(nothing, nothing, np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros(2, np.int32))
         tables = stacks.tables
         n_states = len(tables.shift)
         n_terminals = 1 + max([tables.end, *(t for row in (*tables.shift, *tables.reduce) for t in row)])
@@ -111,7 +111,7 @@ class LalrStacks:
                 goto[state, name] = target
         names = np.asarray([name for name, _ in tables.rules] or [0], np.int32)
         lengths = np.asarray([length for _, length in tables.rules] or [0], np.int32)
-        return Lalr(action, goto, names, lengths, tables.final, tables.end)
+        return Lalr(action, goto, names, lengths, np.asarray([tables.final, tables.end], np.int32))
 
     def accepts(self, stack: list[int], terminal: int) -> bool:
         """Would the parser, after its reductions, shift ``terminal`` (or, for the end, be done)?"""

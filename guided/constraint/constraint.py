@@ -37,7 +37,6 @@ class Constraint:
         self._eos_row = np.zeros(vocabulary.n_words, np.uint32)
         for token in vocabulary.eos_ids:
             self._eos_row[token >> 5] |= np.uint32(1 << (token & 31))
-        self._bytes: dict[int, NDArray[np.uint8]] = {}
         self._steps: dict[tuple[int, int], int] = {}
         self._masks: dict[int, NDArray[np.uint32]] = {FINISHED: self._eos_row, DEAD: np.zeros_like(self._eos_row)}
         self._accepting: dict[int, bool] = {DEAD: False, FINISHED: True}
@@ -63,7 +62,7 @@ class Constraint:
 
     def advance_bytes(self, state: int, data: bytes) -> int:
         """The state after the bytes of a text, however they would be tokenized; 0 when they cannot come here."""
-        return self._machine.advance(state, np.frombuffer(data, np.uint8))
+        return self._machine.advance(state, data)
 
     def is_accepting(self, state: int) -> bool:
         """May the text end here?  Exactly then are end-of-text ids allowed."""
@@ -98,11 +97,13 @@ class Constraint:
     def _advance(self, state: int, token: int) -> int:
         if token in self._eos:
             after = FINISHED if self.is_accepting(state) else DEAD
+        elif state <= FINISHED or not self._has_text(token):
+            after = DEAD
         else:
-            data = self._bytes.get(token)
-            if data is None:
-                text = self.vocabulary.token_bytes(token)
-                data = self._bytes[token] = np.frombuffer(text or b"", np.uint8)
-            after = self._machine.advance(state, data) if data.size else DEAD
+            after = self._machine.advance_token(state, token)
         self._steps[state, token] = after
         return after
+
+    def _has_text(self, token: int) -> bool:
+        offsets = self.vocabulary.offsets
+        return 0 <= token < self.vocabulary.size and bool(offsets[token] < offsets[token + 1])

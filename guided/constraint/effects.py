@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from guided.automata.states import StateTable
 from guided.grammar.regular.derivative import edges
-from guided.grammar.regular.expr import Expr, Kind, alternation, concat, intersection, repeat
+from guided.grammar.regular.expr import EPSILON, Expr, Kind, alternation, concat, repeat
 from guided.kernels.effects import merge, survey
 from guided.kernels.layout import (
     EXPAND_STATE,
@@ -41,8 +41,8 @@ from guided.vocab.vocabulary import Vocabulary
 DENSE = 512
 """Tokens from which an effect is kept as a bitmask row (a copy of 16 KB costs as much as setting about 500 bits)."""
 
-EXPLORED = 512
-"""States expanded before a survey starts; it asks for more one at a time."""
+EXPLORED = 12
+"""States expanded before a survey starts, enough for a character class; a survey asks for others as it meets them."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,11 @@ class _Run:
     close: Expr
 
     @property
+    def expr(self) -> Expr:
+        """The state itself."""
+        return concat(self.prefix or EPSILON, repeat(self.body, self.low, self.high), self.close)
+
+    @property
     def home(self) -> Expr:
         """The unbounded run from a character boundary."""
         return concat(repeat(self.body), self.close)
@@ -63,7 +68,7 @@ class _Run:
     @property
     def unbounded(self) -> Expr:
         """The state itself, without its bounds."""
-        return self.home if self.prefix is None else concat(self.prefix, self.home)
+        return concat(self.prefix or EPSILON, self.home)
 
 
 @dataclass(frozen=True)
@@ -123,6 +128,7 @@ class TokenEffects:
         self._kept = np.zeros(n_ids + 1, np.int32)
         self._count = np.zeros(n_ids + 1, np.int32)
         self._exit_rows = np.zeros((4096, 4), np.int32)
+        self._unknown = np.zeros(256, np.int32)
         self._cursors = np.zeros((2, 1 << 16), np.int32)
         self._surveys: dict[tuple[int, int, int, int], _Survey] = {}
         self._merged: dict[tuple[int, ...], tuple[int, int]] = {}
@@ -184,25 +190,22 @@ class TokenEffects:
         )
 
     def _open(self, low: int, high: int, state: int, run: _Run, words: Expr) -> None:
-        whole = self.states.add(concat(run.prefix, repeat(run.body, run.low, run.high), run.close)
-                                if run.prefix is not None else concat(repeat(run.body, run.low, run.high), run.close))
+        whole = self.states.add(run.expr)
         base = self._find(low, high, whole)
         if base < 0:
             self.need(low, high, whole)
             base = self._find(low, high, whole)
-        both = intersection((words, cast(Expr, self.states.keys[whole])))
         removed: list[NDArray[np.int32]] = []
-        if edges(both) or both.nullable:
-            found = self._survey(low, high, self.states.add(both), 0)
-            for node in found.exits[:, 0].tolist():
-                offset = self.tokens.token_offset
-                removed.append(self.tokens.token_ids[offset[node] : offset[self.tokens.end[node]]])
+        found = self._survey(low, high, self.states.add(words), 0, also=whole)
+        for node in found.exits[:, 0].tolist():
+            offset = self.tokens.token_offset
+            removed.append(self.tokens.token_ids[offset[node] : offset[self.tokens.end[node]]])
         index = self._alias(low, high, state, base)
         if removed:
             listed = np.concatenate(removed)
             self.effects.removed_first[index], self.effects.removed_count[index] = self._list(listed), listed.size
 
-    def _survey(self, low: int, high: int, state: int, home: int) -> _Survey:
+    def _survey(self, low: int, high: int, state: int, home: int, also: int = 0) -> _Survey:
         key = (low, high, state, home)
         found = self._surveys.get(key) if home else None
         if found is not None:
@@ -210,15 +213,16 @@ class TokenEffects:
         self.states.explore(state, EXPLORED)
         while True:
             code = survey(
-                self.states.arrays, self._counters, self._scratch, self.tokens, low, high, state, home or -1,
-                self._kept, self._count, self._exit_rows,
+                self.states.arrays, self._counters, self._scratch, self.tokens, low, high, state, also,
+                home or -1, self._kept, self._count, self._exit_rows,
+                self._unknown,
             )  # fmt: skip
             if code >= 0:
                 break
-            request = self._counters[REQUEST]
-            if request == EXPAND_STATE:
-                self.states.expand(int(self._counters[REQUEST_A]))
-            elif request == GROW_SCRATCH:
+            if self._counters[REQUEST] == EXPAND_STATE:
+                for unknown in self._unknown[: int(self._counters[REQUEST_A])].tolist():
+                    self.states.expand(unknown)
+            else:
                 self._exit_rows = np.zeros((4 * self._exit_rows.shape[0], 4), np.int32)
         n_kept, n_exits = int(code) >> 32, int(code) & 0xFFFFFFFF
         found = _Survey(self._kept[:n_kept].copy(), self._count[:n_kept].copy(), self._exit_rows[:n_exits].copy())
@@ -386,6 +390,7 @@ def small_scratch(longest: int, size: int = 1 << 12) -> Scratch:
         walk_state=np.zeros(depth, np.int32),
         walk_obligation=np.zeros(depth, np.int32),
         walk_end=np.zeros(depth, np.int32),
+        walk_other=np.zeros(depth, np.int32),
     )
 
 
@@ -420,16 +425,22 @@ def _run_of(expr: Expr) -> _Run | None:
 
 
 def _run_less_words(expr: Expr) -> tuple[_Run, Expr] | None:
-    """Recognise a run minus finitely many words; the words as one expression."""
+    """Recognise a run minus finitely many words, with its close inside or after the difference; the words as one."""
+    close: Expr | None = None
+    if expr.kind is Kind.CONCAT and cast(Expr, expr.parts[0]).kind is Kind.INTERSECTION:
+        expr, close = cast("tuple[Expr, Expr]", expr.parts)
     if expr.kind is not Kind.INTERSECTION:
         return None
     run: _Run | None = None
     words: list[Expr] = []
     for part in cast("tuple[Expr, ...]", expr.parts):
         if part.kind is Kind.COMPLEMENT and _finite(cast(Expr, part.parts[0])):
-            words.append(cast(Expr, part.parts[0]))
-        elif run is None and (found := _run_of(part)) is not None and found.low == 0:
-            run = found
+            word = cast(Expr, part.parts[0])
+            words.append(word if close is None else concat(word, close))
+        elif run is None:
+            run = _run_of(part if close is None else concat(part, close))
+            if run is None or run.low:
+                return None
         else:
             return None
     return None if run is None else (run, alternation(words))

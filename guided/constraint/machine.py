@@ -21,7 +21,7 @@ from guided.constraint.effects import TokenEffects, small_scratch
 from guided.constraint.limits import Limits
 from guided.errors import LimitError
 from guided.grammar.ir import Grammar, Lexing
-from guided.kernels import masks, threads
+from guided.kernels import entry
 from guided.kernels.layout import (
     EXPAND_NODE,
     EXPAND_STATE,
@@ -45,6 +45,8 @@ from guided.kernels.layout import (
     Machine,
     Scratch,
 )
+from guided.kernels.parser import rehash_sets
+from guided.kernels.threads import rehash_states
 from guided.vocab.vocabulary import Vocabulary
 
 DEAD, FINISHED = 0, 1
@@ -77,75 +79,53 @@ class ConstraintMachine:
         self.tables = _tables(256)
         self.scratch = small_scratch(max(vocabulary.longest, 8))
         self.counters = np.zeros(N_COUNTERS, np.int64)
-        self.joined = np.zeros((0, 3), np.int64)
-        self.rows = np.zeros((SHARES, vocabulary.n_words), np.uint32)
+        self._extra: dict[str, NDArray[Any]] = {
+            "counters": self.counters,
+            "joined": np.zeros((0, 3), np.int64),
+            "rows": np.zeros((SHARES, vocabulary.n_words), np.uint32),
+            "token_data": vocabulary.data,
+            "token_offsets": vocabulary.offsets,
+            "bytes_out": np.zeros(256, np.uint8),
+        }
+        self._addresses = np.zeros((entry.N_ROWS, 3), np.int64)
+        self._held: tuple[Any, ...] = ()
+        self._seen: tuple[int, int] = (-1, -1)
         self.counters[N_SETS] = 1
         self.counters[N_STATES] = 2
-        bottom = self._intern(np.asarray([ENDS], np.int64))
-        assert bottom == 1, "the continuation that only lets the text end has a fixed id"
         self.start = self._start()
-        self._bytes_out = np.zeros(256, np.uint8)
 
     def _start(self) -> int:
         with self.lock:
-            if self.stacks is not None:
-                first = self._intern(np.asarray([self.stacks.start << 32 | 1], np.int64))
-            else:
-                first = self._settle(np.asarray([self.graph.first << 32 | 1], np.int64))
-            return self._state([(0, first, 0)])
+            bottom = self._run(entry.settle_one, True, ENDS)
+            if bottom != 1:
+                raise AssertionError("the continuation that only lets the text end has a fixed id")
+            node = self.graph.first if self.stacks is None else self.stacks.start
+            first = self._run(entry.settle_one, self.lexed, node << 32 | bottom)
+            return self._run(entry.boundary_state, first)
 
-    def _intern(self, items: NDArray[np.int64]) -> int:
-        from guided.kernels.parser import intern_set
-
-        return self._run(lambda: intern_set(self.tables, self.counters, items, items.size))
-
-    def _settle(self, pairs: NDArray[np.int64]) -> int:
-        from guided.kernels.parser import settle
-
-        return self._run(
-            lambda: settle(self.graph.arrays, self.tables, self.counters, self.scratch, pairs, pairs.size)
-        )
-
-    def _state(self, items: list[tuple[int, int, int]]) -> int:
-        for i, (inside, continuation, obligation) in enumerate(items):
-            self.scratch.thread_a[i] = inside << 32 | obligation
-            self.scratch.thread_b[i] = continuation
-        return self._run(lambda: threads.intern_state(self.tables, self.counters, self.scratch, len(items)))
-
-    def advance(self, state: int, data: NDArray[np.uint8]) -> int:
+    def advance(self, state: int, data: bytes) -> int:
         """The state after the bytes ``data``, `DEAD` when they cannot come here."""
         if state <= FINISHED:
-            return state if data.size == 0 else DEAD
+            return DEAD if data else state
         with self.lock:
-            return self._run(
-                lambda: threads.advance(
-                    self.lexed, self.states.arrays, self.graph.arrays, self.lalr, self.tables, self.counters,
-                    self.scratch, self.joined, state, data,
-                )
-            )  # fmt: skip
+            return self._run(entry.advance_bytes, self.lexed, state, np.frombuffer(data, np.uint8))
+
+    def advance_token(self, state: int, token: int) -> int:
+        """The state after a token's bytes (not an end-of-text id), `DEAD` when they cannot come here."""
+        with self.lock:
+            return self._run(entry.advance_token, self.lexed, state, token)
 
     def mask(self, state: int) -> NDArray[np.uint32]:
         """The row of tokens that keep ``state`` alive, end-of-text ids aside; valid until the next call."""
         with self.lock:
-            self._run(
-                lambda: masks.fill(
-                    self.lexed, self.states.arrays, self.graph.arrays, self.lalr, self.tables, self.counters,
-                    self.scratch, self.joined, self.effects.tokens, self.effects.effects, self.effects.root, state,
-                    self.rows,
-                )
-            )  # fmt: skip
-            return self.rows[0]
+            self._run(entry.fill, self.lexed, self.effects.root, state)
+            return self._extra["rows"][0]
 
     def next_bytes(self, state: int) -> NDArray[np.uint8]:
-        """``uint8[256]``: 1 for every byte that may come next."""
+        """``uint8[256]``: 1 for every byte that some thread can read next; valid until the next call."""
         with self.lock:
-            self._run(
-                lambda: threads.next_bytes(
-                    self.lexed, self.states.arrays, self.graph.arrays, self.lalr, self.tables, self.counters,
-                    self.scratch, state, self._bytes_out,
-                )
-            )  # fmt: skip
-            return self._bytes_out
+            self._run(entry.next_bytes, self.lexed, state)
+            return self._extra["bytes_out"]
 
     def threads(self, state: int) -> list[tuple[int, int, int]]:
         """The threads of a state: (lexer state or 0, continuation, obligation)."""
@@ -161,11 +141,7 @@ class ConstraintMachine:
     def closure(self, continuation: int) -> list[tuple[int, int, int]]:
         """What may come at a boundary: (lexer start state, continuation after, label)."""
         with self.lock:
-            self._run(
-                lambda: threads.open_boundary(
-                    self.lexed, self.graph.arrays, self.tables, self.counters, self.scratch, continuation
-                )
-            )
+            self._run(entry.open_boundary, self.lexed, continuation)
             first = self.tables.closure_first[continuation]
             stop = first + self.tables.closure_count[continuation]
             columns = (self.tables.closure_state, self.tables.closure_next, self.tables.closure_label)
@@ -193,13 +169,29 @@ class ConstraintMachine:
         result.reverse()
         return result
 
-    def _run(self, kernel: Callable[[], Any]) -> int:
+    def _run(self, kernel: Callable[..., Any], *arguments: Any) -> int:
+        """Run an entry kernel until it answers."""
         self.counters[FUEL] = self.limits.step_work
         while True:
-            code = int(kernel())
+            if self._seen != (self.states.version, self.effects.version):
+                self._refresh()
+            code = int(kernel(self._addresses, *arguments))
             if code >= 0:
                 return code
             self._serve()
+
+    def _refresh(self) -> None:
+        """Take the addresses of all arrays anew, and hold on to the arrays that they belong to."""
+        self._seen = (self.states.version, self.effects.version)
+        self._held = (
+            self.states.arrays, self.graph.arrays, self.lalr, self.tables, self.scratch, self.effects.tokens,
+            self.effects.effects,
+        )  # fmt: skip
+        arrays = [array for group in self._held for array in group]
+        arrays += [self._extra[name] for name in entry.EXTRA]
+        for row, array in enumerate(arrays):
+            self._addresses[row, 0] = array.ctypes.data
+            self._addresses[row, 1 : 1 + array.ndim] = array.shape
 
     def _serve(self) -> None:
         request, a, b, c = (int(self.counters[i]) for i in (REQUEST, REQUEST_A, REQUEST_B, REQUEST_C))
@@ -207,6 +199,7 @@ class ConstraintMachine:
             self.states.expand(a)
         elif request == EXPAND_NODE:
             self.graph.expand(a)
+            self._seen = (-1, -1)
         elif request == NEED_EFFECT:
             self.effects.need(a, b, c)
         elif request == GROW_MACHINE:
@@ -214,7 +207,9 @@ class ConstraintMachine:
         elif request == GROW_SCRATCH:
             self._grow_scratch()
         elif request == JOIN_OBLIGATIONS:
-            self.joined = np.vstack([self.joined, [[a, b, self.states.joined(a, b)]]])
+            joined = [[a, b, self.states.joined(a, b)]]
+            self._extra["joined"] = np.vstack([self._extra["joined"], joined])
+            self._seen = (-1, -1)
         elif request == OPEN_STACK:
             self._open_stack(a)
         elif request == OUT_OF_FUEL:
@@ -254,11 +249,12 @@ class ConstraintMachine:
                     )
                 grown[name] = np.zeros(4 * array.shape[0], array.dtype)
                 grown[name][: array.shape[0]] = array
+        self._seen = (-1, -1)
         self.tables = tables._replace(**grown)
         if "set_offset" in grown:
-            self.tables = self.tables._replace(set_hash=self._rehash(_hash_items, grown["set_offset"].size))
+            self.tables = self.tables._replace(set_hash=self._rehash(rehash_sets, grown["set_offset"].size))
         if "state_offset" in grown:
-            self.tables = self.tables._replace(state_hash=self._rehash(_hash_threads, grown["state_offset"].size))
+            self.tables = self.tables._replace(state_hash=self._rehash(rehash_states, grown["state_offset"].size))
 
     def _rehash(self, kernel: Callable[..., None], size: int) -> NDArray[np.int32]:
         table = np.full(2 * size + 1, -1, np.int32)
@@ -271,23 +267,15 @@ class ConstraintMachine:
             raise LimitError("the parser's working memory passed its limit", remedy="Simplify the grammar.")
         bigger = {name: np.zeros(2 * array.size, array.dtype) for name, array in scratch._asdict().items()}
         self.scratch = Scratch(**bigger)
-        self.rows = np.zeros((min(2 * self.rows.shape[0], 64), self.rows.shape[1]), np.uint32)
+        rows = self._extra["rows"]
+        self._extra["rows"] = np.zeros((min(2 * rows.shape[0], 64), rows.shape[1]), np.uint32)
+        self._seen = (-1, -1)
 
     @property
     def n_bytes(self) -> int:
         """Memory of this constraint's own tables."""
-        parts: tuple[Any, ...] = (*self.tables, *self.scratch, *self.graph.arrays, self.rows)
+        parts: tuple[Any, ...] = (*self.tables, *self.scratch, *self.graph.arrays, self._extra["rows"])
         return sum(array.nbytes for array in parts)
-
-
-def _hash_items(tables: Machine, counters: NDArray[np.int64], table: NDArray[np.int32]) -> None:
-    from guided.kernels.parser import rehash_sets
-
-    rehash_sets(tables, counters, table)
-
-
-def _hash_threads(tables: Machine, counters: NDArray[np.int64], table: NDArray[np.int32]) -> None:
-    threads.rehash_states(tables, counters, table)
 
 
 def _tables(size: int) -> Machine:

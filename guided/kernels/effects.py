@@ -14,49 +14,83 @@ from guided.kernels.threads import delta
 
 
 @njit(cache=True, nogil=True)
-def survey(automaton, counters, scratch, tokens, low, high, state, home, kept, kept_count, exits):
+def _note(unknown, n, state):
+    for i in range(n):
+        if unknown[i] == state:
+            return n
+    if n < unknown.shape[0]:
+        unknown[n] = state
+        return n + 1
+    return n
+
+
+@njit(cache=True, nogil=True)
+def survey(automaton, counters, scratch, tokens, low, high, state, also, home, kept, kept_count, exits, unknown):
     """Walk ``[low, high)`` from ``state``: tokens that stay or end, and the nodes where matches end; -1: request.
+
+    With ``also`` (0 for none) the walk is of the intersection with that state, whose product is never built.
 
     ``kept[i]`` is a token and ``kept_count[i]`` how many times its path came to the state ``home``, plus one when it
     ends between two such times, or -1 - count when it ends exactly where a match ends and nothing can follow inside.
-    ``exits`` rows are ``(node, tag, pending, count)``.  Returns
+    ``exits`` rows are ``(node, tag, pending, count)``.  States whose edges are not known are gathered in ``unknown``
+    and their subtrees skipped, so that one round asks for all that it can find out; the request holds their number.  Returns
     ``n_kept << 32 | n_exits``.
     """
     states = scratch.walk_state
     ends = scratch.walk_end
     counts = scratch.walk_obligation
+    others = scratch.walk_other
     level = 0
     states[0] = state
     ends[0] = high
     counts[0] = 0
+    others[0] = also
     n_kept = 0
     n_exits = 0
+    n_unknown = 0
     node = low
     while True:
         while node >= ends[level]:
             if level == 0:
+                if n_unknown:
+                    counters[REQUEST] = EXPAND_STATE
+                    counters[REQUEST_A] = n_unknown
+                    return -1
                 return (np.int64(n_kept) << 32) | n_exits
             level -= 1
         at = states[level]
         after = delta(automaton, at, tokens.byte[node])
         if after < 0:
-            counters[REQUEST] = EXPAND_STATE
-            counters[REQUEST_A] = at
-            return -1
+            n_unknown = _note(unknown, n_unknown, at)
+            node = ends[level]
+            continue
         end = tokens.end[node]
         if after == 0:
             node = end
             continue
         tag = automaton.tag[after]
+        other = others[level]
+        if other:
+            beside = delta(automaton, other, tokens.byte[node])
+            if beside < 0:
+                n_unknown = _note(unknown, n_unknown, other)
+                node = ends[level]
+                continue
+            if beside == 0:
+                node = end
+                continue
+            other = beside
+            if automaton.tag[other] < 0:
+                tag = np.int32(-1)
         inside = True
         count = counts[level]
         if after == home:
             count += 1
         if tag >= 0:
             if automaton.first[after] < 0:
-                counters[REQUEST] = EXPAND_STATE
-                counters[REQUEST_A] = after
-                return -1
+                n_unknown = _note(unknown, n_unknown, after)
+                node = end
+                continue
             inside = automaton.count[after] > 0
             if n_exits == exits.shape[0]:
                 counters[REQUEST] = GROW_SCRATCH
@@ -80,6 +114,7 @@ def survey(automaton, counters, scratch, tokens, low, high, state, home, kept, k
                 return -1
             states[level] = after
             counts[level] = count
+            others[level] = other
             ends[level] = end
             node += 1
         else:

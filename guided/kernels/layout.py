@@ -60,15 +60,14 @@ class Rules(NamedTuple):
 class Lalr(NamedTuple):
     """LALR tables as rows of ``terminal -> action`` and ``nonterminal -> state``; empty for other grammars.
 
-    ``action[state, terminal]``: 0 error, ``s + 1`` shift to ``s``, ``-(r + 1)`` reduce by rule ``r``.
+    ``last`` is ``(final state, end of text)``.  ``action[state, terminal]``: 0 error, ``s + 1`` shift to ``s``, ``-(r + 1)`` reduce by rule ``r``.
     """
 
     action: NDArray[np.int32]
     goto: NDArray[np.int32]
     rule_name: Ints
     rule_length: Ints
-    final: int
-    end: int
+    last: Ints
 
 
 class Machine(NamedTuple):
@@ -115,6 +114,7 @@ class Scratch(NamedTuple):
     walk_state: Ints
     walk_obligation: Ints
     walk_end: Ints
+    walk_other: Ints
 
 
 class Tokens(NamedTuple):

@@ -306,7 +306,7 @@ def shift(lalr, machine, counters, scratch, stack, terminal):
             stack = machine.items[machine.set_offset[stack]] & _MASK32
         state = machine.items[machine.set_offset[stack]] >> 32
         target = lalr.goto[state, lalr.rule_name[rule]]
-        if terminal == lalr.end and target == lalr.final:
+        if terminal == lalr.last[1] and target == lalr.last[0]:
             return 1
         scratch.longs[0] = (np.int64(target) << 32) | stack
         stack = intern_set(machine, counters, scratch.longs, 1)

@@ -292,7 +292,7 @@ def advance(lexed, automaton, rules, lalr, machine, counters, scratch, joined, s
 
 
 @njit(cache=True, nogil=True)
-def next_bytes(lexed, automaton, rules, lalr, machine, counters, scratch, state, out):
+def next_bytes(lexed, automaton, rules, machine, counters, scratch, state, out):
     """Mark in ``out`` (uint8[256]) the bytes that some thread can read next, obligations aside; -1: request."""
     out[:] = 0
     n = load(machine, scratch, state)
