@@ -84,6 +84,8 @@ class EarleyParser:
                 work.extend((right[dot], option, 0, None) for option in self.table.rules[right[dot]])
                 if right[dot] in empty:
                     work.append((name, right, dot + 1, origin))
+        # Finished items have done their work, and forgetting them makes more columns equal.
+        items = {item for item in items if item[2] < len(item[1]) or item[0] == self.root}
         if not items:
             return None
         return self.columns.setdefault(frozenset(items), Column(items))

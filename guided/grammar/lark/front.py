@@ -12,7 +12,7 @@ from guided.grammar.ir import Grammar, Lexing
 from guided.grammar.lark.load import Loaded, load
 from guided.grammar.lark.rules import number_rules, read_rules
 from guided.grammar.lark.tables import read_tables
-from guided.grammar.lark.terminals import read_terminals
+from guided.grammar.lark.terminals import for_contextual_lexer, for_dynamic_lexer
 
 
 def lark(
@@ -45,7 +45,7 @@ def lark(
     tables = None
     terminals = None
     if lexing is not Lexing.DYNAMIC:
-        terminals = read_terminals(loaded.terminals, loaded.ignore, keywords=True)
+        terminals = for_contextual_lexer(loaded.terminals, loaded.ignore)
         read = read_tables(loaded.rules, start, terminals, nonterminals)
         if not isinstance(read, str):
             tables = read
@@ -58,7 +58,8 @@ def lark(
             notes = (f"not LALR(1) ({read}): read as Lark's Earley parser with the dynamic lexer does",)
     mode = Lexing.DYNAMIC if tables is None else Lexing.CONTEXTUAL
     if tables is None or terminals is None:
-        terminals = read_terminals(loaded.terminals, loaded.ignore, keywords=False)
+        used = {str(symbol.name) for rule in loaded.rules for symbol in rule.expansion if symbol.is_term}
+        terminals = for_dynamic_lexer(loaded.terminals, loaded.ignore, used)
     return Grammar(
         rules=read_rules(loaded.rules, nonterminals, terminals.index, terminals.items),
         start=nonterminals[start],

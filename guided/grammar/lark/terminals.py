@@ -6,7 +6,7 @@ Source of every rule here: lark/lexer.py, `BasicLexer` and `_create_unless` (Lar
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,8 +20,8 @@ from guided.grammar.regex.syntax import Dialect
 class Terminals:
     """All terminals in match order, and their indices by name.
 
-    ``phantoms[i]`` is a terminal that stands for ``i`` when a keyword turned into it: Lark does not ignore such a
-    token even where ``i`` itself is ignored.
+    ``ignore``: terminals that are skipped and never parsed.  ``phantoms[i]`` is a terminal that stands for the ignored
+    ``i`` when a keyword turned into it: Lark does not ignore such a token.
     """
 
     items: tuple[LexerTerminal, ...]
@@ -30,8 +30,25 @@ class Terminals:
     phantoms: dict[int, int]
 
 
-def read_terminals(definitions: Sequence[Any], ignored: Sequence[str], keywords: bool) -> Terminals:
-    """Parse Lark's terminal definitions; with ``keywords``, also what a string terminal inside a pattern does.
+def for_dynamic_lexer(definitions: Sequence[Any], ignored: Sequence[str], used: Collection[str]) -> Terminals:
+    """Lark's terminal definitions where each is matched alone; ``used`` are the names in rules.
+
+    A terminal that is ignored and used in rules may be either: its ignored half gets an index of its own.  Raises
+    `UnsupportedError`, `GrammarError` or `LimitError` naming the terminal.
+    """
+    found = for_contextual_lexer(definitions, ignored, keywords=False)
+    items = list(found.items)
+    ignore = set(found.ignore)
+    for name in ignored:
+        if name in used:
+            ignore.remove(found.index[name])
+            ignore.add(len(items))
+            items.append(items[found.index[name]])
+    return Terminals(tuple(items), found.index, frozenset(ignore), {})
+
+
+def for_contextual_lexer(definitions: Sequence[Any], ignored: Sequence[str], keywords: bool = True) -> Terminals:
+    """Lark's terminal definitions in match order; with ``keywords``, also what a string inside a pattern does.
 
     Raises `UnsupportedError`, `GrammarError` or `LimitError` naming the terminal.
     """
