@@ -43,8 +43,9 @@ from guided.automata.backtracking import (
     opposite,
     step,
 )
-from guided.errors import LimitError, UnsupportedError
+from guided.errors import GrammarError, LimitError, UnsupportedError
 from guided.grammar.lexing import LexerTerminal
+from guided.grammar.regex.plain import widths
 from guided.grammar.regular.expr import EMPTY, EPSILON, Expr
 
 LIVENESS_STEPS = 100_000
@@ -418,6 +419,11 @@ class OrderedLexer:
         found = self._compiled.get(index)
         if found is None:
             terminal = self.terminals[index]
+            if widths(terminal.pattern)[0] == 0:
+                raise GrammarError(
+                    f"terminal {terminal.name} matches the empty text",
+                    remedy="Make it match at least one character, and its use optional.",
+                )
             try:
                 found = compile_pattern(terminal.pattern)
             except UnsupportedError as error:
