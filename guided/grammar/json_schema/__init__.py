@@ -32,6 +32,7 @@ def json_schema(
     order: str = "schema",
     whitespace: str | None = None,
     registry: Any = None,
+    assert_formats: bool = True,
 ) -> Grammar:
     """The grammar of all JSON texts that are valid against a schema.
 
@@ -41,6 +42,7 @@ def json_schema(
     ``whitespace`` is None (anything JSON allows), ``"compact"`` (none, and names and constants in the one spelling of
     ``json.dumps(..., ensure_ascii=False)``), or a regular expression for the white space at each place JSON allows.
     ``registry`` is a ``referencing.Registry`` for references outside the schema; nothing is ever fetched.
+    ``assert_formats=False`` makes ``format`` an annotation.
 
     Numbers are compared as exact decimals.  Under ``minimum`` and the like a number may have an exponent only in
     normalised scientific notation (``1.5e-7``); integers and multiples have none.  `Grammar.notes` says where this and
@@ -61,7 +63,7 @@ def json_schema(
         document = Document(source, registry)
         overlapping: frozenset[Branches] = frozenset()
         while True:
-            normaliser = Normaliser(document, overlapping)
+            normaliser = Normaliser(document, assert_formats, overlapping)
             graph = Graph(normaliser, normaliser.need(document.root))
             if not graph.overlapping:
                 break
@@ -72,14 +74,14 @@ def json_schema(
         raise LimitError("the schema is nested too deeply", remedy="Use $ref instead of nesting.") from None
     except TypeError as error:
         raise GrammarError(f"the schema is not plain JSON data: {error}") from None
-    key = hashlib.sha256(f"json_schema\0{order}\0{whitespace}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()
-    keywords = {"order": order, "whitespace": whitespace, "registry": registry}
+    key = hashlib.sha256(f"json_schema\0{order}\0{whitespace}\0{assert_formats}\0{text}".encode()).hexdigest()
+    keywords = {"order": order, "whitespace": whitespace, "registry": registry, "assert_formats": assert_formats}
     return Grammar(
         rules,
         0,
         rebuild=(json_schema, (text,), keywords),
         key=None if registry is not None else key,
-        notes=(*document.notes, *normaliser.notes, *lowering.notes),
+        notes=(*document.notes, *lowering.notes),
     )
 
 

@@ -6,7 +6,7 @@ knows what a keyword asserts, only which keywords hold subschemas.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 from urllib.parse import unquote, urldefrag, urljoin
 
@@ -22,6 +22,8 @@ class Dialect:
     name: str
     order: int
     """4, 6, 7, 2019 or 2020: later drafts compare greater."""
+    asserts: bool = True
+    """Is the validation vocabulary in force?  (A meta-schema of one's own may leave it out.)"""
 
     @property
     def identifier(self) -> str:
@@ -131,9 +133,27 @@ class Document:
                     where=f"{pointer}/$schema",
                     remedy="Use draft 4, 6, 7, 2019-09 or 2020-12.",
                 )
+            return self._own_dialect(name, default, pointer)
+        return found
+
+    def _own_dialect(self, name: str, default: Dialect, pointer: str) -> Dialect:
+        """The dialect of a meta-schema that the registry may hold; else the default, with a note."""
+        found = None if self._registry is None else self._registry.get(name)
+        if found is None or not isinstance(found.contents, dict):
             self.notes.append(f"unknown $schema {name!r} at {pointer}: read as {default.name}")
             return default
-        return found
+        base = DIALECTS.get(str(found.contents.get("$schema")).rstrip("#"), default)
+        vocabulary = found.contents.get("$vocabulary")
+        if not isinstance(vocabulary, dict):
+            return base
+        for uri, needed in vocabulary.items():
+            if needed and not uri.startswith("https://json-schema.org/draft/20"):
+                raise UnsupportedError(
+                    f"the vocabulary {uri!r}",
+                    where=f"{pointer}/$schema",
+                    remedy="Use a meta-schema that does not need it.",
+                )
+        return replace(base, asserts=any(uri.endswith("/vocab/validation") for uri in vocabulary))
 
     def place(self, schema: Any, pointer: str, resource: Resource) -> Located:
         """The `Located` of a subschema; checks that it is a schema, and enters an embedded resource."""

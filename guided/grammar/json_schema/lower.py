@@ -138,6 +138,10 @@ class Lowering:
     def _number(self, item: NumberRange) -> Expr:
         if self.compact and item.low is not None and item.low == item.high:
             return literal(_plain(item.low))
+        if item.step is not None or item.avoid:
+            self.notes["integers and multiples are written without an exponent"] = None
+        elif item.low is not None or item.high is not None:
+            self.notes["numbers under a bound have an exponent only after a single digit before the point"] = None
         return number_text(item)
 
     # -- arrays ---------------------------------------------------------------------------------------------------

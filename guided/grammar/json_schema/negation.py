@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from guided.errors import UnsupportedError
 from guided.grammar.json_schema import numbers
 from guided.grammar.json_schema.algebra import intersect
 from guided.grammar.json_schema.document import Located
-from guided.grammar.json_schema.numbers import NumberRange
 from guided.grammar.json_schema.shape import (
     ANYTHING,
     FALSE,
@@ -47,7 +45,7 @@ def subtract(shape: Shape, other: Shape, pointer: str) -> Shape:
     )
     for number in other.numbers:
         if result.numbers:
-            result = intersect(result, replace(ANYTHING, numbers=_numbers(number, pointer)), pointer)
+            result = intersect(result, replace(ANYTHING, numbers=tuple(numbers.complement(number))), pointer)
     for string in other.strings:
         if result.strings:
             result = intersect(result, replace(ANYTHING, strings=_strings(string)), pointer)
@@ -71,17 +69,6 @@ def negate(need: Need, pointer: str) -> Need:
         if isinstance(atom, Located) and atom.schema is False:
             return TRUE
     return frozenset((Not(need, pointer),))
-
-
-def _numbers(number: NumberRange, pointer: str) -> tuple[NumberRange, ...]:
-    found = numbers.complement(number)
-    if found is None:
-        raise UnsupportedError(
-            "the negation of draft 4's integer, which is about spelling, not value",
-            where=pointer,
-            remedy="Use draft 6 or later.",
-        )
-    return tuple(found)
 
 
 def _strings(string: StringSet) -> tuple[StringSet, ...]:

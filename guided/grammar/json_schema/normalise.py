@@ -66,6 +66,12 @@ _OBJECTS = frozenset(
         "unevaluatedProperties",
     )
 )
+_VALIDATION = (
+    frozenset(("type", "enum", "const", "required", "dependentRequired", "minContains", "maxContains", "uniqueItems"))
+    | frozenset(("minItems", "maxItems", "minLength", "maxLength", "pattern", "minProperties", "maxProperties"))
+    | _NUMERIC
+)
+"""The keywords of the validation vocabulary, which a meta-schema may leave out."""
 _IN_PLACE = frozenset(
     (
         "$ref",
@@ -99,11 +105,13 @@ class Overlap:
 class Normaliser:
     """Expands needs to shapes, each once."""
 
-    def __init__(self, document: Document, overlapping: frozenset[Branches] = frozenset()) -> None:
+    def __init__(
+        self, document: Document, assert_formats: bool, overlapping: frozenset[Branches] = frozenset()
+    ) -> None:
         self.document = document
+        self._assert_formats = assert_formats
         self._overlapping = overlapping
         self.overlaps: list[Overlap] = []
-        self.notes: dict[str, None] = {}
         self._shapes: dict[Located | Constant | Not, Shape | None] = {}
 
     def need(self, at: Located) -> Need:
@@ -157,6 +165,8 @@ class Normaliser:
     def _keywords(self, at: Located, schema: dict[str, Any]) -> Shape:
         if "$ref" in schema and at.resource.dialect.reference_stands_alone:
             return self.shape(self.need(at))
+        if not at.resource.dialect.asserts:
+            schema = {keyword: value for keyword, value in schema.items() if keyword not in _VALIDATION}
         shape = self._by_type(at, schema)
         if not _IN_PLACE.isdisjoint(schema):
             shape = self._in_place(at, schema, shape)
@@ -172,8 +182,7 @@ class Normaliser:
         if everything or "number" in wanted:
             number = ANY_NUMBER
         elif "integer" in wanted:
-            number = numbers.INTEGER_TEXT if at.resource.dialect.order == 4 else numbers.INTEGER
-            self.note("integers and multiples are written without an exponent")
+            number = numbers.PLAIN_INTEGER if at.resource.dialect.order == 4 else numbers.INTEGER
         string = ANY_STRING if everything or "string" in wanted else None
         array = ANY_ARRAY if everything or "array" in wanted else None
         thing = ANY_OBJECT if everything or "object" in wanted else None
@@ -233,16 +242,11 @@ class Normaliser:
                 bound = exact(self._a_number(at, schema, keyword))
                 limit = NumberRange(bound, open_end) if low else NumberRange(high=bound, high_open=open_end)
                 result = result and numbers.intersect(result, limit)
-            if result is not None and (keyword in schema or exclusive in schema):
-                self.note(
-                    "numbers under a bound are written with an exponent only after a single digit before the point"
-                )
         if "multipleOf" in schema:
             step = exact(self._a_number(at, schema, "multipleOf"))
             if step <= 0:
                 raise GrammarError("multipleOf must be positive", where=f"{at.pointer}/multipleOf")
             result = result and numbers.intersect(result, NumberRange(step=step))
-            self.note("integers and multiples are written without an exponent")
         return result
 
     def _string(self, at: Located, schema: dict[str, Any]) -> tuple[StringSet, ...]:
@@ -253,7 +257,7 @@ class Normaliser:
             pointer = f"{at.pointer}/pattern"
             language = patterns.pattern_language(schema["pattern"], pointer)
             result = result and strings.intersect(result, StringSet(None, language))
-        if "format" in schema:
+        if "format" in schema and self._assert_formats:
             form = format_language(schema["format"])
             if form is not None:
                 result = result and strings.intersect(result, StringSet(None, form))
@@ -292,7 +296,7 @@ class Normaliser:
         if "unevaluatedItems" in schema and dialect.order >= 2019:
             if not _IN_PLACE.isdisjoint(schema) or "contains" in schema:
                 self.refuse(at, "unevaluatedItems")
-            if "items" not in schema or (prefix and "additionalItems" not in schema and dialect.order == 2019):
+            if "items" not in schema or (isinstance(items, list) and "additionalItems" not in schema):
                 rest = self.need(child(at, "unevaluatedItems"))
         result = ArrayShape(prefix, rest, low, high)
         if "contains" in schema and dialect.order >= 6:
@@ -470,10 +474,6 @@ class Normaliser:
         return [self.document.child(at, keyword, i) for i in range(len(found))]
 
     # -- reading keyword values -----------------------------------------------------------------------------------
-
-    def note(self, text: str) -> None:
-        """Something the user should know; each text once."""
-        self.notes[text] = None
 
     def refuse(self, at: Located, keyword: str) -> None:
         """Refuse a keyword that cannot be enforced exactly."""

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from guided.errors import LimitError
-from guided.grammar.json_schema.numbers import NumberRange
+from guided.grammar.json_schema.numbers import NumberRange, Spelling
 from guided.grammar.regular.expr import (
     EMPTY,
     Edge,
@@ -41,6 +41,7 @@ _MINUS = literal(b"-")
 _EXPONENT = concat(_E, _SIGN, repeat(_DIGIT, 1))
 _WHOLE = alternation((literal(b"0"), concat(_NONZERO, repeat(_DIGIT))))
 _FRACTION = concat(literal(b"."), repeat(_DIGIT, 1))
+_FRACTIONAL = concat(optional(_MINUS), _WHOLE, alternation((concat(_FRACTION, optional(_EXPONENT)), _EXPONENT)))
 UNSIGNED = concat(_WHOLE, optional(_FRACTION), optional(_EXPONENT))
 NUMBER = concat(optional(_MINUS), UNSIGNED)
 """Every JSON number."""
@@ -51,11 +52,12 @@ WHOLE_FRACTION = optional(concat(literal(b"."), repeat(literal(b"0"), 1)))
 @lru_cache(maxsize=4096)
 def number_text(numbers: NumberRange) -> Expr:
     """The texts of the numbers in the range."""
+    plain = numbers.spelling is Spelling.PLAIN
     if numbers.low is None and numbers.high is None and not numbers.avoid:
-        if numbers.step is None:
-            return NUMBER
-        if numbers.step == 1:
-            return INTEGER if numbers.fractionless else concat(INTEGER, WHOLE_FRACTION)
+        if numbers.step is None and not plain:
+            return NUMBER if numbers.spelling is Spelling.ANY else _FRACTIONAL
+        if (numbers.step is None or numbers.step == 1) and numbers.spelling is not Spelling.FRACTIONAL:
+            return INTEGER if plain else concat(INTEGER, WHOLE_FRACTION)
     positive = _magnitudes(numbers, numbers.low, numbers.low_open, numbers.high, numbers.high_open)
     low = None if numbers.high is None else -numbers.high
     high = None if numbers.low is None else -numbers.low
@@ -74,9 +76,11 @@ def _magnitudes(
     if low is not None and (low < 0 or (low == 0 and not low_open)):
         low, low_open = None, False
     bounds = (low, low_open, high, high_open)
-    stepped = numbers.step is not None or bool(numbers.avoid)
-    if stepped or numbers.fractionless:
-        return _decimals(*bounds, numbers.step, numbers.avoid, numbers.fractionless)
+    spelling = numbers.spelling
+    if numbers.step is not None or numbers.avoid or spelling is Spelling.PLAIN:
+        return _decimals(*bounds, numbers.step, numbers.avoid, spelling)
+    if spelling is Spelling.FRACTIONAL:
+        return alternation((_decimals(*bounds, None, frozenset(), spelling), _scientific(*bounds)))
     if high is None and (low is None or low == 0):
         return UNSIGNED if low is None else concat(_decimals(*bounds), optional(_EXPONENT))
     return alternation((_decimals(*bounds), _scientific(*bounds)))
@@ -133,7 +137,9 @@ def _exponents(first: int | None, last: int | None) -> Expr:
             return EMPTY
         bound = None if low is None or low <= 0 else Fraction(low)
         top = None if high is None else Fraction(high)
-        return concat(repeat(literal(b"0")), _decimals(bound, False, top, False, Fraction(1), frozenset(), True))
+        return concat(
+            repeat(literal(b"0")), _decimals(bound, False, top, False, Fraction(1), frozenset(), Spelling.PLAIN)
+        )
 
     positive = concat(optional(literal(b"+")), whole(first, last))
     negative = concat(_MINUS, whole(None if last is None else -last, None if first is None else -first))
@@ -234,7 +240,7 @@ def _decimals(
     high_open: bool,
     step: Fraction | None = None,
     avoid: frozenset[Fraction] = frozenset(),
-    fractionless: bool = False,
+    spelling: Spelling = Spelling.ANY,
 ) -> Expr:
     """Decimals without sign and exponent, in the range and fitting the steps."""
     tests: list[Any] = []
@@ -246,12 +252,13 @@ def _decimals(
         tests.append(_Divisor(step, True))
     tests.extend(_Divisor(other, False) for other in avoid)
     whole_only = step is not None and step.denominator == 1
+    ends = (4,) if spelling is Spelling.FRACTIONAL else (1, 2, 4)
     # Places: 0 nothing read, 1 a leading zero, 2 whole digits, 3 the point, 4 digits after the point.
 
     def step_over(state: Any, byte: int) -> Hashable | None:
         place, values = state
         if byte == 0x2E:
-            if fractionless or place not in (1, 2):
+            if spelling is Spelling.PLAIN or place not in (1, 2):
                 return None
             return (3, tuple(test.point(value) for test, value in zip(tests, values)))
         digit = byte - 0x30
@@ -265,9 +272,9 @@ def _decimals(
 
     def accepts(state: Any) -> bool:
         place, values = state
-        return place in (1, 2, 4) and all(test.accepts(value, place == 4) for test, value in zip(tests, values))
+        return place in ends and all(test.accepts(value, place == 4) for test, value in zip(tests, values))
 
-    alphabet = range(0x30, 0x3A) if fractionless else (0x2E, *range(0x30, 0x3A))
+    alphabet = range(0x30, 0x3A) if spelling is Spelling.PLAIN else (0x2E, *range(0x30, 0x3A))
     return automaton((0, tuple(test.start for test in tests)), step_over, accepts, alphabet)
 
 

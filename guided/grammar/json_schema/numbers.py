@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from enum import Enum
 from fractions import Fraction
 from math import gcd
 
@@ -24,12 +25,17 @@ def exact(value: int | float | Decimal) -> Fraction:
     )
 
 
+class Spelling(Enum):
+    """How numbers are written, where that matters: for draft 4, ``1.0`` is no integer."""
+
+    ANY = "any"
+    PLAIN = "without fraction and exponent"
+    FRACTIONAL = "with fraction or exponent"
+
+
 @dataclass(frozen=True, slots=True)
 class NumberRange:
-    """All numbers between two bounds (None: no bound) that are multiples of ``step`` and of none in ``avoid``.
-
-    ``fractionless``: written without a fraction (an integer of draft 4, where ``1.0`` is none).
-    """
+    """All numbers between two bounds (None: no bound) that are multiples of ``step`` and of none in ``avoid``."""
 
     low: Fraction | None = None
     low_open: bool = False
@@ -37,7 +43,7 @@ class NumberRange:
     high_open: bool = False
     step: Fraction | None = None
     avoid: frozenset[Fraction] = frozenset()
-    fractionless: bool = False
+    spelling: Spelling = Spelling.ANY
 
     def is_empty(self) -> bool:
         """Is there no number at all?  Decided exactly unless ``avoid`` is in play, where only sure answers are True."""
@@ -58,12 +64,14 @@ class NumberRange:
                     return all(any(v % a == 0 for a in self.avoid) for v in values)
             elif self.low == self.high:
                 return any(self.low % a == 0 for a in self.avoid)
+        if self.spelling is Spelling.PLAIN and self.step is None:
+            return replace(self, step=Fraction(1)).is_empty()
         return self.step is not None and any(self.step % a == 0 for a in self.avoid)
 
 
 ANY_NUMBER = NumberRange()
 INTEGER = NumberRange(step=Fraction(1))
-INTEGER_TEXT = NumberRange(step=Fraction(1), fractionless=True)
+PLAIN_INTEGER = NumberRange(step=Fraction(1), spelling=Spelling.PLAIN)
 
 
 def single(value: int | float | Decimal) -> NumberRange:
@@ -85,7 +93,10 @@ def intersect(a: NumberRange, b: NumberRange) -> NumberRange | None:
     if b.high is not None and (high is None or b.high < high or (b.high == high and b.high_open)):
         high, high_open = b.high, b.high_open
     step = a.step if b.step is None else b.step if a.step is None else least_common_multiple(a.step, b.step)
-    both = NumberRange(low, low_open, high, high_open, step, a.avoid | b.avoid, a.fractionless or b.fractionless)
+    spelling = b.spelling if a.spelling is Spelling.ANY else a.spelling
+    if b.spelling not in (Spelling.ANY, spelling):
+        return None
+    both = NumberRange(low, low_open, high, high_open, step, a.avoid | b.avoid, spelling)
     return None if both.is_empty() else both
 
 
@@ -99,10 +110,8 @@ def least_common_multiple(a: Fraction, b: Fraction) -> Fraction:
     return Fraction(numerator, gcd(a.denominator, b.denominator))
 
 
-def complement(a: NumberRange) -> list[NumberRange] | None:
-    """All other numbers, as a union; None when a spelling, not a value, is asked for (``fractionless``)."""
-    if a.fractionless:
-        return None
+def complement(a: NumberRange) -> list[NumberRange]:
+    """All other numbers, and all other spellings, as a union."""
     parts = []
     if a.low is not None:
         parts.append(NumberRange(high=a.low, high_open=not a.low_open))
@@ -112,4 +121,7 @@ def complement(a: NumberRange) -> list[NumberRange] | None:
     if a.step is not None:
         parts.append(replace(inside, avoid=frozenset((a.step,))))
     parts.extend(replace(inside, step=step) for step in a.avoid)
+    if a.spelling is not Spelling.ANY:
+        opposite = Spelling.FRACTIONAL if a.spelling is Spelling.PLAIN else Spelling.PLAIN
+        parts.append(replace(inside, spelling=opposite))
     return [part for part in parts if not part.is_empty()]
