@@ -78,6 +78,25 @@ class Exit:
     obligation: OrderedState | None
 
 
+@dataclass(frozen=True, slots=True)
+class FurtherExit:
+    """An exit besides the first, in the form of a state without edges: ``tag``, ``pending``, the next as ``also``."""
+
+    tag: int
+    pending: OrderedState | None
+    also: FurtherExit | None
+
+    def edges(self) -> tuple[OrderedEdge, ...]:
+        """None: how the match goes on is said by the state itself."""
+        return ()
+
+
+def _further(exits: Sequence[Exit], first: int) -> FurtherExit | None:
+    if first >= len(exits):
+        return None
+    return FurtherExit(exits[first].tag, exits[first].obligation, _further(exits, first + 1))
+
+
 OrderedEdge: TypeAlias = "tuple[int, int, OrderedState]"
 
 
@@ -129,7 +148,7 @@ class OrderedState:
 
     @property
     def tag(self) -> int:
-        """The terminal of the first exit; -1 without one.  An obligation's is 0 when it is violated."""
+        """The terminal of the first exit (`also` has the others); -1 without one; of an obligation 0 when violated."""
         if self.forbids:
             return 0 if self.violated else -1
         return self.exits[0].tag if self.exits else -1
@@ -138,6 +157,11 @@ class OrderedState:
     def pending(self) -> OrderedState | None:
         """The obligation of the first exit."""
         return self.exits[0].obligation if self.exits else None
+
+    @property
+    def also(self) -> FurtherExit | None:
+        """The exits after the first as a chain, for readers that keep one tag a state; None nearly always."""
+        return _further(self.exits, 1)
 
     def edges(self) -> tuple[OrderedEdge, ...]:
         """Sorted, disjoint ``(low, high, target)``; targets from which no match can be reached are left out."""
@@ -480,4 +504,4 @@ def start_state(terminals: Sequence[LexerTerminal], order: Sequence[int], memory
     return lexer_of(tuple(terminals)).start(order, memory)
 
 
-__all__ = ["TEXT", "Exit", "OrderedLexer", "OrderedState", "combine", "lexer_of", "start_state"]
+__all__ = ["TEXT", "Exit", "FurtherExit", "OrderedLexer", "OrderedState", "combine", "lexer_of", "start_state"]

@@ -188,6 +188,18 @@ def test_an_exit_that_can_never_be_taken_is_left_out() -> None:
     assert [way.tag for way in state.exits] == [0, 1]
 
 
+def test_further_exits_form_a_chain() -> None:
+    state = lexer_for(r"if\b", "[a-z]+").start((0, 1)).after(ord("i")).after(ord("f"))
+    assert state.tag == 0
+    assert (state.also.tag, state.also.also, state.also.edges()) == (1, None, ())
+    digit, letter = ord("9"), ord("x")
+    assert state.pending.after(digit).violated
+    assert state.also.pending.after(digit) is None
+    assert state.also.pending.after(letter).violated
+    assert state.also.pending.violated_at_end
+    assert not state.pending.violated_at_end
+
+
 def test_keywords_become_their_terminals() -> None:
     name = LexerTerminal(
         "NAME", parse("[a-z]+"), keywords=((parse("if"), 1), (parse("(?i:In)"), 2)), absorbs=frozenset({1})
