@@ -41,6 +41,7 @@ class Columns:
     """Text columns that any string may be compared with."""
     sampled: tuple[tuple[Terminal, Terminal], ...]
     """Text columns with sampled values: (their names, the equations with those values)."""
+    boolean: tuple[Terminal, ...]
 
 
 class ColumnTerminals:
@@ -75,6 +76,7 @@ class ColumnTerminals:
                 tuple(terminal for columns in views for terminal in columns.text),
                 tuple(terminal for columns in views for terminal in columns.free),
                 tuple(pair for columns in views for pair in columns.sampled),
+                tuple(terminal for columns in views for terminal in columns.boolean),
             )
         return found
 
@@ -97,6 +99,7 @@ class ColumnTerminals:
         text: list[Terminal] = []
         free: list[Terminal] = []
         sampled: list[tuple[Terminal, Terminal]] = []
+        boolean: list[Terminal] = []
         for prefix, some in ((f"{view.binding.qualifier}.", columns), ("", bare)):
             texts = [column for column in some if column.kind is not ColumnKind.NUMBER]
             valued = [column for column in texts if column.values]
@@ -104,12 +107,13 @@ class ColumnTerminals:
                 ([column for column in some if column.kind is not ColumnKind.TEXT], number),
                 (texts, text),
                 ([column for column in texts if not column.values], free),
+                ([column for column in some if "BOOL" in column.type.upper()], boolean),
             ):
                 if kept:
                     to.append(self._names(prefix, view.binding, kept))
             if valued:
                 sampled.append((self._names(prefix, view.binding, valued), self._equations(prefix, valued)))
-        return Columns(tuple(number), tuple(text), tuple(free), tuple(sampled))
+        return Columns(tuple(number), tuple(text), tuple(free), tuple(sampled), tuple(boolean))
 
     def _names(self, prefix: str, binding: Binding, columns: Iterable[Column]) -> Terminal:
         label = f"column of {self.tables[binding.table].name}"

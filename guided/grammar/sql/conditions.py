@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from guided.grammar.ir import Body, Reference
-from guided.grammar.sql.columns import MAX_LIST, Columns, ColumnTerminals
+from guided.grammar.sql.columns import MAX_LIST, Columns, ColumnTerminals, View
 from guided.grammar.sql.rules import Rules, choice, listed, maybe, sequence
 from guided.grammar.sql.scope import Scope
 from guided.grammar.sql.values import Flavour, Values
@@ -23,16 +23,13 @@ MAX_BRACKETS = 2
 class Queries:
     """Sub-queries that a condition may hold; ``key`` tells sets of them apart.
 
-    ``number`` and ``text`` are bracketed scalars, ``numbers`` and ``texts`` are queries of one column, ``any_rows``
-    is what EXISTS asks about.
+    ``scalar`` is a bracketed query of one column, ``column`` one without brackets, ``rows`` is what EXISTS asks about.
     """
 
     key: Hashable
-    number: Body
-    text: Body
-    numbers: Body
-    texts: Body
-    any_rows: Body
+    scalar: Body
+    column: Body
+    rows: Body
 
 
 class Conditions:
@@ -59,12 +56,16 @@ class Conditions:
 
         def build() -> Body:
             atoms: list[Body] = []
+            s, columns = self.spelling, self.columns.of(scope)
             numbers, texts = self.values.number_columns(scope), self.values.text_columns(scope)
             if numbers is not None:
                 atoms.append(self._number_atom(numbers, choice(numbers, self._signed())))
             if texts is not None:
-                columns = self.columns.of(scope)
-                atoms += self._text_atoms(columns, columns.free, choice(texts, self.spelling.string), (texts,))
+                lower = s.snippet("LOWER(", "UPPER(")
+                free = (*columns.free, sequence(lower, texts, self._close))
+                text = choice(texts, s.string, sequence(lower, s.string, self._close))
+                atoms += self._text_atoms(columns, free, text, (texts,))
+            atoms += self._boolean_atoms(columns)
             return self._joined(choice(*atoms))
 
         return self._rule("plain condition", scope, Flavour.ROW, build)
@@ -99,7 +100,7 @@ class Conditions:
         def build() -> Body:
             s, values = self.spelling, self.values
             left, right = values.number_from_column(scope, flavour), values.number(scope, flavour)
-            atoms = [self._number_atom(left, right)]
+            atoms = [self._number_atom(left, right), *self._boolean_atoms(self.columns.of(scope))]
             if self.columns.of(scope).text:
                 atoms.append(self._text_comparison(scope))
                 if flavour is Flavour.GROUP:
@@ -108,6 +109,26 @@ class Conditions:
             return choice(*atoms)
 
         return self._rule("comparison", scope, flavour, build)
+
+    def joined_on(self, view: View) -> Reference:
+        """What ON may ask of the new table besides its key: a column compared with a literal."""
+
+        def build() -> Body:
+            s, columns = self.spelling, self.columns.of_view(view)
+            atoms: list[Body] = [equations for _, equations in columns.sampled]
+            if columns.number:
+                atoms.append(sequence(choice(*columns.number), self._compare, self._signed()))
+            if columns.free:
+                atoms.append(sequence(choice(*columns.free), self._compare, s.string))
+            return choice(*atoms)
+
+        return self.rules.get(("joined on", view), f"condition on {view.binding.source}", build)
+
+    def _boolean_atoms(self, columns: Columns) -> list[Body]:
+        """A truth value by itself, or compared with TRUE or FALSE."""
+        s = self.spelling.snippet
+        compared = sequence(s(" = ", " != ", " IS ", " IS NOT "), s("TRUE", "FALSE"))
+        return [sequence(choice(*columns.boolean), maybe(compared))] if columns.boolean else []
 
     def _text_comparison(self, scope: Scope) -> Reference:
         def build() -> Body:
@@ -120,25 +141,24 @@ class Conditions:
     def _comparison_with_query(self, scope: Scope, flavour: Flavour, queries: Queries) -> Reference:
         def build() -> Body:
             s = self.spelling.snippet
-            left = self.values.number_from_column(scope, flavour)
-            text = self._text_with_query(scope, queries) if self.columns.of(scope).text else None
             return choice(
-                sequence(s("EXISTS ("), queries.any_rows, self._close),
-                sequence(left, self._compared_with(queries.number, queries.numbers)),
-                text,
+                sequence(s("EXISTS ("), queries.rows, self._close),
+                sequence(self._compared_with_query(scope, flavour), self._query_compared(queries)),
             )
 
         return self._rule("comparison with a query", scope, flavour, build, queries.key)
 
-    def _text_with_query(self, scope: Scope, queries: Queries) -> Reference:
+    def _compared_with_query(self, scope: Scope, flavour: Flavour) -> Reference:
+        """What may stand left of a sub-query; its kind and the query's need not agree."""
+
         def build() -> Body:
-            texts = choice(self.values.text_columns(scope), *self.values.text_calls(scope))
-            return sequence(texts, self._compared_with(queries.text, queries.texts))
+            texts = (self.values.text_columns(scope), *self.values.text_calls(scope))
+            return choice(self.values.number_from_column(scope, flavour), *texts)
 
-        return self._rule("text compared with a query", scope, Flavour.ROW, build, queries.key)
+        return self._rule("value compared with a query", scope, flavour, build)
 
-    def _compared_with(self, scalar: Body, column: Body) -> Body:
-        return choice(sequence(self._compare, scalar), sequence(self._within, column, self._close))
+    def _query_compared(self, queries: Queries) -> Body:
+        return choice(sequence(self._compare, queries.scalar), sequence(self._within, queries.column, self._close))
 
     def _signed(self) -> Body:
         return sequence(maybe(self.spelling.snippet("-")), self.spelling.number)

@@ -157,6 +157,7 @@ class Scopes:
             (numbered, 2, linked.format("two") + ", as T1 and T2", self._numbered(2)),
             (True, 2, "tables joined with themselves", self._self_joins()),
             (named, 3, linked.format("three") + ", by their names", self._named(3)),
+            (True, 3, "joins with a table that two keys refer to, once for each", self._twice()),
             (named and any_pair, 2, "joins of any two tables, by their names", self._unlinked(False)),
             (numbered, 3, linked.format("three") + ", as T1 to T3", self._numbered(3)),
             (named, 4, linked.format("four") + ", by their names", self._named(4)),
@@ -191,6 +192,13 @@ class Scopes:
     def _self_joins(self) -> Iterator[Scope]:
         for index in range(len(self.tables)):
             yield self._in_order((index, index))
+
+    def _twice(self) -> Iterator[Scope]:
+        """A table with another one that it refers to by two keys: a flight and both its airports."""
+        for (left, right), pairs in self._links.items():
+            if left != right and len({column for column, _ in pairs}) > 1 and len({column for _, column in pairs}) == 1:
+                yield self._in_order((left, right, right))
+                yield self._in_order((right, left, right))
 
     def _unlinked(self, numbered: bool) -> Iterator[Scope]:
         for left, right in combinations(range(len(self.tables)), 2):

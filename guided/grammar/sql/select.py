@@ -14,7 +14,7 @@ from typing import Any
 
 from guided.errors import GrammarError, UnsatisfiableError, UnsupportedError
 from guided.grammar.ir import Body, Grammar, Lexing, Reference, Repetition, Terminal
-from guided.grammar.sql.columns import ColumnTerminals
+from guided.grammar.sql.columns import ColumnTerminals, View
 from guided.grammar.sql.conditions import Conditions, Queries
 from guided.grammar.sql.reflect import reflect
 from guided.grammar.sql.rules import Rules, choice, listed, maybe, sequence
@@ -26,7 +26,7 @@ from guided.grammar.sql.values import Flavour
 __all__ = ["sql"]
 
 DEFAULT_MAX_TABLES = 4
-DEFAULT_MAX_SCOPES = 400
+DEFAULT_MAX_SCOPES = 200
 MAX_WIDTH = 5
 """Columns that both sides of UNION, INTERSECT and EXCEPT may have; more do not occur in Spider or Defog."""
 MAX_DERIVED_WIDTH = 3
@@ -175,9 +175,16 @@ class _Queries:
         def build() -> Body:
             queries = self._queries(scope, level)
             value = self.values.value(scope, Flavour.GROUP)
-            return value if queries is None else choice(value, queries.number, queries.text)
+            return value if queries is None else choice(value, self._computed(queries))
 
         return self._rule("column", scope, level, build)
+
+    def _computed(self, queries: Queries) -> Body:
+        """A scalar sub-query, with literals added to it or multiplied."""
+        s, literal = self.spelling.snippet, self.spelling.number
+        arithmetic = s(" + ", " - ", " * ", " / ")
+        more = Repetition(sequence(arithmetic, choice(literal, queries.scalar)), 0, 2)
+        return sequence(maybe(literal, arithmetic), queries.scalar, more)
 
     def _tail(self, scope: Scope, level: int, compound: Reference | None) -> Body:
         """From FROM to the end, of the last query or of the first of a compound."""
@@ -216,40 +223,28 @@ class _Queries:
 
     # Set operations ----------------------------------------------------------------------------------------------
 
-    def _compound(self, shape: int | ColumnKind, level: int) -> Reference:
-        """The rest of a compound query after its first part; ``shape`` is its width, or the kind of its one column."""
-        width = shape if isinstance(shape, int) else 1
+    def _compound(self, width: int, level: int) -> Reference:
+        """The rest of a compound query of so many columns after its first part."""
 
         def build() -> Body:
             s = self.spelling.snippet
             # ORDER BY of a compound takes columns of the result only: here, their positions.
             place = sequence(s(*(str(n) for n in range(1, width + 1))), maybe(s(" ASC", " DESC")))
             order = maybe(s(" ORDER BY "), listed(place, self._comma, width))
-            more = sequence(self._operator, self._operand(shape, level))
+            more = sequence(self._operator, self._operand(width, level))
             return sequence(Repetition(more, 1, MAX_COMPOUND), order, self._limit)
 
-        return self.rules.get(("compound", shape, level), "set operation", build)
+        return self.rules.get(("compound", width, level), "set operation", build)
 
-    def _operand(self, shape: int | ColumnKind, level: int) -> Reference:
+    def _operand(self, width: int, level: int) -> Reference:
         def build() -> Body:
             options: list[Body] = []
             for scope in self._at_level[level]:
-                items = self._items(scope, shape, level)
-                if items is not None:
-                    options.append(sequence(self._select, items, self._part(scope, level)))
+                items = Repetition(self._item(scope, level), width, width, self._comma)
+                options.append(sequence(self._select, items, self._part(scope, level)))
             return choice(*options)
 
-        return self.rules.get(("operand", shape, level), "query of a set operation", build)
-
-    def _items(self, scope: Scope, shape: int | ColumnKind, level: int) -> Body | None:
-        """The SELECT list of a query whose width or kind is known, None if the scope has no such column."""
-        if isinstance(shape, int):
-            return Repetition(self._item(scope, level), shape, shape, self._comma)
-        if shape is ColumnKind.NUMBER:
-            return self.values.number(scope, Flavour.GROUP)
-        if not self.columns.of(scope).text:
-            return None
-        return choice(self.values.text(scope), *self.values.text_aggregates(scope))
+        return self.rules.get(("operand", width, level), "query of a set operation", build)
 
     # FROM and WHERE ----------------------------------------------------------------------------------------------
 
@@ -293,7 +288,9 @@ class _Queries:
                 if partners:
                     join = self.spelling.phrase(_JOIN_KINDS, new.name, new.clause + " ON ")
                     equation = choice(*(self._equation(new, old) for old in partners))
-                    head = choice(head, sequence(join, listed(equation, s(" AND "), MAX_EQUATIONS)))
+                    also = choice(equation, self.conditions.joined_on(View(new, frozenset())))
+                    more = Repetition(sequence(s(" AND ", " OR "), also), 0, MAX_EQUATIONS)
+                    head = choice(head, sequence(join, equation, more))
                 options.append(self._joined_after(scope, after, head))
             return choice(*options)
 
@@ -326,45 +323,34 @@ class _Queries:
         """What may stand in brackets inside a query at this level."""
         if level >= self.max_depth:
             return None
-        numbers = self._column_query(ColumnKind.NUMBER, level + 1)
-        texts = self._column_query(ColumnKind.TEXT, level + 1)
+        column = self._column_query(level + 1)
         return Queries(
             level,
-            self._rule("numeric query", scope, level, lambda: self._scalar_number(scope, numbers)),
-            self._rule("string query", scope, level, lambda: self._scalar_text(scope, texts)),
-            numbers,
-            texts,
+            self._rule("scalar query", scope, level, lambda: self._scalar(scope, column)),
+            column,
             self._rule("rows", scope, level, lambda: self._rows(scope, level)),
         )
 
-    def _scalar_number(self, scope: Scope, numbers: Reference) -> Body:
-        s, literal = self.spelling.snippet, self.spelling.number
-        bound = [self._correlated(binding, ColumnKind.NUMBER) for binding in scope.bindings]
-        arithmetic = s(" + ", " - ", " * ", " / ")
-        after = Repetition(sequence(arithmetic, literal), 0, 2)
-        return sequence(maybe(literal, arithmetic), s("("), choice(numbers, *bound), self._close, after)
-
-    def _scalar_text(self, scope: Scope, texts: Reference) -> Body:
-        bound = [self._correlated(binding, ColumnKind.TEXT) for binding in scope.bindings]
-        return sequence(self.spelling.snippet("("), choice(texts, *bound), self._close)
+    def _scalar(self, scope: Scope, column: Reference) -> Body:
+        bound = [self._correlated(binding, one_column=True) for binding in scope.bindings]
+        return sequence(self.spelling.snippet("("), choice(column, *bound), self._close)
 
     def _rows(self, scope: Scope, level: int) -> Body:
-        bound = [self._correlated(binding, ColumnKind.ANY) for binding in scope.bindings]
+        bound = [self._correlated(binding, one_column=False) for binding in scope.bindings]
         return choice(self._any_query(level + 1), *bound)
 
-    def _column_query(self, kind: ColumnKind, level: int) -> Reference:
+    def _column_query(self, level: int) -> Reference:
         """A query of one column."""
 
         def build() -> Body:
-            options: list[Body] = []
-            for scope in self._at_level[level]:
-                item = self._items(scope, kind, level)
-                if item is not None:
-                    tail = self._tail(scope, level, self._compound(kind, level))
-                    options.append(sequence(self._select, item, tail))
-            return choice(*options)
+            return choice(
+                *(
+                    sequence(self._select, self._item(scope, level), self._tail(scope, level, self._compound(1, level)))
+                    for scope in self._at_level[level]
+                )
+            )
 
-        return self.rules.get(("column query", kind, level), f"query of one {kind.value} column", build)
+        return self.rules.get(("column query", level), "query of one column", build)
 
     def _any_query(self, level: int) -> Reference:
         def build() -> Body:
@@ -374,8 +360,8 @@ class _Queries:
 
         return self.rules.get(("any query", level), "query that EXISTS asks about", build)
 
-    def _correlated(self, outer: Binding, kind: ColumnKind) -> Reference | None:
-        """A query of one table whose key equals a key of the outer table; of ``ANY`` kind: for EXISTS."""
+    def _correlated(self, outer: Binding, *, one_column: bool) -> Reference | None:
+        """A query of one table whose key equals a key of the outer table; of rows for EXISTS, or of one column."""
         if outer.table >= self._first_derived:
             return None
         tables = self.scopes.tables
@@ -388,23 +374,21 @@ class _Queries:
         if not near:
             return None
         return self.rules.get(
-            ("correlated", outer, kind),
+            ("correlated", outer, one_column),
             f"query that refers to {outer.source}",
-            lambda: choice(*(self._correlated_with(outer, table, kind) for table in near)),
+            lambda: choice(*(self._correlated_with(outer, table, one_column) for table in near)),
         )
 
-    def _correlated_with(self, outer: Binding, table: int, kind: ColumnKind) -> Body:
+    def _correlated_with(self, outer: Binding, table: int, one_column: bool) -> Body:
         inner = Scope((self.scopes.binding(table, None),), False)
         source = inner.bindings[0]
         equations = self._keys_equal(source, outer)
         further = maybe(self.spelling.snippet(" AND "), self.conditions.condition(inner, Flavour.ROW, None))
-        if kind is ColumnKind.ANY:
-            head: Body = self.spelling.phrase(("SELECT * FROM ", "SELECT 1 FROM "), source.name, " WHERE ")
+        if one_column:
+            start = self.spelling.phrase((" FROM ",), source.name, " WHERE ")
+            head: Body = sequence(self._select, self._item(inner, self.max_depth), start)
         else:
-            item = self._items(inner, kind, self.max_depth)
-            if item is None:
-                item = self.values.number(inner, Flavour.GROUP)
-            head = sequence(self._select, item, self.spelling.phrase((" FROM ",), source.name, " WHERE "))
+            head = self.spelling.phrase(("SELECT * FROM ", "SELECT 1 FROM "), source.name, " WHERE ")
         return sequence(head, choice(*equations), further)
 
     def _derived_scope(self, width: int) -> Scope:

@@ -193,5 +193,5 @@ def _number() -> Expr:
 def _date_format() -> Expr:
     """A format of STRFTIME: its substitutions with the marks that dates are written with in between."""
     field = concat(literal(b"%"), byte_set(sum(1 << ord(letter) for letter in "dfHjJmMsSwWY")))
-    mark = byte_set(sum(1 << ord(letter) for letter in "-/:., T"))
+    mark = byte_set(sum(1 << ord(letter) for letter in "-/:., T0123456789"))
     return concat(literal(b"'"), repeat(alternation([field, mark]), 1), literal(b"'"))

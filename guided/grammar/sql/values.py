@@ -93,7 +93,9 @@ class Values:
         """A value that starts with no literal or bracket: SQLite reads a bare number there as a position."""
 
         def build() -> Body:
+            s = self.spelling.snippet
             first = choice(self.number_columns(scope), self._number_call(scope, flavour))
+            first = choice(first, sequence(s("("), self._chain(first, scope, flavour), self._close))
             texts = self.text_aggregates(scope) if flavour is Flavour.GROUP else []
             number = self._chain(first, scope, flavour)
             return choice(number, self.text_columns(scope), *self.text_calls(scope), *texts)
@@ -113,6 +115,8 @@ class Values:
             if basic is not None:
                 default = choice(basic, self.spelling.number)
                 calls = self._number_functions(basic, default, choice(basic, self.text_columns(scope)))
+                inside = listed(default, self._arithmetic, MAX_OPERANDS)
+                calls.append(sequence(self.spelling.snippet("("), inside, self._close))
             calls += [self._length(view) for view in self._views_with_text(scope)]
             return listed(choice(basic, *calls, self.spelling.number), self._arithmetic, MAX_OPERANDS)
 
@@ -146,7 +150,8 @@ class Values:
                 of_text.append(sequence(s("LENGTH(", "JULIANDAY("), choice(*texts), self._close))
                 of_text.append(sequence(s("INSTR("), choice(*texts), self._comma, self.spelling.string, self._close))
             functions = self._number_functions(number, number, choice(number, *texts))
-            return choice(self._aggregate(scope, flavour), *functions, *of_text, self._number_case(scope))
+            now = s("JULIANDAY('now')")
+            return choice(self._aggregate(scope, flavour), *functions, *of_text, now, self._number_case(scope))
 
         return self._rule("numeric call", scope, flavour, build)
 
@@ -164,11 +169,14 @@ class Values:
         def build() -> Body:
             s, number = self.spelling.snippet, self.number(scope, Flavour.ROW)
             counted = choice(number, *self._flat_texts(scope))
-            heads = s("SUM(", "AVG(", "MIN(", "MAX(", "TOTAL(", "SUM(DISTINCT ", "AVG(DISTINCT ")
+            heads = s("SUM(", "AVG(", "TOTAL(", "SUM(DISTINCT ", "AVG(DISTINCT ")
+            # Numbers are often kept in columns that are declared as text.
+            summed = choice(number, self.text_columns(scope))
             return choice(
                 s("COUNT(*)"),
                 sequence(s("COUNT(", "COUNT(DISTINCT "), counted, self._close),
-                sequence(heads, number, self._close),
+                sequence(heads, summed, self._close),
+                sequence(s("MIN(", "MAX("), number, self._close),
             )
 
         return self._rule("aggregate", scope, flavour, build)
@@ -213,6 +221,7 @@ class Values:
             columns = self.columns.of_view(view)
             basic = self._view_rule("basic text", view, lambda: choice(*columns.text, self.spelling.string))
             calls = self._text_functions(basic, choice(*columns.number, *columns.text))
+            calls += self._epoch(view)
             return listed(choice(basic, *calls), self.spelling.snippet(" || "), MAX_OPERANDS)
 
         return self._view_rule("flat text", view, build)
@@ -220,9 +229,16 @@ class Values:
     def _text_call(self, view: View) -> Reference:
         def build() -> Body:
             flat = self._flat_text(view)
-            return choice(*self._text_functions(flat, choice(*self.columns.of_view(view).number, flat)))
+            functions = self._text_functions(flat, choice(*self.columns.of_view(view).number, flat))
+            return choice(*functions, *self._epoch(view))
 
         return self._view_rule("string call", view, build)
+
+    def _epoch(self, view: View) -> list[Body]:
+        """Dates that are kept as seconds since 1970."""
+        s, number = self.spelling.snippet, self.columns.of_view(view).number
+        end = s(", 'unixepoch')")
+        return [sequence(s("DATE(", "DATETIME(", "TIME("), choice(*number), end)] if number else []
 
     def _text_aggregate(self, view: View) -> Reference:
         def build() -> Body:
@@ -249,6 +265,6 @@ class Values:
             sequence(s("REPLACE("), text, comma, string, comma, string, close),
             sequence(s("COALESCE(", "IFNULL(", "NULLIF("), text, comma, text, close),
             sequence(s("STRFTIME("), self.spelling.date_format, comma, text, close),
-            sequence(s("DATE(", "DATETIME(", "TIME("), text, maybe(comma, string), close),
+            sequence(s("DATE(", "DATETIME(", "TIME("), text, Repetition(sequence(comma, string), 0, 3), close),
             sequence(s("CAST("), value, s(" AS TEXT)")),
         ]
