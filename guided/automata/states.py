@@ -9,11 +9,15 @@ constraints start a new one and the old one lives as long as the constraints tha
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
 
+from guided.automata.native import Both, Escapes, Less, Spelling, Then
+from guided.automata.runs import run_less_words
 from guided.errors import LimitError
+from guided.grammar.regular.characters import JsonString
 from guided.grammar.regular.derivative import edges as expr_edges
 from guided.grammar.regular.expr import EPSILON, Expr, Kind
 from guided.kernels.layout import Automaton
@@ -41,33 +45,18 @@ class LexerState(Protocol):
         """Sorted, disjoint byte ranges and their targets."""
 
 
-class _Both:
-    """Two obligations at once: a match of either is a match."""
-
-    __slots__ = ("first", "second", "table")
-
-    pending = None
-
-    def __init__(self, table: StateTable, first: int, second: int) -> None:
-        self.table, self.first, self.second = table, first, second
+class NativeState(Protocol):
+    """A state whose edges lead to table ids; see `guided.automata.native`."""
 
     @property
-    def tag(self) -> int:
-        tags = self.table.arrays.tag
-        return max(int(tags[self.first]), int(tags[self.second]))
+    def loops(self) -> bool:
+        """Will the state be met again and again inside one terminal?"""
 
-    def edges(self) -> tuple[tuple[int, int, int], ...]:
-        table = self.table
-        one, other = table.row(self.first), table.row(self.second)
-        result: list[tuple[int, int, int]] = []
-        for byte in range(256):
-            target = table.joined(one.get(byte, 0), other.get(byte, 0))
-            if target:
-                if result and result[-1][2] == target and result[-1][1] == byte - 1:
-                    result[-1] = (result[-1][0], byte, target)
-                else:
-                    result.append((byte, byte, target))
-        return tuple(result)
+    def tag(self, table: StateTable) -> int:
+        """Terminal that may end here, or -1."""
+
+    def edges(self, table: StateTable) -> list[tuple[int, int, int]]:
+        """Sorted, disjoint byte ranges and their target ids."""
 
 
 class StateTable:
@@ -95,6 +84,7 @@ class StateTable:
         self.arrays.first[0] = 0
         self._ids: dict[object, int] = {}
         self._joined: dict[tuple[int, int], int] = {}
+        self._less: dict[tuple[int, int], int] = {}
 
     @classmethod
     def shared(cls) -> StateTable:
@@ -116,26 +106,62 @@ class StateTable:
             found = self._ids.get(key)
             return self._new(key) if found is None else found
 
-    def _new(self, key: Expr | LexerState | _Both) -> int:
-        state = self._allocate(key)
-        self._ids[key] = state
-        arrays = self.arrays
+    def _new(self, key: Expr | LexerState) -> int:
+        state = self._ids[key] = self._allocate(key)
         if isinstance(key, Expr):
             if key.nullable:
-                arrays.tag[state] = 0
+                self.arrays.tag[state] = 0
             if key is EPSILON:
-                arrays.first[state] = 0
-            elif key.kind is Kind.LITERAL:
-                self._chain(state, cast(bytes, key.parts[0]), EPSILON)
-            elif key.kind is Kind.CONCAT and cast(Expr, key.parts[0]).kind is Kind.LITERAL:
-                self._chain(state, cast(bytes, cast(Expr, key.parts[0]).parts[0]), cast(Expr, key.parts[1]))
+                self.arrays.first[state] = 0
+            else:
+                self._lay(state, key)
         else:
-            arrays.tag[state] = key.tag
-            pending = key.pending
-            if pending is not None:
-                identifier = self.add(pending)
-                self.arrays.pending[state] = identifier
+            self.arrays.tag[state] = key.tag
+            if key.pending is not None:
+                pending = self.add(key.pending)
+                self.arrays.pending[state] = pending
         return state
+
+    def _lay(self, state: int, key: Expr) -> None:
+        """Give shapes that need no derivatives their native form."""
+        head, tail = cast("tuple[Expr, Expr]", key.parts) if key.kind is Kind.CONCAT else (key, EPSILON)
+        if head.kind is Kind.LITERAL:
+            self._chain(state, cast(bytes, head.parts[0]), tail)
+        elif head.kind is Kind.SPELLING:
+            encoding, texts = cast("tuple[JsonString, tuple[str, ...]]", head.parts)
+            after = self.row(self.add(tail))
+            if tail is EPSILON:
+                self.keys[state] = Spelling(encoding, texts, 0, len(texts), 0, -1, self.add(EPSILON))
+            elif len(after) == 1 and after[0][0] == after[0][1] == ord('"') and not tail.nullable:
+                self.keys[state] = Spelling(encoding, texts, 0, len(texts), 0, ord('"'), after[0][2])
+        elif head.kind is Kind.INTERSECTION and (found := run_less_words(key)) is not None:
+            run, finite = found
+            self.keys[state] = pair = Less(self.add(run.expr), self.add(finite))
+            self.arrays.tag[state] = pair.tag(self)
+            self._less[pair.base, pair.words] = state
+
+    def new(self, key: NativeState | tuple[str, int]) -> int:
+        """A native state; a tuple ``(character, state)`` is an escape of one character, then that state."""
+        state = self._allocate(key)
+        if not isinstance(key, tuple):
+            self.arrays.tag[state] = key.tag(self)
+        return state
+
+    def new_row(self, row: list[tuple[int, int, int]]) -> int:
+        """A state with known edges in which no match ends."""
+        state = self._allocate(None)
+        self._write(state, row)
+        return state
+
+    def _write(self, state: int, row: Sequence[tuple[int, int, int]]) -> None:
+        at = self._reserve(len(row))
+        arrays = self.arrays
+        for i, (low, high, target) in enumerate(row, at):
+            arrays.low[i] = low
+            arrays.high[i] = high
+            arrays.target[i] = target
+        arrays.count[state] = len(row)
+        arrays.first[state] = at
 
     def _allocate(self, key: object) -> int:
         state = len(self.keys)
@@ -188,27 +214,20 @@ class StateTable:
                 return
             key = self.keys[state]
             if isinstance(key, Expr):
-                found = expr_edges(key)
-                targets = [self.add(target) for _, _, target in found]
+                row = [(low, high, self.add(target)) for low, high, target in expr_edges(key)]
                 loops = _loops(key)
-            elif isinstance(key, _Both):
-                found = key.edges()  # type: ignore[assignment]
-                targets = [edge[2] for edge in found]  # type: ignore[misc]
+            elif isinstance(key, tuple):
+                row = Escapes((key,)).edges(self)
                 loops = False
+            elif isinstance(key, (Both, Less, Spelling, Escapes, Then)):
+                row = key.edges(self)
+                loops = key.loops
             else:
-                found = cast(LexerState, key).edges()  # type: ignore[assignment]
-                targets = [self.add(target) for _, _, target in found]
+                row = [(low, high, self.add(target)) for low, high, target in cast(LexerState, key).edges()]
                 loops = True
-            width = sum(high - low + 1 for low, high, _ in found)
-            at = self._reserve(len(found))
-            arrays = self.arrays
-            for i, (low, high, _) in enumerate(found):
-                arrays.low[at + i] = low
-                arrays.high[at + i] = high
-                arrays.target[at + i] = targets[i]
-            arrays.count[state] = len(found)
-            arrays.loops[state] = loops and (width >= _WIDE or _repeats_at_head(key))
-            arrays.first[state] = at
+            width = sum(high - low + 1 for low, high, _ in row) if loops else 0
+            self.arrays.loops[state] = width >= _WIDE or (loops and _repeats_at_head(key))
+            self._write(state, row)
 
     def explore(self, state: int, limit: int) -> None:
         """Expand what is reachable from a state, nearest first, until ``limit`` states are known."""
@@ -226,22 +245,31 @@ class StateTable:
     def forbids_end(self, obligation: int) -> bool:
         """Would the text break this obligation by ending here?"""
         key = self.keys[obligation]
-        if isinstance(key, _Both):
+        if isinstance(key, Both):
             return self.forbids_end(key.first) or self.forbids_end(key.second)
         return bool(getattr(key, "violated_at_end", False))
 
-    def row(self, state: int) -> dict[int, int]:
-        """Every live byte of a state and where it leads."""
+    def row(self, state: int) -> list[tuple[int, int, int]]:
+        """The edges of a state, found if need be; none for state 0."""
         if state == 0:
-            return {}
+            return []
         self.expand(state)
-        first, count = int(self.arrays.first[state]), int(self.arrays.count[state])
-        result: dict[int, int] = {}
-        for edge in range(first, first + count):
-            target = int(self.arrays.target[edge])
-            for byte in range(int(self.arrays.low[edge]), int(self.arrays.high[edge]) + 1):
-                result[byte] = target
-        return result
+        first = int(self.arrays.first[state])
+        stop = first + int(self.arrays.count[state])
+        columns = (self.arrays.low, self.arrays.high, self.arrays.target)
+        return list(zip(*(column[first:stop].tolist() for column in columns), strict=True))
+
+    def less(self, base: int, words: int) -> int:
+        """The state that reads what ``base`` (a run) does and ``words`` does not (0: nothing is left)."""
+        if words == 0 or base == 0:
+            return base
+        if self.arrays.tag[base] >= 0 and not self.row(base):
+            # The run has closed; a word that closed with it takes the match away.
+            return 0 if self.arrays.tag[words] >= 0 else base
+        found = self._less.get((base, words))
+        if found is None:
+            found = self._less[base, words] = self.new(Less(base, words))
+        return found
 
     def joined(self, one: int, other: int) -> int:
         """The state that matches when either of two does (0: neither can any more)."""
@@ -255,8 +283,7 @@ class StateTable:
             if found is None:
                 if len(self._joined) > 100_000:
                     raise LimitError("too many combinations of overlapping terminals")
-                found = self._new(_Both(self, *key))
-                self._joined[key] = found
+                found = self._joined[key] = self.new(Both(*key))
             return found
 
 

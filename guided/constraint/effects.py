@@ -16,14 +16,14 @@ import threading
 import weakref
 
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.automata.native import Less
+from guided.automata.runs import Run, run_of
 from guided.automata.states import StateTable
-from guided.grammar.regular.derivative import edges
-from guided.grammar.regular.expr import EPSILON, Expr, Kind, alternation, concat, repeat
+from guided.grammar.regular.expr import Expr
 from guided.kernels.effects import merge, survey
 from guided.kernels.layout import (
     EXPAND_STATE,
@@ -43,32 +43,6 @@ DENSE = 512
 
 EXPLORED = 12
 """States expanded before a survey starts, enough for a character class; a survey asks for others as it meets them."""
-
-
-@dataclass(frozen=True)
-class _Run:
-    """A state ``prefix (body){low,high} close``: ``prefix`` finishes a character already begun."""
-
-    prefix: Expr | None
-    body: Expr
-    low: int
-    high: int | None
-    close: Expr
-
-    @property
-    def expr(self) -> Expr:
-        """The state itself."""
-        return concat(self.prefix or EPSILON, repeat(self.body, self.low, self.high), self.close)
-
-    @property
-    def home(self) -> Expr:
-        """The unbounded run from a character boundary."""
-        return concat(repeat(self.body), self.close)
-
-    @property
-    def unbounded(self) -> Expr:
-        """The state itself, without its bounds."""
-        return concat(self.prefix or EPSILON, self.home)
 
 
 @dataclass(frozen=True)
@@ -144,23 +118,17 @@ class TokenEffects:
         """Make the effect of a trie range and state known to the kernels."""
         with self.lock:
             key = self.states.keys[state]
-            if isinstance(key, Expr):
-                open_run = _run_less_words(key)
-                if open_run is not None and self._long_enough(open_run[0]):
-                    self._open(low, high, state, *open_run)
-                    return
-                run = _run_of(key)
-                if run is not None and (run.low or run.high is not None):
-                    self._bounded(low, high, state, run)
-                    return
+            if isinstance(key, Less):
+                self._less(low, high, state, key)
+                return
+            run = run_of(key) if isinstance(key, Expr) else None
+            if run is not None and (run.low or run.high is not None):
+                self._bounded(low, high, state, run)
+                return
             found = self._survey(low, high, state, 0)
             self._store(low, high, state, found.kept, self._exit_ranges(found.exits, None))
 
-    def _long_enough(self, run: _Run) -> bool:
-        # However long a token, and whatever finitely many words are taken out, some longer name remains.
-        return run.high is None or run.high > self.longest + 64
-
-    def _bounded(self, low: int, high: int, state: int, run: _Run) -> None:
+    def _bounded(self, low: int, high: int, state: int, run: Run) -> None:
         most = -1 if run.high is None or run.high > self.longest else run.high
         least = min(run.low, self.longest + 1)
         unbounded = self.states.add(run.unbounded)
@@ -189,14 +157,14 @@ class TokenEffects:
             low, high, state, found.kept[fits | ended], [item for group in by_length for item in group]
         )
 
-    def _open(self, low: int, high: int, state: int, run: _Run, words: Expr) -> None:
-        whole = self.states.add(run.expr)
-        base = self._find(low, high, whole)
+    def _less(self, low: int, high: int, state: int, pair: Less) -> None:
+        """As the run, since some longer name always remains; less the tokens that finish a word where the run ends."""
+        base = self._find(low, high, pair.base)
         if base < 0:
-            self.need(low, high, whole)
-            base = self._find(low, high, whole)
+            self.need(low, high, pair.base)
+            base = self._find(low, high, pair.base)
         removed: list[NDArray[np.int32]] = []
-        found = self._survey(low, high, self.states.add(words), 0, also=whole)
+        found = self._survey(low, high, pair.words, 0, also=pair.base)
         for node in found.exits[:, 0].tolist():
             offset = self.tokens.token_offset
             removed.append(self.tokens.token_ids[offset[node] : offset[self.tokens.end[node]]])
@@ -398,66 +366,3 @@ def _grown(array: NDArray[np.generic], size: int) -> NDArray[np.generic]:
     bigger = np.zeros(max(size, array.size), array.dtype)
     bigger[: array.size] = array
     return bigger
-
-
-def _run_of(expr: Expr) -> _Run | None:
-    """Recognise ``prefix (body){low,high} close`` with a one-byte close that begins no character of the body."""
-    if expr.kind is not Kind.CONCAT:
-        return None
-    head, tail = cast("tuple[Expr, Expr]", expr.parts)
-    prefix: Expr | None = None
-    if head.kind is not Kind.REPEAT:
-        if tail.kind is not Kind.CONCAT:
-            return None
-        prefix = head
-        head, tail = cast("tuple[Expr, Expr]", tail.parts)
-        if head.kind is not Kind.REPEAT:
-            return None
-    body, low, high = cast("tuple[Expr, int, int | None]", head.parts)
-    if body.nullable or tail.kind is not Kind.LITERAL or len(cast(bytes, tail.parts[0])) != 1:
-        return None
-    if prefix is not None and (prefix.nullable or prefix.kind not in (Kind.BYTES, Kind.SWITCH, Kind.CONCAT)):
-        return None
-    close = cast(bytes, tail.parts[0])[0]
-    if any(first <= close <= last for first, last, _ in edges(body)):
-        return None
-    return _Run(prefix, body, low, high, tail)
-
-
-def _run_less_words(expr: Expr) -> tuple[_Run, Expr] | None:
-    """Recognise a run minus finitely many words, with its close inside or after the difference; the words as one."""
-    close: Expr | None = None
-    if expr.kind is Kind.CONCAT and cast(Expr, expr.parts[0]).kind is Kind.INTERSECTION:
-        expr, close = cast("tuple[Expr, Expr]", expr.parts)
-    if expr.kind is not Kind.INTERSECTION:
-        return None
-    run: _Run | None = None
-    words: list[Expr] = []
-    for part in cast("tuple[Expr, ...]", expr.parts):
-        if part.kind is Kind.COMPLEMENT and _finite(cast(Expr, part.parts[0])):
-            word = cast(Expr, part.parts[0])
-            words.append(word if close is None else concat(word, close))
-        elif run is None:
-            run = _run_of(part if close is None else concat(part, close))
-            if run is None or run.low:
-                return None
-        else:
-            return None
-    return None if run is None else (run, alternation(words))
-
-
-def _finite(expr: Expr) -> bool:
-    stack = [expr]
-    seen: set[Expr] = set()
-    while stack:
-        item = stack.pop()
-        if item in seen:
-            continue
-        seen.add(item)
-        if item.kind is Kind.SWITCH:
-            stack.extend(target for _, _, target in cast("tuple[tuple[int, int, Expr], ...]", item.parts[0]))
-        elif item.kind in (Kind.CONCAT, Kind.ALTERNATION):
-            stack.extend(cast("tuple[Expr, ...]", item.parts))
-        elif item.kind not in (Kind.LITERAL, Kind.BYTES, Kind.EPSILON, Kind.EMPTY):
-            return False
-    return True

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from guided.grammar.regular.characters import ANY_CHARACTER, CanonicalJsonString, JsonString
 from guided.grammar.regular.derivative import inhabited, matches
-from guided.grammar.regular.expr import Expr, alternation, concat, intersection, literal, repeat, switch, words
+from guided.grammar.regular.expr import Expr, concat, intersection, literal, repeat, spelling, words
 
 JSON_STRING = JsonString()
 CANONICAL = CanonicalJsonString()
@@ -101,36 +101,5 @@ def spelled(word: str) -> Expr:
 
 
 def every_spelling(items: frozenset[str]) -> Expr:
-    """A trie of characters, each raw or escaped; cost linear in the input."""
-    if len(items) == 1:
-        return spelled(next(iter(items)))
-    return _trie(sorted(items), 0)
-
-
-def _trie(items: list[str], depth: int) -> Expr:
-    """Words that agree on their first ``depth`` characters, sorted; recursion only where they part."""
-    if len(items) == 1:
-        return spelled(items[0][depth:])
-    first, last = items[0], items[-1]
-    stop = depth
-    while stop < len(first) and first[stop] == last[stop]:
-        stop += 1
-    branches: list[Expr] = []
-    ends = stop == len(first)
-    start = 1 if ends else 0
-    while start < len(items):
-        letter = items[start][stop]
-        end = start + 1
-        while end < len(items) and items[end][stop] == letter:
-            end += 1
-        branches.append(concat(_letter(letter), _trie(items[start:end], stop + 1)))
-        start = end
-    rest = alternation(branches)
-    if ends:
-        rest = alternation((rest, switch((), True)))
-    return concat(spelled(first[depth:stop]), rest)
-
-
-@lru_cache(maxsize=4096)
-def _letter(letter: str) -> Expr:
-    return JSON_STRING.characters(((ord(letter), ord(letter)),))
+    """Any of the words, each character raw or escaped."""
+    return spelling(JSON_STRING, items)

@@ -25,6 +25,7 @@ from guided.grammar.regular.expr import (
     concat,
     literal,
     repeat,
+    spelling,
     switch,
 )
 
@@ -255,7 +256,22 @@ class JsonString:
 
     def string(self, text: str) -> Expr:
         """Exactly this text, each character raw or escaped."""
-        return concat(*(_json_character(((code, code),)) for code in map(ord, text)))
+        return spelling(self, (text,))
+
+    def raw(self, character: str) -> bytes:
+        """The character as itself, or no bytes when it must be escaped."""
+        code = ord(character)
+        return b"" if code < 0x20 or code in (0x22, 0x5C) or 0xD800 <= code < 0xE000 else character.encode()
+
+    def escaped(self, character: str) -> Expr:
+        """All escapes of the character, without the backslash that begins them."""
+        return _json_escapes(((ord(character), ord(character)),))
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self)
+
+    def __hash__(self) -> int:
+        return hash(JsonString)
 
     @property
     def text(self) -> Expr:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from guided.errors import LimitError
 from guided.grammar.regular.expr import (
@@ -28,10 +28,19 @@ from guided.grammar.regular.expr import (
     intersection,
     literal,
     repeat,
+    spelling,
 )
+
+if TYPE_CHECKING:
+    from guided.grammar.regular.characters import JsonString
 
 EMPTINESS_STEPS = 200_000
 """States that one emptiness search may visit.  The intersections of the JSON Schema corpora need below 2,000."""
+
+
+_TRANSIENT = frozenset({Kind.CONCAT, Kind.INTERSECTION, Kind.LITERAL, Kind.SPELLING})
+"""Kinds whose edges follow cheaply from their parts' and are asked for once, by a state table: remembering them would
+make twenty objects an expression, and the garbage collector's pauses were a third of the time of a mask."""
 
 
 def edges(expr: Expr) -> tuple[Edge, ...]:
@@ -42,7 +51,8 @@ def edges(expr: Expr) -> tuple[Edge, ...]:
     found = expr.edges
     if found is None:
         found = tuple(edge for edge in _raw_edges(expr) if edge[2].inhabited or inhabited(edge[2]))
-        expr.edges = found
+        if expr.kind not in _TRANSIENT:
+            expr.edges = found
     return found
 
 
@@ -182,6 +192,8 @@ def _raw_edges(expr: Expr) -> Sequence[Edge]:
             return _intersect([_raw_edges(cast(Expr, part)) for part in expr.parts])
         case Kind.COMPLEMENT:
             return _negate(_raw_edges(cast(Expr, expr.parts[0])))
+        case Kind.SPELLING:
+            return _spelling_edges(expr)
         case Kind.RECURSION:
             # A recursion that reaches itself before reading a byte adds nothing to its least solution.
             expr.edges = ()
@@ -191,6 +203,20 @@ def _raw_edges(expr: Expr) -> Sequence[Edge]:
                 expr.edges = None
         case _:
             return ()
+
+
+def _spelling_edges(expr: Expr) -> list[Edge]:
+    encoding, texts = cast("tuple[JsonString, tuple[str, ...]]", expr.parts)
+    rests: dict[str, list[str]] = {}
+    for text in texts:
+        if text:
+            rests.setdefault(text[0], []).append(text[1:])
+    branches: list[Sequence[Edge]] = []
+    for letter, tails in rests.items():
+        tail = spelling(encoding, tails)
+        one = _raw_edges(encoding.characters(((ord(letter), ord(letter)),)))
+        branches.append([(low, high, concat(target, tail)) for low, high, target in one])
+    return _union(branches)
 
 
 def _mask_edges(mask: int) -> list[Edge]:

@@ -13,7 +13,7 @@ This file knows construction only: `guided.grammar.regular.derivative` walks exp
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from enum import IntEnum
 from typing import TypeAlias, cast
 
@@ -35,6 +35,7 @@ class Kind(IntEnum):
     REPEAT = 8
     SWITCH = 9
     RECURSION = 10
+    SPELLING = 11
 
 
 class Expr:
@@ -142,7 +143,7 @@ def _pair(head: Expr, tail: Expr) -> Expr:
         if tail.kind is Kind.LITERAL:
             return literal(head.parts[0] + tail.parts[0])  # type: ignore[operator]
         if tail.kind is Kind.CONCAT and tail.parts[0].kind is Kind.LITERAL:  # type: ignore[attr-defined]
-            joined = literal(head.parts[0] + tail.parts[0].parts[0])  # type: ignore[operator,attr-defined]
+            joined = literal(head.parts[0] + tail.parts[0].parts[0])  # type: ignore[attr-defined]
             return _pair(joined, tail.parts[1])  # type: ignore[arg-type]
     if head is ALL and tail is ALL:
         return ALL
@@ -153,10 +154,13 @@ def alternation(items: Iterable[Expr]) -> Expr:
     """Any of the items: union of languages."""
     flat: set[Expr] = set()
     mask = 0
+    spelled: dict[Hashable, set[str]] = {}
     stack = list(items)
     while stack:
         item = stack.pop()
-        if item.kind is Kind.ALTERNATION:
+        if item.kind is Kind.SPELLING:
+            spelled.setdefault(item.parts[0], set()).update(item.parts[1])  # type: ignore[arg-type]
+        elif item.kind is Kind.ALTERNATION:
             stack.extend(item.parts)  # type: ignore[arg-type]
         elif item.kind is Kind.BYTES:
             mask |= item.parts[0]  # type: ignore[operator]
@@ -164,6 +168,8 @@ def alternation(items: Iterable[Expr]) -> Expr:
             flat.add(item)
     if mask:
         flat.add(byte_set(mask))
+    for encoding, texts in spelled.items():
+        flat.add(spelling(encoding, texts))
     if ALL in flat:
         return ALL
     if EPSILON in flat and any(item.nullable for item in flat if item is not EPSILON):
@@ -292,6 +298,20 @@ def words(items: Iterable[bytes]) -> Expr:
     close(0)
     edges, ends = path[0]
     return switch(edges, ends)
+
+
+def spelling(encoding: Hashable, texts: Iterable[str]) -> Expr:
+    """Any of finitely many texts, each character in any of its spellings in ``encoding``.
+
+    The encoding is a `guided.grammar.regular.characters.JsonString`: one that has several spellings per character.
+    Such languages stay symbolic because nearly all of their spellings are never looked at.
+    """
+    ordered = tuple(sorted(set(texts)))
+    if not ordered:
+        return EMPTY
+    if ordered == ("",):
+        return EPSILON
+    return _intern(Kind.SPELLING, (encoding, ordered), ordered[0] == "", True)
 
 
 def recursion(nullable: bool, build: Callable[[Expr], Expr]) -> Expr:
