@@ -144,6 +144,8 @@ class LexedRecogniser:
         return [self.lexer.start((i,), memory) for i in sorted({*self.parser.candidates(parse), *self.ignore})]
 
     def accepts(self, text: str) -> bool:
+        if self.parser.start is None:
+            return False
         between = {(self.parser.start, None, self.lexer.initial_memory)}
         inside: set = set()
         for byte in text.encode():

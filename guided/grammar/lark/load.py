@@ -46,7 +46,7 @@ def load(text: str, start: str, import_paths: Sequence[str]) -> Loaded:
         declared = _declared(text)
         if declared is not None:
             raise declared from error
-        if isinstance(error, re.error):
+        if hasattr(error, "pattern") and hasattr(error, "msg"):
             raise _bad_pattern(text, error) from error
         raise GrammarError(
             f"Lark cannot load this grammar: {type(error).__name__}: {error}", remedy="Check it with Lark itself."
@@ -107,6 +107,14 @@ _REMEDIES = (
 
 
 def _translated(text: str, start: str, error: Exception) -> GuidedError:
+    token = getattr(error, "token", None)
+    if token is not None:
+        shown = {"_NL": "end of the line", "$END": "end of the grammar"}.get(token.type, repr(str(token)))
+        return GrammarError(
+            f"unexpected {shown}",
+            where=f"line {token.line}, column {token.column}",
+            remedy="Check the brackets, quotes and colons before it.",
+        )
     lines = str(error.args[0] if error.args else error).strip().splitlines()
     message = lines[0].strip() if lines else type(error).__name__
     where = None
@@ -137,7 +145,8 @@ def _names_in(message: str, error: Exception) -> list[str]:
     return [str(name) for name in found]
 
 
-def _bad_pattern(text: str, error: re.error) -> GuidedError:
+def _bad_pattern(text: str, error: Any) -> GuidedError:
+    """For errors of `re`, or of the regex package, which Lark asks too where it is installed."""
     pattern = str(error.pattern)
     found = text.find(f"/{pattern}/")
     return GrammarError(

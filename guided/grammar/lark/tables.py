@@ -60,7 +60,7 @@ def _convert(
     order = [table.start_states[start]]
     number = {order[0]: 0}
     for state in order:
-        for _, (action, target) in sorted(table.states[state].items(), key=lambda entry: str(entry[0])):
+        for _, (action, target) in sorted(table.states[state].items(), key=_name):
             if action is Shift and target not in number:
                 number[target] = len(order)
                 order.append(target)
@@ -75,23 +75,23 @@ def _convert(
         reductions: dict[int, int] = {}
         gotos: dict[int, int] = {}
         candidates = set(terminals.ignore)
-        for symbol_name, (action, target) in table.states[state].items():
-            name = str(symbol_name)
+        for symbol, (action, target) in sorted(table.states[state].items(), key=_name):
+            name = str(symbol)
             if name in nonterminals:
                 gotos[nonterminals[name]] = number[target]
                 continue
-            symbols = [end] if name == "$END" else [terminals.index[name]]
+            indices = [end] if name == "$END" else [terminals.index[name]]
             if name != "$END":
-                candidates.add(symbols[0])
-                if symbols[0] in terminals.ignore:
-                    symbols = []
+                candidates.add(indices[0])
+                if indices[0] in terminals.ignore:
+                    indices = []
                 phantom = terminals.phantoms.get(terminals.index[name])
-                symbols += [] if phantom is None else [phantom]
-            for symbol in symbols:
+                indices += [] if phantom is None else [phantom]
+            for index in indices:
                 if action is Shift:
-                    shifts[symbol] = number[target]
+                    shifts[index] = number[target]
                 else:
-                    reductions[symbol] = rule_index[target]
+                    reductions[index] = rule_index[target]
         shift.append(shifts)
         reduce.append(reductions)
         goto.append(gotos)
@@ -108,3 +108,7 @@ def _convert(
         rules=tuple((nonterminals[str(rule.origin.name)], len(rule.expansion)) for rule in rules),
         accepts=tuple(accepts),
     )
+
+
+def _name(entry: tuple[Any, Any]) -> str:
+    return str(entry[0])
