@@ -424,8 +424,8 @@ def _too_long() -> LimitError:
 class OrderedLexer:
     """The terminals of a grammar, compiled once; `start` gives the state that begins a lexeme.
 
-    ``looks_back``: some terminal's look-behind may see text before the lexeme, so `start` needs the memory of the
-    state where the last lexeme ended.
+    ``looking_back`` names the terminals whose look-behinds (``^`` and a leading ``\\b`` too) may see text before the
+    lexeme; if there are any, `start` needs the memory of the state where the last lexeme ended.
     """
 
     def __init__(self, terminals: Sequence[LexerTerminal]) -> None:
@@ -433,11 +433,17 @@ class OrderedLexer:
         self._compiled: dict[int, Compiled] = {}
         self._words: dict[int, Words] = {}
         self._starts: dict[tuple[tuple[int, ...], Memory], OrderedState] = {}
-        outside: set[Expr] = set()
-        for index in range(len(self.terminals)):
-            outside |= self._pattern(index).outside
-        self.looks_back = bool(outside)
+        compiled = [self._pattern(index) for index in range(len(self.terminals))]
+        outside = {expr for pattern in compiled for expr in pattern.outside}
+        self.looking_back: tuple[str, ...] = tuple(
+            terminal.name for terminal, pattern in zip(self.terminals, compiled, strict=True) if pattern.outside
+        )
         self.initial_memory: Memory = tuple((expr, expr) for expr in sorted(outside, key=lambda expr: expr.serial))
+
+    @property
+    def looks_back(self) -> bool:
+        """Does any terminal look back past its lexeme?"""
+        return bool(self.looking_back)
 
     def _pattern(self, index: int) -> Compiled:
         found = self._compiled.get(index)

@@ -28,6 +28,9 @@ def lark(
     contextual lexer (`Lexing.CONTEXTUAL`); any other what ``Lark(text)`` parses, Earley's algorithm with the dynamic
     lexer (`Lexing.DYNAMIC`).  ``lexing`` forces one of the two; ``import_paths`` are folders for ``%import``.
 
+    One defect of Lark is not imitated: its Earley parser raises RuntimeError on a text with two parses of which one
+    ignores at the end what the other reads; such a text is accepted here.
+
     Raises `GrammarError` for what Lark does not load, `UnsupportedError` for ``%declare``, for backreferences in
     terminals and for `Lexing.CONTEXTUAL` on a grammar with conflicts.
 

@@ -231,6 +231,11 @@ def test_assertions_that_cannot_be_kept_are_refused_by_terminal() -> None:
     assert caught.value.remedy
 
 
+def test_terminals_that_look_back_are_named() -> None:
+    assert lexer_for("a", r"\bb", "(?<=a)c", r'"(?<!\\)"', r"d\b", "^e").looking_back == ("T1", "T2", "T5")
+    assert not lexer_for("a", r'"(?<!\\)"').looks_back
+
+
 def test_threads_agree_on_the_same_states() -> None:
     found: list[OrderedState] = []
 
