@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 NAMES = ["a", "b", "ab", "c"]
-WORDS = ["", "a", "b", "ab", "ba", "aab", "é", "x\n", "12"]
+WORDS = ["", "a", "b", "ab", "ba", "aab", "é", "x\ny", "12"]
 NUMBERS = [0, 1, -1, 2, 3, 6, 10, 0.5, 1.5, -2.5, 7, 12, 100, 1.0]
 PATTERNS = ["a", "^a", "b$", "^a*$", "^[ab]+$", "^.$", "[0-9]", "^(?!a)", "a.?b"]
 TYPES = ["null", "boolean", "number", "integer", "string", "array", "object"]

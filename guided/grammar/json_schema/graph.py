@@ -60,11 +60,14 @@ class Graph:
                     f"the schema combines its parts in more than {MAX_NODES} ways",
                     remedy="Use fewer alternatives that apply to the same value.",
                 )
-            if self.shape_alive(shape):
-                self.alive.add(need)
-            else:
-                self._pending.append(need)
-            work.extend(_children(shape))
+            try:
+                if self.shape_alive(shape):
+                    self.alive.add(need)
+                else:
+                    self._pending.append(need)
+                work.extend(_children(shape))
+            except LimitError as error:
+                raise LimitError(error.what, where=pointer_of(need), remedy=error.remedy) from None
 
     def _settle(self) -> None:
         changed = True
@@ -131,7 +134,12 @@ class Graph:
             if dead is None:
                 break
             need = dead
-        return " and ".join(sorted(atom.pointer for atom in need)) or "#"
+        return pointer_of(need)
+
+
+def pointer_of(need: Need) -> str:
+    """Where a need comes from, for messages and labels."""
+    return " and ".join(sorted(atom.pointer for atom in need)) if need else "any value"
 
 
 def _children(shape: Shape) -> list[Need]:

@@ -10,9 +10,9 @@ from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
 
-from guided.errors import UnsupportedError
+from guided.errors import LimitError, UnsupportedError
 from guided.grammar.ir import Body, Choice, Member, Members, Reference, Repetition, Rule, Sequence, Terminal
-from guided.grammar.json_schema.graph import Graph, other_names
+from guided.grammar.json_schema.graph import Graph, other_names, pointer_of
 from guided.grammar.json_schema.number_text import number_text
 from guided.grammar.json_schema.numbers import NumberRange
 from guided.grammar.json_schema.shape import ArrayShape, Need, ObjectShape, Shape
@@ -92,7 +92,7 @@ class Lowering:
         found = self._bodies.get(need)
         if found is None:
             shape = self.graph.shapes[need]
-            pointer = _name(need)
+            pointer = pointer_of(need)
             if shape.arrays or shape.objects:
                 found = Reference(len(self.rules))
                 self.rules.append(None)
@@ -103,6 +103,14 @@ class Lowering:
         return found
 
     def _shape(self, shape: Shape, pointer: str) -> Body:
+        try:
+            return self._alternatives(shape, pointer)
+        except LimitError as error:
+            if error.where is not None:
+                raise
+            raise LimitError(error.what, where=pointer, remedy=error.remedy) from None
+
+    def _alternatives(self, shape: Shape, pointer: str) -> Body:
         options: list[Body] = []
         if shape.strings:
             options.append(self._strings(shape.strings, pointer))
@@ -343,11 +351,3 @@ def _plain(value: Fraction) -> bytes:
 
 def _quoted(name: str) -> str:
     return f'"{name}"' if len(name) <= 40 else f'"{name[:37]}..."'
-
-
-def _name(need: Need) -> str:
-    if not need:
-        return "any value"
-    if len(need) == 1:
-        return next(iter(need)).pointer
-    return " and ".join(sorted(atom.pointer for atom in need))

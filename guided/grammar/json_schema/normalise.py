@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from guided.errors import GrammarError, UnsupportedError
+from guided.errors import GrammarError, GuidedError, UnsupportedError
 from guided.grammar.json_schema import numbers, patterns, strings
 from guided.grammar.json_schema.algebra import intersect, intersect_objects, unite, with_some_item
 from guided.grammar.json_schema.document import Document, Located, escape, kind_name
@@ -25,6 +25,7 @@ from guided.grammar.json_schema.shape import (
     NOTHING,
     TRUE,
     ArrayShape,
+    Atom,
     Classes,
     Constant,
     Need,
@@ -112,7 +113,7 @@ class Normaliser:
         self._assert_formats = assert_formats
         self._overlapping = overlapping
         self.overlaps: list[Overlap] = []
-        self._shapes: dict[Located | Constant | Not, Shape | None] = {}
+        self._shapes: dict[Atom, Shape | None] = {}
 
     def need(self, at: Located) -> Need:
         """What a place asks for, references followed."""
@@ -139,7 +140,7 @@ class Normaliser:
                 break
         return result
 
-    def expand(self, atom: Located | Constant | Not) -> Shape:
+    def expand(self, atom: Atom) -> Shape:
         """The values that one atom allows."""
         if atom in self._shapes:
             found = self._shapes[atom]
@@ -151,16 +152,22 @@ class Normaliser:
                 )
             return found
         self._shapes[atom] = None
-        if isinstance(atom, Constant):
-            shape = shape_of([atom.value], atom.pointer)
-        elif isinstance(atom, Not):
-            shape = subtract(ANYTHING, self.shape(atom.need), atom.pointer)
-        elif isinstance(atom.schema, bool):
-            shape = ANYTHING if atom.schema else NOTHING
-        else:
-            shape = self._keywords(atom, atom.schema)
-        self._shapes[atom] = shape
+        try:
+            shape = self._shapes[atom] = self._expand(atom)
+        except GuidedError as error:
+            if error.where is not None:
+                raise
+            raise type(error)(error.what, where=atom.pointer, remedy=error.remedy) from None
         return shape
+
+    def _expand(self, atom: Atom) -> Shape:
+        if isinstance(atom, Constant):
+            return shape_of([atom.value], atom.pointer)
+        if isinstance(atom, Not):
+            return subtract(ANYTHING, self.shape(atom.need), atom.pointer)
+        if isinstance(atom.schema, bool):
+            return ANYTHING if atom.schema else NOTHING
+        return self._keywords(atom, atom.schema)
 
     def _keywords(self, at: Located, schema: dict[str, Any]) -> Shape:
         if "$ref" in schema and at.resource.dialect.reference_stands_alone:

@@ -30,8 +30,8 @@ from guided.grammar.regular.expr import (
     switch,
 )
 
-MAX_STATES = 50_000
-"""States of one number's automaton; ``multipleOf: 9999`` needs 10,000 and half a second."""
+MAX_STATES = 12_000
+"""States of one number's automaton; ``multipleOf: 9999`` needs 10,000 and a second."""
 
 _DIGIT = byte_range(0x30, 0x39)
 _NONZERO = byte_range(0x31, 0x39)
@@ -203,33 +203,57 @@ def _compare(left: int, right: int) -> int:
 
 
 class _Divisor:
-    """The remainder of the digits so far, scaled so that the step is a whole number."""
+    """Is the number a multiple of a step?
+
+    With ``places`` digits after the point the step is ``factor * 10**zeros`` units of the last place, and ``zeros`` is
+    not 0 only if ``places`` is.  A state of the whole digits is the number of trailing zeros so far, at most ``zeros``,
+    and the remainder by ``factor`` of the digits before them, so that round steps stay small.
+    """
 
     def __init__(self, step: Fraction, wanted: bool) -> None:
         places = len(_digits(step)[1])
-        self.places, self.modulus, self.wanted = places, int(step * 10**places), wanted
-
-    start: Any = 0
+        factor, zeros = int(step * 10**places), 0
+        while factor % 10 == 0:
+            factor, zeros = factor // 10, zeros + 1
+        if factor * (zeros + 1) > MAX_STATES:
+            raise _too_large()
+        self.places, self.factor, self.zeros, self.wanted = places, factor, zeros, wanted
+        self.start: Any = (zeros, 0)
 
     def digit(self, state: Any, digit: int) -> Any:
-        return (10 * state + digit) % self.modulus
+        zeros, remainder = state
+        if digit == 0 and zeros < self.zeros:
+            return (zeros + 1, remainder)
+        if digit == 0:
+            return (zeros, 10 * remainder % self.factor)
+        return (0, (10 ** (zeros + 1) * remainder + digit) % self.factor)
 
     def point(self, state: Any) -> Any:
-        return (0, state)
+        zeros, remainder = state
+        return (0, remainder) if zeros == self.zeros else None  # None: no multiple, whatever follows
 
     def decimal(self, state: Any, digit: int) -> Any:
         if state is None:
             return None
         at, remainder = state
         if at < self.places:
-            return (at + 1, (10 * remainder + digit) % self.modulus)
-        return None if digit else state  # None: a digit beyond the step's places, so no multiple
+            return (at + 1, (10 * remainder + digit) % self.factor)
+        return None if digit else state
 
     def accepts(self, state: Any, after_point: bool) -> bool:
+        if not after_point:
+            state = self.point(state)
         if state is None:
             return not self.wanted
-        at, remainder = state if after_point else (0, state)
-        return (remainder * 10 ** (self.places - at) % self.modulus == 0) is self.wanted
+        at, remainder = state
+        return (remainder * 10 ** (self.places - at) % self.factor == 0) is self.wanted
+
+
+def _too_large() -> LimitError:
+    return LimitError(
+        f"the multiples need an automaton of more than {MAX_STATES} states",
+        remedy="Use a smaller or rounder multipleOf.",
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -303,10 +327,7 @@ def automaton(
                     order.append(target)
                 sources[target].append(state)
         if len(order) > MAX_STATES:
-            raise LimitError(
-                f"the numbers need an automaton of more than {MAX_STATES} states",
-                remedy="Use a smaller or rounder multipleOf.",
-            )
+            raise _too_large()
     live = {state for state in order if accepts(state)}
     work = list(live)
     while work:

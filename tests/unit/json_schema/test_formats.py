@@ -1,0 +1,117 @@
+"""Formats against the official suite's cases, `jsonschema`'s checkers and the calendar."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from guided.grammar.json_schema.formats import FORMATS, format_language
+from guided.grammar.json_schema.strings import canonical
+from guided.grammar.regular.derivative import matches
+
+
+def holds(name: str, text: str) -> bool:
+    language = format_language(name)
+    assert language is not None
+    return matches(language, canonical(text))
+
+
+@pytest.mark.parametrize("draft", ["draft4", "draft7", "draft2019-09", "draft2020-12"])
+def test_official_cases(data: Path, draft: str) -> None:
+    seen = 0
+    for path in sorted((data / "json-schema-test-suite" / "tests" / draft / "optional" / "format").glob("*.json")):
+        for group in json.loads(path.read_text()):
+            name = group["schema"].get("format")
+            if name not in FORMATS:
+                continue
+            for case in group["tests"]:
+                text = case["data"]
+                if isinstance(text, str) and not (name == "hostname" and "xn--" in text.lower()):
+                    assert holds(name, text) is case["valid"], (name, text, case["description"])
+                    seen += 1
+    assert seen > 100
+
+
+def test_every_day_of_four_centuries() -> None:
+    for year in (1600, 1700, 1896, 1900, 1999, 2000, 2023, 2024, 2100):
+        for month in range(14):
+            for day in (0, 1, 9, 10, 28, 29, 30, 31, 32):
+                try:
+                    datetime.date(year, month, day)
+                    real = True
+                except ValueError:
+                    real = False
+                assert holds("date", f"{year:04}-{month:02}-{day:02}") is real, (year, month, day)
+
+
+def test_leap_seconds_are_at_midnight_utc() -> None:
+    rnd = random.Random(1)
+    for _ in range(3000):
+        local, offset = rnd.randrange(1440), rnd.randrange(1440)
+        if rnd.random() < 0.5:
+            offset = (1439 - local) % 1440 if rnd.random() < 0.5 else (local - 1439) % 1440
+        for sign, utc in (("+", local - offset), ("-", local + offset)):
+            text = f"{local // 60:02}:{local % 60:02}:60.5{sign}{offset // 60:02}:{offset % 60:02}"
+            assert holds("time", text) is (utc % 1440 == 1439), text
+    assert holds("time", "23:59:60Z")
+    assert not holds("time", "12:00:60Z")
+
+
+def test_addresses_agree_with_the_standard_library() -> None:
+    rnd = random.Random(2)
+    agreed = {True: 0, False: 0}
+    for _ in range(4000):
+        groups = [
+            rnd.choice(["0", "1", "ab", "FFFF", "12345", "g", ""]) if rnd.random() < 0.1 else "a0" for _ in range(8)
+        ]
+        text = ":".join(groups[: rnd.randint(1, 8)])
+        if rnd.random() < 0.6:
+            at = rnd.randrange(len(text) + 1)
+            text = text[:at] + "::" + text[at:].lstrip(":")
+        if rnd.random() < 0.3:
+            text += rnd.choice([":1.2.3.4", "1.2.3.4", ":1.2.3.256", ":01.2.3.4"])
+        try:
+            ipaddress.IPv6Address(text)
+            real = True
+        except ValueError:
+            real = False
+        assert holds("ipv6", text) is real, text
+        agreed[real] += 1
+    assert min(agreed.values()) > 300
+    for text in ("0.0.0.0", "255.255.255.255", "1.2.3", "256.1.1.1", "01.2.3.4", "1.2.3.4 ", "1.2.3.4.5"):
+        try:
+            ipaddress.IPv4Address(text)
+            real = True
+        except ValueError:
+            real = False
+        assert holds("ipv4", text) is real, text
+
+
+@pytest.mark.parametrize(
+    ("name", "yes", "no"),
+    [
+        ("uuid", ["2EB8AA08-aa98-11ea-b4aa-73b441d16380"], ["2eb8aa08aa9811eab4aa73b441d16380", "{}"]),
+        ("duration", ["P1Y2M3DT4H5M6S", "PT36H", "P4W", "P1D"], ["P", "PT", "1D", "P1D2H", "P2D1Y", "P1W2D", "P1Y2D"]),
+        ("email", ["joe@example.com", "te~st@[127.0.0.1]", '"a b"@x.y'], ["joe", "@x", ".a@x", "a..b@x", "a@"]),
+        (
+            "uri",
+            ["http://a.b/c?d#e", "urn:isbn:1", "mailto:a@b", "file:///x"],
+            ["//a.b", "a b", "http://[::1", "", "a"],
+        ),
+        ("date-time", ["1963-06-19T08:30:06.28Z", "1990-12-31t15:59:60-08:00"], ["1963-06-19 08:30:06Z", "1963-06-19"]),
+        ("hostname", ["a.b-c.d", "localhost", "a" * 63], ["-a", "a-", "a..b", "a_b", "a" * 64, ".", ""]),
+    ],
+)
+def test_chosen_texts(name: str, yes: list[str], no: list[str]) -> None:
+    assert [text for text in yes if not holds(name, text)] == []
+    assert [text for text in no if holds(name, text)] == []
+
+
+def test_unknown_formats_assert_nothing() -> None:
+    assert format_language("int32") is None
+    assert format_language(5) is None

@@ -1,0 +1,143 @@
+"""The texts of number ranges against exact arithmetic on every text tried."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+
+from guided.errors import LimitError
+from guided.grammar.json_schema import numbers
+from guided.grammar.json_schema.number_text import number_text
+from guided.grammar.json_schema.numbers import NumberRange, Spelling
+from guided.grammar.regular.derivative import matches
+
+STEPS = [
+    None,
+    None,
+    Fraction(1),
+    Fraction(1),
+    Fraction(3),
+    Fraction(1, 2),
+    Fraction(1, 100),
+    Fraction(5, 2),
+    Fraction(12),
+]
+
+
+def random_number(rnd: random.Random) -> Fraction:
+    return Fraction(rnd.randrange(-2000, 2000), 10 ** rnd.randrange(0, 4))
+
+
+def random_range(rnd: random.Random) -> NumberRange:
+    low = random_number(rnd) if rnd.random() < 0.6 else None
+    high = random_number(rnd) if rnd.random() < 0.6 else None
+    if low is not None and high is not None and low > high:
+        low, high = high, low
+    avoid = frozenset([rnd.choice([Fraction(1), Fraction(2), Fraction(3, 10)])]) if rnd.random() < 0.15 else frozenset()
+    spelling = rnd.choice([Spelling.ANY] * 6 + [Spelling.PLAIN, Spelling.FRACTIONAL])
+    return NumberRange(low, rnd.random() < 0.3, high, rnd.random() < 0.3, rnd.choice(STEPS), avoid, spelling)
+
+
+def holds(item: NumberRange, value: Fraction) -> bool:
+    if item.low is not None and (value < item.low or (value == item.low and item.low_open)):
+        return False
+    if item.high is not None and (value > item.high or (value == item.high and item.high_open)):
+        return False
+    return (item.step is None or value % item.step == 0) and all(value % step for step in item.avoid)
+
+
+def spelled_right(item: NumberRange, text: str) -> bool:
+    fractional = any(sign in text for sign in ".eE")
+    return item.spelling is Spelling.ANY or fractional is (item.spelling is Spelling.FRACTIONAL)
+
+
+def texts(item: NumberRange, value: Fraction) -> list[str]:
+    """Spellings of one value that the text language is meant to cover."""
+    plain = format(Decimal(value.numerator) / Decimal(value.denominator), "f")
+    found = [plain, plain + ("00" if "." in plain else ".0")]
+    if item.step is None and not item.avoid and value:
+        mantissa, exponent = format(Decimal(plain), ".12E").split("E")
+        found += [f"{mantissa}e{exponent}", f"{mantissa.rstrip('0').rstrip('.')}E{exponent}"]
+    return found + (["-0", "-0.0"] if value == 0 else [])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_texts_of_random_ranges(seed: int) -> None:
+    rnd = random.Random(seed)
+    right = 0
+    for _ in range(60):
+        item = random_range(rnd)
+        language = number_text(item)
+        values = [Fraction(0), *(random_number(rnd) for _ in range(25))]
+        values += [(item.step or Fraction(1)) * rnd.randrange(-100, 100) for _ in range(15)]
+        for bound in (item.low, item.high):
+            if bound is not None:
+                values += [bound, bound * 10, bound / 10, bound + Fraction(1, 1000), bound - Fraction(1, 1000)]
+        for value in values:
+            for text in texts(item, value):
+                wanted = holds(item, value) and spelled_right(item, text)
+                assert matches(language, text.encode()) is wanted, (item, text)
+                right += wanted
+    assert right > 100
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_intersection_and_complement_are_those_of_sets(seed: int) -> None:
+    rnd = random.Random(100 + seed)
+    for _ in range(150):
+        a, b = random_range(rnd), random_range(rnd)
+        both = numbers.intersect(a, b)
+        others = numbers.complement(a)
+        for _ in range(40):
+            value = random_number(rnd) if rnd.random() < 0.7 else Fraction(rnd.randrange(-20, 20))
+            for fractional in (True, False) if value.denominator == 1 else (True,):
+                text = "1.0" if fractional else "1"
+
+                def inside(item: NumberRange, value: Fraction = value, text: str = text) -> bool:
+                    return holds(item, value) and spelled_right(item, text)
+
+                assert (both is not None and inside(both)) is (inside(a) and inside(b)), (a, b, value)
+                assert any(inside(other) for other in others) is not inside(a), (a, value)
+
+
+def test_emptiness_is_sure() -> None:
+    rnd = random.Random(7)
+    for _ in range(400):
+        item = random_range(rnd)
+        if item.is_empty():
+            assert not any(holds(item, Fraction(n, 10)) for n in range(-2000, 2000) if item.spelling is Spelling.ANY)
+
+
+@pytest.mark.parametrize(
+    ("item", "yes", "no"),
+    [
+        (NumberRange(), ["0", "-0", "1e5", "1.5E-7", "12e0"], ["01", "+1", ".5", "1.", "1e", "NaN", "--1", ""]),
+        (numbers.INTEGER, ["0", "-7", "1.0", "1.000", "12345678901234567890"], ["1.5", "1.01", "00", "-"]),
+        (numbers.PLAIN_INTEGER, ["0", "-7"], ["1.0", "1e2"]),
+        (NumberRange(Fraction(0)), ["0", "-0", "0e9", "-0.0e1", "1e-400", "25e3"], ["-1", "-1e-9", "-0.001"]),
+        (NumberRange(Fraction(0), True), ["1", "0.001", "12e9"], ["0", "0.0", "-0", "0e5", "-1"]),
+        (NumberRange(high=Fraction(100)), ["1e2", "9.9e1", "-1e300", "100.00"], ["1.01e2", "1e3", "100.01"]),
+        (NumberRange(Fraction(10**30), step=Fraction(1)), ["1" + "0" * 30, "2" + "0" * 30], ["9" * 30, "-" + "1" * 40]),
+    ],
+)
+def test_chosen_texts(item: NumberRange, yes: list[str], no: list[str]) -> None:
+    language = number_text(item)
+    assert [text for text in yes if not matches(language, text.encode())] == []
+    assert [text for text in no if matches(language, text.encode())] == []
+
+
+def test_scientific_notation_covers_what_python_writes() -> None:
+    rnd = random.Random(3)
+    for _ in range(300):
+        value = rnd.choice([1, -1]) * rnd.random() * 10.0 ** rnd.randint(-30, 30)
+        low, high = sorted(rnd.choice([1, -1]) * 10.0 ** rnd.randint(-30, 30) for _ in range(2))
+        item = NumberRange(numbers.exact(low), False, numbers.exact(high), False)
+        assert matches(number_text(item), repr(value).encode()) is (low <= value <= high), (item, value)
+
+
+def test_a_step_with_too_many_remainders_is_a_limit() -> None:
+    with pytest.raises(LimitError, match="multipleOf"):
+        number_text(NumberRange(step=Fraction(1_000_003)))
