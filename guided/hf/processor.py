@@ -85,6 +85,9 @@ class GuidedLogitsProcessor(LogitsProcessor):
         start = self._prompt_end(ids, owners) if call is None else call.prompt_length
         return mask_scores(scores, self._masks(ids[:, start:], owners, scores.shape[1]))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (self.constraints, self.max_new_tokens, self.prompt_length))
+
     def reset(self) -> None:
         """Forget the prompts of earlier hand-written loops: the next call's ids are a new prompt.
 
@@ -184,3 +187,9 @@ class GuidedLogitsProcessor(LogitsProcessor):
                     " the end-of-text token included",
                     remedy=f"Pass max_new_tokens={needed} or more, to the processor and to generate.",
                 ) from error
+
+
+def _rebuild(
+    constraints: Sequence[Constrains], max_new_tokens: int | None, prompt_length: int | None
+) -> GuidedLogitsProcessor:
+    return GuidedLogitsProcessor(constraints, max_new_tokens=max_new_tokens, prompt_length=prompt_length)

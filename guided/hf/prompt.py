@@ -45,8 +45,8 @@ class RunningGenerate:
 def running_generate(processor: object) -> RunningGenerate | None:
     """The `generate` call on this thread's stack that was given ``processor``, None outside of one.
 
-    Costs 10 us at a stack depth of 100.  A release of transformers that renames the two local variables that are read
-    here turns the answer into None; a test of ours fails then.
+    Costs 6 us inside `generate`, 3 us elsewhere at a stack depth of 100.  A release of transformers that renames the
+    local variables read here turns the answer into None; a test of ours fails then.
     """
     outermost: FrameType | None = None
     n_found = 0

@@ -170,19 +170,28 @@ def gpt2() -> GPT2LMHeadModel:
     return _seeded(lambda: GPT2LMHeadModel(config))
 
 
-@pytest.fixture(scope="session")
-def t5() -> T5ForConditionalGeneration:
+def _t5(layers: int) -> T5ForConditionalGeneration:
     config = T5Config(
         vocab_size=WIDTH,
         d_model=32,
         d_kv=8,
         d_ff=48,
-        num_layers=2,
+        num_layers=layers,
         num_heads=4,
         decoder_start_token_id=0,
         eos_token_id=2,
     )
     return _seeded(lambda: T5ForConditionalGeneration(config))
+
+
+@pytest.fixture(scope="session")
+def t5() -> T5ForConditionalGeneration:
+    return _t5(2)
+
+
+@pytest.fixture(scope="session")
+def draft_t5() -> T5ForConditionalGeneration:
+    return _t5(1)
 
 
 @pytest.fixture(scope="session")

@@ -276,6 +276,14 @@ def test_encoder_decoder_models(architecture, name, constraints, tokenizer, requ
     assert_whole_or_alive(constraint, generated(best[0], 1, constraint.vocabulary.eos_ids))
 
 
+def test_an_encoder_decoder_assistant_changes_nothing(constraints, t5, draft_t5, tokenizer):
+    source = prompt_ids(tokenizer, PROMPTS[0])
+    for name in NAMES:
+        processor = GuidedLogitsProcessor(constraints[name], tokenizer)
+        plain = greedy(t5, source, processor)
+        assert torch.equal(plain, greedy(t5, source, processor, assistant_model=draft_t5))
+
+
 def test_a_longer_decoder_prompt_is_a_prompt(constraints, t5, tokenizer):
     constraint = constraints["record"]
     source = prompt_ids(tokenizer, PROMPTS[0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import random
 import threading
 
@@ -10,6 +12,7 @@ import pytest
 import torch
 from conftest import WIDTH, random_text
 
+import guided
 from guided.errors import GuidedError, LimitError, VocabularyError
 from guided.hf import GuidedLogitsProcessor
 from guided.hf.states import PrefixStates
@@ -260,3 +263,17 @@ def test_is_whole(constraints, tokenizer):
     assert not processor.is_whole(no[:1])
     assert not processor.is_whole([*no, no[0]])
     assert not processor.is_whole([])
+
+
+def test_copies_and_pickles_are_equal_processors(tokenizer):
+    grammar = guided.choice(["yes", "no"])
+    original = GuidedLogitsProcessor(grammar, tokenizer, max_new_tokens=7, prompt_length=4)
+    wanted = allowed_by(original, [PROMPT])
+    for twin in (copy.deepcopy(original), pickle.loads(pickle.dumps(original))):
+        assert (twin.max_new_tokens, twin.prompt_length) == (7, 4)
+        assert (allowed_by(twin, [PROMPT]) == wanted).all()
+
+
+def test_equal_grammars_share_one_constraint(tokenizer):
+    processor = GuidedLogitsProcessor([guided.choice(["yes", "no"]), guided.choice(["yes", "no"])], tokenizer)
+    assert processor.constraints[0] is processor.constraints[1]
