@@ -25,6 +25,9 @@ class LalrParser:
     def candidates(self, stack):
         return self.tables.accepts[stack[-1]]
 
+    def merged(self, stacks):
+        return stacks
+
     def feed(self, stack, terminal):
         stack = list(stack)
         while True:
@@ -60,7 +63,8 @@ class EarleyParser:
         rules = tuple(Rule(rule.name, _marked(rule.body, marks)) for rule in grammar.rules)
         self.table, self.root = productions(replace(grammar, rules=rules, lexing=Lexing.NONE, terminals=()))
         self.columns: dict[frozenset, Column] = {}
-        self.start = self._column({(self.root, right, 0, None) for right in self.table.rules[self.root]})
+        # The text as a whole is rule -1, which begins in a column before the first.
+        self.start = self._column({(-1, (self.root,), 0, Column(frozenset()))})
         self.feed = lru_cache(maxsize=None)(self._feed)
 
     def _column(self, kernel) -> Column | None:
@@ -85,10 +89,15 @@ class EarleyParser:
                 if right[dot] in empty:
                     work.append((name, right, dot + 1, origin))
         # Finished items have done their work, and forgetting them makes more columns equal.
-        items = {item for item in items if item[2] < len(item[1]) or item[0] == self.root}
+        items = {item for item in items if item[2] < len(item[1]) or item[0] == -1}
         if not items:
             return None
         return self.columns.setdefault(frozenset(items), Column(items))
+
+    def merged(self, columns):
+        """Columns at one position of the text are one column; without this, ambiguity multiplies."""
+        items = frozenset(item for column in columns for item in column.items)
+        return {self.columns.setdefault(items, Column(items))}
 
     def candidates(self, column):
         return sorted(
@@ -105,11 +114,7 @@ class EarleyParser:
         return self._column(kernel)
 
     def accepts(self, column):
-        return any(
-            name == self.root and dot == len(right) and (origin is None or origin is self.start)
-            and (origin is None) == (column is self.start)
-            for name, right, dot, origin in column.items
-        )  # fmt: skip
+        return any(name == -1 and dot == 1 for name, _, dot, _ in column.items)
 
 
 def _marked(body: Body, marks) -> Body:
@@ -169,6 +174,10 @@ class LexedRecogniser:
                     if following is not None:
                         between.add((following, total, after.memory))
             inside = advanced
+            places: dict = {}
+            for parse, owed, memory in between:
+                places.setdefault((owed, memory), set()).add(parse)
+            between = {(parse, *place) for place, parses in places.items() for parse in self.parser.merged(parses)}
             if not inside and not between:
                 return False
         return any(
