@@ -11,7 +11,9 @@ import re
 from dataclasses import dataclass, field
 
 from guided.errors import LimitError, UnsupportedError
+from guided.grammar.regex.atomic import CannotCommit, commit
 from guided.grammar.regex.escapes import DIGITS, Source, character_class, escape
+from guided.grammar.regex.plain import depth
 from guided.grammar.regex.syntax import (
     Alternatives,
     Anchor,
@@ -182,13 +184,11 @@ class _Parser(Source):
             what = "nothing to repeat" if item is None else "this quantifier follows another or an assertion"
             raise self.error(what, at, "Escape the character, or put what it repeats into a group.")
         greedy = not self.take("?")
-        possessive = self.dialect is Dialect.PYTHON and greedy and self.take("+")
-        node: Node = Quantified(item.node, low, high, greedy)
-        if possessive:
-            node = self._without_backtracking(node, item.offset)
-        frame.items[-1] = self._deeper(
-            _Item(node, item.offset, item.depth + (3 if possessive else 1), repeatable=False)
-        )
+        quantified = _Item(Quantified(item.node, low, high, greedy), item.offset, item.depth + 1)
+        if self.dialect is Dialect.PYTHON and greedy and self.take("+"):
+            quantified = self._committed(quantified.node, item.offset)
+        quantified.repeatable = False
+        frame.items[-1] = self._deeper(quantified)
 
     def _deeper(self, item: _Item) -> _Item:
         if item.depth > MAX_DEPTH:
@@ -199,22 +199,17 @@ class _Parser(Source):
             )
         return item
 
-    def _without_backtracking(self, node: Node, offset: int) -> Node:
-        """``(?>node)``: exact where the match of ``node`` is unique, or a run of single characters taken whole."""
-        if _fixed_width(node) is not None:
-            return node
-        if isinstance(node, Quantified) and node.greedy and isinstance(node.body, Characters):
-            # The longest run: either the maximum, or no further character of the set.
-            stop = Look(node.body, ahead=True, negative=True)
-            if node.high is None:
-                return Concatenation((node, stop))
-            fewer = Concatenation((Quantified(node.body, node.low, node.high - 1), stop))
-            return Alternatives((Quantified(node.body, node.high, node.high), fewer))
-        raise UnsupportedError(
-            "this atomic group or possessive quantifier",
-            where=f"offset {offset}",
-            remedy="Only bodies of one width and runs of one character class are exact here; write (?:...) instead.",
-        )
+    def _committed(self, node: Node, offset: int) -> _Item:
+        """``(?>node)``."""
+        try:
+            kept = commit(node)
+        except CannotCommit as reason:
+            raise UnsupportedError(
+                f"this atomic group or possessive quantifier: {reason}",
+                where=f"offset {offset}",
+                remedy="Write it without: (?:...), or a quantifier that gives back.",
+            ) from None
+        return self._deeper(_Item(kept, offset, depth(kept)))
 
     # Groups
 
@@ -242,6 +237,8 @@ class _Parser(Source):
                 raise UnsupportedError(
                     "a conditional group", where=f"offset {at}", remedy="Write the two cases as alternatives."
                 )
+            elif self.take("<"):
+                raise self.error("'(?<' begins no group", at, "Python names groups as (?P<name>...).")
             else:
                 self._flag_group(frame, at)
         elif self.take("<"):
@@ -294,9 +291,7 @@ class _Parser(Source):
             node = Look(item.node, ahead="<" not in frame.opening, negative="!" in frame.opening)
             item = self._deeper(_Item(node, frame.offset, item.depth + 1, repeatable=True))
         elif frame.opening == "(?>":
-            item = self._deeper(
-                _Item(self._without_backtracking(item.node, frame.offset), frame.offset, item.depth + 2)
-            )
+            item = self._committed(item.node, frame.offset)
         self.stack[-1].items.append(item)
 
     def _close(self, frame: _Frame) -> _Item:
@@ -316,19 +311,3 @@ class _Parser(Source):
             return _Item(items[0].node, frame.offset, items[0].depth)
         node = Concatenation(tuple(item.node for item in items))
         return self._deeper(_Item(node, frame.offset, 1 + max(item.depth for item in items)))
-
-
-def _fixed_width(node: Node) -> int | None:
-    """The one length in characters of all matches of ``node``, or None when there are several."""
-    if isinstance(node, Characters):
-        return 1
-    if isinstance(node, Concatenation):
-        widths = [_fixed_width(part) for part in node.parts]
-        return None if None in widths else sum(width for width in widths if width is not None)
-    if isinstance(node, Alternatives):
-        distinct = {_fixed_width(option) for option in node.options}
-        return distinct.pop() if len(distinct) == 1 else None
-    if isinstance(node, Quantified):
-        width = _fixed_width(node.body)
-        return width * node.low if width is not None and (node.low == node.high or width == 0) else None
-    return 0

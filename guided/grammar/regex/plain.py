@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from guided.grammar.regex.syntax import (
     Alternatives,
+    At,
     Characters,
     Concatenation,
+    Look,
     Node,
     Quantified,
+    WordBoundary,
 )
 from guided.grammar.regular.characters import Encoding
 from guided.grammar.regular.expr import Expr, alternation, concat, repeat
@@ -21,14 +24,9 @@ def contains_assertions(node: Node) -> bool:
     stack = [node]
     while stack:
         item = stack.pop()
-        if isinstance(item, Concatenation):
-            stack.extend(item.parts)
-        elif isinstance(item, Alternatives):
-            stack.extend(item.options)
-        elif isinstance(item, Quantified):
-            stack.append(item.body)
-        elif not isinstance(item, Characters):
+        if isinstance(item, (Look, At, WordBoundary)):
             return True
+        stack.extend(_children(item))
     return False
 
 
@@ -50,6 +48,34 @@ def widths(node: Node) -> tuple[int, int | None]:
             return 0, 0
         return low * node.low, None if high is None or node.high is None else high * node.high
     return 0, 0
+
+
+def depth(node: Node) -> int:
+    """Levels of the tree; a single character or an anchor has one."""
+    levels = 0
+    layer = [node]
+    while layer:
+        levels += 1
+        layer = [child for item in layer for child in _children(item)]
+    return levels
+
+
+def size(node: Node) -> int:
+    """Nodes of the tree."""
+    count = 0
+    stack = [node]
+    while stack:
+        count += 1
+        stack.extend(_children(stack.pop()))
+    return count
+
+
+def _children(node: Node) -> tuple[Node, ...]:
+    if isinstance(node, Concatenation):
+        return node.parts
+    if isinstance(node, Alternatives):
+        return node.options
+    return (node.body,) if isinstance(node, (Quantified, Look)) else ()
 
 
 def lower_plain(node: Node, encoding: Encoding) -> Expr:

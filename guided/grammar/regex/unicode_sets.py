@@ -112,9 +112,9 @@ def unicode_property(name: str, where: str) -> CharacterSet:
     r"""The characters with property ``name``, the text between the braces of ``\p{..}``; names match loosely (UAX 44).
 
     Known are general categories (``Lu``, ``gc=Lu``), ``Any``, ``ASCII``, ``Assigned``, and, where the ``regex`` package
-    can be imported, ``Script=``/``sc=``, ``Script_Extensions=``/``scx=``, ``Block=``/``blk=``, bare script names in the
-    notation of other engines (``Greek``, ``IsGreek``) and the binary properties of ECMA-262.  Raises `GrammarError` for
-    a name that is none of these, `UnsupportedError` when the library is missing.
+    can be imported, ``Script=``/``sc=``, ``Script_Extensions=``/``scx=``, ``Block=``/``blk=``, bare names as in other
+    engines (``Greek``, ``IsGreek``, ``InBasicLatin``) and the binary properties of ECMA-262.  Raises `GrammarError`
+    for a name that is none of these, `UnsupportedError` when the library is missing.
     """
     key, equals, value = name.replace(":", "=", 1).partition("=")
     key, value = _loose(key), _loose(value)
@@ -131,11 +131,14 @@ def unicode_property(name: str, where: str) -> CharacterSet:
     elif key == "assigned":
         found = negate(_categories()["Cn"])
     else:
+        bare = key.removeprefix("is")
         found = _category(key)
-        if found is None and key in _BINARY:
-            found = _from_library(key, where)
-        if found is None and key.isalnum():
-            found = _from_library(f"script={key.removeprefix('is')}", where)
+        if found is None and bare in _BINARY:
+            found = _from_library(bare, where)
+        if found is None and key.startswith("in") and key.isalnum():
+            found = _from_library(f"block={key[2:]}", where)
+        if found is None and bare.isalnum():
+            found = _from_library(f"script={bare}", where)
     if found is None:
         raise GrammarError(
             f"unknown Unicode property {name!r}",
