@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from guided.automata.analysis import Analysis, counts_trivially, is_counted, usable
+from guided.automata.costs import RuleCosts
 from guided.automata.states import StateTable
 from guided.errors import LimitError
 from guided.grammar.ir import Body, Choice, Member, Members, Reference, Repetition, Sequence, Terminal
@@ -26,8 +27,8 @@ Edges: TypeAlias = "list[tuple[int, int, int, int]]"
 ACCEPT = 0
 """The node that stands for the end of the text."""
 
-MAX_UNROLLED = 4096
-"""Copies that a counted repetition inside left recursion may take; elsewhere counts are not written out."""
+MAX_AT_ONCE = 4096
+"""Lazy nodes made at once because nothing need be read before them: only where items or values may be empty."""
 
 
 class RuleGraph:
@@ -42,7 +43,8 @@ class RuleGraph:
         self._makers: dict[int, Callable[[], None]] = {}
         self._pending: dict[int, Edges] = {}
         self._final: set[int] = set()
-        self._eager = False
+        self._ends: dict[int, int] = {}
+        """For lazy nodes, the end of the body they belong to, which can be reached from each of them."""
         self.n_nodes = 0
         self.n_edges = 0
         n_rules = len(analysis.rules)
@@ -69,7 +71,8 @@ class RuleGraph:
         self._pending[self.first] = []
         self._add(self.first, CALL, start, ACCEPT)
         if start in analysis.nullable:
-            self._add(self.first, EMPTY, 0, ACCEPT)
+            # Not an edge to ACCEPT: a continuation tells that the text may end by holding ACCEPT itself.
+            self._final.add(self.first)
         self._commit()
 
     def expand(self, node: int) -> None:
@@ -77,6 +80,29 @@ class RuleGraph:
         if self.arrays.node_first[node] < 0:
             self._makers.pop(node)()
             self._commit()
+
+    @property
+    def costs(self) -> RuleCosts:
+        """Fewest bytes to the end of rules, computed when first asked for."""
+        if self._costs is None:
+            self._costs = RuleCosts(self)
+        return self._costs
+
+    def edges(self, node: int) -> list[tuple[int, int, int]]:
+        """The edges of a node as ``(kind, argument, target)``, lowered if need be."""
+        self.expand(node)
+        first = int(self.arrays.node_first[node])
+        stop = first + int(self.arrays.node_count[node])
+        columns = (self.arrays.kind, self.arrays.argument, self.arrays.to)
+        return list(zip(*(column[first:stop].tolist() for column in columns), strict=True))
+
+    def is_end(self, node: int) -> bool:
+        """Is this the node at which its rule ends?"""
+        return node in self._final
+
+    def lexer_minimum(self, terminal: int) -> int:
+        """Fewest bytes of a match of a lexer's terminal."""
+        return self.states.minimum(self._lexer_starts[terminal])
 
     # Building fragments: edges are collected in `_pending` and written by `_commit`.
 
@@ -100,20 +126,43 @@ class RuleGraph:
         self._pending[node] = []
         return node
 
-    def _lazy(self, maker: Callable[[int], None]) -> int:
+    def _lazy(self, maker: Callable[[int], None], end: int) -> int:
+        """A node inside a body that finishes at ``end``, whose edges ``maker`` adds when they are needed."""
         node = self._new()
+        self._ends[node] = end
 
         def make() -> None:
             self._pending[node] = []
+            del self._ends[node]
             maker(node)
 
         self._makers[node] = make
         return node
 
+    def _make_reached(self) -> None:
+        """Make the lazy nodes that empty edges lead to, since what they offer is offered by the edges' sources."""
+        work = list(self._pending)
+        done = set(work)
+        made = 0
+        for node in work:
+            for kind, _, target, _ in self._pending[node]:
+                if kind == EMPTY and target in self._ends:
+                    made += 1
+                    if made > MAX_AT_ONCE:
+                        raise LimitError(
+                            f"more than {MAX_AT_ONCE} copies of something that may be empty",
+                            remedy="Make the repeated part non-empty, and the repetition itself optional.",
+                        )
+                    self._makers.pop(target)()
+                    more = [item for item in self._pending if item not in done]
+                    work += more
+                    done.update(more)
+
     def _add(self, node: int, kind: int, argument: int, target: int, label: int = -1) -> None:
         self._pending[node].append((kind, argument, target, label))
 
     def _commit(self) -> None:
+        self._make_reached()
         pending, self._pending = self._pending, {}
         total = sum(map(len, pending.values()))
         at = self.n_edges
@@ -176,7 +225,8 @@ class RuleGraph:
         self._final.add(end)
         self._lower(self.analysis.rules[rule].body, start, end)
 
-    def _lower(self, body: Body, start: int, end: int) -> None:
+    def _lower(self, body: Body, start: int, end: int, *, skip_empty: bool = False) -> None:
+        """Add edges for ``body`` from ``start`` to ``end``; a terminal's or call's own empty text can be left out."""
         if not self.analysis.can_finish(body):
             return
         match body:
@@ -184,13 +234,13 @@ class RuleGraph:
                 if body.lexer is not None:
                     self._add(start, READ, self._lexer_starts[body.lexer], end, self.label_id(body.label))
                     return
-                if body.expr.nullable:
+                if body.expr.nullable and not skip_empty:
                     self._add(start, EMPTY, 0, end)
                 if body.expr is not EPSILON:
                     self._add(start, READ, self.states.add(body.expr), end, self.label_id(body.label))
             case Reference(rule):
                 self._add(start, CALL, rule, end)
-                if rule in self.analysis.nullable:
+                if rule in self.analysis.nullable and not skip_empty:
                     self._add(start, EMPTY, 0, end)
             case Sequence(parts):
                 at = start
@@ -219,13 +269,6 @@ class RuleGraph:
             self._lower(body.body, start, end)
         elif not is_counted(body):
             self._lower_short(body, start, end)
-        elif self._eager:
-            if max(body.low, body.high or 0) > MAX_UNROLLED:
-                raise LimitError(
-                    f"a repetition counted beyond {MAX_UNROLLED} inside a left-recursive rule",
-                    remedy="Make the rule right-recursive, or lower the count.",
-                )
-            self._lower_short(body, start, end)
         else:
             self._count(body, {}, start, end, 0)
 
@@ -252,7 +295,9 @@ class RuleGraph:
 
     def _count(self, body: Repetition, nodes: dict[int, int], node: int, end: int, count: int) -> None:
         """Edges of the node after ``count`` copies."""
-        if count >= max(body.low, 1):
+        # An empty copy may be left out: then every count suffices, and no empty edge leads from count to count.
+        skippable = body.separator is None and self.analysis.may_be_empty(body.body)
+        if skippable or count >= max(body.low, 1):
             self._add(node, EMPTY, 0, end)
         if body.high is not None and count == body.high:
             return
@@ -265,8 +310,8 @@ class RuleGraph:
             after = min(after, body.low)
         target = nodes.get(after)
         if target is None:
-            target = nodes[after] = self._lazy(lambda made: self._count(body, nodes, made, end, after))
-        self._lower(body.body, item, target)
+            target = nodes[after] = self._lazy(lambda made: self._count(body, nodes, made, end, after), end)
+        self._lower(body.body, item, target, skip_empty=skippable)
 
     def _lower_members(self, body: Members, start: int, end: int) -> None:
         if body.ordered and counts_trivially(body):
@@ -313,20 +358,20 @@ class RuleGraph:
 
     def _lower_cycle(self, rule: int, component: frozenset[int], start: int) -> None:
         """The left-corner loop for one rule of a left-recursive cycle."""
-        outer_eager, self._eager = self._eager, True
         before = set(self._pending)
         starts: dict[int, int] = {}
         hubs: dict[int, int] = {}
         for member in sorted(component & self.analysis.productive):
             starts[member], hubs[member] = self._node(), self._node()
             self._lower(self.analysis.rules[member].body, starts[member], hubs[member])
-        self._eager = outer_eager
         # Copies of the nodes that can be reached before anything is read: their calls into the cycle move to the hubs.
         leading: dict[int, int] = {}
         work: list[int] = []
 
         def lead(node: int) -> int:
             if node not in leading:
+                if node in self._ends:
+                    self._makers.pop(node)()
                 leading[node] = self._node()
                 work.append(node)
             return leading[node]
@@ -355,6 +400,8 @@ class RuleGraph:
         for node in nodes:
             for _, _, target, _ in self._pending[node]:
                 sources.setdefault(target, []).append(node)
+        for node, end in self._ends.items():
+            sources.setdefault(end, []).append(node)
         useful = {final}
         work = [final]
         while work:
@@ -389,8 +436,22 @@ class _FreeMembers:
         found = self.nodes.get(key)
         if found is None:
             maker = self.keys if separated else self.edges
-            found = self.nodes[key] = self.graph._lazy(lambda node: maker(node, used, count))
+            found = self.nodes[key] = self.graph._lazy(lambda node: maker(node, used, count), self.end)
         return found
+
+    def price(self, costs: RuleCosts, used: int, count: int, separated: bool) -> int:
+        """Fewest bytes from a node to the end of the rule."""
+        first = self.position(used) if self.body.ordered else 0
+        left = [
+            (member.required, costs.body(member.key) + costs.body(member.value))
+            for i, member in enumerate(self.declared)
+            if i >= first and not used >> i & 1
+        ]
+        required = [price for needed, price in left if needed]
+        optional = [price for needed, price in left if not needed]
+        extras = tuple(self.extras)
+        rest = costs.members(self.body.separator, required, optional, extras, self.body.low, count, separated)
+        return rest + costs.node(self.end)
 
     def feasible(self, used: int, count: int) -> bool:
         """Can the members be completed from here within the bounds?"""
