@@ -45,6 +45,9 @@ class RuleGraph:
         self._final: set[int] = set()
         self._ends: dict[int, int] = {}
         """For lazy nodes, the end of the body they belong to, which can be reached from each of them."""
+        self._costs: RuleCosts | None = None
+        self.prices: dict[int, Callable[[RuleCosts], int]] = {}
+        """What lazy nodes cost to the end of their rule."""
         self.n_nodes = 0
         self.n_edges = 0
         n_rules = len(analysis.rules)
@@ -311,6 +314,7 @@ class RuleGraph:
         target = nodes.get(after)
         if target is None:
             target = nodes[after] = self._lazy(lambda made: self._count(body, nodes, made, end, after), end)
+            self.prices[target] = lambda costs: costs.copies(body, after) + costs.node(end)
         self._lower(body.body, item, target, skip_empty=skippable)
 
     def _lower_members(self, body: Members, start: int, end: int) -> None:
@@ -437,6 +441,7 @@ class _FreeMembers:
         if found is None:
             maker = self.keys if separated else self.edges
             found = self.nodes[key] = self.graph._lazy(lambda node: maker(node, used, count), self.end)
+            self.graph.prices[found] = lambda costs: self.price(costs, used, count, separated)
         return found
 
     def price(self, costs: RuleCosts, used: int, count: int, separated: bool) -> int:

@@ -25,6 +25,12 @@ from guided.kernels.layout import Automaton
 MAX_EDGES = 8_000_000
 """Edges (7 bytes each) after which new constraints get a fresh table: about 60 MB."""
 
+MEASURED = 512
+"""States explored to bound how far the end of a match can be; beyond, token effects are not used under a budget."""
+
+_FAR = 1 << 28
+"""Farther than any budget."""
+
 _WIDE = 8
 """Bytes that must lead on from a looping state before its effect is cached; below, a walk is as cheap as the copy."""
 
@@ -78,6 +84,8 @@ class StateTable:
             tag=np.full(1024, -1, np.int32),
             pending=np.zeros(1024, np.int32),
             loops=np.zeros(1024, np.uint8),
+            minimum=np.full(1024, -1, np.int32),
+            widest=np.full(1024, -1, np.int32),
         )
         self.keys: list[object] = [None]
         self.n_edges = 0
@@ -174,6 +182,8 @@ class StateTable:
                 "tag": np.full(size, -1, np.int32),
                 "pending": np.zeros(size, np.int32),
                 "loops": np.zeros(size, np.uint8),
+                "minimum": np.full(size, -1, np.int32),
+                "widest": np.full(size, -1, np.int32),
             }
             for name, array in grown.items():
                 array[:state] = getattr(old, name)[:state]
@@ -270,6 +280,63 @@ class StateTable:
         if found is None:
             found = self._less[base, words] = self.new(Less(base, words))
         return found
+
+    def measure(self, state: int) -> None:
+        """Set ``minimum`` and ``widest`` of a state: by exploring what is reachable, up to `MEASURED` states."""
+        with self.lock:
+            order = [state]
+            sources: dict[int, list[int]] = {state: []}
+            for item in order:
+                if len(order) <= MEASURED:
+                    for _, _, target in self.row(item):
+                        if target not in sources:
+                            sources[target] = []
+                            order.append(target)
+                        sources[target].append(item)
+            arrays = self.arrays
+            ends = [item for item in order if arrays.tag[item] >= 0]
+            least = dict.fromkeys(ends, 0)
+            for item in ends:
+                for source in sources[item]:
+                    if source not in least:
+                        least[source] = least[item] + 1
+                        ends.append(source)
+            whole = len(order) <= MEASURED
+            arrays.minimum[state] = least.get(state, _FAR)
+            arrays.widest[state] = max(least.values()) if whole else _FAR
+            if state not in least:
+                arrays.minimum[state] = self._reach(state)
+
+    def minimum(self, state: int) -> int:
+        """Fewest bytes from a state to the end of a match; at a start state of a terminal, at least one."""
+        if self.arrays.minimum[state] < 0:
+            self.measure(state)
+        return int(self.arrays.minimum[state])
+
+    def _reach(self, state: int) -> int:
+        """Bytes on the way from a state to the nearest end of a match, by search without a bound."""
+        seen = {state}
+        level = [state]
+        for distance in range(1 << 30):
+            if any(self.arrays.tag[item] >= 0 for item in level):
+                return distance
+            level = [t for item in level for _, _, t in self.row(item) if t not in seen and not seen.add(t)]  # type: ignore[func-returns-value]
+            if not level:
+                break
+        return _FAR
+
+    def tags(self, state: int) -> list[int]:
+        """The terminals in whose match a state may end, found within `MEASURED` states, in ascending order."""
+        order = [state]
+        seen = {state}
+        for item in order:
+            if len(order) > MEASURED:
+                break
+            for _, _, target in self.row(item):
+                if target not in seen:
+                    seen.add(target)
+                    order.append(target)
+        return sorted({int(self.arrays.tag[item]) for item in order} - {-1})
 
     def joined(self, one: int, other: int) -> int:
         """The state that matches when either of two does (0: neither can any more)."""

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.constraint.completion import Completions
+from guided.constraint.explain import explain
 from guided.constraint.limits import Limits
 from guided.constraint.machine import DEAD, FINISHED, ConstraintMachine
 from guided.grammar.ir import Grammar
@@ -33,6 +35,7 @@ class Constraint:
         """The state before any text."""
         self.end: int = FINISHED
         """The state after an end-of-text id; only such ids are allowed in it."""
+        self._completions = Completions(self._machine)
         self._eos = frozenset(vocabulary.eos_ids)
         self._eos_row = np.zeros(vocabulary.n_words, np.uint32)
         for token in vocabulary.eos_ids:
@@ -82,6 +85,31 @@ class Constraint:
             byte, state = after[0]
             out.append(byte)
         return bytes(out)
+
+    def shortest_completion(self, state: int) -> int:
+        """Tokens to the nearest end, the end-of-text token not counted: of the shortest text, in its fewest tokens.
+
+        Can be kept always: after the first of those tokens the number is one less.  A longer text may take fewer.
+        """
+        return len(self._completions.tokens(state))
+
+    def fill_budget_mask(self, state: int, row: NDArray[np.uint32], budget: int) -> None:
+        """As `fill_mask`, but only tokens after which the text can still be completed within ``budget`` tokens.
+
+        ``budget`` counts the token itself, all that follow it and the end-of-text token.  The mask is never empty;
+        raises `guided.LimitError` when even the shortest completion does not fit.
+        """
+        if state <= FINISHED:
+            self.fill_mask(state, row)
+            return
+        with self._machine.lock:
+            self._completions.fill(state, row, budget)
+        if self.is_accepting(state):
+            row |= self._eos_row
+
+    def explain(self, state: int, token: int) -> str:
+        """Why a token is or is not allowed, in the grammar's own words."""
+        return explain(self, self._machine, state, token)
 
     def _mask(self, state: int) -> NDArray[np.uint32]:
         with self._machine.lock:

@@ -22,6 +22,7 @@ from guided.constraint.limits import Limits
 from guided.errors import LimitError
 from guided.grammar.ir import Grammar, Lexing
 from guided.kernels import entry
+from guided.kernels.costs import price
 from guided.kernels.layout import (
     EXPAND_NODE,
     EXPAND_STATE,
@@ -34,8 +35,11 @@ from guided.kernels.layout import (
     N_ITEMS,
     N_SETS,
     N_STATES,
+    N_PRICED,
     N_THREADS,
+    NEED_COST,
     NEED_EFFECT,
+    NEED_MINIMUM,
     OPEN_STACK,
     OUT_OF_FUEL,
     REQUEST,
@@ -88,6 +92,7 @@ class ConstraintMachine:
             "bytes_out": np.zeros(256, np.uint8),
         }
         self._addresses = np.zeros((entry.N_ROWS, 3), np.int64)
+        self._node_cost = np.full(256, -1, np.int32)
         self._held: tuple[Any, ...] = ()
         self._seen: tuple[int, int] = (-1, -1)
         self.counters[N_SETS] = 1
@@ -115,11 +120,39 @@ class ConstraintMachine:
         with self.lock:
             return self._run(entry.advance_token, self.lexed, state, token)
 
-    def mask(self, state: int) -> NDArray[np.uint32]:
-        """The row of tokens that keep ``state`` alive, end-of-text ids aside; valid until the next call."""
+    def mask(self, state: int, limit: int = -1) -> NDArray[np.uint32]:
+        """The row of tokens that keep ``state`` alive, end-of-text ids aside; valid until the next call.
+
+        With ``limit`` >= 0 only those after which so many bytes are enough to end the text.
+        """
         with self.lock:
-            self._run(entry.fill, self.lexed, self.effects.root, state)
+            self._run(entry.fill, self.lexed, self.effects.root, state, limit)
             return self._extra["rows"][0]
+
+    def cost(self, state: int) -> int:
+        """Fewest bytes after which the text may end, obligations aside."""
+        with self.lock:
+            self._price()
+            cost = self.tables.cost
+            return min(
+                int(cost[continuation]) + (self.states.minimum(inside) if inside else 0)
+                for inside, continuation, _ in self.threads(state)
+            )
+
+    def _price(self) -> None:
+        """Price all continuations made so far."""
+        while True:
+            priced = int(self.counters[N_PRICED])
+            node = price(self.tables, self.counters, self._node_cost, self.tables.cost, priced)
+            if node < 0:
+                self.counters[N_PRICED] = self.counters[N_SETS]
+                return
+            if node >= self._node_cost.size:
+                grown = np.full(2 * node + 64, -1, np.int32)
+                grown[: self._node_cost.size] = self._node_cost
+                self._node_cost = grown
+            self._node_cost[node] = self.graph.costs.node(int(node))
+            self._seen = (-1, -1)
 
     def next_bytes(self, state: int) -> NDArray[np.uint8]:
         """``uint8[256]``: 1 for every byte that some thread can read next; valid until the next call."""
@@ -132,6 +165,10 @@ class ConstraintMachine:
         first, stop = self.tables.state_offset[state], self.tables.state_offset[state + 1]
         columns = (self.tables.thread_state, self.tables.thread_next, self.tables.thread_obligation)
         return list(zip(*(column[first:stop].tolist() for column in columns), strict=True))
+
+    def owes(self, state: int) -> bool:
+        """Does some thread of the state owe anything to a match that was not taken?"""
+        return any(obligation for _, _, obligation in self.threads(state))
 
     def items(self, continuation: int) -> list[int]:
         """The items of a continuation, each ``node << 32 | continuation to return to``."""
@@ -146,6 +183,13 @@ class ConstraintMachine:
             stop = first + self.tables.closure_count[continuation]
             columns = (self.tables.closure_state, self.tables.closure_next, self.tables.closure_label)
             return list(zip(*(column[first:stop].tolist() for column in columns), strict=True))
+
+    def label(self, start: int, label: int) -> str:
+        """The name of a terminal that may come: its label, or for a lexer's state the terminals it may become."""
+        if label >= 0:
+            return self.graph.labels[label]
+        tags = self.states.tags(start)
+        return " or ".join(self.grammar.terminals[tag].name for tag in tags[:8] if tag < len(self.grammar.terminals))
 
     def is_accepting(self, state: int) -> bool:
         """May the text end here?"""
@@ -210,6 +254,10 @@ class ConstraintMachine:
             joined = [[a, b, self.states.joined(a, b)]]
             self._extra["joined"] = np.vstack([self._extra["joined"], joined])
             self._seen = (-1, -1)
+        elif request == NEED_MINIMUM:
+            self.states.measure(a)
+        elif request == NEED_COST:
+            self._price()
         elif request == OPEN_STACK:
             self._open_stack(a)
         elif request == OUT_OF_FUEL:
@@ -233,7 +281,7 @@ class ConstraintMachine:
     def _grow(self) -> None:
         tables = self.tables
         used = {
-            "set_offset": (N_SETS, 2), "items": (N_ITEMS, 64), "closure_first": (N_SETS, 2), "closure_count": (N_SETS, 2),
+            "set_offset": (N_SETS, 2), "items": (N_ITEMS, 64), "closure_first": (N_SETS, 2), "closure_count": (N_SETS, 2), "cost": (N_SETS, 2),
             "closure_state": (N_CLOSURE, 64), "closure_next": (N_CLOSURE, 64), "closure_label": (N_CLOSURE, 64),
             "state_offset": (N_STATES, 2), "thread_state": (N_THREADS, 64), "thread_next": (N_THREADS, 64),
             "thread_obligation": (N_THREADS, 64),
@@ -285,5 +333,5 @@ def _tables(size: int) -> Machine:
         closure_first=np.full(size, -1, np.int32), closure_count=ints(size), closure_state=ints(4 * size),
         closure_next=ints(4 * size), closure_label=ints(4 * size), state_offset=ints(size),
         thread_state=ints(2 * size), thread_next=ints(2 * size), thread_obligation=ints(2 * size),
-        state_hash=np.full(2 * size + 1, -1, np.int32),
+        state_hash=np.full(2 * size + 1, -1, np.int32), cost=ints(size),
     )  # fmt: skip

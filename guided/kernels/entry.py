@@ -20,7 +20,8 @@ GROUPS = (Automaton, Rules, Lalr, Machine, Scratch, Tokens, Effects)
 
 EXTRA = ("counters", "joined", "rows", "token_data", "token_offsets", "bytes_out")
 
-_LALR = len(Automaton._fields) + len(Rules._fields)
+_RULES = len(Automaton._fields)
+_LALR = _RULES + len(Rules._fields)
 _MACHINE = _LALR + len(Lalr._fields)
 _SCRATCH = _MACHINE + len(Machine._fields)
 _TOKENS = _SCRATCH + len(Scratch._fields)
@@ -71,14 +72,18 @@ def _i64_2d(t, i):
 
 @njit(cache=True, nogil=True)
 def _automaton(t):
-    return Automaton(_i32(t, 0), _i32(t, 1), _u8(t, 2), _u8(t, 3), _i32(t, 4), _i32(t, 5), _i32(t, 6), _u8(t, 7))
+    return Automaton(
+        _i32(t, 0), _i32(t, 1), _u8(t, 2), _u8(t, 3), _i32(t, 4), _i32(t, 5), _i32(t, 6), _u8(t, 7),
+        _i32(t, 8), _i32(t, 9),
+    )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
 def _rules(t):
+    r = _RULES
     return Rules(
-        _i32(t, 8), _i32(t, 9), _u8(t, 10), _u8(t, 11), _i32(t, 12), _i32(t, 13), _i32(t, 14), _i32(t, 15),
-        _i32(t, 16), _i32(t, 17),
+        _i32(t, r), _i32(t, r + 1), _u8(t, r + 2), _u8(t, r + 3), _i32(t, r + 4), _i32(t, r + 5), _i32(t, r + 6),
+        _i32(t, r + 7), _i32(t, r + 8), _i32(t, r + 9),
     )  # fmt: skip
 
 
@@ -93,6 +98,7 @@ def _machine(t):
     return Machine(
         _i32(t, m), _i64(t, m + 1), _i32(t, m + 2), _i32(t, m + 3), _i32(t, m + 4), _i32(t, m + 5), _i32(t, m + 6),
         _i32(t, m + 7), _i32(t, m + 8), _i32(t, m + 9), _i32(t, m + 10), _i32(t, m + 11), _i32(t, m + 12),
+        _i32(t, m + 13),
     )  # fmt: skip
 
 
@@ -142,11 +148,11 @@ def advance_bytes(t, lexed, state, data):
 
 
 @njit(cache=True, nogil=True)
-def fill(t, lexed, root, state):
-    """Fill row 0 with the mask of ``state``; -1: request."""
+def fill(t, lexed, root, state, limit):
+    """Fill row 0 with the mask of ``state``, with ``limit`` >= 0 only where so many bytes can end it; -1: request."""
     return masks.fill(
         lexed, _automaton(t), _rules(t), _lalr(t), _machine(t), _i64(t, _EXTRA), _scratch(t), _i64_2d(t, _EXTRA + 1),
-        _tokens(t), _effects(t), root, state, _u32_2d(t, _EXTRA + 2),
+        _tokens(t), _effects(t), root, state, _u32_2d(t, _EXTRA + 2), limit,
     )  # fmt: skip
 
 

@@ -23,7 +23,8 @@ class Automaton(NamedTuple):
     ``first[x] < 0``: the edges of ``x`` are not known yet.  Edges of ``x`` are ``first[x] .. first[x] + count[x]``,
     sorted by byte: ``low..high`` leads to ``target``.  ``tag[x] >= 0``: a match may end in ``x`` (the tag is the
     terminal for lexers, else 0).  ``pending[x]``: the state of matches that would be preferred to the one that ends
-    here, 0 for none.  ``loops[x]``: worth caching a vocabulary's token effect.
+    here, 0 for none.  ``loops[x]``: worth caching a vocabulary's token effect.  ``minimum[x]``: fewest bytes to the end
+    of a match, ``widest[x]``: the most that ``minimum`` is in any state reached from ``x``; -1 until asked for.
     """
 
     first: Ints
@@ -34,6 +35,8 @@ class Automaton(NamedTuple):
     tag: Ints
     pending: Ints
     loops: Bytes
+    minimum: Ints
+    widest: Ints
 
 
 class Rules(NamedTuple):
@@ -76,7 +79,8 @@ class Machine(NamedTuple):
     Continuations (``set_*``): a continuation is a sorted set of ``items``, each ``node << 32 | continuation to return
     to``; id 0 is empty, id 1 holds only the item 0, which says that the text may end.  With LALR tables an item list
     has one entry, ``state << 32 | stack below``.  ``closure_*``: per continuation the terminals that may come next,
-    as ``(automaton state, continuation after it, label)``.  States (``state_*``): sets of threads
+    as ``(automaton state, continuation after it, label)``; ``cost``: fewest bytes to the end of the text, priced on
+    request.  States (``state_*``): sets of threads
     ``(automaton state or 0 at a boundary, continuation, obligation)``; id 0 is dead, 1 is after the end of text.
     """
 
@@ -93,6 +97,7 @@ class Machine(NamedTuple):
     thread_next: Ints
     thread_obligation: Ints
     state_hash: Ints
+    cost: Ints
 
 
 class Scratch(NamedTuple):
@@ -161,9 +166,10 @@ READ, CALL, EMPTY = 0, 1, 2
 FINAL, OPEN = 1, 2
 
 # Slots of `counters`.
-N_SETS, N_ITEMS, N_CLOSURE, N_STATES, N_THREADS, FUEL, REQUEST, REQUEST_A, REQUEST_B, REQUEST_C, STAMP = range(11)
+N_SETS, N_ITEMS, N_CLOSURE, N_STATES, N_THREADS, N_PRICED = range(6)
+FUEL, STAMP, REQUEST, REQUEST_A, REQUEST_B, REQUEST_C = range(6, 12)
 N_COUNTERS = 16
 
 # Requests.
 EXPAND_STATE, EXPAND_NODE, GROW_MACHINE, GROW_SCRATCH = 1, 2, 3, 4
-OUT_OF_FUEL, NEED_EFFECT, JOIN_OBLIGATIONS, OPEN_STACK = 5, 6, 7, 8
+OUT_OF_FUEL, NEED_EFFECT, JOIN_OBLIGATIONS, OPEN_STACK, NEED_MINIMUM, NEED_COST = 5, 6, 7, 8, 9, 10

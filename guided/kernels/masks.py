@@ -16,7 +16,10 @@ from guided.kernels.layout import (
     EXPAND_STATE,
     FUEL,
     GROW_SCRATCH,
+    N_PRICED,
+    NEED_COST,
     NEED_EFFECT,
+    NEED_MINIMUM,
     REQUEST,
     REQUEST_A,
     REQUEST_B,
@@ -84,7 +87,7 @@ def _first_visit(scratch, stamp, low, continuation, obligation):
 @njit(cache=True, nogil=True)
 def _walk(
     lexed, automaton, rules, lalr, machine, counters, scratch, joined, tokens, row, depth, low, high, state,
-    continuation, obligation, stamp,
+    continuation, obligation, stamp, limit,
 ):  # fmt: skip
     """Walk one range from one automaton state; sets bits in ``row``, pushes boundary tasks; new depth, -1: request."""
     states = scratch.walk_state
@@ -126,13 +129,16 @@ def _walk(
                 continue
         tag = automaton.tag[after]
         inside = True
+        beyond = np.int64(0)
         if tag >= 0:
             if automaton.first[after] < 0:
                 counters[REQUEST] = EXPAND_STATE
                 counters[REQUEST_A] = after
                 return -1
             inside = automaton.count[after] > 0
-            beyond = boundary(lexed, automaton, rules, lalr, machine, counters, scratch, after, continuation)
+            beyond = np.int64(
+                boundary(lexed, automaton, rules, lalr, machine, counters, scratch, after, continuation)
+            )
             if beyond < 0:
                 return -1
             if end > node + 1:
@@ -143,9 +149,26 @@ def _walk(
                     depth = _push(scratch, counters, depth, node + 1, end, 0, beyond, due)
                     if depth < 0:
                         return -1
-        for i in range(tokens.token_offset[node], tokens.token_offset[node + 1]):
-            token = tokens.token_ids[i]
-            row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+        fits = limit < 0
+        if not fits and tokens.token_offset[node] < tokens.token_offset[node + 1]:
+            if inside:
+                if automaton.minimum[after] < 0:
+                    counters[REQUEST] = NEED_MINIMUM
+                    counters[REQUEST_A] = after
+                    return -1
+                if continuation >= counters[N_PRICED]:
+                    counters[REQUEST] = NEED_COST
+                    return -1
+                fits = automaton.minimum[after] + machine.cost[continuation] <= limit
+            if tag >= 0:
+                if beyond >= counters[N_PRICED]:
+                    counters[REQUEST] = NEED_COST
+                    return -1
+                fits = fits or machine.cost[beyond] <= limit
+        if fits:
+            for i in range(tokens.token_offset[node], tokens.token_offset[node + 1]):
+                token = tokens.token_ids[i]
+                row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
         if inside and end > node + 1:
             level += 1
             if level + 1 >= states.shape[0]:
@@ -184,10 +207,11 @@ def _finish(effects, found, row, share):
 
 
 @njit(cache=True, nogil=True)
-def fill(lexed, automaton, rules, lalr, machine, counters, scratch, joined, tokens, effects, root, state, rows):
+def fill(lexed, automaton, rules, lalr, machine, counters, scratch, joined, tokens, effects, root, state, rows, limit):
     """Set in ``rows[0]`` the bit of every token that keeps ``state`` alive (end-of-text ids aside); -1: request.
 
-    The other rows are shares of effects with removals, one for each that is nested in one token.
+    The other rows are shares of effects with removals, one for each that is nested in one token.  With ``limit`` >= 0
+    only tokens after which some ``limit`` bytes are enough to end the text.
     """
     rows[0, :] = 0
     level = 0
@@ -230,10 +254,20 @@ def fill(lexed, automaton, rules, lalr, machine, counters, scratch, joined, toke
             counters[REQUEST] = EXPAND_STATE
             counters[REQUEST_A] = inside
             return -1
-        if obligation != 0 or automaton.loops[inside] == 0 or high - low <= SMALL_RANGE:
+        walks = obligation != 0 or automaton.loops[inside] == 0 or high - low <= SMALL_RANGE
+        if limit >= 0 and not walks:
+            if automaton.widest[inside] < 0:
+                counters[REQUEST] = NEED_MINIMUM
+                counters[REQUEST_A] = inside
+                return -1
+            if continuation >= counters[N_PRICED]:
+                counters[REQUEST] = NEED_COST
+                return -1
+            walks = automaton.widest[inside] + machine.cost[continuation] > limit
+        if walks:
             depth = _walk(
                 lexed, automaton, rules, lalr, machine, counters, scratch, joined, tokens, rows[level], depth,
-                low, high, inside, continuation, obligation, stamps[level],
+                low, high, inside, continuation, obligation, stamps[level], limit,
             )  # fmt: skip
             if depth < 0:
                 return -1

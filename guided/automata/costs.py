@@ -1,0 +1,129 @@
+"""How few bytes finish a rule, from its start and from each of its nodes: for texts that must end within a budget.
+
+Rules are priced by a fixpoint over the IR, nodes by a search inside their rule; nodes that are made lazily (counters,
+members in free order) know their price from what they count, so nothing has to be lowered for it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+from guided.grammar.ir import Body, Choice, Member, Members, Reference, Repetition, Sequence, Terminal
+from guided.kernels.layout import CALL, EMPTY
+
+if TYPE_CHECKING:
+    from guided.automata.graph import RuleGraph
+
+FAR = 1 << 28
+"""More than any budget: what cannot finish."""
+
+
+class RuleCosts:
+    """Prices of the rules and nodes of one graph, in bytes; computed when first asked for."""
+
+    def __init__(self, graph: RuleGraph) -> None:
+        self._graph = graph
+        self._nodes: dict[int, int] = {0: 0}
+        rules = graph.analysis.rules
+        self.rules = [FAR] * len(rules)
+        changed = True
+        while changed:
+            changed = False
+            for index, rule in enumerate(rules):
+                price = self.body(rule.body)
+                if price < self.rules[index]:
+                    self.rules[index] = price
+                    changed = True
+
+    def body(self, body: Body) -> int:
+        """Fewest bytes of a text of ``body``."""
+        match body:
+            case Terminal():
+                if body.lexer is not None:
+                    return self._graph.lexer_minimum(body.lexer)
+                if not self._graph.analysis.can_finish(body):
+                    return FAR
+                return 0 if body.expr.nullable else self._graph.states.minimum(self._graph.states.add(body.expr))
+            case Reference(rule):
+                return self.rules[rule]
+            case Sequence(parts):
+                return min(FAR, sum(self.body(part) for part in parts))
+            case Choice(options):
+                return min((self.body(option) for option in options), default=FAR)
+            case Repetition():
+                return self.copies(body, 0)
+            case Members():
+                required = [self._member(member) for member in body.declared if member.required]
+                optional = [self._member(member) for member in body.declared if not member.required]
+                return self.members(body.separator, required, optional, body.extras, body.low, 0)
+
+    def copies(self, body: Repetition, done: int) -> int:
+        """Fewest bytes that the copies still missing after ``done`` of them take."""
+        missing = body.low - done
+        if missing <= 0:
+            return 0
+        separator = 0 if body.separator is None else self.body(body.separator)
+        return min(FAR, missing * self.body(body.body) + (missing - (done == 0)) * separator)
+
+    def _member(self, member: Member) -> int:
+        return min(FAR, self.body(member.key) + self.body(member.value))
+
+    def members(
+        self,
+        separator: Body,
+        required: list[int],
+        optional: list[int],
+        extras: tuple[Member, ...],
+        low: int,
+        done: int,
+        separated: bool = False,
+    ) -> int:
+        """Fewest bytes of the members still missing; ``separated``: the separator before the next is written."""
+        missing = max(low - done - len(required), 0)
+        if missing == 0 and separated and not required:
+            missing = 1
+        chosen = sorted(optional)[:missing]
+        if len(chosen) < missing or extras:
+            extra = min((self._member(member) for member in extras), default=FAR)
+            chosen = sorted([*optional, *[extra] * missing])[:missing]
+        if len(chosen) < missing:
+            return FAR
+        count = len(required) + missing
+        between = count - (done == 0 or separated) if count else 0
+        return min(FAR, sum(required) + sum(chosen) + between * self.body(separator))
+
+    def node(self, start: int) -> int:
+        """Fewest bytes from a node to the end of its rule."""
+        found = self._nodes.get(start)
+        if found is not None:
+            return found
+        graph = self._graph
+        if start in graph.prices:
+            found = self._nodes[start] = graph.prices[start](self)
+            return found
+        # Dijkstra over the nodes of this rule; a priced or final node ends the search on its path.
+        best = FAR
+        distance = {start: 0}
+        queue = [(0, start)]
+        while queue:
+            price, node = heapq.heappop(queue)
+            if price > distance[node] or price >= best:
+                continue
+            known = self._nodes.get(node)
+            if known is None and node in graph.prices:
+                known = self.node(node)
+            if known is not None:
+                best = min(best, price + known)
+                continue
+            for kind, argument, target in graph.edges(node):
+                step = 0
+                if kind != EMPTY:
+                    step = self.rules[argument] if kind == CALL else graph.states.minimum(argument)
+                if price + step < distance.get(target, FAR):
+                    distance[target] = price + step
+                    heapq.heappush(queue, (price + step, target))
+            if graph.is_end(node):
+                best = min(best, price)
+        self._nodes[start] = best
+        return best

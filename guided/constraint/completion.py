@@ -1,0 +1,120 @@
+"""Ending in time: the shortest text that completes a state, in tokens, and masks under a token budget.
+
+The text is the shortest in bytes, the first in byte order among equals; its fewest-tokens segmentation is a bound on
+the distance to the end that can always be kept, because the rest of such a text is such a text again.  A mask under a
+budget allows every token after which the *bytes* still missing fit (one token a byte is always possible), and the next
+token of that segmentation; so it is never empty, and a text is never cut.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.constraint.machine import DEAD, FINISHED, ConstraintMachine
+from guided.errors import LimitError
+from guided.kernels.tokenize import fewest_tokens
+
+SEARCHED = 20_000
+"""States that the search for a shortest text may visit where prices are not known (LALR stacks, obligations)."""
+
+
+class Completions:
+    """Shortest completions of one machine's states; remembers every text it has found."""
+
+    def __init__(self, machine: ConstraintMachine) -> None:
+        self._machine = machine
+        self._texts: dict[int, bytes] = {FINISHED: b""}
+
+    def text(self, state: int) -> bytes:
+        """The shortest text after which ``state`` may end."""
+        found = self._texts.get(state)
+        if found is None:
+            found = self._search(state) if self._machine.lexed or self._machine.owes(state) else self._descend(state)
+        return found
+
+    def _descend(self, state: int) -> bytes:
+        """Follow prices down, smallest byte first."""
+        machine = self._machine
+        path: list[tuple[int, int]] = []
+        at, left = state, machine.cost(state)
+        while left and at not in self._texts:
+            for byte in np.flatnonzero(machine.next_bytes(at)).tolist():
+                after = machine.advance(at, bytes([byte]))
+                if after != DEAD and machine.cost(after) == left - 1:
+                    break
+            else:
+                return self._search(state)
+            path.append((at, byte))
+            at, left = after, left - 1
+        return self._remember(path, self._texts.get(at, b""), at)
+
+    def _search(self, state: int) -> bytes:
+        """Breadth first over bytes, in byte order, to the nearest accepting state."""
+        machine = self._machine
+        parents: dict[int, tuple[int, int]] = {state: (DEAD, 0)}
+        queue = [state]
+        for at in queue:
+            if machine.is_accepting(at):
+                path: list[tuple[int, int]] = []
+                end = at
+                while at != state:
+                    parent, byte = parents[at]
+                    path.append((parent, byte))
+                    at = parent
+                path.reverse()
+                return self._remember(path, b"", end)
+            if len(parents) > SEARCHED:
+                break
+            for byte in np.flatnonzero(machine.next_bytes(at).copy()).tolist():
+                after = machine.advance(at, bytes([byte]))
+                if after != DEAD and after not in parents:
+                    parents[after] = (at, byte)
+                    queue.append(after)
+        raise LimitError(
+            f"no end of the text was found within {SEARCHED} states of this one",
+            remedy="Give the text more room: this grammar's shortest completion is too far for a token budget.",
+        )
+
+    def _remember(self, path: list[tuple[int, int]], text: bytes, end: int) -> bytes:
+        self._texts[end] = text
+        for at, byte in reversed(path):
+            text = bytes([byte]) + text
+            self._texts[at] = text
+        return text
+
+    def tokens(self, state: int) -> list[int]:
+        """The fewest tokens that spell `text`."""
+        text = np.frombuffer(self.text(state), np.uint8)
+        trie = self._machine.vocabulary.trie
+        found: NDArray[np.int32] = fewest_tokens(trie.byte, trie.end, trie.token_offset, trie.token_ids, text)
+        if text.size and not found.size:
+            raise LimitError("the vocabulary cannot spell the shortest text of this state")
+        return found.tolist()
+
+    def fill(self, state: int, row: NDArray[np.uint32], budget: int) -> None:
+        """The mask of ``state`` under a budget that counts the token itself, all after it, and the end of text."""
+        machine = self._machine
+        path = self.tokens(state)
+        if len(path) + 1 > budget:
+            raise LimitError(
+                f"{budget} tokens are left, but the shortest completion takes {len(path)} and the end-of-text token",
+                remedy="Raise max_new_tokens.",
+            )
+        if budget < 2:
+            row[:] = 0
+        elif machine.lexed or machine.owes(state):
+            row[:] = machine.mask(state)
+            self._drop_far(state, row, budget)
+        else:
+            row[:] = machine.mask(state, budget - 2)
+        if path and budget >= 2:
+            row[path[0] >> 5] |= np.uint32(1 << (path[0] & 31))
+
+    def _drop_far(self, state: int, row: NDArray[np.uint32], budget: int) -> None:
+        """Try every allowed token: for parsers without prices."""
+        bits = np.unpackbits(row.view(np.uint8), bitorder="little")
+        for token in np.flatnonzero(bits).tolist():
+            after = self._machine.advance_token(state, token)
+            if len(self.text(after)) > budget - 2:
+                row[token >> 5] &= ~np.uint32(1 << (token & 31))

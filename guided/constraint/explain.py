@@ -1,0 +1,84 @@
+"""Why a token is or is not allowed, in the words of the grammar: rule names, terminals, JSON pointers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from guided.constraint.machine import DEAD, FINISHED, ConstraintMachine
+
+if TYPE_CHECKING:
+    from guided.constraint.constraint import Constraint
+
+NAMED = 8
+"""Alternatives that one explanation names."""
+
+
+def explain(constraint: Constraint, machine: ConstraintMachine, state: int, token: int) -> str:
+    """One or two sentences; see `Constraint.explain`."""
+    vocabulary = constraint.vocabulary
+    if state == DEAD:
+        return "the text before is not allowed, so nothing can follow it"
+    if not 0 <= token < vocabulary.size:
+        return f"token {token} is outside the vocabulary of {vocabulary.size} ids"
+    if token in vocabulary.eos_ids:
+        if constraint.is_accepting(state):
+            return "the text may end here"
+        return f"the text may not end here: {_expected(machine, state)}"
+    if state == FINISHED:
+        return "the text has ended; only an end-of-text token may follow"
+    data = vocabulary.token_bytes(token)
+    if data is None:
+        return f"token {token} is a special token or padding, which never matches text"
+    at = state
+    for position, byte in enumerate(data):
+        after = machine.advance(at, bytes([byte]))
+        if after == DEAD:
+            where = f"after {_show(data[:position])}, " if position else ""
+            return f"{_show(data)} is not allowed: {where}{_show(bytes([byte]))} does not fit; {_expected(machine, at)}"
+        at = after
+    then = "the text may end" if machine.is_accepting(at) else _expected(machine, at)
+    return f"{_show(data)} is allowed; after it {then}"
+
+
+def _expected(machine: ConstraintMachine, state: int) -> str:
+    """What may come next, by name where a terminal begins and by bytes inside one."""
+    names: list[str] = []
+    inside = False
+    for lexer_state, continuation, _ in machine.threads(state):
+        if lexer_state:
+            inside = True
+            continue
+        for start, _, label in machine.closure(continuation):
+            name = machine.label(start, label)
+            if name and name not in names:
+                names.append(name)
+    if inside:
+        names.append(_bytes(np.flatnonzero(machine.next_bytes(state)).tolist()))
+    if machine.is_accepting(state):
+        names.append("the end of the text")
+    if not names:
+        return "nothing is expected"
+    more = f" or {len(names) - NAMED} other things" if len(names) > NAMED else ""
+    return "expected " + " or ".join(names[:NAMED]) + more
+
+
+def _bytes(values: list[int]) -> str:
+    """A set of next bytes as runs of characters."""
+    runs: list[list[int]] = []
+    for value in values:
+        if runs and runs[-1][1] + 1 == value:
+            runs[-1][1] = value
+        else:
+            runs.append([value, value])
+    shown = [_show(bytes([low])) if low == high else f"{_byte(low)}..{_byte(high)}" for low, high in runs]
+    return "one of " + " ".join(shown[:NAMED]) + (" ..." if len(shown) > NAMED else "")
+
+
+def _byte(value: int) -> str:
+    return repr(chr(value)) if 0x20 <= value < 0x7F else f"0x{value:02x}"
+
+
+def _show(data: bytes) -> str:
+    return repr(data.decode("utf-8", "backslashreplace"))
