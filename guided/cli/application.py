@@ -1,0 +1,118 @@
+"""The application: its commands, its own options, and the one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from guided.cli.check import check
+from guided.cli.exits import EXIT_HELP, ExitCode, exit_code
+from guided.cli.extract import extract
+from guided.cli.output import print_error, print_text
+from guided.cli.sql import sql
+from guided.cli.version import version, version_text
+from guided.cli.warmup import warmup
+
+__all__ = ["application", "run"]
+
+DEBUG = "--debug"
+
+
+class _Group(TyperGroup):
+    """Turns every error into one line (or JSON object) and an exit code; ``--debug`` shows the traceback instead."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        given = list(sys.argv[1:] if args is None else args)
+        own = given[: given.index("--")] if "--" in given else given
+        debug = DEBUG in own
+        # Wherever it stands: a user adds it to the end of the line that failed.
+        arguments = [word for word in own if word != DEBUG] + given[len(own) :]
+        try:
+            with warnings.catch_warnings():
+                if not debug:
+                    warnings.simplefilter("ignore")
+                code = super().main(arguments, prog_name, complete_var, False, windows_expand_args, **extra)
+            sys.stdout.flush()
+        except OSError as error:
+            if error.errno != errno.EPIPE:
+                code = _failed(error, own, debug)
+            else:
+                # The reader (head, less) has enough.  What is left in the buffer must not fail again at exit.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                code = ExitCode.NO
+        except (KeyboardInterrupt, typer.Abort):
+            code = ExitCode.INTERRUPTED
+        except Exception as error:
+            code = _failed(error, own, debug)
+        if not standalone_mode:
+            return code
+        sys.exit(int(code or 0))
+
+
+def _failed(error: Exception, arguments: Sequence[str], debug: bool) -> int:
+    if type(error).__name__ == "NoArgsIsHelpError":
+        print_text(getattr(error, "message", ""))
+        return ExitCode.USAGE
+    if debug:
+        traceback.print_exception(error)
+    print_error(error, "--json" in arguments)
+    return exit_code(error)
+
+
+application = typer.Typer(
+    cls=_Group,
+    name="guided",
+    help=(
+        "Constrained decoding: a language model whose output is always in your schema, grammar or database."
+        "\n\nTry these:"
+        "\n\n    guided extract --schema person.json letter.txt"
+        '\n\n    guided sql --db sqlite:///shop.db "Which customer ordered most?"'
+        "\n\n    guided check person.json"
+    ),
+    epilog=EXIT_HELP,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        print_text(version_text())
+        raise typer.Exit
+
+
+@application.callback()
+def _options(
+    show: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_show_version, is_eager=True)
+    ] = False,
+    debug: Annotated[bool, typer.Option(DEBUG, help="Show tracebacks; may stand anywhere on the line.")] = False,
+) -> None:
+    """Options of `guided` itself; both act before this is called."""
+
+
+for _command in (extract, sql, check, warmup, version):
+    application.command(epilog=EXIT_HELP)(_command)
+
+
+def run() -> None:
+    """Run the application on ``sys.argv`` and exit."""
+    typer.main.get_command(application)(prog_name="guided")

@@ -1,0 +1,173 @@
+"""Texts of a grammar byte by byte, without a tokenizer: an example, the shortest text, and where a text fails.
+
+Everything here asks a constraint over the vocabulary of the 256 bytes, through its public functions.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from guided.constraint.constraint import Constraint
+    from guided.grammar.ir import Grammar
+
+__all__ = ["Verdict", "compile_bytes", "judge", "sample_text", "shortest_text"]
+
+END = 256
+"""The end-of-text id of the byte vocabulary."""
+SLACK = 40
+"""Bytes that a sampled example may be longer than the shortest text."""
+END_CHANCE = 0.3
+_WEIGHTS = (
+    (b"abcdefghijklmnopqrstuvwxyz", 8.0),
+    (b"0123456789", 4.0),
+    (b"\"'.,:;()[]{}<>+-*/=_|&!?#@%", 6.0),
+    (b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", 1.0),
+    (b" ", 0.6),
+    (b"\n", 0.05),
+)
+"""Chances by class, shared among its bytes: what a person expects to read.  All other bytes share `_REST`."""
+_REST = 0.02
+MAX_NAMED = 8
+"""Single characters that an expectation lists before it counts them."""
+
+
+def compile_bytes(grammar: Grammar) -> Constraint:
+    """The grammar over the vocabulary of single bytes; raises as `guided.compile` does."""
+    import guided
+
+    tokens: list[bytes | None] = [*(bytes([byte]) for byte in range(256)), None]
+    return guided.compile(grammar, guided.Vocabulary.from_tokens(tokens, eos_ids=[END]))
+
+
+def shortest_text(constraint: Constraint) -> str:
+    """One of the shortest texts, of likeable characters."""
+    return _drawn(constraint, constraint.shortest_completion(constraint.start), None)
+
+
+def sample_text(constraint: Constraint, seed: int) -> str:
+    """A random text, at most `SLACK` bytes longer than the shortest."""
+    return _drawn(constraint, constraint.shortest_completion(constraint.start) + SLACK, random.Random(seed))
+
+
+def _drawn(constraint: Constraint, length: int, rng: random.Random | None) -> str:
+    weights = np.full(END + 1, _REST / 256)
+    for members, weight in _WEIGHTS:
+        weights[list(members)] = weight / len(members)
+    row = np.zeros(constraint.vocabulary.n_words, np.uint32)
+    out = bytearray()
+    state = constraint.start
+    while True:
+        # The end of the text counts as one more token.
+        constraint.fill_budget_mask(state, row, length + 1 - len(out))
+        allowed = _bits(row)
+        if END in allowed and (rng is None or allowed == [END] or rng.random() < END_CHANCE):
+            return out.decode()
+        choices = [byte for byte in allowed if byte != END]
+        if rng is None:
+            byte = max(choices, key=lambda one: float(weights[one]))
+        else:
+            (byte,) = rng.choices(choices, [float(weights[one]) for one in choices])
+        out.append(byte)
+        state = constraint.advance(state, byte)
+
+
+def _bits(row: np.typing.NDArray[np.uint32]) -> list[int]:
+    bits = np.unpackbits(row.view(np.uint8), bitorder="little")[: END + 1]
+    return [int(index) for index in np.flatnonzero(bits)]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a text is accepted; if not, the first character that cannot stand there, or the end of the text."""
+
+    accepted: bool
+    offset: int = 0
+    """Characters before the place."""
+    line: int = 1
+    column: int = 1
+    found: str = ""
+    """The character at the place; empty at the end of the text."""
+    expected: str = ""
+
+    @property
+    def place(self) -> str:
+        """``line L, column C``, from 1."""
+        return f"line {self.line}, column {self.column}"
+
+
+def judge(constraint: Constraint, text: str) -> Verdict:
+    """Follow a text character by character to its end or to where it fails."""
+    state = constraint.start
+    for offset, character in enumerate(text):
+        # A lone surrogate (an argument that is not UTF-8) goes in as the byte it stands for.
+        after = constraint.advance_bytes(state, character.encode("utf-8", "surrogateescape"))
+        if not after:
+            return _failed(constraint, state, text, offset)
+        state = after
+    return Verdict(True) if constraint.is_accepting(state) else _failed(constraint, state, text, len(text))
+
+
+def _failed(constraint: Constraint, state: int, text: str, offset: int) -> Verdict:
+    line = text.count("\n", 0, offset) + 1
+    column = offset - (text.rfind("\n", 0, offset) + 1) + 1
+    found = text[offset] if offset < len(text) else ""
+    return Verdict(False, offset, line, column, found, expected_after(constraint, state))
+
+
+def expected_after(constraint: Constraint, state: int) -> str:
+    """In words, what may come in a state: a text that must come, characters, or the end of the text."""
+    forced = constraint.forced(state)
+    if len(forced) > 1:
+        return repr(forced.decode("utf-8", "replace"))
+    row = np.zeros(constraint.vocabulary.n_words, np.uint32)
+    constraint.fill_mask(state, row)
+    allowed = _bits(row)
+    ends = ["the end of the text"] if END in allowed else []
+    return _joined(_named({byte for byte in allowed if byte != END}) + ends)
+
+
+_CLASSES = (
+    ("a letter", frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")),
+    ("a lower-case letter", frozenset(b"abcdefghijklmnopqrstuvwxyz")),
+    ("a capital letter", frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")),
+    ("a digit", frozenset(b"0123456789")),
+    ("a digit from 1 to 9", frozenset(b"123456789")),
+    ("white space", frozenset(b" \t\n\r")),
+)
+_SPACES = {0x20: "a space", 0x09: "a tab", 0x0A: "a new line", 0x0D: "a carriage return"}
+_PRINTABLE = frozenset(range(0x20, 0x7F))
+
+
+def _named(allowed: set[int]) -> list[str]:
+    """Descriptions that cover exactly these bytes; bytes beyond ASCII are summed up."""
+    beyond = any(byte >= 0x80 for byte in allowed)
+    rest = {byte for byte in allowed if byte < 0x80}
+    missing = _PRINTABLE - rest
+    if beyond and len(missing) <= MAX_NAMED:
+        but = f" but {_joined([_shown(byte) for byte in sorted(missing)])}" if missing else ""
+        return [f"any character{but}"]
+    named = []
+    for name, members in _CLASSES:
+        if members <= rest:
+            named.append(name)
+            rest -= members
+    singles = sorted(rest)
+    named = [_shown(byte) for byte in singles[:MAX_NAMED]] + named
+    if len(singles) > MAX_NAMED:
+        named.append(f"{len(singles) - MAX_NAMED} more characters")
+    if beyond:
+        named.append("a character beyond ASCII")
+    return named
+
+
+def _shown(byte: int) -> str:
+    return _SPACES.get(byte) or repr(chr(byte))
+
+
+def _joined(names: list[str]) -> str:
+    return " or ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)

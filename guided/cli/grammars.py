@@ -1,0 +1,91 @@
+"""The GRAMMAR argument of `guided check`: a file, standard input or a ready grammar's name, in one of four formats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from guided.cli.inputs import STDIN, located, parse_json, read_text, shown_name
+from guided.errors import GuidedError
+
+if TYPE_CHECKING:
+    from guided.grammar.ir import Grammar
+
+__all__ = ["Format", "ReadGrammar", "read_grammar"]
+
+
+class Format(str, Enum):
+    """The notations that a grammar may be written in; the values are those of ``--format``."""
+
+    JSON_SCHEMA = "json-schema"
+    LARK = "lark"
+    GBNF = "gbnf"
+    REGEX = "regex"
+
+
+_SUFFIXES = {
+    ".json": Format.JSON_SCHEMA,
+    ".schema": Format.JSON_SCHEMA,
+    ".lark": Format.LARK,
+    ".gbnf": Format.GBNF,
+    ".regex": Format.REGEX,
+    ".re": Format.REGEX,
+}
+
+
+@dataclass(frozen=True)
+class ReadGrammar:
+    """A grammar and how it came here; ``schema`` is the data of a JSON Schema, else None."""
+
+    name: str
+    format: str
+    grammar: Grammar
+    schema: Any = None
+
+
+def read_grammar(
+    argument: str, wanted: Format | None, *, start: str | None, order: str, whitespace: str | None
+) -> ReadGrammar:
+    """Read a grammar; a file comes before a ready grammar of the same name.
+
+    Raises `GuidedError` with the name of the input before the place in it.
+    """
+    if argument != STDIN and not Path(argument).exists():
+        from guided.grammar.library import grammar, grammar_names
+
+        if argument in grammar_names():
+            return ReadGrammar(argument, "ready grammar", grammar(argument))
+        looks_like_path = "/" in argument or "\\" in argument or Path(argument).suffix in _SUFFIXES
+        if not looks_like_path:
+            raise GuidedError(
+                f"{argument!r} is neither a file nor a ready grammar",
+                remedy=f"The ready grammars are: {', '.join(sorted(grammar_names()))}.",
+            )
+    text = read_text(argument, "grammar")
+    kind = wanted or _SUFFIXES.get(Path(argument).suffix)
+    if kind is None:
+        raise GuidedError(
+            f"the format of {shown_name(argument)} cannot be told from its name",
+            remedy=f"Pass --format {'|'.join(one.value for one in Format)}.",
+        )
+    with located(argument):
+        return _parse(text, argument, kind, start, order, whitespace)
+
+
+def _parse(text: str, path: str, kind: Format, start: str | None, order: str, whitespace: str | None) -> ReadGrammar:
+    import guided
+
+    name = shown_name(path)
+    if kind is Format.JSON_SCHEMA:
+        schema = parse_json(text, "", "schema")
+        grammar = guided.json_schema(schema, order=order, whitespace=whitespace)
+        return ReadGrammar(name, "JSON Schema", grammar, schema)
+    if kind is Format.LARK:
+        folder = () if path == STDIN else (str(Path(path).parent),)
+        return ReadGrammar(name, "Lark", guided.lark(text, start=start or "start", import_paths=folder))
+    if kind is Format.GBNF:
+        return ReadGrammar(name, "GBNF", guided.gbnf(text, start=start or "root"))
+    # A file ends with a newline that nobody means as part of the pattern.
+    return ReadGrammar(name, "regular expression", guided.regex(text.removesuffix("\n").removesuffix("\r")))

@@ -1,0 +1,118 @@
+"""Reading files and standard input, with errors that name the file, line and column."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from guided.cli.output import print_note
+from guided.errors import GrammarError, GuidedError
+
+__all__ = ["STDIN", "BatchItem", "located", "parse_json", "read_batch", "read_text", "shown_name"]
+
+STDIN = "-"
+
+
+def shown_name(path: str) -> str:
+    """The name of an input in messages."""
+    return "standard input" if path == STDIN else path
+
+
+def read_text(path: str, what: str) -> str:
+    """The text of a file or, for ``-``, of standard input; UTF-8, with or without a byte order mark.
+
+    ``what`` names it in messages: "schema".  Raises `GuidedError`.
+    """
+    name = shown_name(path)
+    try:
+        if path == STDIN:
+            if sys.stdin.isatty():
+                print_note(f"reading the {what} from the terminal; end it with Ctrl-D on a line of its own")
+            data = sys.stdin.buffer.read()
+        else:
+            data = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise GuidedError(f"there is no {what} file {path!r}", remedy="Check the path; - reads a pipe.") from None
+    except IsADirectoryError:
+        raise GuidedError(f"the {what} {path!r} is a folder", remedy="Name a file in it.") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise GuidedError(f"the {what} {path!r} cannot be read: {reason}", remedy="Check the file.") from None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise GuidedError(
+            f"the {what} is not UTF-8", where=f"{name}, byte {error.start}", remedy="Save it as UTF-8."
+        ) from None
+
+
+def parse_json(text: str, path: str, what: str) -> Any:
+    """The value of a JSON text; raises `GrammarError` with the line and column of what is wrong."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise GrammarError(
+            f"the {what} is not JSON: {error.msg}",
+            where=f"{shown_name(path)}, line {error.lineno}, column {error.colno}",
+            remedy="Correct the JSON text.",
+        ) from None
+    except (RecursionError, ValueError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise GrammarError(f"the {what} cannot be read as JSON: {reason}", where=shown_name(path)) from None
+
+
+@contextmanager
+def located(path: str) -> Iterator[None]:
+    """Puts the name of the input before the place in every `GuidedError` raised inside."""
+    try:
+        yield
+    except GuidedError as error:
+        place = shown_name(path) if error.where is None else f"{shown_name(path)}, {error.where}"
+        raise type(error)(error.what, where=place, remedy=error.remedy) from error
+
+
+@dataclass(frozen=True)
+class BatchItem:
+    """One line of a batch; ``id`` is what the line gave as its name, else its number from 0."""
+
+    id: Any
+    text: str
+
+
+def read_batch(text: str, path: str) -> list[BatchItem]:
+    """The items of a JSON Lines text: each line a string, or an object with ``text`` and perhaps ``id``.
+
+    Empty lines are skipped.  Raises `GrammarError` naming the first line that is neither, before anything is done.
+    """
+    items: list[BatchItem] = []
+    # Not splitlines: JSON strings may hold U+2028 and its like.
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        place = f"{shown_name(path)}, line {number}"
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            column = f", column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+            raise GrammarError(
+                f"a line of the batch is not JSON: {getattr(error, 'msg', error)}",
+                where=place + column,
+                remedy='Write one JSON string a line, or objects {"text": "..."}.',
+            ) from None
+        if isinstance(value, str):
+            value = {"text": value}
+        if not isinstance(value, dict) or not isinstance(value.get("text"), str):
+            raise GrammarError(
+                "a line of the batch is neither a string nor an object with a text",
+                where=place,
+                remedy='Write one JSON string a line, or objects {"text": "..."}.',
+            )
+        items.append(BatchItem(value.get("id", len(items)), value["text"]))
+    if not items:
+        raise GrammarError("the batch has no lines", where=shown_name(path), remedy="Write one JSON text a line.")
+    return items

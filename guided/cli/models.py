@@ -1,0 +1,144 @@
+"""Loading a model and generating with it, for the commands that run one.
+
+Nothing here imports torch or transformers at module level, so that ``--help`` does not pay for them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from guided.cli.options import Decoding
+from guided.cli.progress import kernel_compilation, steps
+from guided.errors import LimitError
+
+if TYPE_CHECKING:
+    from guided.constraint.constraint import Constraint
+    from guided.grammar.ir import Grammar
+    from guided.hf import Generation, LoadedModel
+
+__all__ = ["budget_for", "compile_for", "generate_batch", "load_model", "seed_draws", "silence", "worded"]
+
+DEFAULT_NEW_TOKENS = 512
+"""Budget without --max-new-tokens, where the model has room: about 2,000 characters of JSON."""
+
+_ENVIRONMENT = {
+    "TRANSFORMERS_VERBOSITY": "error",
+    "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+
+
+def silence() -> None:
+    """Keep the model libraries from writing to standard error; call it before they are first imported."""
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+
+
+def load_model(name: str, *, device: str | None, offline: bool, quiet: bool) -> LoadedModel:
+    """Load a model and its tokenizer with a progress bar; raises `GuidedError` as `guided.hf.load` does."""
+    silence()
+    with steps(5, quiet=quiet) as step:
+        step("starting torch and transformers")
+        from guided import hf
+
+        return hf.load(
+            name, device=device, local_files_only=offline, on_stage=lambda stage: step(f"{name}: {stage.value}")
+        )
+
+
+def compile_for(grammar: Grammar, model: LoadedModel, *, quiet: bool) -> Constraint:
+    """Compile for the model's vocabulary and make the first mask, which is when kernels are compiled if ever."""
+    import numpy as np
+
+    import guided
+
+    with kernel_compilation(quiet=quiet):
+        constraint = guided.compile(grammar, model.vocabulary)
+        constraint.fill_mask(constraint.start, np.zeros(model.vocabulary.n_words, np.uint32))
+        return constraint
+
+
+def seed_draws(how: Decoding) -> None:
+    """Make the draws that follow a function of the seed."""
+    import torch
+
+    torch.manual_seed(how.seed)
+
+
+def worded(model: LoadedModel, prompt: str) -> tuple[Any, int]:
+    """A prompt as `guided.generate` takes it, through the chat template where the model has one, and its tokens."""
+    tokenizer = model.tokenizer
+    if not getattr(tokenizer, "chat_template", None):
+        return prompt, len(tokenizer(prompt)["input_ids"])
+    conversation = [{"role": "user", "content": prompt}]
+    text = tokenizer.apply_chat_template(conversation, add_generation_prompt=True, tokenize=False)
+    return conversation, len(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def budget_for(model: LoadedModel, constraint: Constraint, n_prompt: int, wanted: int | None) -> int:
+    """How many tokens may be written after a prompt of ``n_prompt``, so that a whole text fits and the model has room.
+
+    Raises `LimitError` when the shortest text does not fit, or the budget ``wanted`` leaves no room for the prompt.
+    """
+    needed = constraint.shortest_completion(constraint.start) + 1
+    room = _room(model)
+    if room is not None and n_prompt + needed > room:
+        raise LimitError(
+            f"the prompt takes {n_prompt} tokens and the shortest answer {needed}, but the model has room for {room}",
+            remedy="Shorten the input, or use a model with a longer context.",
+        )
+    if wanted is None:
+        most = DEFAULT_NEW_TOKENS if room is None else min(DEFAULT_NEW_TOKENS, room - n_prompt)
+        return max(needed, most)
+    if wanted < needed:
+        raise LimitError(
+            f"--max-new-tokens {wanted} is too few: the shortest answer takes {needed} tokens",
+            remedy=f"Pass {needed} or more.",
+        )
+    if room is not None and n_prompt + wanted > room:
+        raise LimitError(
+            f"the prompt takes {n_prompt} tokens, which leaves no room for --max-new-tokens {wanted} in {room}",
+            remedy=f"Pass {room - n_prompt} or fewer, or shorten the input.",
+        )
+    return wanted
+
+
+def _room(model: LoadedModel) -> int | None:
+    config = model.model.config
+    if config.is_encoder_decoder:
+        return None
+    room = getattr(config.get_text_config(), "max_position_embeddings", None)
+    return room if isinstance(room, int) else None
+
+
+def generate_batch(
+    model: LoadedModel,
+    prompts: Sequence[Any],
+    constraint: Constraint,
+    *,
+    max_new_tokens: int,
+    how: Decoding,
+    processors: Sequence[Any] = (),
+    quiet: bool = False,
+) -> list[Generation]:
+    """Generate one whole text for each prompt; ``processors`` see the model's scores before the mask."""
+    from guided import hf
+
+    chosen: dict[str, Any] = {"do_sample": False, "num_beams": 1}
+    if how.temperature is not None:
+        # The model's own distribution under the grammar: no cuts that a checkpoint's configuration may ask for.
+        chosen |= {"do_sample": True, "temperature": how.temperature, "top_k": 0, "top_p": 1.0}
+    with kernel_compilation(quiet=quiet):
+        made = hf.generate(
+            model,
+            list(prompts),
+            constraint,
+            max_new_tokens=max_new_tokens,
+            logits_processor=list(processors),
+            **chosen,
+        )
+    return made if isinstance(made, list) else [made]

@@ -1,0 +1,110 @@
+"""Progress for people, on standard error and only on a terminal: loading, compiling kernels, batches.
+
+Numba says by an event when it compiles a function that its disk cache does not have; that, and nothing else, is what
+"compiling" shows here, so that from the second run on nobody sees it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from guided.cli.output import stderr_console
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+__all__ = ["counting", "kernel_compilation", "steps"]
+
+
+def _progress() -> Progress:
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = stderr_console()
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[note]}"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
+@contextmanager
+def steps(total: int, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
+    """A bar of ``total`` steps; call the function with what is done next, before doing it."""
+    if quiet:
+        yield lambda _: None
+        return
+    with _progress() as progress:
+        task = progress.add_task("", total=total, note="")
+        done = -1
+
+        def advance(what: str) -> None:
+            nonlocal done
+            done += 1
+            progress.update(task, description=what, completed=done)
+
+        yield advance
+
+
+@contextmanager
+def counting(what: str, total: int, *, quiet: bool = False) -> Iterator[Callable[[int], None]]:
+    """A bar over ``total`` items; call the function with how many more are done."""
+    if quiet:
+        yield lambda _: None
+        return
+    with _progress() as progress:
+        task = progress.add_task(what, total=total, note=f"0/{total}")
+        done = 0
+
+        def advance(count: int) -> None:
+            nonlocal done
+            done += count
+            progress.update(task, completed=done, note=f"{done}/{total}")
+
+        yield advance
+
+
+@contextmanager
+def kernel_compilation(*, quiet: bool = False) -> Iterator[list[str]]:
+    """Yields the names of the kernels compiled so far, in order; shows a bar from the first one on."""
+    from numba.core import event
+
+    compiled: list[str] = []
+    here = threading.get_ident()
+    progress = _progress()
+    shown: list[Any] = []
+
+    def ours(of: Any) -> bool:
+        # Numba compiles parts of its own library too, and other threads may compile for other callers.
+        return threading.get_ident() == here and str(_function(of).__module__).startswith("guided.")
+
+    class Listener(event.Listener):
+        def on_start(self, of: Any) -> None:
+            if quiet or not ours(of):
+                return
+            if not shown:
+                progress.start()
+                shown.append(progress.add_task("compiling kernels, once on this machine", total=None, note=""))
+            progress.update(shown[0], note=_function(of).__name__)
+
+        def on_end(self, of: Any) -> None:
+            if ours(of):
+                compiled.append(_function(of).__name__)
+
+    try:
+        with event.install_listener("numba:compile", Listener()):
+            yield compiled
+    finally:
+        if shown:
+            progress.stop()
+
+
+def _function(of: Any) -> Any:
+    return of.data["dispatcher"].py_func

@@ -1,0 +1,66 @@
+"""What a model is asked: the packaged model in the form it was trained on, any other in plain words."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from guided.grammar.sql.schema import DatabaseSchema, Table
+
+__all__ = ["PACKAGED", "extraction_request", "sql_request"]
+
+PACKAGED = "nano"
+"""The same name as `guided.hf.loading.PACKAGED`, which cannot be imported without torch."""
+
+
+def extraction_request(model: str, schema: Any, text: str) -> str:
+    """The prompt for a JSON value of ``schema`` (data) that holds what ``text`` says."""
+    if model == PACKAGED:
+        from guided.nano import extraction_prompt
+
+        return extraction_prompt(schema, text)
+    written = json.dumps(schema, ensure_ascii=False)
+    return (
+        "Write what the text says as one JSON value that is valid against this JSON Schema."
+        " Reply with the JSON only.\n\n"
+        f"JSON Schema:\n{written}\n\nText:\n{text.strip()}\n\nJSON:\n"
+    )
+
+
+def sql_request(model: str, database: DatabaseSchema, question: str) -> str:
+    """The prompt for one SELECT statement over a database's tables that answers a question."""
+    if model == PACKAGED:
+        from guided import nano
+
+        tables = [
+            nano.Table(
+                table.name,
+                tuple(nano.Column(column.name, column.type) for column in table.columns),
+                tuple(
+                    nano.ForeignKey(own, key.table, other)
+                    for key in table.foreign_keys
+                    for own, other in zip(key.columns, key.referred, strict=False)
+                ),
+            )
+            for table in database.tables
+        ]
+        return nano.sql_prompt(tables, question)
+    tables_text = "\n".join(_definition(table) for table in database.tables)
+    return (
+        "Write one SQLite SELECT statement that answers the question. Reply with the SQL only.\n\n"
+        f"Tables:\n{tables_text}\n\nQuestion: {question.strip()}\n\nSQL:\n"
+    )
+
+
+def _definition(table: Table) -> str:
+    parts = [f"{column.name} {column.type}".strip() + _values(column.values) for column in table.columns]
+    parts += [
+        f"FOREIGN KEY ({', '.join(key.columns)}) REFERENCES {key.table} ({', '.join(key.referred)})"
+        for key in table.foreign_keys
+    ]
+    return f"CREATE TABLE {table.name} ({', '.join(parts)});"
+
+
+def _values(values: tuple[str, ...]) -> str:
+    """Values that were read from the column, as a comment that a model can use."""
+    return f" /* {' | '.join(values)} */" if values else ""

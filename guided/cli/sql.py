@@ -1,0 +1,190 @@
+"""`guided sql`: a question and a database to one SELECT statement, and its answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from guided.cli.options import (
+    AsJson,
+    Device,
+    MaxNewTokens,
+    Model,
+    Offline,
+    Sample,
+    Seed,
+    Temperature,
+    decoding,
+)
+from guided.cli.output import print_error, print_json, print_note, stderr_console, stdout_console
+from guided.errors import GuidedError, LimitError
+
+if TYPE_CHECKING:
+    from guided.cli.trace import TracedToken
+
+__all__ = ["sql"]
+
+SHOWN_CELL = 80
+"""Characters of a value that a table cell shows."""
+
+
+def sql(
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What you want to know, in words.")],
+    db: Annotated[str, typer.Option("--db", metavar="URL", help="sqlite:///x.db, or the path of a SQLite file.")],
+    model: Model = "nano",
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Colour the tokens by the probability that the mask took away.")
+    ] = False,
+    sample_values: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Hold a text column's comparisons to its own values where it has at most N (0: any text).",
+        ),
+    ] = 0,
+    no_run: Annotated[bool, typer.Option("--no-run", help="Print the statement only.")] = False,
+    max_rows: Annotated[int, typer.Option(min=1, metavar="N", help="Most rows to fetch.")] = 100,
+    max_new_tokens: MaxNewTokens = None,
+    sample: Sample = False,
+    temperature: Temperature = None,
+    seed: Seed = 0,
+    device: Device = None,
+    offline: Offline = False,
+    as_json: AsJson = False,
+) -> None:
+    """Answer a question from a database by one SELECT statement over its own tables and columns.
+
+    The grammar is made from the live database, so the model cannot name a table or column that is not there. The
+    statement runs read-only, within limits.
+
+    **Examples:**
+
+        guided sql --db sqlite:///shop.db "How many orders did each customer make?"
+        guided sql --db shop.db --sample-values 50 --explain "Which products are out of stock?"
+        guided sql --db shop.db --no-run --json "Newest order?" | jq -r .sql
+    """
+    import guided
+    from guided.cli.inputs import located
+    from guided.cli.models import budget_for, compile_for, generate_batch, load_model, seed_draws, worded
+    from guided.cli.prompts import sql_request
+    from guided.grammar.sql import reflect, run_query
+
+    if not question.strip():
+        raise GuidedError("the question is empty", remedy='Ask something: "How many users are there?"')
+    how = decoding(max_new_tokens, sample, temperature, seed)
+    database = reflect(db, sample_values=sample_values)
+    with located(db):
+        grammar = guided.sql(database)
+    if not as_json:
+        for note in grammar.notes:
+            print_note(note)
+    loaded = load_model(model, device=device, offline=offline, quiet=as_json)
+    with located(db):
+        constraint = compile_for(grammar, loaded, quiet=as_json)
+    seed_draws(how)
+    prompt, n_tokens = worded(loaded, sql_request(model, database, question))
+    budget = budget_for(loaded, constraint, n_tokens, how.max_new_tokens)
+    trace = _trace(constraint, budget) if explain else None
+    processors = [] if trace is None else [trace]
+    (made,) = generate_batch(
+        loaded, [prompt], constraint, max_new_tokens=budget, how=how, processors=processors, quiet=as_json
+    )
+    steps = [] if trace is None else trace.tokens(len(made.token_ids))
+    record: dict[str, Any] = {"sql": made.text, "model": model, "tokens": len(made.token_ids)}
+    if grammar.notes:
+        record["notes"] = list(grammar.notes)
+    if explain:
+        record["trace"] = _records(steps)
+    if not as_json:
+        _show_statement(made.text, steps)
+    if no_run:
+        if as_json:
+            print_json(record)
+        return
+    try:
+        columns, rows = run_query(db, made.text, limit_rows=max_rows + 1)
+    except GuidedError as error:
+        _failed(record, error, as_json)
+    more = len(rows) > max_rows
+    if as_json:
+        rows_for_json = [[_plain(value) for value in row] for row in rows[:max_rows]]
+        print_json({**record, "columns": list(columns), "rows": rows_for_json, "more": more})
+    else:
+        _show_rows(columns, rows[:max_rows], more)
+
+
+def _trace(constraint: Any, budget: int) -> Any:
+    from guided.cli.trace import MaskTrace
+
+    return MaskTrace(constraint, budget)
+
+
+def _records(steps: list[TracedToken]) -> list[dict[str, Any]]:
+    from guided.cli.trace import as_record
+
+    return [as_record(step) for step in steps]
+
+
+def _failed(record: dict[str, Any], error: GuidedError, as_json: bool) -> None:
+    """Report a statement that was written but could not be run: the model's fault, so the answer is no."""
+    from guided.cli.exits import ExitCode, describe
+
+    code = ExitCode.LIMIT if isinstance(error, LimitError) else ExitCode.NO
+    if as_json:
+        print_json({**record, "error": {**describe(error), "exit_code": int(code)}})
+    else:
+        print_error(error, as_json=False)
+    raise typer.Exit(code)
+
+
+def _show_statement(statement: str, steps: list[TracedToken]) -> None:
+    """The statement: traced, highlighted, or on a pipe as it is."""
+    from rich.syntax import Syntax
+
+    out = stdout_console()
+    if steps:
+        from guided.cli.trace_view import show_trace
+
+        show_trace(out, steps)
+    elif out.is_terminal:
+        out.print(Syntax(statement, "sql", background_color="default", word_wrap=True))
+    else:
+        out.print(statement, markup=False, soft_wrap=True)
+
+
+def _show_rows(columns: tuple[str, ...], rows: list[tuple[Any, ...]], more: bool) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    out = stdout_console()
+    table = Table(show_header=True)
+    for index, name in enumerate(columns):
+        numbers = bool(rows) and all(isinstance(row[index], (int, float, type(None))) for row in rows)
+        table.add_column(Text(name), justify="right" if numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row))
+    out.print(table)
+    counted = f"{len(rows)} row" + ("" if len(rows) == 1 else "s")
+    stderr_console().print(f"{counted}, and there are more: raise --max-rows" if more else counted, style="dim")
+
+
+def _cell(value: Any) -> Any:
+    from rich.text import Text
+
+    if value is None:
+        return Text("NULL", style="dim")
+    if isinstance(value, bytes):
+        return Text(f"<{len(value)} bytes>", style="dim")
+    text = str(value)
+    return Text(text if len(text) <= SHOWN_CELL else text[: SHOWN_CELL - 1] + "…")
+
+
+def _plain(value: Any) -> Any:
+    """A value of SQLite as JSON data: blobs in hexadecimal, infinities as text."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        return str(value)
+    return value

@@ -1,0 +1,72 @@
+"""The tokenizer of `guided check --tokenizer`: a file or folder without transformers, a name on the hub with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from guided.cli.prompts import PACKAGED
+from guided.errors import GuidedError
+
+if TYPE_CHECKING:
+    from guided.vocab import Vocabulary
+
+__all__ = ["load_vocabulary"]
+
+
+def load_vocabulary(name: str) -> Vocabulary:
+    """The vocabulary of a ``tokenizer.json``, of a folder with one, of the packaged model, or of a model's name."""
+    from guided.vocab import Vocabulary
+
+    if name == PACKAGED:
+        from guided.nano import MODEL_PATH
+
+        path = MODEL_PATH
+    else:
+        path = Path(name).expanduser()
+    file = path / "tokenizer.json" if path.is_dir() else path
+    if file.is_file():
+        return Vocabulary.from_tokenizer(_read(file), eos_ids=_declared_end(file))
+    if path.is_dir() or name.startswith((".", "/", "~")) or name.count("/") > 1 or path.suffix == ".json":
+        raise GuidedError(
+            f"there is no tokenizer at {str(path)!r}", remedy="Name a tokenizer.json, or a folder that holds one."
+        )
+    return Vocabulary.from_tokenizer(_from_hub(name))
+
+
+def _read(file: Path) -> Any:
+    from tokenizers import Tokenizer
+
+    try:
+        return Tokenizer.from_file(str(file))
+    except Exception as error:  # the library raises Exception itself
+        raise GuidedError(
+            f"{str(file)!r} is not a tokenizer: {str(error).splitlines()[0]}", remedy="Name a tokenizer.json."
+        ) from error
+
+
+def _declared_end(file: Path) -> list[int] | None:
+    """The end-of-text token that the ``tokenizer_config.json`` beside the file names, as an id; None without one."""
+    try:
+        declared = json.loads((file.parent / "tokenizer_config.json").read_text("utf-8")).get("eos_token")
+    except (OSError, ValueError, AttributeError):
+        return None
+    content = declared.get("content") if isinstance(declared, dict) else declared
+    token = _read(file).token_to_id(content) if isinstance(content, str) else None
+    return None if token is None else [token]
+
+
+def _from_hub(name: str) -> Any:
+    from guided.cli.models import silence
+
+    silence()
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(name)
+    except Exception as error:  # the hub, its transport and transformers each raise their own kind
+        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise GuidedError(
+            f"cannot load the tokenizer of {name!r}: {reason}", remedy="Check the name, or name a tokenizer.json."
+        ) from error
