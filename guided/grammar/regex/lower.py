@@ -34,6 +34,15 @@ MAX_COPIES = 4
 """Copies of a repeated body with assertions that are written out by continuation; more go to the automaton."""
 
 
+MAX_CONDITIONS = 24
+"""Look-aheads that are resolved by continuation, those inside alternatives and repeats counted as `NESTED_CONDITION`.
+
+Conditions that stand one after another stay one flat intersection.  Alternatives nest them, and the derivatives of
+nested intersections and unions multiply; the automaton, which keeps each alternative apart, does not suffer from it.
+"""
+NESTED_CONDITION = 8
+
+
 class _NeedsAutomaton(Exception):
     """The continuation alone does not know enough about what stands to the left."""
 
@@ -73,7 +82,7 @@ def search(node: Node, encoding: Encoding) -> Expr:
 @lru_cache(maxsize=1024)
 def _with_assertions(node: Node, encoding: Encoding) -> Expr:
     try:
-        return _followed_by(node, EPSILON, encoding, True)
+        return _Continuation(encoding).followed_by(node, EPSILON, True)
     except _NeedsAutomaton:
         return solve(node, encoding)
 
@@ -81,8 +90,9 @@ def _with_assertions(node: Node, encoding: Encoding) -> Expr:
 @lru_cache(maxsize=1024)
 def _search_with_assertions(node: Node, encoding: Encoding) -> Expr:
     try:
-        at_start = _followed_by(node, encoding.text, encoding, True)
-        later = _followed_by(node, encoding.text, encoding, False)
+        continuation = _Continuation(encoding)
+        at_start = continuation.followed_by(node, encoding.text, True)
+        later = continuation.followed_by(node, encoding.text, False)
     except _NeedsAutomaton:
         anything = Quantified(Characters(ANY_CHARACTER), 0, None)
         return solve(Concatenation((anything, node, anything)), encoding)
@@ -91,53 +101,65 @@ def _search_with_assertions(node: Node, encoding: Encoding) -> Expr:
     return alternation((at_start, concat(encoding.characters(ANY_CHARACTER), encoding.text, later)))
 
 
-def _followed_by(node: Node, rest: Expr, encoding: Encoding, at_start: bool | None) -> Expr:
-    """A match of ``node`` and then ``rest``; ``at_start``: no character stands before (None: that depends)."""
-    if not contains_assertions(node):
-        return concat(lower_plain(node, encoding), rest)
-    match node:
-        case Concatenation(parts):
-            contexts: list[bool | None] = []
-            for part in parts:
-                contexts.append(at_start)
-                at_start = _after(part, at_start)
-            for part, context in zip(reversed(parts), reversed(contexts), strict=True):
-                rest = _followed_by(part, rest, encoding, context)
-            return rest
-        case Alternatives(options):
-            return alternation(_followed_by(option, rest, encoding, at_start) for option in options)
-        case Quantified(body, low, high):
-            if high is None or high > MAX_COPIES:
+class _Continuation:
+    def __init__(self, encoding: Encoding) -> None:
+        self.encoding = encoding
+        self.conditions = 0
+        self.weight = 1
+
+    def followed_by(self, node: Node, rest: Expr, at_start: bool | None) -> Expr:
+        """A match of ``node`` and then ``rest``; ``at_start``: no character stands before (None: that depends)."""
+        if not contains_assertions(node):
+            return concat(lower_plain(node, self.encoding), rest)
+        encoding = self.encoding
+        match node:
+            case Concatenation(parts):
+                contexts: list[bool | None] = []
+                for part in parts:
+                    contexts.append(at_start)
+                    at_start = _after(part, at_start)
+                for part, context in zip(reversed(parts), reversed(contexts), strict=True):
+                    rest = self.followed_by(part, rest, context)
+                return rest
+            case Alternatives(options):
+                self.weight = NESTED_CONDITION
+                return alternation([self.followed_by(option, rest, at_start) for option in options])
+            case Quantified(body, low, high):
+                if high is None or high > MAX_COPIES:
+                    raise _NeedsAutomaton
+                self.weight = NESTED_CONDITION
+                contexts = []
+                for _ in range(high):
+                    contexts.append(at_start)
+                    at_start = _after(body, at_start)
+                result = rest
+                for index in reversed(range(high)):
+                    result = self.followed_by(body, result, contexts[index])
+                    if index >= low:
+                        result = alternation((rest, result))
+                return result
+            case Look(body, True, negative):
+                self.conditions += self.weight
+                if self.conditions > MAX_CONDITIONS:
+                    raise _NeedsAutomaton
+                condition = self.followed_by(body, encoding.text, at_start)
+                if negative:
+                    return difference(rest, condition)
+                return condition if rest is encoding.text else intersection((rest, condition))
+            case At(Anchor.TEXT_START):
+                if at_start is None:
+                    raise _NeedsAutomaton
+                return rest if at_start else EMPTY
+            case At(Anchor.TEXT_END):
+                return EPSILON if rest.nullable else EMPTY
+            case At(Anchor.TEXT_END_OR_FINAL_NEWLINE):
+                final = alternation((EPSILON, encoding.characters(LINE_FEED)))
+                return final if rest is encoding.text else intersection((rest, final))
+            case At(Anchor.LINE_END):
+                ahead = alternation((EPSILON, concat(encoding.characters(LINE_FEED), encoding.text)))
+                return ahead if rest is encoding.text else intersection((rest, ahead))
+            case _:
                 raise _NeedsAutomaton
-            contexts = []
-            for _ in range(high):
-                contexts.append(at_start)
-                at_start = _after(body, at_start)
-            result = rest
-            for index in reversed(range(high)):
-                result = _followed_by(body, result, encoding, contexts[index])
-                if index >= low:
-                    result = alternation((rest, result))
-            return result
-        case Look(body, True, negative):
-            condition = _followed_by(body, encoding.text, encoding, at_start)
-            if negative:
-                return difference(rest, condition)
-            return condition if rest is encoding.text else intersection((rest, condition))
-        case At(Anchor.TEXT_START):
-            if at_start is None:
-                raise _NeedsAutomaton
-            return rest if at_start else EMPTY
-        case At(Anchor.TEXT_END):
-            return EPSILON if rest.nullable else EMPTY
-        case At(Anchor.TEXT_END_OR_FINAL_NEWLINE):
-            final = alternation((EPSILON, encoding.characters(LINE_FEED)))
-            return final if rest is encoding.text else intersection((rest, final))
-        case At(Anchor.LINE_END):
-            ahead = alternation((EPSILON, concat(encoding.characters(LINE_FEED), encoding.text)))
-            return ahead if rest is encoding.text else intersection((rest, ahead))
-        case _:
-            raise _NeedsAutomaton
 
 
 def _after(node: Node, at_start: bool | None) -> bool | None:

@@ -53,6 +53,7 @@ def edges(expr: Expr) -> tuple[Edge, ...]:
         found = tuple(edge for edge in _raw_edges(expr) if edge[2].inhabited or inhabited(edge[2]))
         if expr.kind not in _TRANSIENT:
             expr.edges = found
+        expr.raw = None
     return found
 
 
@@ -170,6 +171,8 @@ def _raw_edges(expr: Expr) -> Sequence[Edge]:
     """Edges before targets with an empty language are dropped."""
     if expr.edges is not None:
         return expr.edges
+    if expr.raw is not None:
+        return expr.raw
     match expr.kind:
         case Kind.BYTES:
             return _mask_edges(cast(int, expr.parts[0]))
@@ -179,19 +182,27 @@ def _raw_edges(expr: Expr) -> Sequence[Edge]:
         case Kind.SWITCH:
             return cast("tuple[Edge, ...]", expr.parts[0])
         case Kind.CONCAT:
-            head, tail = cast("tuple[Expr, Expr]", expr.parts)
-            first = [(low, high, concat(target, tail)) for low, high, target in _raw_edges(head)]
-            return _union([first, _raw_edges(tail)]) if head.nullable else first
+            lists: list[Sequence[Edge]] = []
+            tail = expr
+            while tail.kind is Kind.CONCAT and tail.edges is None:
+                head, tail = cast("tuple[Expr, Expr]", tail.parts)
+                lists.append([(low, high, concat(target, tail)) for low, high, target in _raw_edges(head)])
+                if not head.nullable:
+                    return _union(lists)
+            return _union([*lists, _raw_edges(tail)])
         case Kind.REPEAT:
             body, low_count, high_count = cast("tuple[Expr, int, int | None]", expr.parts)
             rest = repeat(body, max(low_count - 1, 0), None if high_count is None else high_count - 1)
             return [(low, high, concat(target, rest)) for low, high, target in _raw_edges(body)]
         case Kind.ALTERNATION:
-            return _union([_raw_edges(cast(Expr, part)) for part in expr.parts])
+            expr.raw = _union([_raw_edges(cast(Expr, part)) for part in expr.parts])
+            return expr.raw
         case Kind.INTERSECTION:
-            return _intersect([_raw_edges(cast(Expr, part)) for part in expr.parts])
+            expr.raw = _intersect([_raw_edges(cast(Expr, part)) for part in expr.parts])
+            return expr.raw
         case Kind.COMPLEMENT:
-            return _negate(_raw_edges(cast(Expr, expr.parts[0])))
+            expr.raw = _negate(_raw_edges(cast(Expr, expr.parts[0])))
+            return expr.raw
         case Kind.SPELLING:
             return _spelling_edges(expr)
         case Kind.RECURSION:

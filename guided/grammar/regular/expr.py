@@ -48,7 +48,7 @@ class Expr:
     expression EMPTY itself is empty among such parts, so no search is needed to know that the language is not.
     """
 
-    __slots__ = ("__weakref__", "decided", "edges", "inhabited", "kind", "least", "nullable", "parts", "serial")
+    __slots__ = ("__weakref__", "decided", "edges", "inhabited", "kind", "least", "nullable", "parts", "raw", "serial")
 
     kind: Kind
     parts: tuple[object, ...]
@@ -58,6 +58,7 @@ class Expr:
     edges: tuple[Edge, ...] | None
     inhabited: bool | None
     least: int | None
+    raw: Sequence[Edge] | None
 
     def __init__(self, kind: Kind, parts: tuple[object, ...], nullable: bool, decided: bool) -> None:
         self.kind = kind
@@ -67,6 +68,7 @@ class Expr:
         self.serial = next(_serials)
         self.edges = None
         self.least = None
+        self.raw = None
         self.inhabited = True if decided and kind is not Kind.EMPTY else None
 
     def __repr__(self) -> str:
