@@ -18,6 +18,7 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
+import guided
 from guided.grammar.ir import Choice, Grammar, Reference, Repetition, Rule, Sequence, Terminal
 from guided.grammar.regular.expr import byte_range, byte_set, concat, literal, repeat, words
 from guided.vocab import Vocabulary
@@ -98,10 +99,12 @@ def slow(vocabulary) -> dict[str, SlowConstraint]:
     return {name: SlowConstraint(make(), vocabulary) for name, make in GRAMMARS.items()}
 
 
-@pytest.fixture(scope="session", params=["slow"])
-def constraints(request, slow):
-    """The grammars compiled by the slow twin and by the engine."""
-    return slow
+@pytest.fixture(scope="session", params=["slow", "engine"])
+def constraints(request, slow, vocabulary):
+    """The grammars compiled by the slow twin and by the engine: both must pass every test."""
+    if request.param == "slow":
+        return slow
+    return {name: guided.compile(make(), vocabulary) for name, make in GRAMMARS.items()}
 
 
 def _seeded(make):
