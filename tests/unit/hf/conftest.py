@@ -52,9 +52,12 @@ def vocabulary(tokenizer) -> Vocabulary:
     return Vocabulary.from_tokenizer(tokenizer)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def other_tokenizer() -> PreTrainedTokenizerFast:
-    """Bytes only, in another order: the same text has other ids than `tokenizer` gives it."""
+    """Bytes only, in another order: the same text has other ids than `tokenizer` gives it.
+
+    A new object each time: transformers remembers a pair of tokenizers together with the draft model it was used with.
+    """
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet(), reverse=True)
     bpe = Tokenizer(models.BPE({c: i for i, c in enumerate(["</s>", "<pad>", *alphabet, "zq"])}, []))
     bpe.add_special_tokens(["</s>", "<pad>"])
