@@ -104,7 +104,7 @@ class ConstraintMachine:
             bottom = self._run(entry.settle_one, True, ENDS)
             if bottom != 1:
                 raise AssertionError("the continuation that only lets the text end has a fixed id")
-            node = self.graph.first if self.stacks is None else self.stacks.start
+            node = self.graph.first if self.stacks is None else self.stacks.start + 1
             first = self._run(entry.settle_one, self.lexed, node << 32 | bottom)
             return self._run(entry.boundary_state, first)
 
@@ -208,7 +208,7 @@ class ConstraintMachine:
         result: list[int] = []
         while continuation > 1:
             item = int(self.tables.items[self.tables.set_offset[continuation]])
-            result.append(item >> 32)
+            result.append((item >> 32) - 1)
             continuation = item & 0xFFFFFFFF
         result.reverse()
         return result

@@ -294,21 +294,21 @@ def shift(lalr, machine, counters, scratch, stack, terminal):
     """The LALR stack after reducing and shifting ``terminal``: 0 when the parser refuses it, -1: request."""
     while True:
         item = machine.items[machine.set_offset[stack]]
-        state = item >> 32
+        state = (item >> 32) - 1
         action = lalr.action[state, terminal]
         if action == 0:
             return 0
         if action > 0:
-            scratch.longs[0] = (np.int64(action - 1) << 32) | stack
+            scratch.longs[0] = (np.int64(action) << 32) | stack
             return intern_set(machine, counters, scratch.longs, 1)
         rule = -action - 1
         for _ in range(lalr.rule_length[rule]):
             stack = machine.items[machine.set_offset[stack]] & _MASK32
-        state = machine.items[machine.set_offset[stack]] >> 32
+        state = (machine.items[machine.set_offset[stack]] >> 32) - 1
         target = lalr.goto[state, lalr.rule_name[rule]]
         if terminal == lalr.last[1] and target == lalr.last[0]:
             return 1
-        scratch.longs[0] = (np.int64(target) << 32) | stack
+        scratch.longs[0] = (np.int64(target + 1) << 32) | stack
         stack = intern_set(machine, counters, scratch.longs, 1)
         if stack < 0:
             return -1
