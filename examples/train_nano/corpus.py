@@ -14,6 +14,7 @@ from familiar_corpus import random_familiar_case
 from record_corpus import RecordCase, dumped, random_record_case
 from sql_corpus import random_schema, rendered
 from sql_questions import random_question
+from words import HELD_OUT, Lexicon
 
 from guided.nano import extraction_prompt, sql_prompt
 
@@ -23,6 +24,10 @@ QUESTIONS_PER_SCHEMA = 5
 SQL_SHARE = 0.5
 FAMILIAR_SHARE = 0.3
 """Of the extraction records, the share with everyday fields told in sentences."""
+FAMILIAR_WORDS_UNTIL = 36_000
+NOVELTY = 0.6
+"""After so many tasks this share of the listed words gives way to new ones: by then copying works for names that are
+one token, and names of several tokens are what is left to learn."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +49,15 @@ def tasks(seed: int, held_out: bool = False) -> Iterator[Task]:
     count = 0
     while True:
         ease = min(1.0, 0.3 + count / 20_000) if not held_out else 1.0
+        lexicon = HELD_OUT if held_out else Lexicon(False, NOVELTY if count >= FAMILIAR_WORDS_UNTIL else 0.0)
         count += 1
         if rng.random() < SQL_SHARE / QUESTIONS_PER_SCHEMA / (SQL_SHARE / QUESTIONS_PER_SCHEMA + 1 - SQL_SHARE):
-            schema = random_schema(rng, held_out, largest=1 if rng.random() > ease else 3)
+            schema = random_schema(rng, lexicon, largest=1 if rng.random() > ease else 3)
             tables = rendered(schema)
             pairs = [random_question(rng, schema) for _ in range(QUESTIONS_PER_SCHEMA)]
             context = sql_prompt(tables, "")[:-1]
             yield Task(context, tuple((question + "\n", sql) for question, sql in pairs))
         elif rng.random() < FAMILIAR_SHARE * ease:
-            yield record_task(random_familiar_case(rng, held_out))
+            yield record_task(random_familiar_case(rng, lexicon))
         else:
-            yield record_task(random_record_case(rng, held_out, most=max(2, round(7 * ease))))
+            yield record_task(random_record_case(rng, lexicon, most=max(2, round(7 * ease))))

@@ -25,6 +25,7 @@ from record_corpus import RecordCase, dumped, random_record_case
 from sql_corpus import Schema, random_schema, rendered
 from sql_questions import random_question
 from transformers import AutoModelForCausalLM, AutoTokenizer, LogitsProcessor, LogitsProcessorList
+from words import HELD_OUT, TRAINING
 
 from guided.nano import MODEL_PATH, Table, extraction_prompt, sql_prompt
 
@@ -62,15 +63,15 @@ Constraint = Callable[[Sequence[Example], Any], LogitsProcessor]
 
 def examples(name: str, seed: int = SEED, held_out: bool = True) -> Iterator[Example]:
     """The endless examples of a set: ``sql``, ``records`` (unseen field names) or ``familiar`` (everyday ones)."""
-    rng = random.Random(f"{name}/{seed}")
+    rng, lexicon = random.Random(f"{name}/{seed}"), HELD_OUT if held_out else TRAINING
     while True:
         if name == "sql":
-            schema = random_schema(rng, held_out)
+            schema = random_schema(rng, lexicon)
             tables = tuple(rendered(schema))
             question, answer = random_question(rng, schema)
             yield Example(sql_prompt(tables, question), answer, tables=tables, source=schema)
         else:
-            case = (random_familiar_case if name == "familiar" else random_record_case)(rng, held_out)
+            case = (random_familiar_case if name == "familiar" else random_record_case)(rng, lexicon)
             yield _record_example(case)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import words
 from names import date_value, number_value, text_value, written_date
 from record_corpus import RecordCase
+from words import Lexicon
 
 __all__ = ["random_familiar_case"]
 
@@ -24,25 +25,25 @@ NUMBER: dict[str, Any] = {"type": "number"}
 DATE: dict[str, Any] = {"type": "string", "format": "date"}
 
 
-def _full_name(rng: random.Random, held_out: bool) -> str:
+def _full_name(rng: random.Random, lexicon: Lexicon) -> str:
     last = (
-        words.made_up_word(rng, held_out).capitalize()
+        words.made_up_word(rng, lexicon).capitalize()
         if rng.random() < 0.3
-        else words.pick(rng, words.LAST_NAMES, held_out)
+        else words.pick(rng, words.LAST_NAMES, lexicon)
     )
-    return f"{words.pick(rng, words.FIRST_NAMES, held_out)} {last}"
+    return f"{words.pick(rng, words.FIRST_NAMES, lexicon)} {last}"
 
 
-def _email(rng: random.Random, held_out: bool) -> str:
-    user = words.pick(rng, words.FIRST_NAMES, held_out).lower()
-    return f"{user}@{words.made_up_word(rng, held_out)}.{rng.choice(['com', 'org', 'net', 'io'])}"
+def _email(rng: random.Random, lexicon: Lexicon) -> str:
+    user = words.pick(rng, words.FIRST_NAMES, lexicon).lower()
+    return f"{user}@{words.made_up_word(rng, lexicon)}.{rng.choice(['com', 'org', 'net', 'io'])}"
 
 
-def _person(rng: random.Random, held_out: bool) -> tuple[str, list[Part]]:
-    name, age = _full_name(rng, held_out), rng.randint(18, 90)
-    city, email = words.pick(rng, words.CITIES, held_out), _email(rng, held_out)
-    firm = words.made_up_word(rng, held_out).capitalize()
-    job, phone = words.pick(rng, words.LOOSE_WORDS, held_out), f"{rng.randint(100, 999)}-{rng.randint(1000, 9999)}"
+def _person(rng: random.Random, lexicon: Lexicon) -> tuple[str, list[Part]]:
+    name, age = _full_name(rng, lexicon), rng.randint(18, 90)
+    city, email = words.pick(rng, words.CITIES, lexicon), _email(rng, lexicon)
+    firm = words.made_up_word(rng, lexicon).capitalize()
+    job, phone = words.pick(rng, words.LOOSE_WORDS, lexicon), f"{rng.randint(100, 999)}-{rng.randint(1000, 9999)}"
     born, salary = date_value(rng), rng.randint(20, 99) * 1000
     said = written_date(rng, born)
     return name, [
@@ -63,11 +64,11 @@ def _person(rng: random.Random, held_out: bool) -> tuple[str, list[Part]]:
     ]
 
 
-def _order(rng: random.Random, held_out: bool) -> tuple[str, list[Part]]:
-    buyer, count = _full_name(rng, held_out), rng.randint(1, 60)
-    item = f"{words.pick(rng, words.LOOSE_WORDS, held_out)} {words.pick(rng, words.NOUNS, held_out)}s"
+def _order(rng: random.Random, lexicon: Lexicon) -> tuple[str, list[Part]]:
+    buyer, count = _full_name(rng, lexicon), rng.randint(1, 60)
+    item = f"{words.pick(rng, words.LOOSE_WORDS, lexicon)} {words.pick(rng, words.NOUNS, lexicon)}s"
     price = round(rng.randint(1, 900) + rng.randint(1, 99) / 100, 2)
-    day, city = date_value(rng), words.pick(rng, words.CITIES, held_out)
+    day, city = date_value(rng), words.pick(rng, words.CITIES, lexicon)
     said = written_date(rng, day)
     paid = rng.random() < 0.5
     return buyer, [
@@ -86,10 +87,10 @@ def _order(rng: random.Random, held_out: bool) -> tuple[str, list[Part]]:
     ]
 
 
-def _work(rng: random.Random, held_out: bool) -> tuple[str, list[Part]]:
-    title = text_value(rng, held_out)
-    maker, year = _full_name(rng, held_out), rng.randint(1900, 2025)
-    genre = words.pick(rng, words.LOOSE_WORDS, held_out)
+def _work(rng: random.Random, lexicon: Lexicon) -> tuple[str, list[Part]]:
+    title = text_value(rng, lexicon)
+    maker, year = _full_name(rng, lexicon), rng.randint(1900, 2025)
+    genre = words.pick(rng, words.LOOSE_WORDS, lexicon)
     pages, rating = rng.randint(40, 900), rng.randint(10, 99) / 10
     return title, [
         (["title", "book", "movie", "name"], TEXT, title, []),
@@ -106,10 +107,10 @@ def _work(rng: random.Random, held_out: bool) -> tuple[str, list[Part]]:
     ]
 
 
-def _meeting(rng: random.Random, held_out: bool) -> tuple[str, list[Part]]:
-    topic = " ".join(words.pick(rng, words.LOOSE_WORDS, held_out) for _ in range(2))
-    day, city, room = date_value(rng), words.pick(rng, words.CITIES, held_out), number_value(rng, True)
-    people = [words.pick(rng, words.FIRST_NAMES, held_out) for _ in range(rng.randint(2, 3))]
+def _meeting(rng: random.Random, lexicon: Lexicon) -> tuple[str, list[Part]]:
+    topic = " ".join(words.pick(rng, words.LOOSE_WORDS, lexicon) for _ in range(2))
+    day, city, room = date_value(rng), words.pick(rng, words.CITIES, lexicon), number_value(rng, True)
+    people = [words.pick(rng, words.FIRST_NAMES, lexicon) for _ in range(rng.randint(2, 3))]
     people = list(dict.fromkeys(people))
     said = written_date(rng, day)
     listed = " and ".join(people) if len(people) < 3 else f"{', '.join(people[:-1])} and {people[-1]}"
@@ -122,9 +123,9 @@ def _meeting(rng: random.Random, held_out: bool) -> tuple[str, list[Part]]:
     ]
 
 
-def _journey(rng: random.Random, held_out: bool) -> tuple[str, list[Part]]:
-    person, fare = _full_name(rng, held_out), round(rng.randint(20, 900) + rng.randint(1, 99) / 100, 2)
-    start, end = rng.sample([words.pick(rng, words.CITIES, held_out) for _ in range(8)], 2)
+def _journey(rng: random.Random, lexicon: Lexicon) -> tuple[str, list[Part]]:
+    person, fare = _full_name(rng, lexicon), round(rng.randint(20, 900) + rng.randint(1, 99) / 100, 2)
+    start, end = rng.sample([words.pick(rng, words.CITIES, lexicon) for _ in range(8)], 2)
     day, code = date_value(rng), f"{rng.choice('ABCDEFGHKL')}{rng.choice('ABCDEFGHKL')}{rng.randint(10, 999)}"
     said, seats = written_date(rng, day), rng.randint(1, 9)
     return person, [
@@ -138,15 +139,15 @@ def _journey(rng: random.Random, held_out: bool) -> tuple[str, list[Part]]:
     ]
 
 
-def _ware(rng: random.Random, held_out: bool) -> tuple[str, list[Part]]:
-    adjective = words.pick(rng, words.LOOSE_WORDS, held_out)
-    name = f"{words.made_up_word(rng, held_out).capitalize()} {rng.choice('XSPMZ')}{rng.randint(1, 99)}"
+def _ware(rng: random.Random, lexicon: Lexicon) -> tuple[str, list[Part]]:
+    adjective = words.pick(rng, words.LOOSE_WORDS, lexicon)
+    name = f"{words.made_up_word(rng, lexicon).capitalize()} {rng.choice('XSPMZ')}{rng.randint(1, 99)}"
     maker, price = (
-        words.made_up_word(rng, held_out).capitalize(),
+        words.made_up_word(rng, lexicon).capitalize(),
         round(rng.randint(1, 2000) + 0.01 * rng.randint(0, 99), 2),
     )
     weight, stock = rng.randint(1, 400) / 10, rng.randint(0, 900)
-    kind, stocked = words.pick(rng, words.NOUNS, held_out), rng.random() < 0.5
+    kind, stocked = words.pick(rng, words.NOUNS, lexicon), rng.random() < 0.5
     available = "is available" if stocked else "is not available"
     return f"The {name}", [
         (["name", "product", "model"], TEXT, name, []),
@@ -160,9 +161,9 @@ def _ware(rng: random.Random, held_out: bool) -> tuple[str, list[Part]]:
     ]
 
 
-def random_familiar_case(rng: random.Random, held_out: bool) -> RecordCase:
+def random_familiar_case(rng: random.Random, lexicon: Lexicon) -> RecordCase:
     """Two to six fields of one everyday thing; the schema may ask for fewer than the text tells."""
-    subject, parts = rng.choice([_person, _person, _order, _work, _meeting, _journey, _ware])(rng, held_out)
+    subject, parts = rng.choice([_person, _person, _order, _work, _meeting, _journey, _ware])(rng, lexicon)
     told = [parts[0], *rng.sample(parts[1:], rng.randint(1, min(5, len(parts) - 1)))]
     pieces = [rng.choice(part[3]) for part in told[1:]]
     text = subject
@@ -180,4 +181,5 @@ def random_familiar_case(rng: random.Random, held_out: bool) -> RecordCase:
         if name not in properties:
             properties[name] = schema
             record[name] = value
-    return RecordCase({"type": "object", "properties": properties, "required": list(properties)}, text, record)
+    schema = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return RecordCase(schema, text, record)

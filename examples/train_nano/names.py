@@ -8,6 +8,7 @@ import random
 from dataclasses import dataclass
 
 import words
+from words import Lexicon
 
 __all__ = [
     "RESERVED",
@@ -66,50 +67,50 @@ def plural(word: str) -> str:
     return word + "s"
 
 
-def column_name(rng: random.Random, base: list[str], style: Style, held_out: bool) -> Name:
+def column_name(rng: random.Random, base: list[str], style: Style, lexicon: Lexicon) -> Name:
     """A name of one or two words: from ``base``, sometimes qualified by another word or made up altogether."""
     while True:
-        name = _column_name(rng, base, style, held_out)
+        name = _column_name(rng, base, style, lexicon)
         if name.identifier.lower() not in RESERVED:
             return name
 
 
-def _column_name(rng: random.Random, base: list[str], style: Style, held_out: bool) -> Name:
+def _column_name(rng: random.Random, base: list[str], style: Style, lexicon: Lexicon) -> Name:
     draw = rng.random()
     if draw < 0.25:
-        parts = [words.made_up_word(rng, held_out)]
+        parts = [words.made_up_word(rng, lexicon)]
     else:
-        parts = [words.pick(rng, base, held_out)]
+        parts = [words.pick(rng, base, lexicon)]
     if rng.random() < 0.35:
         first = rng.random()
         if first < 0.3:
-            parts.insert(0, words.made_up_word(rng, held_out))
+            parts.insert(0, words.made_up_word(rng, lexicon))
         elif first < 0.65:
-            parts.insert(0, words.pick(rng, words.NOUNS, held_out))
+            parts.insert(0, words.pick(rng, words.NOUNS, lexicon))
         else:
-            parts.insert(0, words.pick(rng, words.ATTRIBUTES, held_out))
+            parts.insert(0, words.pick(rng, words.ATTRIBUTES, lexicon))
     return Name(styled(parts, style), " ".join(parts))
 
 
-def text_value(rng: random.Random, held_out: bool) -> str:
+def text_value(rng: random.Random, lexicon: Lexicon) -> str:
     """A value of a text column: a person, a place, a few loose words, a made-up word or a code."""
     draw = rng.random()
     if draw < 0.2:
-        return words.pick(rng, words.FIRST_NAMES, held_out) + " " + _last_name(rng, held_out)
+        return words.pick(rng, words.FIRST_NAMES, lexicon) + " " + _last_name(rng, lexicon)
     if draw < 0.3:
-        return words.pick(rng, words.FIRST_NAMES, held_out)
+        return words.pick(rng, words.FIRST_NAMES, lexicon)
     if draw < 0.45:
-        return words.pick(rng, words.CITIES, held_out)
+        return words.pick(rng, words.CITIES, lexicon)
     if draw < 0.6:
-        return words.pick(rng, words.LOOSE_WORDS, held_out)
+        return words.pick(rng, words.LOOSE_WORDS, lexicon)
     if draw < 0.72:
-        return " ".join(words.pick(rng, words.LOOSE_WORDS, held_out) for _ in range(rng.randint(2, 3)))
+        return " ".join(words.pick(rng, words.LOOSE_WORDS, lexicon) for _ in range(rng.randint(2, 3)))
     if draw < 0.82:
-        return _last_name(rng, held_out) + " " + rng.choice(["Ltd", "Inc", "Group", "Labs", "and Sons", "Systems"])
+        return _last_name(rng, lexicon) + " " + rng.choice(["Ltd", "Inc", "Group", "Labs", "and Sons", "Systems"])
     if draw < 0.9:
-        return words.made_up_word(rng, held_out).capitalize()
+        return words.made_up_word(rng, lexicon).capitalize()
     if draw < 0.93:
-        return _foreign(rng, words.made_up_word(rng, held_out).capitalize())
+        return _foreign(rng, words.made_up_word(rng, lexicon).capitalize())
     return rng.choice("ABCDEFGHKLMNPRSTX") + rng.choice("ABCDEFGHKLMNPRSTX") + f"-{rng.randint(10, 9999)}"
 
 
@@ -127,10 +128,10 @@ def _foreign(rng: random.Random, word: str) -> str:
     return "".join(letters)
 
 
-def _last_name(rng: random.Random, held_out: bool) -> str:
+def _last_name(rng: random.Random, lexicon: Lexicon) -> str:
     if rng.random() < 0.4:
-        return words.made_up_word(rng, held_out).capitalize()
-    return words.pick(rng, words.LAST_NAMES, held_out)
+        return words.made_up_word(rng, lexicon).capitalize()
+    return words.pick(rng, words.LAST_NAMES, lexicon)
 
 
 def number_value(rng: random.Random, whole: bool) -> str:

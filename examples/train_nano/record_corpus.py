@@ -14,6 +14,7 @@ from typing import Any
 
 import words
 from names import Style, column_name, date_value, number_value, styled, text_value, written_date
+from words import Lexicon
 
 __all__ = ["RecordCase", "dumped", "random_record_case"]
 
@@ -47,10 +48,10 @@ def dumped(record: Any) -> str:
 _NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 
 
-def _value(rng: random.Random, kind: str, held_out: bool) -> tuple[dict[str, Any], Any, str]:
+def _value(rng: random.Random, kind: str, lexicon: Lexicon) -> tuple[dict[str, Any], Any, str]:
     """The schema of a kind, a value of it, and the value in words."""
     if kind == "text":
-        text = text_value(rng, held_out)
+        text = text_value(rng, lexicon)
         return {"type": "string"}, text, f'"{text}"' if rng.random() < 0.05 else text
     if kind == "int":
         number = number_value(rng, True) if rng.random() > 0.1 else str(rng.randint(0, 12))
@@ -64,17 +65,17 @@ def _value(rng: random.Random, kind: str, held_out: bool) -> tuple[dict[str, Any
         iso = date_value(rng)
         return {"type": "string", "format": "date"}, iso, written_date(rng, iso)
     if kind == "enum":
-        options = list(dict.fromkeys(_option(rng, held_out) for _ in range(rng.randint(2, 4))))
+        options = list(dict.fromkeys(_option(rng, lexicon) for _ in range(rng.randint(2, 4))))
         option = rng.choice(options)
         return {"type": "string", "enum": options} if rng.random() < 0.5 else {"enum": options}, option, option
     count = rng.randint(1, 4)
-    items = list(dict.fromkeys(_option(rng, held_out) for _ in range(count)))
+    items = list(dict.fromkeys(_option(rng, lexicon) for _ in range(count)))
     said = items[0] if len(items) == 1 else ", ".join(items[:-1]) + rng.choice([" and ", ", "]) + items[-1]
     return {"type": "array", "items": {"type": "string"}}, items, said
 
 
-def _option(rng: random.Random, held_out: bool) -> str:
-    return words.made_up_word(rng, held_out) if rng.random() < 0.35 else words.pick(rng, words.LOOSE_WORDS, held_out)
+def _option(rng: random.Random, lexicon: Lexicon) -> str:
+    return words.made_up_word(rng, lexicon) if rng.random() < 0.35 else words.pick(rng, words.LOOSE_WORDS, lexicon)
 
 
 _BASES = {
@@ -89,10 +90,10 @@ _BASES = {
 _WEIGHTS = [4.0, 2.5, 1.5, 1.0, 1.2, 0.7, 1.0]
 
 
-def _field(rng: random.Random, style: Style, held_out: bool) -> Stated:
+def _field(rng: random.Random, style: Style, lexicon: Lexicon) -> Stated:
     kind = rng.choices(list(_BASES), _WEIGHTS)[0]
     if kind == "bool":
-        name = column_name(rng, words.FLAGS, style, held_out)
+        name = column_name(rng, words.FLAGS, style, lexicon)
         value = rng.random() < 0.5
         prefix = rng.random() < 0.3
         identifier = styled(["is", *name.spoken.split()], style) if prefix else name.identifier
@@ -104,8 +105,8 @@ def _field(rng: random.Random, style: Style, held_out: bool) -> Stated:
             value,
             rng.choice(["yes", "true"]) if value else rng.choice(["no", "false"]),
         )
-    name = column_name(rng, _BASES[kind], style, held_out)
-    schema, value, said = _value(rng, kind, held_out)
+    name = column_name(rng, _BASES[kind], style, lexicon)
+    schema, value, said = _value(rng, kind, lexicon)
     if rng.random() < 0.08:
         schema = {**schema, "description": f"the {name.spoken}"}
     return Stated(name.identifier, name.spoken, kind, schema, value, said)
@@ -150,19 +151,19 @@ _NOISE = [
 ]
 
 
-def _noise(rng: random.Random, held_out: bool) -> str:
+def _noise(rng: random.Random, lexicon: Lexicon) -> str:
     return rng.choice(_NOISE).format(
         date=date_value(rng),
         number=number_value(rng, True),
-        name=text_value(rng, held_out),
-        noun=words.pick(rng, words.NOUNS, held_out),
+        name=text_value(rng, lexicon),
+        noun=words.pick(rng, words.NOUNS, lexicon),
     )
 
 
-def _told(rng: random.Random, fields: list[Stated], held_out: bool) -> str:
+def _told(rng: random.Random, fields: list[Stated], lexicon: Lexicon) -> str:
     """One text that states all the fields, in any order and one of four styles."""
     fields = rng.sample(fields, len(fields))
-    subject = rng.choice(["it", "this one", "the " + words.pick(rng, words.NOUNS, held_out)])
+    subject = rng.choice(["it", "this one", "the " + words.pick(rng, words.NOUNS, lexicon)])
     style = rng.random()
     if style < 0.3:
         text = rng.choice(["; ", ", ", ". "]).join(_statement(rng, field, subject, False) for field in fields)
@@ -181,17 +182,17 @@ def _told(rng: random.Random, fields: list[Stated], held_out: bool) -> str:
             text += rng.choice([". ", ", ", " and ", ". ", "; "]) + clause if text else clause
     text += rng.choice([".", ".", ""])
     if rng.random() < 0.3:
-        text = text + " " + _noise(rng, held_out) if rng.random() < 0.5 else _noise(rng, held_out) + " " + text
+        text = text + " " + _noise(rng, lexicon) if rng.random() < 0.5 else _noise(rng, lexicon) + " " + text
     return text
 
 
-def random_record_case(rng: random.Random, held_out: bool, most: int = 7) -> RecordCase:
+def random_record_case(rng: random.Random, lexicon: Lexicon, most: int = 7) -> RecordCase:
     """A case of one to ``most`` fields; some nest, some are optional and left out, some nullable and null."""
     style = rng.choice(["snake", "snake", "snake", "snake", "camel", "plain"])
     fields: list[Stated] = []
     used: set[str] = set()
     for _ in range(rng.randint(1, most)):
-        field = _field(rng, style, held_out)
+        field = _field(rng, style, lexicon)
         if not used & set(field.spoken.split()):
             used.update(field.spoken.split())
             fields.append(field)
@@ -200,7 +201,7 @@ def random_record_case(rng: random.Random, held_out: bool, most: int = 7) -> Rec
     record: dict[str, Any] = {}
     told: list[Stated] = []
     nested = rng.sample(fields, rng.randint(2, 3)) if len(fields) >= 4 and rng.random() < 0.25 else []
-    inner_name = column_name(rng, words.NOUNS, style, held_out).identifier if nested else ""
+    inner_name = column_name(rng, words.NOUNS, style, lexicon).identifier if nested else ""
     if nested:
         nested = [field for field in fields if field in nested]
     for field in fields:
@@ -211,6 +212,7 @@ def random_record_case(rng: random.Random, held_out: bool, most: int = 7) -> Rec
                     "type": "object",
                     "properties": {part.identifier: part.schema for part in nested},
                     "required": [part.identifier for part in nested],
+                    "additionalProperties": False,
                 }
                 record[inner_name] = {part.identifier: part.value for part in nested}
                 required.append(inner_name)
@@ -233,5 +235,5 @@ def random_record_case(rng: random.Random, held_out: bool, most: int = 7) -> Rec
             record[field.identifier] = field.value
             told.append(field)
         required.append(field.identifier)
-    schema = {"type": "object", "properties": properties, "required": required}
-    return RecordCase(schema, _told(rng, told, held_out) if told else _noise(rng, held_out), record)
+    schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    return RecordCase(schema, _told(rng, told, lexicon) if told else _noise(rng, lexicon), record)

@@ -23,6 +23,7 @@ from names import (
     text_value,
     written_date,
 )
+from words import Lexicon
 
 from guided.nano import Column, ForeignKey, Table
 
@@ -92,7 +93,7 @@ _BASES = {
 }
 
 
-def random_schema(rng: random.Random, held_out: bool, largest: int = 3) -> Schema:
+def random_schema(rng: random.Random, lexicon: Lexicon, largest: int = 3) -> Schema:
     """One to ``largest`` tables of two to six columns, most of them linked by foreign keys."""
     style = rng.choice(STYLES)
     plurals = rng.random() < 0.6
@@ -100,20 +101,18 @@ def random_schema(rng: random.Random, held_out: bool, largest: int = 3) -> Schem
     taken: set[str] = set()
     for _ in range(rng.choice([n for n in (1, 1, 2, 2, 2, 3) if n <= largest])):
         while True:
-            singular = (
-                words.made_up_word(rng, held_out) if rng.random() < 0.2 else words.pick(rng, words.NOUNS, held_out)
-            )
-            parts = [words.pick(rng, words.NOUNS, held_out), singular] if rng.random() < 0.12 else [singular]
+            singular = words.made_up_word(rng, lexicon) if rng.random() < 0.2 else words.pick(rng, words.NOUNS, lexicon)
+            parts = [words.pick(rng, words.NOUNS, lexicon), singular] if rng.random() < 0.12 else [singular]
             if parts[-1] not in RESERVED and not taken & {*parts, *map(plural, parts)}:
                 break
         taken.update(parts)
-        relations.append(_random_relation(rng, parts, style, plurals, relations, held_out))
+        relations.append(_random_relation(rng, parts, style, plurals, relations, lexicon))
     rng.shuffle(relations)
     return Schema(tuple(relations))
 
 
 def _random_relation(
-    rng: random.Random, parts: list[str], style: Style, plurals: bool, others: list[Relation], held_out: bool
+    rng: random.Random, parts: list[str], style: Style, plurals: bool, others: list[Relation], lexicon: Lexicon
 ) -> Relation:
     table_parts = [*parts[:-1], plural(parts[-1])] if plurals else parts
     name = Name(styled(table_parts, style), " ".join(parts))
@@ -124,14 +123,14 @@ def _random_relation(
     used = {key.identifier.lower()}
     if rng.random() < 0.45:
         called = "title" if rng.random() < 0.2 else "name"
-        fields.append(Field(Name(styled([called], style), called), "text", _pool(rng, "text", held_out)))
+        fields.append(Field(Name(styled([called], style), called), "text", _pool(rng, "text", lexicon)))
         used.add(called)
     for _ in range(rng.randint(1, 5)):
         kind = rng.choices(list(_BASES), [4, 3, 2, 1.2, 0.8])[0]
-        column = column_name(rng, _BASES[kind], style, held_out)
+        column = column_name(rng, _BASES[kind], style, lexicon)
         if column.identifier.lower() not in used and column.identifier.lower() != name.identifier.lower():
             used.add(column.identifier.lower())
-            fields.append(Field(column, kind, _pool(rng, kind, held_out)))
+            fields.append(Field(column, kind, _pool(rng, kind, lexicon)))
     if others and rng.random() < 0.85:
         parent = rng.choice(others)
         words_of_key = [*parent.name.spoken.split(), "id"]
@@ -142,9 +141,9 @@ def _random_relation(
     return Relation(name, tuple(fields))
 
 
-def _pool(rng: random.Random, kind: str, held_out: bool) -> tuple[str, ...]:
+def _pool(rng: random.Random, kind: str, lexicon: Lexicon) -> tuple[str, ...]:
     if kind == "text":
-        return tuple(dict.fromkeys(text_value(rng, held_out) for _ in range(rng.randint(3, 6))))
+        return tuple(dict.fromkeys(text_value(rng, lexicon) for _ in range(rng.randint(3, 6))))
     if kind == "date":
         return tuple(date_value(rng) for _ in range(6))
     if kind == "bool":

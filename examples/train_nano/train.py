@@ -1,6 +1,6 @@
 """Trains guided-nano from nothing: tokenizer, corpus, model, and at the end the evaluation; resumable, seeded.
 
-    python examples/train_nano/train.py --out runs/nano --minutes 77
+    python examples/train_nano/train.py --out runs/nano --minutes 78
 
 Started again with the same ``--out``, it goes on from the last checkpoint.  The learning rate follows the training
 time that is used up, so a slow or busy machine takes fewer steps and still ends with the rate at zero.
@@ -164,7 +164,7 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder of checkpoints, log and the exported model")
-    parser.add_argument("--minutes", type=float, default=77.0, help="wall time of training, interruptions not counted")
+    parser.add_argument("--minutes", type=float, default=78.0, help="wall time of training, interruptions not counted")
     parser.add_argument("--rows", type=int, default=10, help=f"rows of {ROW_LENGTH} tokens in a step")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()

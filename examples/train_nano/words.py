@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import zlib
+from dataclasses import dataclass
 
 __all__ = [
     "ATTRIBUTES",
@@ -18,10 +19,13 @@ __all__ = [
     "FAMILIAR",
     "FIRST_NAMES",
     "FLAGS",
+    "HELD_OUT",
     "LAST_NAMES",
     "LOOSE_WORDS",
     "MEASURES",
     "NOUNS",
+    "TRAINING",
+    "Lexicon",
     "is_held_out",
     "made_up_word",
     "pick",
@@ -162,15 +166,43 @@ def is_held_out(word: str) -> bool:
     return lower not in FAMILIAR and zlib.crc32(lower.encode()) % HELD_OUT_SHARE == 0
 
 
-def made_up_word(rng: random.Random, held_out: bool) -> str:
+@dataclass(frozen=True)
+class Lexicon:
+    """A side of the split; of the words picked from a list, the share ``novelty`` is replaced by words never seen."""
+
+    held_out: bool
+    novelty: float = 0.0
+
+
+TRAINING = Lexicon(False)
+HELD_OUT = Lexicon(True)
+
+
+def made_up_word(rng: random.Random, lexicon: Lexicon) -> str:
     """A pronounceable word of two or three syllables from the wanted side of the split."""
     while True:
         word = "".join(
             rng.choice(ONSETS) + rng.choice(VOWELS) + (rng.choice(CODAS) if last else "")
             for last in ([False, True] if rng.random() < 0.7 else [False, False, True])
         )
-        if is_held_out(word) == held_out:
+        if is_held_out(word) == lexicon.held_out:
             return word
+
+
+def _spliced_word(rng: random.Random, lexicon: Lexicon) -> str:
+    """The head of one word and the tail of another: letters in the sequences of real words, in no word of a list."""
+    while True:
+        head, tail = (rng.choice(rng.choice((NOUNS, ATTRIBUTES, MEASURES, LOOSE_WORDS, LAST_NAMES))) for _ in range(2))
+        word = (head[: rng.randint(2, max(2, len(head) - 1))] + tail[-rng.randint(2, max(2, len(tail) - 1)) :]).lower()
+        if len(word) <= 12 and is_held_out(word) == lexicon.held_out and word not in _LISTED:
+            return word
+
+
+_LISTED = frozenset(
+    word.lower()
+    for listed in (NOUNS, ATTRIBUTES, MEASURES, DATES, FLAGS, FIRST_NAMES, LAST_NAMES, CITIES, LOOSE_WORDS)
+    for word in listed
+)
 
 
 def _has_training_twin(word: str) -> bool:
@@ -186,10 +218,13 @@ def _has_training_twin(word: str) -> bool:
 _SPLIT: dict[tuple[int, bool], list[str]] = {}
 
 
-def pick(rng: random.Random, words: list[str], held_out: bool) -> str:
-    """One word of a list from the wanted side of the split; familiar words are never evaluation words."""
-    key = (id(words), held_out)
+def pick(rng: random.Random, words: list[str], lexicon: Lexicon) -> str:
+    """One word of a list from the wanted side of the split, or by chance a new one in its place."""
+    if lexicon.novelty and rng.random() < lexicon.novelty:
+        word = (made_up_word if rng.random() < 0.5 else _spliced_word)(rng, lexicon)
+        return word.capitalize() if words[0][0].isupper() else word
+    key = (id(words), lexicon.held_out)
     if key not in _SPLIT:
-        chosen = [word for word in words if is_held_out(word) == held_out]
-        _SPLIT[key] = [word for word in chosen if not (held_out and _has_training_twin(word))]
+        chosen = [word for word in words if is_held_out(word) == lexicon.held_out]
+        _SPLIT[key] = [word for word in chosen if not (lexicon.held_out and _has_training_twin(word))]
     return rng.choice(_SPLIT[key])

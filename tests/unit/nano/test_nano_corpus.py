@@ -40,7 +40,7 @@ def test_every_statement_runs_in_sqlite_and_most_find_rows(held_out: bool):
     rng = random.Random(11)
     found = 0
     for _ in range(250):
-        schema = random_schema(rng, held_out)
+        schema = random_schema(rng, words.Lexicon(held_out, 0.3))
         connection = database(schema, 1)
         for _ in range(3):
             _, sql = random_question(rng, schema)
@@ -73,8 +73,10 @@ def test_every_string_of_a_record_is_in_its_text():
 def test_training_and_held_out_words_never_meet():
     rng = random.Random(2)
     for base in (words.ATTRIBUTES, words.MEASURES, words.DATES, words.FLAGS):
-        train = {w for _ in range(400) for w in column_name(rng, base, "snake", False).spoken.split()}
-        held = {w for _ in range(400) for w in column_name(rng, base, "snake", True).spoken.split()}
+        train = {
+            w for _ in range(400) for w in column_name(rng, base, "snake", words.Lexicon(False, 0.6)).spoken.split()
+        }
+        held = {w for _ in range(400) for w in column_name(rng, base, "snake", words.HELD_OUT).spoken.split()}
         assert not train & held
         assert all(map(words.is_held_out, held))
         assert not any(map(words.is_held_out, train))
@@ -85,7 +87,7 @@ def test_held_out_schemas_share_only_structural_names_with_training():
     rng = random.Random(3)
 
     def names(held_out: bool) -> set[str]:
-        schemas = [random_schema(rng, held_out) for _ in range(400)]
+        schemas = [random_schema(rng, words.Lexicon(held_out)) for _ in range(400)]
         return {
             field.id.lower() for schema in schemas for table in schema.relations for field in (table, *table.fields)
         }
@@ -96,7 +98,7 @@ def test_held_out_schemas_share_only_structural_names_with_training():
 def test_names_need_no_quotes():
     rng = random.Random(5)
     for _ in range(800):
-        for relation in random_schema(rng, False).relations:
+        for relation in random_schema(rng, words.Lexicon(False, 0.6)).relations:
             for identifier in (relation.id, *(field.id for field in relation.fields)):
                 assert identifier.lower() not in RESERVED
                 assert identifier.isidentifier()
@@ -122,7 +124,7 @@ def test_fields_are_counted_over_both_records(written: str, expected: str, right
 def test_execution_match_rejects_wrong_rows_order_and_errors():
     schema = next(
         schema
-        for schema in (random_schema(random.Random(seed), False, largest=1) for seed in range(100))
+        for schema in (random_schema(random.Random(seed), words.TRAINING, largest=1) for seed in range(100))
         if schema.relations[0].of_kind("int")
     )
     table = schema.relations[0]
