@@ -222,7 +222,9 @@ def _property(source: Source, at: int) -> CharacterSet:
         raise source.error("\\p needs a property in braces", at, "Write \\p{L}.")
     source.at = end + 1
     inverted = name[0] == "^" and source.dialect is Dialect.PYTHON
-    found = source.folded(unicode_property(name.removeprefix("^") if inverted else name, f"offset {at}"))
+    found = unicode_property(name.removeprefix("^") if inverted else name, f"offset {at}")
+    if source.dialect is Dialect.PYTHON:
+        found = source.folded(found)  # ECMA-262 closes under case after the complement, with the rest of the class.
     return negate(found) if inverted else found
 
 
