@@ -26,7 +26,9 @@ def letters() -> guided.Vocabulary:
 
 
 def accepts(constraint: guided.Constraint, text: str) -> bool:
-    state = constraint.advance_bytes(constraint.start, text.encode())
+    state = constraint.start
+    for byte in text.encode():
+        state = constraint.advance(state, byte)
     return state != 0 and constraint.is_accepting(state)
 
 
