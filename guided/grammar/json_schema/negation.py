@@ -1,4 +1,4 @@
-"""Difference of shapes: ``not``, ``else``, and the branches of a ``oneOf`` that overlap.
+"""Difference of shapes, for ``not``, ``else``, and the branches of a ``oneOf`` that overlap.
 
 The complement of "every item is S" is "some item is not S": needs are negated by the atom `Not`, which is expanded
 only when reached, like any other.
@@ -6,6 +6,7 @@ only when reached, like any other.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from guided.grammar.json_schema import numbers
@@ -30,8 +31,11 @@ MAX_POSITIONS = 64
 """Positions of one array that are negated one by one before "some item" is asked for."""
 
 
-def subtract(shape: Shape, other: Shape, pointer: str) -> Shape:
-    """The values of ``shape`` that are not in ``other``; alternatives of ``other`` are taken away one after another."""
+def subtract(shape: Shape, other: Shape, pointer: str, prune: Callable[[Shape], Shape]) -> Shape:
+    """The values of ``shape`` that are not in ``other``; alternatives of ``other`` are taken away one after another.
+
+    ``prune`` drops alternatives that are surely empty, which keeps the product of what remains small.
+    """
     if other is ANYTHING:
         return NOTHING
     result = Shape(
@@ -51,10 +55,10 @@ def subtract(shape: Shape, other: Shape, pointer: str) -> Shape:
             result = intersect(result, replace(ANYTHING, strings=_strings(string)), pointer)
     for array in other.arrays:
         if result.arrays:
-            result = intersect(result, replace(ANYTHING, arrays=tuple(_arrays(array, pointer))), pointer)
+            result = prune(intersect(result, replace(ANYTHING, arrays=tuple(_arrays(array, pointer))), pointer))
     for thing in other.objects:
         if result.objects:
-            result = intersect(result, replace(ANYTHING, objects=tuple(_objects(thing, pointer))), pointer)
+            result = prune(intersect(result, replace(ANYTHING, objects=tuple(_objects(thing, pointer))), pointer))
     return result
 
 
@@ -107,11 +111,11 @@ def _arrays(array: ArrayShape, pointer: str) -> list[ArrayShape]:
 
 def _objects(thing: ObjectShape, pointer: str) -> list[ObjectShape]:
     found = []
-    for name in thing.declared:
-        need = thing.declared[name]
+    for name, need in thing.declared.items():
         if name in thing.required:
-            found.append(ObjectShape({name: FALSE}))
-        if need != TRUE:
+            # Absent, or there with another value: an optional member of the opposite need says both.
+            found.append(ObjectShape({name: negate(need, pointer)}))
+        elif need != TRUE:
             found.append(ObjectShape({name: negate(need, pointer)}, required=frozenset((name,))))
     if thing.low > len(thing.required):
         found.append(ObjectShape({}, high=thing.low - 1))
