@@ -7,6 +7,7 @@ members in free order) know their price from what they count, so nothing has to 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from guided.grammar.ir import Body, Choice, Member, Members, Reference, Repetition, Sequence, Terminal
@@ -99,10 +100,7 @@ class RuleCosts:
         if found is not None:
             return found
         graph = self._graph
-        if start in graph.prices:
-            found = self._nodes[start] = graph.prices[start](self)
-            return found
-        # Dijkstra over the nodes of this rule; a priced or final node ends the search on its path.
+        # Dijkstra over the nodes of this rule; a node whose price is known ends the search on its path.
         best = FAR
         distance = {start: 0}
         queue = [(0, start)]
@@ -111,15 +109,10 @@ class RuleCosts:
             if price > distance[node] or price >= best:
                 continue
             known = self._nodes.get(node)
-            if known is None and node in graph.prices:
-                known = self.node(node)
             if known is not None:
                 best = min(best, price + known)
                 continue
-            for kind, argument, target in graph.edges(node):
-                step = 0
-                if kind != EMPTY:
-                    step = self.rules[argument] if kind == CALL else graph.states.minimum(argument)
+            for step, target in self._steps(node):
                 if price + step < distance.get(target, FAR):
                     distance[target] = price + step
                     heapq.heappush(queue, (price + step, target))
@@ -127,3 +120,16 @@ class RuleCosts:
                 best = min(best, price)
         self._nodes[start] = best
         return best
+
+    def _steps(self, node: int) -> Iterator[tuple[int, int]]:
+        """What leads on from a node, with its price; a lazy node leads to the end of its body."""
+        graph = self._graph
+        if node in graph.prices:
+            price, end = graph.prices[node]
+            yield price(self), end
+            return
+        for kind, argument, target in graph.edges(node):
+            if kind == EMPTY:
+                yield 0, target
+            else:
+                yield self.rules[argument] if kind == CALL else graph.states.minimum(argument), target

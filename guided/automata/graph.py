@@ -46,8 +46,8 @@ class RuleGraph:
         self._ends: dict[int, int] = {}
         """For lazy nodes, the end of the body they belong to, which can be reached from each of them."""
         self._costs: RuleCosts | None = None
-        self.prices: dict[int, Callable[[RuleCosts], int]] = {}
-        """What lazy nodes cost to the end of their rule."""
+        self.prices: dict[int, tuple[Callable[[RuleCosts], int], int]] = {}
+        """What lazy nodes cost to the end of their body, and which node that is."""
         self.n_nodes = 0
         self.n_edges = 0
         n_rules = len(analysis.rules)
@@ -314,7 +314,7 @@ class RuleGraph:
         target = nodes.get(after)
         if target is None:
             target = nodes[after] = self._lazy(lambda made: self._count(body, nodes, made, end, after), end)
-            self.prices[target] = lambda costs: costs.copies(body, after) + costs.node(end)
+            self.prices[target] = (lambda costs: costs.copies(body, after), end)
         self._lower(body.body, item, target, skip_empty=skippable)
 
     def _lower_members(self, body: Members, start: int, end: int) -> None:
@@ -441,11 +441,11 @@ class _FreeMembers:
         if found is None:
             maker = self.keys if separated else self.edges
             found = self.nodes[key] = self.graph._lazy(lambda node: maker(node, used, count), self.end)
-            self.graph.prices[found] = lambda costs: self.price(costs, used, count, separated)
+            self.graph.prices[found] = (lambda costs: self.price(costs, used, count, separated), self.end)
         return found
 
     def price(self, costs: RuleCosts, used: int, count: int, separated: bool) -> int:
-        """Fewest bytes from a node to the end of the rule."""
+        """Fewest bytes from a node to the end of the members."""
         first = self.position(used) if self.body.ordered else 0
         left = [
             (member.required, costs.body(member.key) + costs.body(member.value))
@@ -455,8 +455,7 @@ class _FreeMembers:
         required = [price for needed, price in left if needed]
         optional = [price for needed, price in left if not needed]
         extras = tuple(self.extras)
-        rest = costs.members(self.body.separator, required, optional, extras, self.body.low, count, separated)
-        return rest + costs.node(self.end)
+        return costs.members(self.body.separator, required, optional, extras, self.body.low, count, separated)
 
     def feasible(self, used: int, count: int) -> bool:
         """Can the members be completed from here within the bounds?"""
