@@ -24,11 +24,15 @@ SLACK = 40
 END_CHANCE = 0.3
 _WEIGHTS = (
     (b"abcdefghijklmnopqrstuvwxyz", 8.0),
-    (b"0123456789", 4.0),
-    (b"\"'.,:;()[]{}<>+-*/=_|&!?#@%", 6.0),
-    (b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", 1.0),
-    (b" ", 0.6),
-    (b"\n", 0.05),
+    (b"0123456789", 3.0),
+    (b"\"'", 3.0),
+    (b"}])>", 3.0),
+    (b"{[(<", 1.5),
+    (b",:", 2.0),
+    (b".;+-*/=_|&!?#@%", 1.0),
+    (b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", 0.5),
+    (b" ", 0.4),
+    (b"\n", 0.02),
 )
 """Chances by class, shared among its bytes: what a person expects to read.  All other bytes share `_REST`."""
 _REST = 0.02
@@ -93,6 +97,9 @@ class Verdict:
     found: str = ""
     """The character at the place; empty at the end of the text."""
     expected: str = ""
+    """What may stand there, character by character."""
+    explanation: str = ""
+    """The same in the grammar's own words."""
 
     @property
     def place(self) -> str:
@@ -116,7 +123,10 @@ def _failed(constraint: Constraint, state: int, text: str, offset: int) -> Verdi
     line = text.count("\n", 0, offset) + 1
     column = offset - (text.rfind("\n", 0, offset) + 1) + 1
     found = text[offset] if offset < len(text) else ""
-    return Verdict(False, offset, line, column, found, expected_after(constraint, state))
+    token = found.encode("utf-8", "surrogateescape")[0] if found else END
+    # Where the first byte of a character fits and a later one does not, the byte says less than the character.
+    explanation = "" if constraint.advance(state, token) else constraint.explain(state, token)
+    return Verdict(False, offset, line, column, found, expected_after(constraint, state), explanation)
 
 
 def expected_after(constraint: Constraint, state: int) -> str:

@@ -127,6 +127,7 @@ def _examine(read: ReadGrammar, record: dict[str, Any], text: str | None, seed: 
             "column": verdict.column,
             "found": verdict.found or None,
             "expected": verdict.expected,
+            "explanation": verdict.explanation or None,
             "hint": _hint(read, text),
         }
     return verdict
@@ -193,8 +194,9 @@ def _show(record: dict[str, Any]) -> None:
     verdict = record.get("accepts")
     if verdict:
         table.add_row("accepted", _verdict(verdict))
-        if verdict.get("hint"):
-            table.add_row("hint", Text(verdict["hint"]))
+        for row in ("explanation", "hint"):
+            if verdict.get(row):
+                table.add_row(row, Text(verdict[row]))
     out.print(table)
     for line in record.get("rule_lines", ()):
         out.print(Text(line), soft_wrap=True)
