@@ -113,7 +113,8 @@ class _Check:
 
     def walk(self, length: int) -> None:
         """One random text: at times any allowed token, at times one on a short way to the end."""
-        state, path = self.constraint.start, ()
+        state = self.constraint.start
+        path: tuple[int, ...] = ()
         for _ in range(length):
             seen = self.visit(state, path)
             allowed = self.choices(seen)

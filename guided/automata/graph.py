@@ -9,9 +9,10 @@ begins with none of K, followed by the rests of rules of K that may begin with w
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from guided.automata.analysis import Analysis, counts_trivially, is_counted, usable
 from guided.automata.costs import RuleCosts
@@ -113,7 +114,7 @@ class RuleGraph:
         node = self.n_nodes
         if node == self.arrays.node_first.shape[0]:
             old = self.arrays
-            grown = {
+            grown: dict[str, NDArray[Any]] = {
                 "node_first": np.full(2 * node, -1, np.int32),
                 "node_count": np.zeros(2 * node, np.int32),
                 "flags": np.zeros(2 * node, np.uint8),
@@ -172,7 +173,9 @@ class RuleGraph:
         if at + total > self.arrays.kind.shape[0]:
             size = max(2 * self.arrays.kind.shape[0], at + total)
             old = self.arrays
-            grown = {name: np.zeros(size, getattr(old, name).dtype) for name in ("kind", "argument", "to", "label")}
+            grown: dict[str, NDArray[Any]] = {
+                name: np.zeros(size, getattr(old, name).dtype) for name in ("kind", "argument", "to", "label")
+            }
             for name, array in grown.items():
                 array[:at] = getattr(old, name)[:at]
             self.arrays = old._replace(**grown)

@@ -1,0 +1,57 @@
+# The two commands: `make demo` shows the thing working, `make test` passes the tests. Both set up `.venv` first.
+#
+#   make install      .venv with everything, pinned by constraints.txt
+#   make demo         extract a record and answer a question with the embedded model
+#   make test         lint, types, tests (minutes)       make test-slow   also the long ones
+#   make lint         ruff and mypy only                 make bench       masks beside two peers (needs DATA)
+#   make clean        remove .venv and caches
+#
+# PYTHON=python3.12 make install   chooses the interpreter (3.10 or newer).
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+EXTRAS := sql,bench,test,dev
+
+# The matrices here are small; more threads than this only get in each other's way.
+export OMP_NUM_THREADS ?= 2
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: install demo test test-slow lint bench clean
+.DEFAULT_GOAL := install
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "Python 3.10 or newer is needed: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@echo "== setting up $(VENV): the first time takes some minutes, most of it for torch"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --constraint constraints.txt --editable '.[$(EXTRAS)]'
+	@touch $@
+
+demo: $(STAMP)
+	@$(BIN)/python examples/demo.py
+
+lint: $(STAMP)
+	@echo "== ruff"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@echo "== mypy --strict guided"
+	@$(BIN)/mypy
+
+test: lint
+	@echo "== pytest (the first run compiles the kernels, which takes about two minutes)"
+	@$(BIN)/python -m pytest
+
+test-slow: lint
+	@$(BIN)/python -m pytest -m "slow or not slow"
+
+# DATA holds maskbench-dev.jsonl.gz and tokenizers/llama3; see benchmarks/README.md.
+DATA ?= $(or $(GUIDED_DATA),../shared/data)
+bench: $(STAMP)
+	$(BIN)/python benchmarks/masks.py --data $(DATA)/maskbench-dev.jsonl.gz --tokenizer $(DATA)/tokenizers/llama3
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find guided tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,155 @@
+"""The structure that keeps the package readable: direction of imports, light start, sizes of files, public names."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import guided
+
+PACKAGE = Path(guided.__file__).parent
+MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
+
+LAYERS: dict[str, set[str]] = {
+    "errors": set(),
+    "nano": {"errors"},
+    "kernels": {"errors"},
+    "vocab": {"errors", "kernels"},
+    "grammar": {"errors", "kernels"},
+    "automata": {"errors", "kernels", "grammar"},
+    "constraint": {"errors", "kernels", "grammar", "automata", "vocab"},
+    "testing": {"errors", "vocab", "constraint"},
+    "hf": {"errors", "kernels", "grammar", "automata", "vocab", "constraint", "nano"},
+    "cli": {"errors", "kernels", "grammar", "automata", "vocab", "constraint", "nano", "hf", "testing"},
+}
+"""What the modules of each part may import, besides their own part; the package's root gives public names to all."""
+
+OPTIONAL = {"sqlalchemy", "sqlglot", "llguidance", "xgrammar", "outlines_core", "sentencepiece", "tiktoken"}
+"""Not among the core dependencies: imported inside functions only."""
+
+HEAVY = {"torch", "transformers", "numba", "lark", "jsonschema", "pydantic", "typer", "rich"}
+
+PUBLIC = [
+    "Constraint", "Grammar", "GrammarError", "GuidedError", "LimitError", "Limits", "UnsatisfiableError",
+    "UnsupportedError", "Vocabulary", "VocabularyError", "choice", "compile", "gbnf", "generate", "grammar",
+    "json_schema", "lark", "regex", "sql",
+]  # fmt: skip
+"""Adding a public name is a decision: change this list with it, and the README."""
+
+MAX_LINES = 600
+
+
+def part(path: Path) -> str:
+    """The part of the package that a module belongs to; empty for the root."""
+    first = path.relative_to(PACKAGE).parts[0]
+    return "" if first in ("__init__.py", "__main__.py") else first.removesuffix(".py")
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@cache
+def imported(path: Path) -> list[tuple[str, int, bool]]:
+    """Every module that a file imports, with the line, and whether that happens when the file is loaded."""
+    found: list[tuple[str, int, bool]] = []
+
+    def visit(node: ast.AST, at_load: bool) -> None:
+        for child in ast.iter_child_nodes(node):
+            inner = at_load and not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+                inner = False
+            if isinstance(child, ast.Import):
+                found.extend((alias.name, child.lineno, at_load) for alias in child.names)
+            elif isinstance(child, ast.ImportFrom):
+                assert child.level == 0, f"{path}:{child.lineno}: relative import"
+                found.append((child.module or "", child.lineno, at_load))
+                if child.module == "guided":
+                    found.extend((f"guided.{alias.name}", child.lineno, at_load) for alias in child.names)
+            visit(child, inner)
+
+    visit(parsed(path), True)
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_one_way(path):
+    own = part(path)
+    if own == "":
+        return
+    assert own in LAYERS, f"{own} is a new part: say in LAYERS what it may import"
+    for name, line, _ in imported(path):
+        pieces = name.split(".")
+        if pieces[0] != "guided" or len(pieces) == 1:
+            continue
+        target = pieces[1]
+        if not (PACKAGE / target).is_dir() and not (PACKAGE / f"{target}.py").exists():
+            continue  # a public name of the root
+        assert target == own or target in LAYERS[own], f"{path}:{line}: {own} imports {target}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_what_a_module_loads(path):
+    own = part(path)
+    for name, line, at_load in imported(path):
+        root = name.split(".")[0]
+        assert not (at_load and root in OPTIONAL), f"{path}:{line}: {root} is optional; import it where it is used"
+        if root == "numba":
+            assert own == "kernels" or not at_load, f"{path}:{line}: numba outside guided/kernels"
+        if root == "transformers":
+            assert own in ("hf", "cli"), f"{path}:{line}: transformers outside guided/hf"
+        if root == "torch":
+            assert own in ("hf", "cli", "nano"), f"{path}:{line}: torch outside guided/hf"
+
+
+def test_import_is_light_and_quick():
+    code = (
+        "import time, sys; t = time.perf_counter(); import guided; t = time.perf_counter() - t; import json;"
+        "print(json.dumps([t, sorted(sys.modules)]))"
+    )
+    seconds = []
+    for _ in range(3):
+        answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        took, loaded = json.loads(answer)
+        seconds.append(took)
+        assert not HEAVY & set(loaded)
+    assert min(seconds) < 0.3
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_files_are_small_and_say_what_they_are(path):
+    text = path.read_text()
+    assert text.count("\n") <= MAX_LINES, f"{path} is long: one concept a file"
+    assert ast.get_docstring(parsed(path)), f"{path} has no module docstring"
+
+
+def test_no_module_is_named_after_nothing():
+    vague = {"utils", "util", "helpers", "helper", "manager", "common", "misc"}
+    assert not [path for path in MODULES if path.stem in vague or path.parent.name in vague]
+
+
+def test_public_names():
+    assert guided.__all__ == PUBLIC
+    assert dir(guided) == PUBLIC
+    for name in PUBLIC:
+        value = getattr(guided, name)
+        assert value.__doc__, f"guided.{name} has no docstring"
+        assert getattr(value, "__module__", value.__name__).startswith("guided."), f"guided.{name} is not ours"
+
+
+def test_the_library_of_grammars_and_its_package_share_a_name():
+    importlib.import_module("guided.grammar.ir")
+    assert callable(guided.grammar), "importing the package guided.grammar hides the function guided.grammar(name)"
+
+
+def test_unknown_names_are_attribute_errors():
+    with pytest.raises(AttributeError, match="no_such_name"):
+        guided.no_such_name  # noqa: B018
