@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from guided.automata.ordered import OrderedLexer, lexer_of
+from guided.automata.ordered import FurtherExit, OrderedLexer, lexer_of
 from guided.automata.states import LexerState, StateTable
-from guided.errors import LimitError
+from guided.errors import LimitError, UnsupportedError
 from guided.grammar.ir import Grammar, Lexing
 from guided.grammar.lexing import LalrTables
 from guided.kernels.layout import Lalr
@@ -19,8 +19,16 @@ from guided.kernels.layout import Lalr
 
 def lexer_states(grammar: Grammar, states: StateTable) -> tuple[list[int], list[int]]:
     """Start states of every terminal and of the ignored ones (dynamic lexing); ignored terminals (contextual)."""
+    if grammar.lexing is Lexing.NONE:
+        return [], []
+    lexer = lexer_of(grammar.terminals)
+    if lexer.looking_back:
+        raise UnsupportedError(
+            "a terminal looks at the text before its own start, which belongs to the terminal before it",
+            where=f"terminal {' and '.join(lexer.looking_back)}",
+            remedy="Leave out the leading \\b, ^ or look-behind, or put what it looks for into the terminal itself.",
+        )
     if grammar.lexing is Lexing.DYNAMIC:
-        lexer = lexer_of(grammar.terminals)
         starts = [states.add(lexer.start((index,))) for index in range(len(grammar.terminals))]
         return starts, [starts[index] for index in grammar.ignore]
     return [], list(grammar.ignore)
@@ -40,15 +48,35 @@ class Restricted:
     def __hash__(self) -> int:
         return hash((self.state, self.live))
 
+    def _exits(self) -> list[LexerState]:
+        """How a match of a live terminal may end here."""
+        found: list[LexerState] = []
+        state: LexerState | None = self.state
+        while state is not None:
+            if state.tag in self.live:
+                found.append(state)
+            state = state.also
+        return found
+
     @property
     def tag(self) -> int:
-        """The terminal that may end here, if it is a live one."""
-        return self.state.tag if self.state.tag in self.live else -1
+        """The first live terminal that may end here."""
+        exits = self._exits()
+        return exits[0].tag if exits else -1
 
     @property
     def pending(self) -> LexerState | None:
-        """What would be preferred to the match that ends here."""
-        return self.state.pending
+        """What would be preferred to that match."""
+        exits = self._exits()
+        return exits[0].pending if exits else None
+
+    @property
+    def also(self) -> LexerState | None:
+        """The other live terminals that may end here."""
+        chain: LexerState | None = None
+        for state in reversed(self._exits()[1:]):
+            chain = FurtherExit(state.tag, state.pending, chain)  # type: ignore[arg-type]
+        return chain
 
     def edges(self) -> tuple[tuple[int, int, LexerState], ...]:
         """The edges from whose targets a live terminal can be reached."""
@@ -63,7 +91,7 @@ def can_match(state: LexerState) -> bool:
     seen = {state.state}
     queue = [state.state]
     for item in queue:
-        if item.tag in state.live:
+        if Restricted(item, state.live).tag >= 0:
             return True
         if len(seen) > MATCH_STEPS:
             raise LimitError("deciding which terminals can still match took too many steps")

@@ -47,6 +47,10 @@ class LexerState(Protocol):
     def pending(self) -> LexerState | None:
         """What would be preferred to the match that ends here."""
 
+    @property
+    def also(self) -> LexerState | None:
+        """A state without edges whose tag says how else a match may end here."""
+
     def edges(self) -> tuple[tuple[int, int, LexerState], ...]:
         """Sorted, disjoint byte ranges and their targets."""
 
@@ -83,6 +87,7 @@ class StateTable:
             target=np.zeros(4096, np.int32),
             tag=np.full(1024, -1, np.int32),
             pending=np.zeros(1024, np.int32),
+            also=np.zeros(1024, np.int32),
             loops=np.zeros(1024, np.uint8),
             minimum=np.full(1024, -1, np.int32),
             widest=np.full(1024, -1, np.int32),
@@ -128,6 +133,9 @@ class StateTable:
             if key.pending is not None:
                 pending = self.add(key.pending)
                 self.arrays.pending[state] = pending
+            if key.also is not None:
+                also = self.add(key.also)
+                self.arrays.also[state] = also
         return state
 
     def _lay(self, state: int, key: Expr) -> None:
@@ -181,6 +189,7 @@ class StateTable:
                 "count": np.zeros(size, np.int32),
                 "tag": np.full(size, -1, np.int32),
                 "pending": np.zeros(size, np.int32),
+                "also": np.zeros(size, np.int32),
                 "loops": np.zeros(size, np.uint8),
                 "minimum": np.full(size, -1, np.int32),
                 "widest": np.full(size, -1, np.int32),

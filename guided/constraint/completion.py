@@ -15,9 +15,6 @@ from guided.constraint.machine import DEAD, FINISHED, ConstraintMachine
 from guided.errors import LimitError
 from guided.kernels.tokenize import fewest_tokens
 
-SEARCHED = 20_000
-"""States that the search for a shortest text may visit where prices are not known (LALR stacks, obligations)."""
-
 
 class Completions:
     """Shortest completions of one machine's states; remembers every text it has found."""
@@ -64,7 +61,7 @@ class Completions:
                     at = parent
                 path.reverse()
                 return self._remember(path, b"", end)
-            if len(parents) > SEARCHED:
+            if len(parents) > machine.limits.search_states:
                 break
             for byte in np.flatnonzero(machine.next_bytes(at).copy()).tolist():
                 after = machine.advance(at, bytes([byte]))
@@ -72,8 +69,8 @@ class Completions:
                     parents[after] = (at, byte)
                     queue.append(after)
         raise LimitError(
-            f"no end of the text was found within {SEARCHED} states of this one",
-            remedy="Give the text more room: this grammar's shortest completion is too far for a token budget.",
+            f"no end of the text was found within {machine.limits.search_states} states of this one",
+            remedy="Generate without a token budget, or pass Limits(search_states=...).",
         )
 
     def _remember(self, path: list[tuple[int, int]], text: bytes, end: int) -> bytes:

@@ -19,6 +19,8 @@ class Limits:
     """Entries of any one table of a constraint (parser sets, threads): 8 bytes each."""
     states: int = 10_000_000
     """Run-time states that one constraint may intern."""
+    search_states: int = 20_000
+    """States that one search may visit: for a way on past overlapping terminals, for a shortest completion."""
     mask_bytes: int = 64 << 20
     """Memory for remembered masks of one constraint; the least recently made half is dropped when it is full."""
     forced_bytes: int = 65_536

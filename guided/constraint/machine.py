@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.automata.adjacency import always_settles
 from guided.automata.analysis import analyse
 from guided.automata.graph import RuleGraph
 from guided.automata.stacks import LalrStacks, lexer_states
 from guided.constraint.effects import TokenEffects, small_scratch
 from guided.constraint.limits import Limits
-from guided.errors import LimitError
+from guided.errors import LimitError, UnsatisfiableError
 from guided.grammar.ir import Grammar, Lexing
 from guided.kernels import entry
 from guided.kernels.costs import price
@@ -74,6 +75,9 @@ class ConstraintMachine:
         self.effects = TokenEffects.of(vocabulary)
         self.states = self.effects.states
         self.lexed = grammar.lexing is Lexing.CONTEXTUAL
+        self._owing = grammar.lexing is not Lexing.NONE
+        self._settles = not self._owing or always_settles(grammar)
+        self._paid: dict[int, bool] = {}
         self.stacks: LalrStacks | None = None
         starts, ignored = lexer_states(grammar, self.states)
         if self.lexed:
@@ -106,19 +110,26 @@ class ConstraintMachine:
                 raise AssertionError("the continuation that only lets the text end has a fixed id")
             node = self.graph.first if self.stacks is None else self.stacks.start + 1
             first = self._run(entry.settle_one, self.lexed, node << 32 | bottom)
-            return self._run(entry.boundary_state, first)
+            start = self._payable(self._run(entry.boundary_state, first))
+            if start == DEAD:
+                raise UnsatisfiableError(
+                    "no text satisfies this grammar: its terminals cannot stand side by side, since each match would "
+                    "have been longer",
+                    remedy="Separate the terminals, or let them not overlap.",
+                )
+            return start
 
     def advance(self, state: int, data: bytes) -> int:
         """The state after the bytes ``data``, `DEAD` when they cannot come here."""
         if state <= FINISHED:
             return DEAD if data else state
         with self.lock:
-            return self._run(entry.advance_bytes, self.lexed, state, np.frombuffer(data, np.uint8))
+            return self._payable(self._run(entry.advance_bytes, self.lexed, state, np.frombuffer(data, np.uint8)))
 
     def advance_token(self, state: int, token: int) -> int:
         """The state after a token's bytes (not an end-of-text id), `DEAD` when they cannot come here."""
         with self.lock:
-            return self._run(entry.advance_token, self.lexed, state, token)
+            return self._payable(self._run(entry.advance_token, self.lexed, state, token))
 
     def mask(self, state: int, limit: int = -1) -> NDArray[np.uint32]:
         """The row of tokens that keep ``state`` alive, end-of-text ids aside; valid until the next call.
@@ -127,7 +138,51 @@ class ConstraintMachine:
         """
         with self.lock:
             self._run(entry.fill, self.lexed, self.effects.root, state, limit)
-            return self._extra["rows"][0]
+            rows = self._extra["rows"]
+            if self._owing:
+                row, doubtful = rows[0], rows[-1].copy()
+                if self._settles:
+                    doubtful &= ~row
+                else:
+                    doubtful |= row
+                    row[:] = 0
+                for token in np.flatnonzero(np.unpackbits(doubtful.view(np.uint8), bitorder="little")).tolist():
+                    if self.advance_token(state, token) != DEAD:
+                        row[token >> 5] |= np.uint32(1 << (token & 31))
+            return rows[0]
+
+    def _payable(self, state: int) -> int:
+        """The state, or `DEAD` when every thread owes something that no further text can spare it.
+
+        A match that must not have been longer can leave only continuations that would make it so.  Searched breadth
+        first over bytes: to a thread that owes nothing where terminals always settle, else to the end of the text.
+        """
+        if not self._owing or state <= FINISHED:
+            return state
+        known = self._paid.get(state)
+        if known is None:
+            known = self._paid[state] = self._can_pay(state)
+        return state if known else DEAD
+
+    def _can_pay(self, state: int) -> bool:
+        seen = {state}
+        queue = [state]
+        for at in queue:
+            if self.is_accepting(at) or self._paid.get(at) or (self._settles and not self._all_owe(at)):
+                return True
+            if len(seen) > self.limits.search_states:
+                raise LimitError(
+                    f"whether a text can go on was not decided within {self.limits.search_states} states",
+                    remedy="Terminals that may follow each other without a break overlap; separate them, "
+                    "or pass Limits(search_states=...).",
+                )
+            self._run(entry.next_bytes, self.lexed, at)
+            for byte in np.flatnonzero(self._extra["bytes_out"]).tolist():
+                after = self._run(entry.advance_bytes, self.lexed, at, np.asarray([byte], np.uint8))
+                if after != DEAD and after not in seen:
+                    seen.add(after)
+                    queue.append(after)
+        return False
 
     def cost(self, state: int) -> int:
         """Fewest bytes after which the text may end, obligations aside."""
@@ -165,6 +220,9 @@ class ConstraintMachine:
         first, stop = self.tables.state_offset[state], self.tables.state_offset[state + 1]
         columns = (self.tables.thread_state, self.tables.thread_next, self.tables.thread_obligation)
         return list(zip(*(column[first:stop].tolist() for column in columns), strict=True))
+
+    def _all_owe(self, state: int) -> bool:
+        return all(obligation for _, _, obligation in self.threads(state))
 
     def owes(self, state: int) -> bool:
         """Does some thread of the state owe anything to a match that was not taken?"""

@@ -92,14 +92,17 @@ def survey(automaton, counters, scratch, tokens, low, high, state, also, home, k
                 node = end
                 continue
             inside = automaton.count[after] > 0
-            if n_exits == exits.shape[0]:
-                counters[REQUEST] = GROW_SCRATCH
-                return -1
-            exits[n_exits, 0] = node
-            exits[n_exits, 1] = tag
-            exits[n_exits, 2] = automaton.pending[after]
-            exits[n_exits, 3] = count
-            n_exits += 1
+            ending = after
+            while ending:
+                if n_exits == exits.shape[0]:
+                    counters[REQUEST] = GROW_SCRATCH
+                    return -1
+                exits[n_exits, 0] = node
+                exits[n_exits, 1] = automaton.tag[ending]
+                exits[n_exits, 2] = automaton.pending[ending]
+                exits[n_exits, 3] = count
+                n_exits += 1
+                ending = automaton.also[ending]
         for i in range(tokens.token_offset[node], tokens.token_offset[node + 1]):
             kept[n_kept] = tokens.token_ids[i]
             if inside:

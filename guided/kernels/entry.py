@@ -73,8 +73,8 @@ def _i64_2d(t, i):
 @njit(cache=True, nogil=True)
 def _automaton(t):
     return Automaton(
-        _i32(t, 0), _i32(t, 1), _u8(t, 2), _u8(t, 3), _i32(t, 4), _i32(t, 5), _i32(t, 6), _u8(t, 7),
-        _i32(t, 8), _i32(t, 9),
+        _i32(t, 0), _i32(t, 1), _u8(t, 2), _u8(t, 3), _i32(t, 4), _i32(t, 5), _i32(t, 6), _i32(t, 7),
+        _u8(t, 8), _i32(t, 9), _i32(t, 10),
     )  # fmt: skip
 
 

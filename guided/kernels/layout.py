@@ -23,7 +23,8 @@ class Automaton(NamedTuple):
     ``first[x] < 0``: the edges of ``x`` are not known yet.  Edges of ``x`` are ``first[x] .. first[x] + count[x]``,
     sorted by byte: ``low..high`` leads to ``target``.  ``tag[x] >= 0``: a match may end in ``x`` (the tag is the
     terminal for lexers, else 0).  ``pending[x]``: the state of matches that would be preferred to the one that ends
-    here, 0 for none.  ``loops[x]``: worth caching a vocabulary's token effect.  ``minimum[x]``: fewest bytes to the end
+    here, 0 for none.  ``also[x]``: another state that only says how else a match may end here (look-aheads still to be
+    decided), 0 for none.  ``loops[x]``: worth caching a vocabulary's token effect.  ``minimum[x]``: fewest bytes to the end
     of a match, ``widest[x]``: the most that ``minimum`` is in any state reached from ``x``; -1 until asked for.
     """
 
@@ -34,6 +35,7 @@ class Automaton(NamedTuple):
     target: Ints
     tag: Ints
     pending: Ints
+    also: Ints
     loops: Bytes
     minimum: Ints
     widest: Ints

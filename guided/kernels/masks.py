@@ -86,10 +86,13 @@ def _first_visit(scratch, stamp, low, continuation, obligation):
 
 @njit(cache=True, nogil=True)
 def _walk(
-    lexed, automaton, rules, lalr, machine, counters, scratch, joined, tokens, row, depth, low, high, state,
-    continuation, obligation, stamp, limit,
+    lexed, automaton, rules, lalr, machine, counters, scratch, joined, tokens, row, doubtful, depth, low, high,
+    state, continuation, obligation, stamp, limit,
 ):  # fmt: skip
-    """Walk one range from one automaton state; sets bits in ``row``, pushes boundary tasks; new depth, -1: request."""
+    """Walk one range from one automaton state; sets bits in ``row``, pushes boundary tasks; new depth, -1: request.
+
+    Tokens after which something is still owed go to ``doubtful``: the caller must see whether the debt can be met.
+    """
     states = scratch.walk_state
     owed = scratch.walk_obligation
     ends = scratch.walk_end
@@ -129,46 +132,53 @@ def _walk(
                 continue
         tag = automaton.tag[after]
         inside = True
-        beyond = np.int64(0)
+        ends_free = False
+        fits = limit < 0
+        priced = not fits and tokens.token_offset[node] < tokens.token_offset[node + 1]
+        ending = np.int64(0)
         if tag >= 0:
             if automaton.first[after] < 0:
                 counters[REQUEST] = EXPAND_STATE
                 counters[REQUEST_A] = after
                 return -1
             inside = automaton.count[after] > 0
-            beyond = np.int64(
-                boundary(lexed, automaton, rules, lalr, machine, counters, scratch, after, continuation)
-            )
+            ending = np.int64(after)
+        while ending:
+            beyond = boundary(lexed, automaton, rules, lalr, machine, counters, scratch, ending, continuation)
             if beyond < 0:
                 return -1
-            if end > node + 1:
-                due = join(automaton, counters, joined, debt, automaton.pending[after])
-                if due < 0:
-                    return -1
-                if _first_visit(scratch, stamp, node + 1, beyond, due):
-                    depth = _push(scratch, counters, depth, node + 1, end, 0, beyond, due)
-                    if depth < 0:
-                        return -1
-        fits = limit < 0
-        if not fits and tokens.token_offset[node] < tokens.token_offset[node + 1]:
-            if inside:
-                if automaton.minimum[after] < 0:
-                    counters[REQUEST] = NEED_MINIMUM
-                    counters[REQUEST_A] = after
-                    return -1
-                if continuation >= counters[N_PRICED]:
-                    counters[REQUEST] = NEED_COST
-                    return -1
-                fits = automaton.minimum[after] + machine.cost[continuation] <= limit
-            if tag >= 0:
+            due = join(automaton, counters, joined, debt, automaton.pending[ending])
+            if due < 0:
+                return -1
+            ends_free = ends_free or due == 0
+            if priced:
                 if beyond >= counters[N_PRICED]:
                     counters[REQUEST] = NEED_COST
                     return -1
                 fits = fits or machine.cost[beyond] <= limit
+            if end > node + 1 and _first_visit(scratch, stamp, node + 1, beyond, due):
+                depth = _push(scratch, counters, depth, node + 1, end, 0, beyond, due)
+                if depth < 0:
+                    return -1
+            ending = np.int64(automaton.also[ending])
+        if priced and inside and not fits:
+            if automaton.minimum[after] < 0:
+                counters[REQUEST] = NEED_MINIMUM
+                counters[REQUEST_A] = after
+                return -1
+            if continuation >= counters[N_PRICED]:
+                counters[REQUEST] = NEED_COST
+                return -1
+            fits = automaton.minimum[after] + machine.cost[continuation] <= limit
         if fits:
+            free = ends_free or (inside and debt == 0)
             for i in range(tokens.token_offset[node], tokens.token_offset[node + 1]):
                 token = tokens.token_ids[i]
-                row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+                bit = np.uint32(1) << np.uint32(token & 31)
+                if free:
+                    row[token >> 5] |= bit
+                else:
+                    doubtful[token >> 5] |= bit
         if inside and end > node + 1:
             level += 1
             if level + 1 >= states.shape[0]:
@@ -210,10 +220,13 @@ def _finish(effects, found, row, share):
 def fill(lexed, automaton, rules, lalr, machine, counters, scratch, joined, tokens, effects, root, state, rows, limit):
     """Set in ``rows[0]`` the bit of every token that keeps ``state`` alive (end-of-text ids aside); -1: request.
 
-    The other rows are shares of effects with removals, one for each that is nested in one token.  With ``limit`` >= 0
+    The last row gets the tokens after which something is still owed.  The others are shares of effects with removals,
+    one for each that is nested in one token.  With ``limit`` >= 0
     only tokens after which some ``limit`` bytes are enough to end the text.
     """
     rows[0, :] = 0
+    doubtful = rows[rows.shape[0] - 1]
+    doubtful[:] = 0
     level = 0
     stamps = np.zeros(rows.shape[0], np.int64)
     counters[STAMP] += 1
@@ -266,7 +279,7 @@ def fill(lexed, automaton, rules, lalr, machine, counters, scratch, joined, toke
             walks = automaton.widest[inside] + machine.cost[continuation] > limit
         if walks:
             depth = _walk(
-                lexed, automaton, rules, lalr, machine, counters, scratch, joined, tokens, rows[level], depth,
+                lexed, automaton, rules, lalr, machine, counters, scratch, joined, tokens, rows[level], doubtful, depth,
                 low, high, inside, continuation, obligation, stamps[level], limit,
             )  # fmt: skip
             if depth < 0:
@@ -280,7 +293,7 @@ def fill(lexed, automaton, rules, lalr, machine, counters, scratch, joined, toke
             counters[REQUEST_C] = inside
             return -1
         if effects.removed_count[found] > 0:
-            if level + 1 == rows.shape[0]:
+            if level + 2 == rows.shape[0]:
                 counters[REQUEST] = GROW_SCRATCH
                 return -1
             # The marker (an empty range at the root) closes this share when all tasks above it are done.

@@ -121,17 +121,19 @@ def _advance_thread(
         n = _add(scratch, counters, n, after, obligation, continuation)
         if n < 0:
             return -1
-    if tag >= 0:
-        beyond = boundary(lexed, automaton, rules, lalr, machine, counters, scratch, after, continuation)
+    end = after if tag >= 0 else 0
+    while end:
+        beyond = boundary(lexed, automaton, rules, lalr, machine, counters, scratch, end, continuation)
         if beyond < 0:
             return -1
         if beyond > 0:
-            owed = join(automaton, counters, joined, obligation, automaton.pending[after])
+            owed = join(automaton, counters, joined, obligation, automaton.pending[end])
             if owed < 0:
                 return -1
             n = _add(scratch, counters, n, 0, owed, beyond)
             if n < 0:
                 return -1
+        end = automaton.also[end]
     return n
 
 

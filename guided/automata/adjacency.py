@@ -1,0 +1,66 @@
+"""Can any two terminals that may follow each other stand side by side, whatever the first one's match?
+
+A match owes something to the matches that would have been preferred to it.  If after every match, for every terminal
+that may follow, some first byte settles the debt, then a text can always go on, and only states in which every thread
+owes need a search.  White space that is ignored settles it nearly always.  Where the answer here is no (``A: /a+/``
+followed by ``B: /a/``), a machine must search for the end of the text from every state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from guided.automata.ordered import OrderedLexer, OrderedState, lexer_of
+from guided.grammar.ir import Grammar, Lexing
+
+EXPLORED = 4_000
+"""Lexer states looked at; beyond, the answer is no, which is always safe."""
+
+
+def always_settles(grammar: Grammar) -> bool:
+    """True only if a byte that settles every debt exists for every follower of every terminal."""
+    lexer = lexer_of(grammar.terminals)
+    everything = frozenset(range(len(grammar.terminals)))
+    contexts: set[tuple[int, ...]]
+    followers: Mapping[int, Iterable[int]]
+    if grammar.lexing is Lexing.CONTEXTUAL and grammar.tables is not None:
+        contexts = {order for order in grammar.tables.accepts if order}
+        after: dict[int, set[int]] = {}
+        for row in grammar.tables.shift:
+            for terminal, target in row.items():
+                after.setdefault(terminal, set()).update(grammar.tables.accepts[target])
+        followers = after
+    else:
+        contexts = {(index,) for index in everything}
+        followers = dict.fromkeys(everything, everything)
+    firsts = {index: _first_bytes(lexer, index) for index in everything}
+    ignored = frozenset(grammar.ignore)
+    spaces = frozenset(byte for index in ignored for byte in firsts[index])
+    left = EXPLORED
+    for order in sorted(contexts):
+        seen = {lexer.start(order)}
+        queue = list(seen)
+        for state in queue:
+            left -= 1
+            if left < 0:
+                return False
+            for exit_ in state.exits:
+                owed = exit_.obligation
+                if owed is None or any(owed.after(byte) is None for byte in spaces):
+                    continue
+                next_ones = everything if exit_.tag in ignored else followers.get(exit_.tag, ())
+                if not all(_settles(owed, firsts[index]) for index in next_ones):
+                    return False
+            for _, _, target in state.edges():
+                if target not in seen:
+                    seen.add(target)
+                    queue.append(target)
+    return True
+
+
+def _first_bytes(lexer: OrderedLexer, index: int) -> frozenset[int]:
+    return frozenset(byte for low, high, _ in lexer.start((index,)).edges() for byte in range(low, high + 1))
+
+
+def _settles(owed: OrderedState, first: frozenset[int]) -> bool:
+    return any(owed.after(byte) is None for byte in first)
