@@ -16,10 +16,7 @@ from guided.grammar.sql.schema import Column, ColumnKind, Table
 from guided.grammar.sql.scope import Binding, Scope
 from guided.grammar.sql.spelling import Spelling, identifier
 
-__all__ = ["MAX_LIST", "ColumnTerminals", "Columns", "View"]
-
-MAX_LIST = 64
-"""Items of an IN list."""
+__all__ = ["ColumnTerminals", "Columns", "View"]
 
 
 @dataclass(frozen=True)
@@ -128,6 +125,6 @@ class ColumnTerminals:
         for column in columns:
             name = self.spelling.names([prefix + identifier(column.name)], column.name).expr
             value = self.spelling.values(column.values).expr
-            several = concat(within, value, repeat(concat(comma, value), 0, MAX_LIST - 1), close)
+            several = concat(within, value, repeat(concat(comma, value)), close)
             parts.append(concat(name, alternation([concat(equals, value), several])))
         return Terminal(alternation(parts), "a column compared with its values")

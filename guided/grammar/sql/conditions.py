@@ -6,15 +6,13 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from guided.grammar.ir import Body, Reference
-from guided.grammar.sql.columns import MAX_LIST, Columns, ColumnTerminals, View
+from guided.grammar.sql.columns import Columns, ColumnTerminals, View
 from guided.grammar.sql.rules import Rules, choice, listed, maybe, sequence
 from guided.grammar.sql.scope import Scope
 from guided.grammar.sql.values import Flavour, Values
 
 __all__ = ["MAX_BRACKETS", "Conditions", "Queries"]
 
-MAX_CONDITIONS = 16
-"""Conditions between AND and OR; SQLite's own bound is an expression depth of 1,000."""
 MAX_BRACKETS = 2
 """Nesting of brackets; SQLite's parser has a stack of 100 entries for everything that is open."""
 
@@ -92,7 +90,7 @@ class Conditions:
 
     def _joined(self, atom: Body) -> Body:
         s = self.spelling.snippet
-        return listed(sequence(maybe(s("NOT ")), atom), s(" AND ", " OR "), MAX_CONDITIONS)
+        return listed(sequence(maybe(s("NOT ")), atom), s(" AND ", " OR "))
 
     def _comparison(self, scope: Scope, flavour: Flavour) -> Reference:
         """One comparison without sub-queries."""
@@ -164,7 +162,7 @@ class Conditions:
         return sequence(maybe(self.spelling.snippet("-")), self.spelling.number)
 
     def _number_atom(self, left: Body, right: Body) -> Body:
-        numbers = listed(self._signed(), self._comma, MAX_LIST)
+        numbers = listed(self._signed(), self._comma)
         return sequence(
             left,
             choice(
@@ -190,7 +188,7 @@ class Conditions:
         ]
         atoms: list[Body] = []
         if free:
-            several = sequence(self._within, listed(string, self._comma, MAX_LIST), self._close)
+            several = sequence(self._within, listed(string, self._comma), self._close)
             atoms.append(sequence(choice(*free), choice(sequence(self._compare, text), several, *further)))
         for names, equations in columns.sampled:
             equal, ordered = sequence(self._equal, choice(*others)), sequence(self._order, text)

@@ -39,7 +39,7 @@ def connect_read_only(url_or_engine: str | Any) -> Iterator[Connection]:
     """
     sqlalchemy = require_sqlalchemy()
     own = not isinstance(url_or_engine, sqlalchemy.engine.Engine)
-    engine = _open(url_or_engine, sqlalchemy) if own else url_or_engine
+    engine: Engine = _open(url_or_engine, sqlalchemy) if own else url_or_engine  # type: ignore[assignment]
     if engine.dialect.name != "sqlite":
         raise UnsupportedError(
             f"the SQL dialect {engine.dialect.name!r} is not supported", remedy="Name a SQLite database: sqlite:///x.db"

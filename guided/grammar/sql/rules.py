@@ -25,9 +25,9 @@ def maybe(*parts: Body) -> Repetition:
     return Repetition(sequence(*parts), 0, 1)
 
 
-def listed(item: Body, separator: Terminal, high: int) -> Repetition:
-    """One to ``high`` items."""
-    return Repetition(item, 1, high, separator)
+def listed(item: Body, separator: Terminal) -> Repetition:
+    """One item or more."""
+    return Repetition(item, 1, None, separator)
 
 
 class Rules:

@@ -2,7 +2,8 @@
 
 `sql` is the public function.  A query is one of the cores that `guided.grammar.sql.scope` enumerates, or several of
 equal width joined by UNION, INTERSECT or EXCEPT; values and conditions come from `guided.grammar.sql.expressions`.
-Every accepted text is meant to run on that database without an error.  What is not accepted: aliases of the reader's
+Every accepted text is meant to run on that database without an error, up to the sizes SQLite itself refuses (chains of
+more than 1,000 operands, 2,000 columns, 500 parts of a compound).  What is not accepted: aliases of the reader's
 own choice (tables go by their names or as T1, T2, ...; columns of a sub-query in FROM as c1, c2, ...), comma joins,
 window functions, WITH.
 """
@@ -30,10 +31,6 @@ DEFAULT_MAX_SCOPES = 200
 MAX_WIDTH = 5
 """Columns that both sides of UNION, INTERSECT and EXCEPT may have; more do not occur in Spider or Defog."""
 MAX_DERIVED_WIDTH = 3
-MAX_ITEMS = 32
-MAX_KEYS = 8
-MAX_COMPOUND = 4
-MAX_EQUATIONS = 3
 _JOIN_KINDS = (" JOIN ", " INNER JOIN ", " LEFT JOIN ")
 
 
@@ -158,9 +155,9 @@ class _Queries:
             s, item = self.spelling.snippet, self._item(scope, 0)
             free = self._tail(scope, 0, None)
             own = self.spelling.names((f"{b.qualifier}.*" for b in scope.bindings), "all columns of a table")
-            starred = sequence(own, Repetition(sequence(self._comma, choice(item, own)), 0, MAX_ITEMS - 1), free)
+            starred = sequence(own, Repetition(sequence(self._comma, choice(item, own))), free)
             # What follows the n-th item knows n, which a set operation needs; wider lists have none.
-            more: Body = sequence(listed(item, self._comma, MAX_ITEMS - MAX_WIDTH), free)
+            more: Body = sequence(listed(item, self._comma), free)
             for width in range(MAX_WIDTH, 0, -1):
                 after = self._tail(scope, 0, self._compound(width, 0))
                 more = sequence(item, choice(after, sequence(self._comma, more)))
@@ -208,14 +205,14 @@ class _Queries:
             s = self.spelling.snippet
             key = self.values.sort_key(scope, flavour)
             term = sequence(key, maybe(s(" ASC", " DESC")), maybe(s(" NULLS FIRST", " NULLS LAST")))
-            return sequence(maybe(s(" ORDER BY "), listed(term, self._comma, MAX_KEYS)), self._limit)
+            return sequence(maybe(s(" ORDER BY "), listed(term, self._comma)), self._limit)
 
         return self._rule(f"ORDER BY ({flavour.value})", scope, 0, build)
 
     def _group(self, scope: Scope, level: int) -> Reference:
         def build() -> Body:
             s = self.spelling.snippet
-            keys = listed(self.values.sort_key(scope, Flavour.ROW), self._comma, MAX_KEYS)
+            keys = listed(self.values.sort_key(scope, Flavour.ROW), self._comma)
             having = self.conditions.condition(scope, Flavour.GROUP, self._queries(scope, level), 1)
             return sequence(s(" GROUP BY "), keys, maybe(s(" HAVING "), having))
 
@@ -230,9 +227,9 @@ class _Queries:
             s = self.spelling.snippet
             # ORDER BY of a compound takes columns of the result only: here, their positions.
             place = sequence(s(*(str(n) for n in range(1, width + 1))), maybe(s(" ASC", " DESC")))
-            order = maybe(s(" ORDER BY "), listed(place, self._comma, width))
+            order = maybe(s(" ORDER BY "), listed(place, self._comma))
             more = sequence(self._operator, self._operand(width, level))
-            return sequence(Repetition(more, 1, MAX_COMPOUND), order, self._limit)
+            return sequence(Repetition(more, 1), order, self._limit)
 
         return self.rules.get(("compound", width, level), "set operation", build)
 
@@ -289,7 +286,7 @@ class _Queries:
                     join = self.spelling.phrase(_JOIN_KINDS, new.name, new.clause + " ON ")
                     equation = choice(*(self._equation(new, old) for old in partners))
                     also = choice(equation, self.conditions.joined_on(View(new, frozenset())))
-                    more = Repetition(sequence(s(" AND ", " OR "), also), 0, MAX_EQUATIONS)
+                    more = Repetition(sequence(s(" AND ", " OR "), also))
                     head = choice(head, sequence(join, equation, more))
                 options.append(self._joined_after(scope, after, head))
             return choice(*options)

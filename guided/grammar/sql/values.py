@@ -19,10 +19,7 @@ from guided.grammar.sql.columns import ColumnTerminals, View
 from guided.grammar.sql.rules import Rules, choice, listed, maybe, sequence
 from guided.grammar.sql.scope import Scope
 
-__all__ = ["MAX_OPERANDS", "Flavour", "Values"]
-
-MAX_OPERANDS = 8
-"""Operands of a chain and branches of CASE; SQLite's own bound is an expression depth of 1,000."""
+__all__ = ["Flavour", "Values"]
 
 
 class Flavour(Enum):
@@ -76,7 +73,7 @@ class Values:
 
         def build() -> Body:
             operand = choice(self.text_columns(scope), *self.text_calls(scope), self.spelling.string)
-            return listed(operand, self.spelling.snippet(" || "), MAX_OPERANDS)
+            return listed(operand, self.spelling.snippet(" || "))
 
         return self._rule("text", scope, Flavour.ROW, build)
 
@@ -115,10 +112,10 @@ class Values:
             if basic is not None:
                 default = choice(basic, self.spelling.number)
                 calls = self._number_functions(basic, default, choice(basic, self.text_columns(scope)))
-                inside = listed(default, self._arithmetic, MAX_OPERANDS)
+                inside = listed(default, self._arithmetic)
                 calls.append(sequence(self.spelling.snippet("("), inside, self._close))
             calls += [self._length(view) for view in self._views_with_text(scope)]
-            return listed(choice(basic, *calls, self.spelling.number), self._arithmetic, MAX_OPERANDS)
+            return listed(choice(basic, *calls, self.spelling.number), self._arithmetic)
 
         return self._rule("flat number", scope, flavour, build)
 
@@ -138,7 +135,7 @@ class Values:
     def _chain(self, first: Body, scope: Scope, flavour: Flavour) -> Body:
         def build() -> Body:
             operand = choice(self._operand(scope, flavour), self.spelling.number)
-            return Repetition(sequence(self._arithmetic, operand), 0, MAX_OPERANDS - 1)
+            return Repetition(sequence(self._arithmetic, operand), 0)
 
         return sequence(first, self._rule("arithmetic", scope, flavour, build))
 
@@ -206,7 +203,7 @@ class Values:
         s = self.spelling.snippet
         branch = sequence(s(" WHEN "), self._plain_condition(scope), s(" THEN "), result)
         otherwise = maybe(s(" ELSE "), choice(result, s("NULL")))
-        return sequence(s("CASE"), Repetition(branch, 1, MAX_OPERANDS), otherwise, s(" END"))
+        return sequence(s("CASE"), Repetition(branch, 1), otherwise, s(" END"))
 
     # Strings of one table ----------------------------------------------------------------------------------------
 
@@ -222,7 +219,7 @@ class Values:
             basic = self._view_rule("basic text", view, lambda: choice(*columns.text, self.spelling.string))
             calls = self._text_functions(basic, choice(*columns.number, *columns.text))
             calls += self._epoch(view)
-            return listed(choice(basic, *calls), self.spelling.snippet(" || "), MAX_OPERANDS)
+            return listed(choice(basic, *calls), self.spelling.snippet(" || "))
 
         return self._view_rule("flat text", view, build)
 
