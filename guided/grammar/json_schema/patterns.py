@@ -12,8 +12,10 @@ from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.derivative import inhabited, matches
 from guided.grammar.regular.expr import Expr, difference, intersection
 
-MAX_CELLS = 256
-"""Name classes of one object; n overlapping patternProperties can make 2**n."""
+MAX_OVERLAPS = 32
+"""Name classes of one object beyond two for each pattern; n overlapping patternProperties can make 2**n."""
+CELL_STEPS = 5_000
+"""States that one emptiness search of a name class may visit; patterns that are told apart need below 100."""
 
 
 @lru_cache(maxsize=8192)
@@ -44,21 +46,22 @@ def has_name(language: Expr, name: str) -> bool:
 def partition(found: list[tuple[Expr, Need]], additional: Need, pointer: str) -> Classes:
     """Disjoint classes of all names: each with the needs of the patterns it matches, or else ``additional``."""
     cells: list[tuple[Expr, Need, bool]] = [(CONTENT, frozenset(), False)]
+    allowed = 2 * len(found) + MAX_OVERLAPS
     for language, need in found:
         refined: list[tuple[Expr, Need, bool]] = []
         for cell, needs, named in cells:
             inside = intersection((cell, language)) if cell is not CONTENT else language
-            if not inhabited(inside):
+            if not inhabited(inside, CELL_STEPS):
                 refined.append((cell, needs, named))
                 continue
             refined.append((inside, needs | need, True))
             outside = difference(cell, language)
-            if inhabited(outside):
+            if inhabited(outside, CELL_STEPS):
                 refined.append((outside, needs, named))
         cells = refined
-        if len(cells) > MAX_CELLS:
+        if len(cells) > allowed:
             raise LimitError(
-                f"the patterns of property names overlap in more than {MAX_CELLS} ways",
+                f"the patterns of property names overlap in more than {allowed} ways",
                 where=pointer,
                 remedy="Use fewer patterns, or patterns that exclude each other.",
             )

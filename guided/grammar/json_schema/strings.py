@@ -39,7 +39,7 @@ class StringSet:
             return not self.words
         if self.high is not None and self.high < self.low:
             return True
-        return self.language is not None and not inhabited(self.content())
+        return self.language is not None and not inhabited(self.content(), EMPTINESS_STEPS)
 
     def __contains__(self, word: str) -> bool:
         if self.words is not None:
@@ -64,6 +64,8 @@ class StringSet:
         return STRING if self is ANY_STRING else concat(QUOTE, self.content(), QUOTE)
 
 
+EMPTINESS_STEPS = 20_000
+"""States that one emptiness search of a pattern with others may visit; those of the corpora need below 2,000."""
 ANY_STRING = StringSet()
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import collections.abc
 import inspect
+import sys
+import types
+import typing
 from typing import Any
 
 from guided.errors import GrammarError, UnsupportedError
@@ -30,6 +34,7 @@ def schema_of(source: Any) -> dict[str, Any]:
 def _convert(source: Any, name: str) -> dict[str, Any]:
     import pydantic
 
+    source = _readable(source)
     try:
         adapter = source if isinstance(source, pydantic.TypeAdapter) else pydantic.TypeAdapter(source)
         schema: dict[str, Any] = adapter.json_schema(by_alias=True, mode="validation")
@@ -39,6 +44,36 @@ def _convert(source: Any, name: str) -> dict[str, Any]:
         raise UnsupportedError(
             f"the type {name} has no JSON Schema: {first}", remedy="Use types that pydantic can describe."
         ) from None
+
+
+def _readable(source: Any) -> Any:
+    """The type with every `typing.TypedDict` in it as that of typing_extensions: before 3.12 pydantic takes no other."""
+    if sys.version_info >= (3, 12):
+        return source
+    if typing.is_typeddict(source) and type(source).__module__ == "typing":
+        import typing_extensions
+
+        hints = typing_extensions.get_type_hints(source, include_extras=True)
+        members = {}
+        for name, hint in hints.items():
+            wrapper = typing_extensions.Required if name in source.__required_keys__ else typing_extensions.NotRequired
+            bare = hint
+            while typing.get_origin(bare) in (typing_extensions.Required, typing_extensions.NotRequired):
+                bare = typing.get_args(bare)[0]
+            members[name] = wrapper[_readable(bare)]
+        return typing_extensions.TypedDict(source.__name__, members)  # type: ignore[operator]
+    parts = typing.get_args(source)
+    origin: Any = typing.get_origin(source)
+    if not parts or origin is typing.Literal or origin is collections.abc.Callable:
+        return source
+    if origin is typing.Annotated:
+        return typing.Annotated[(_readable(parts[0]), *parts[1:])]
+    read = tuple(_readable(part) for part in parts)
+    if read == parts:
+        return source
+    if origin is types.UnionType:
+        return typing.Union[read]  # noqa: UP007
+    return source.copy_with(read) if hasattr(source, "copy_with") else origin[read]
 
 
 def _signature(function: Any) -> dict[str, Any]:
@@ -52,7 +87,7 @@ def _signature(function: Any) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     extra = "forbid"
     for parameter in signature.parameters.values():
-        annotation = Any if parameter.annotation is inspect.Parameter.empty else parameter.annotation
+        annotation = Any if parameter.annotation is inspect.Parameter.empty else _readable(parameter.annotation)
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
             extra = "allow"
             continue

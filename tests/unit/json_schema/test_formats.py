@@ -51,7 +51,7 @@ def test_every_day_of_four_centuries() -> None:
 
 def test_leap_seconds_are_at_midnight_utc() -> None:
     rnd = random.Random(1)
-    for _ in range(3000):
+    for _ in range(400):
         local, offset = rnd.randrange(1440), rnd.randrange(1440)
         if rnd.random() < 0.5:
             offset = (1439 - local) % 1440 if rnd.random() < 0.5 else (local - 1439) % 1440

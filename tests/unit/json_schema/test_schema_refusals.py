@@ -1,0 +1,168 @@
+"""Everything that is refused or malformed says what and where; nothing is skipped, nothing crashes."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from typing import Any
+
+import pytest
+
+from guided.errors import GrammarError, GuidedError, LimitError, UnsatisfiableError, UnsupportedError
+from guided.grammar.json_schema import json_schema
+from tests.twin import json_schemas
+
+
+@pytest.mark.parametrize(
+    ("schema", "where"),
+    [
+        ({"uniqueItems": True}, "#/uniqueItems"),
+        ({"properties": {"a/b": {"uniqueItems": True}}}, "#/properties/a~1b/uniqueItems"),
+        ({"contains": True, "maxContains": 2}, "#/maxContains"),
+        ({"contains": True, "minContains": 2}, "#/minContains"),
+        ({"allOf": [{}], "unevaluatedItems": False}, "#/unevaluatedItems"),
+        ({"anyOf": [{}], "unevaluatedProperties": False}, "#/unevaluatedProperties"),
+        ({"$dynamicRef": "#x"}, "#/$dynamicRef"),
+        ({"$schema": "https://json-schema.org/draft/2019-09/schema", "$recursiveRef": "#"}, "#/$recursiveRef"),
+        ({"pattern": r"(a)\1"}, "#/pattern"),
+        ({"patternProperties": {r"(a)\1": True}}, r"#/patternProperties/(a)\1"),
+    ],
+)
+def test_refused_with_pointer(schema: Any, where: str) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        json_schema(schema)
+    assert caught.value.where == where
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("schema", "where"),
+    [
+        ({"type": "any"}, "#/type"),
+        ({"type": 5}, "#/type"),
+        ({"type": ["string", 1]}, "#/type"),
+        ({"minLength": -1}, "#/minLength"),
+        ({"minLength": "1"}, "#/minLength"),
+        ({"maximum": "1"}, "#/maximum"),
+        ({"multipleOf": 0}, "#/multipleOf"),
+        ({"enum": 1}, "#/enum"),
+        ({"required": True}, "#/required"),
+        ({"required": [1]}, "#/required"),
+        ({"properties": []}, "#/properties"),
+        ({"properties": {"a": 1}}, "#/properties/a"),
+        ({"items": 3}, "#/items"),
+        ({"allOf": {}}, "#/allOf"),
+        ({"anyOf": []}, "#/anyOf"),
+        ({"anyOf": [True, None]}, "#/anyOf/1"),
+        ({"pattern": "("}, "#/pattern"),
+        ({"pattern": 1}, "#/pattern"),
+        ({"const": float("nan")}, "#/const"),
+    ],
+)
+def test_malformed_with_pointer(schema: Any, where: str) -> None:
+    with pytest.raises(GrammarError) as caught:
+        json_schema(schema)
+    assert caught.value.where == where
+
+
+@pytest.mark.parametrize(
+    ("schema", "where"),
+    [
+        (False, "#"),
+        ({"type": []}, "#"),
+        ({"type": "string", "const": 1}, "#"),
+        ({"type": "integer", "exclusiveMinimum": 1, "exclusiveMaximum": 2}, "#"),
+        ({"type": "string", "minLength": 3, "maxLength": 2}, "#"),
+        ({"type": "string", "pattern": "^a$", "minLength": 2}, "#"),
+        ({"type": "object", "properties": {"a": {"enum": []}}, "required": ["a"]}, "#/properties/a"),
+        ({"type": "object", "additionalProperties": False, "required": ["a"]}, "#/additionalProperties"),
+        ({"type": "object", "additionalProperties": False, "minProperties": 1}, "#"),
+        ({"type": "array", "items": {"type": "string", "pattern": "a^"}, "minItems": 1}, "#/items"),
+        ({"allOf": [{"type": "string"}, {"type": "null"}]}, "#"),
+        ({"not": {}}, "#"),
+        ({"oneOf": [{"type": "null"}, {"type": "null"}]}, "#"),
+    ],
+)
+def test_unsatisfiable_with_the_pointer_of_the_cause(schema: Any, where: str) -> None:
+    with pytest.raises(UnsatisfiableError) as caught:
+        json_schema(schema)
+    assert caught.value.where == where
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("", "line 1, column 1"),
+        ("{\n  'a': 1}", "line 2, column 3"),
+        ("[1]", "#"),
+        ('"schema"', "#"),
+        ("{", "line 1, column 2"),
+    ],
+)
+def test_broken_text_says_line_and_column(text: str, where: str) -> None:
+    with pytest.raises(GrammarError) as caught:
+        json_schema(text)
+    assert caught.value.where == where
+
+
+def test_other_inputs() -> None:
+    for source in (None, 5, [1], {"const": object()}, {1: {}, "type": {1}}, b"\xff"):
+        with pytest.raises(GuidedError):
+            json_schema(source)  # type: ignore[arg-type]
+
+
+def test_irrelevant_keywords_and_annotations_assert_nothing() -> None:
+    plain = json_schema({"type": "string"})
+    noted = json_schema(
+        {"type": "string", "title": "t", "default": 3, "uniqueItems": True, "minimum": 9, "contains": False, "x-y": 1}
+    )
+    assert [rule.name for rule in plain.rules] == [rule.name for rule in noted.rules]
+
+
+def hostile() -> list[Any]:
+    deep: Any = True
+    for _ in range(5000):
+        deep = {"properties": {"a": deep}}
+    wide = {"properties": {f"p{i}": {"type": "integer"} for i in range(10_000)}}
+    branches = [{"anyOf": [{"properties": {f"a{i}{j}": {"const": j}}} for j in range(4)]} for i in range(12)]
+    chain = {"$defs": {str(i): {"$ref": f"#/$defs/{i + 1}"} for i in range(500)} | {"500": True}, "$ref": "#/$defs/0"}
+    return [
+        deep,
+        wide,
+        {"allOf": branches},
+        chain,
+        {"type": "string", "maxLength": 10**9, "minLength": 10**9},
+        {"type": "integer", "multipleOf": 10**9},
+        {"type": "integer", "multipleOf": 10**9 + 7},
+        {"type": "integer", "minimum": 10**400},
+        {"type": "number", "minimum": 1e-300},
+        {"type": "array", "minItems": 10**9},
+        {"patternProperties": {f"a{i}": {"const": i} for i in range(30)}},
+        {"oneOf": [{"properties": {f"n{i}": {"type": "null"}}} for i in range(30)]},
+        {"not": {"anyOf": [{"required": [f"n{i}"]} for i in range(200)]}},
+    ]
+
+
+@pytest.mark.parametrize("index", range(len(hostile())))
+def test_hostile_schemas_end(index: int) -> None:
+    with contextlib.suppress(LimitError, UnsupportedError, UnsatisfiableError):
+        json_schema(hostile()[index])
+
+
+def test_mutilated_schemas_raise_only_our_errors() -> None:
+    rnd = random.Random(11)
+    for _ in range(400):
+        schema = json_schemas.document(rnd)
+        for _ in range(3):
+            _damage(rnd, schema)
+        with contextlib.suppress(GuidedError):
+            json_schema(schema)
+
+
+def _damage(rnd: random.Random, schema: Any) -> None:
+    while isinstance(schema, dict) and schema:
+        name = rnd.choice(list(schema))
+        if rnd.random() < 0.4 or not isinstance(schema[name], dict | list):
+            schema[name] = rnd.choice([None, 1, -1, "x", [], {}, True, [1], {"a": 1}, 1.5])
+            return
+        schema = schema[name] if isinstance(schema[name], dict) else rnd.choice(schema[name] or [None])

@@ -1,0 +1,174 @@
+"""How the text is written: white space, escapes, order, compact form, open values, duplicates."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+from typing import Any
+
+import pytest
+
+from guided.errors import GrammarError
+from guided.grammar.ir import Terminal
+from guided.grammar.json_schema import json_schema
+from guided.grammar.json_schema.strings import STRING
+from tests.twin import json_schemas
+from tests.twin.earley import Recogniser, accepts, is_prefix
+
+RECORD = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer"}, "tag": {"enum": ["x/é", 1, None, [True]]}},
+    "required": ["name"],
+    "additionalProperties": False,
+}
+
+
+def yes(schema: Any, text: str, **options: Any) -> bool:
+    return accepts(json_schema(schema, **options), text.encode())
+
+
+def test_white_space_stands_where_json_allows_it() -> None:
+    text = ' \t{ "name" : "a" ,\n"tag" :\r[ true ] } \n'
+    assert yes(RECORD, text)
+    assert not yes(RECORD, text, whitespace="compact")
+    assert yes(RECORD, '{"name":"a","tag":[true]}', whitespace="compact")
+    assert yes(RECORD, '{"name": "a", "tag": [true]}', whitespace=" ?")
+    assert not yes(RECORD, '{"name":  "a"}', whitespace=" ?")
+    assert not yes(RECORD, '{"na me": "a"}')
+    assert not yes({"type": "integer"}, "1 2")
+    assert not yes({"type": "integer"}, "\u00a01")
+
+
+def test_a_white_space_pattern_must_be_white_space() -> None:
+    with pytest.raises(GrammarError, match="white space"):
+        json_schema(True, whitespace=r"\s*")
+    with pytest.raises(GrammarError, match="order"):
+        json_schema(True, order="alphabetic")
+
+
+def test_every_escape_spells_names_constants_and_strings() -> None:
+    assert yes(RECORD, r'{"\u006eame": "\ud83d\ude00\/", "tag": "x\/\u00E9"}')
+    assert not yes(RECORD, r'{"name": "\x"}')
+    assert not yes(RECORD, '{"name": "a\nb"}')
+    assert not yes(RECORD, '{"name": "\\ud800"}')
+    assert not yes(RECORD, '{"name": "\x1f"}')
+
+
+def test_compact_has_one_spelling_of_names_and_constants() -> None:
+    assert yes(RECORD, '{"name":"\\u0061","tag":"x/é"}', whitespace="compact")
+    assert not yes(RECORD, '{"\\u006eame":"a"}', whitespace="compact")
+    assert not yes(RECORD, '{"name":"a","tag":"x/\\u00e9"}', whitespace="compact")
+    assert not yes({"const": 1}, "1.0", whitespace="compact")
+    assert yes({"const": 1}, "1.0")
+    for value in (0.5, 1e-7, -3, 123456789012345678901234567890):
+        assert yes({"const": value}, json.dumps(value), whitespace="compact"), value
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_json_dumps_writes_compact_texts(seed: int) -> None:
+    rnd = random.Random(seed)
+    for _ in range(40):
+        # Whole numbers are written without a fraction, whatever the schema's own spelling.
+        value = json.loads(json.dumps(json_schemas.value(rnd)).replace("1.0", "1"))
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+        assert accepts(json_schema({"const": value}, whitespace="compact"), text)
+        assert accepts(json_schema(True, whitespace="compact"), text)
+
+
+def test_members_come_in_schema_order_or_in_any() -> None:
+    turned = '{"age": 1, "name": "a"}'
+    assert not yes(RECORD, turned)
+    assert yes(RECORD, turned, order="any")
+    assert not yes(RECORD, '{"age": 1}', order="any")
+    for order in ("schema", "any"):
+        assert not yes(RECORD, '{"name": "a", "name": "a"}', order=order)
+        assert not yes(RECORD, '{"name": "a",}', order=order)
+        assert not yes(RECORD, '{"name": "a", "other": 1}', order=order)
+
+
+def test_undeclared_names_stand_anywhere_but_are_never_declared_ones() -> None:
+    open_record = {**RECORD, "additionalProperties": {"type": "integer"}}
+    assert yes(open_record, '{"z": 1, "name": "a", "nam": 2, "names": 3, "age": 3, "\\u007a": 4}')
+    assert not yes(open_record, '{"z": "1", "name": "a"}')
+    assert not yes(open_record, '{"name": "a", "\\u006eame": 1}')
+
+
+def test_a_forbidden_name_is_not_an_undeclared_one() -> None:
+    schema = {"properties": {"a": False, "b": {"enum": []}, "c": {"type": "array", "minItems": 1, "items": False}}}
+    assert yes(schema, '{"d": 1}')
+    for name in "abc":
+        assert not yes(schema, f'{{"{name}": 1}}'), name
+        assert not yes(schema, f'{{"{name}": [1]}}'), name
+    assert yes({"properties": {"c": {"minItems": 1, "items": False}}}, '{"c": 1}')
+
+
+def test_open_values_are_all_of_json() -> None:
+    rnd = random.Random(5)
+    grammar = json_schema(True)
+    for _ in range(60):
+        assert accepts(grammar, json.dumps(json_schemas.value(rnd, 4), indent=rnd.choice([None, 2])).encode())
+    for text in ("", "nul", "[1,]", "{,}", '{"a"}', "01", "[1 2]", "'a'", '"a', "tru e", "[[]", "{}{}"):
+        assert not accepts(grammar, text.encode()), text
+
+
+def test_counts() -> None:
+    some = {"type": "object", "minProperties": 1, "maxProperties": 2}
+    assert [yes(some, text) for text in ("{}", '{"a":1}', '{"a":1,"b":1}', '{"a":1,"b":1,"c":1}')] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    items = {"type": "array", "prefixItems": [{"const": 1}, {"const": 2}], "minItems": 1, "maxItems": 3}
+    wanted = {"[]": False, "[1]": True, "[1,2]": True, "[1,2,3]": True, "[1,2,3,4]": False, "[2]": False}
+    assert {text: yes(items, text) for text in wanted} == wanted
+
+
+def test_large_counts_and_enums_are_not_unrolled() -> None:
+    grammar = json_schema({"type": "array", "items": {"type": "string", "maxLength": 10**9}, "maxItems": 10**9})
+    assert len(grammar.rules) < 5
+    names = [f"entry {i:05}" for i in range(10_000)]
+    for layout in (None, "compact"):
+        choice = json_schema({"enum": names}, whitespace=layout)
+        start = Recogniser(choice)
+        assert start.feed(b'"entry 09999"').accepting
+        assert not accepts(choice, b'"entry 10000"')
+        assert is_prefix(choice, b'"entry 0999')
+
+
+def test_plain_strings_are_one_shared_expression() -> None:
+    grammar = json_schema({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}})
+    found = [t for rule in grammar.rules for t in _terminals(rule.body) if "string at" in t.label]
+    assert len(found) >= 3
+    assert all(terminal.expr is STRING for terminal in found)
+    assert {terminal.label for terminal in found} >= {"string at #/properties/a", "string at #/properties/b"}
+
+
+def _terminals(body: Any) -> list[Terminal]:
+    if isinstance(body, Terminal):
+        return [body]
+    parts: list[Any] = []
+    for name in ("parts", "options", "declared", "extras"):
+        parts.extend(getattr(body, name, ()))
+    for name in ("body", "key", "value", "separator"):
+        if getattr(body, name, None) is not None:
+            parts.append(getattr(body, name))
+    return [terminal for part in parts for terminal in _terminals(part)]
+
+
+def test_grammars_are_picklable_and_keyed_by_content() -> None:
+    grammar = json_schema(RECORD, order="any", whitespace=" ?")
+    again = pickle.loads(pickle.dumps(grammar))
+    assert again.key == grammar.key is not None
+    assert accepts(again, b'{"age": 1, "name": "a"}')
+    keys = {json_schema(RECORD, order=o, whitespace=w).key for o in ("schema", "any") for w in (None, "compact")}
+    assert len(keys) == 4
+    assert json_schema(json.dumps(RECORD)).key == json_schema(RECORD).key
+
+
+def test_notes_say_how_numbers_are_read() -> None:
+    assert json_schema({"type": "string"}).notes == ()
+    assert any("exponent" in note for note in json_schema({"type": "integer"}).notes)
+    assert any("exponent" in note for note in json_schema({"type": "number", "minimum": 3}).notes)
+    assert any("minProperties" in note for note in json_schema({"type": "object", "minProperties": 2}).notes)
