@@ -12,7 +12,7 @@ import guided
 from guided.grammar.sql import Column, DatabaseSchema, ForeignKey, Table
 from guided.hf import GuidedLogitsProcessor
 
-__all__ = ["database_schema", "grammar_constraint"]
+__all__ = ["database_schema", "grammar_constraint", "grammar_of"]
 
 JSON_SPACE = " ?"
 """At most one space where JSON allows white space: the model writes ``json.dumps``'s form, and a tiny model that may
@@ -34,12 +34,13 @@ def database_schema(example: Example) -> DatabaseSchema:
     )
 
 
+def grammar_of(example: Example) -> guided.Grammar:
+    """The grammar of an example: joins along keys and tables by their own names, which is how the model writes them."""
+    if example.tables:
+        return guided.sql(database_schema(example), aliases="names", joins="keys")
+    return guided.json_schema(example.schema, whitespace=JSON_SPACE)
+
+
 def grammar_constraint(batch: Sequence[Example], tokenizer: Any) -> LogitsProcessor:
     """One processor for the batch, with a grammar for each row and a whole text within the token budget."""
-    grammars = [
-        guided.sql(database_schema(example))
-        if example.tables
-        else guided.json_schema(example.schema, whitespace=JSON_SPACE)
-        for example in batch
-    ]
-    return GuidedLogitsProcessor(grammars, tokenizer, max_new_tokens=MOST_NEW_TOKENS)
+    return GuidedLogitsProcessor([grammar_of(example) for example in batch], tokenizer, max_new_tokens=MOST_NEW_TOKENS)

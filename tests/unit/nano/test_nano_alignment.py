@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT / "examples" / "train_nano"))
 pytest.importorskip("torch")
 
 from card import model_card  # noqa: E402
-from constrained import JSON_SPACE, database_schema  # noqa: E402
+from constrained import grammar_of  # noqa: E402
 from evaluate import examples  # noqa: E402
 
 
@@ -35,7 +35,7 @@ def accepts(constraint: guided.Constraint, text: str) -> bool:
 @pytest.mark.parametrize("held_out", [False, True])
 def test_the_sql_grammar_accepts_every_reference_statement(letters: guided.Vocabulary, held_out: bool):
     for example in itertools.islice(examples("sql", seed=21, held_out=held_out), 8):
-        constraint = guided.compile(guided.sql(database_schema(example)), letters)
+        constraint = guided.compile(grammar_of(example), letters)
         assert accepts(constraint, example.answer), example.answer
         assert not accepts(constraint, example.answer + ";")
 
@@ -43,7 +43,7 @@ def test_the_sql_grammar_accepts_every_reference_statement(letters: guided.Vocab
 @pytest.mark.parametrize("name", ["records", "familiar"])
 def test_the_json_grammar_accepts_every_reference_record(letters: guided.Vocabulary, name: str):
     for example in itertools.islice(examples(name, seed=22), 12):
-        constraint = guided.compile(guided.json_schema(example.schema, whitespace=JSON_SPACE), letters)
+        constraint = guided.compile(grammar_of(example), letters)
         assert accepts(constraint, example.answer), example.answer
         assert not accepts(constraint, example.answer[:-1])
 
