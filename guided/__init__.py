@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from guided.grammar.ir import Grammar
     from guided.grammar.json_schema import json_schema
     from guided.grammar.lark import lark
-    from guided.grammar.library import grammar
     from guided.grammar.regex import regex
     from guided.grammar.sql import sql
     from guided.hf.generate import generate
@@ -43,7 +42,6 @@ _HOMES = {
     "compile": "guided.constraint.compile",
     "gbnf": "guided.grammar.gbnf",
     "generate": "guided.hf.generate",
-    "grammar": "guided.grammar.library",
     "json_schema": "guided.grammar.json_schema",
     "lark": "guided.grammar.lark",
     "regex": "guided.grammar.regex",

@@ -1,4 +1,6 @@
-"""How few bytes finish a rule, from its start and from each of its nodes: for texts that must end within a budget.
+"""How little finishes a rule, from its start and from each of its nodes: for texts that must end within a budget.
+
+Terminals are priced by a function, in bytes or in tokens; the price of a sequence is the sum.
 
 Rules are priced by a fixpoint over the IR, nodes by a search inside their rule; nodes that are made lazily (counters,
 members in free order) know their price from what they count, so nothing has to be lowered for it.
@@ -7,6 +9,7 @@ members in free order) know their price from what they count, so nothing has to 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -21,10 +24,11 @@ FAR = 1 << 28
 
 
 class RuleCosts:
-    """Prices of the rules and nodes of one graph, in bytes; computed when first asked for."""
+    """Prices of the rules and nodes of one graph; ``terminal`` prices a lexer state from which a terminal begins."""
 
-    def __init__(self, graph: RuleGraph) -> None:
+    def __init__(self, graph: RuleGraph, terminal: Callable[[int], int]) -> None:
         self._graph = graph
+        self._terminal = terminal
         self._nodes: dict[int, int] = {0: 0}
         rules = graph.analysis.rules
         self.rules = [FAR] * len(rules)
@@ -38,14 +42,14 @@ class RuleCosts:
                     changed = True
 
     def body(self, body: Body) -> int:
-        """Fewest bytes of a text of ``body``."""
+        """The least that a text of ``body`` costs."""
         match body:
             case Terminal():
                 if body.lexer is not None:
-                    return self._graph.lexer_minimum(body.lexer)
+                    return self._terminal(self._graph.lexer_start(body.lexer))
                 if not self._graph.analysis.can_finish(body):
                     return FAR
-                return 0 if body.expr.nullable else self._graph.states.minimum(self._graph.states.add(body.expr))
+                return 0 if body.expr.nullable else self._terminal(self._graph.states.add(body.expr))
             case Reference(rule):
                 return self.rules[rule]
             case Sequence(parts):
@@ -60,7 +64,7 @@ class RuleCosts:
                 return self.members(body.separator, required, optional, body.extras, body.low, 0)
 
     def copies(self, body: Repetition, done: int) -> int:
-        """Fewest bytes that the copies still missing after ``done`` of them take."""
+        """The least that the copies still missing after ``done`` of them take."""
         missing = body.low - done
         if missing <= 0:
             return 0
@@ -80,7 +84,7 @@ class RuleCosts:
         done: int,
         separated: bool = False,
     ) -> int:
-        """Fewest bytes of the members still missing; ``separated``: the separator before the next is written."""
+        """The least that the members still missing cost; ``separated``: the separator before the next is written."""
         missing = max(low - done - len(required), 0)
         if missing == 0 and separated and not required:
             missing = 1
@@ -95,7 +99,7 @@ class RuleCosts:
         return min(FAR, sum(required) + sum(chosen) + between * self.body(separator))
 
     def node(self, start: int) -> int:
-        """Fewest bytes from a node to the end of its rule."""
+        """The least that leads from a node to the end of its rule."""
         found = self._nodes.get(start)
         if found is not None:
             return found
@@ -132,4 +136,4 @@ class RuleCosts:
             if kind == EMPTY:
                 yield 0, target
             else:
-                yield self.rules[argument] if kind == CALL else graph.states.minimum(argument), target
+                yield self.rules[argument] if kind == CALL else self._terminal(argument), target

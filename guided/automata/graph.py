@@ -46,7 +46,6 @@ class RuleGraph:
         self._final: set[int] = set()
         self._ends: dict[int, int] = {}
         """For lazy nodes, the end of the body they belong to, which can be reached from each of them."""
-        self._costs: RuleCosts | None = None
         self.prices: dict[int, tuple[Callable[[RuleCosts], int], int]] = {}
         """What lazy nodes cost to the end of their body, and which node that is."""
         self.n_nodes = 0
@@ -85,13 +84,6 @@ class RuleGraph:
             self._makers.pop(node)()
             self._commit()
 
-    @property
-    def costs(self) -> RuleCosts:
-        """Fewest bytes to the end of rules, computed when first asked for."""
-        if self._costs is None:
-            self._costs = RuleCosts(self)
-        return self._costs
-
     def edges(self, node: int) -> list[tuple[int, int, int]]:
         """The edges of a node as ``(kind, argument, target)``, lowered if need be."""
         self.expand(node)
@@ -104,9 +96,9 @@ class RuleGraph:
         """Is this the node at which its rule ends?"""
         return node in self._final
 
-    def lexer_minimum(self, terminal: int) -> int:
-        """Fewest bytes of a match of a lexer's terminal."""
-        return self.states.minimum(self._lexer_starts[terminal])
+    def lexer_start(self, terminal: int) -> int:
+        """The state in which a lexer's terminal begins."""
+        return self._lexer_starts[terminal]
 
     # Building fragments: edges are collected in `_pending` and written by `_commit`.
 

@@ -322,6 +322,16 @@ class StateTable:
             self.measure(state)
         return int(self.arrays.minimum[state])
 
+    def shortest(self, state: int) -> bytes:
+        """A shortest text from a state to the end of a match, the first in byte order."""
+        text = bytearray()
+        left = self.minimum(state)
+        while left:
+            left -= 1
+            byte, state = next((low, target) for low, _, target in self.row(state) if self.minimum(target) == left)
+            text.append(byte)
+        return bytes(text)
+
     def _reach(self, state: int) -> int:
         """Bytes on the way from a state to the nearest end of a match, by search without a bound."""
         seen = {state}

@@ -2,8 +2,9 @@
 
 The text is the shortest in bytes, the first in byte order among equals; its fewest-tokens segmentation is a bound on
 the distance to the end that can always be kept, because the rest of such a text is such a text again.  A mask under a
-budget allows every token after which the *bytes* still missing fit (one token a byte is always possible), and the next
-token of that segmentation; so it is never empty, and a text is never cut.
+budget allows the next token of that segmentation, and every token after which a cheaper bound fits: the terminal in
+progress at one token a byte, each later one at the fewest tokens of its shortest text.  So it is never empty, and a text
+is never cut.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from numpy.typing import NDArray
 
 from guided.constraint.machine import DEAD, FINISHED, ConstraintMachine
 from guided.errors import LimitError
-from guided.kernels.tokenize import fewest_tokens
 
 
 class Completions:
@@ -82,12 +82,11 @@ class Completions:
 
     def tokens(self, state: int) -> list[int]:
         """The fewest tokens that spell `text`."""
-        text = np.frombuffer(self.text(state), np.uint8)
-        trie = self._machine.vocabulary.trie
-        found: NDArray[np.int32] = fewest_tokens(trie.byte, trie.end, trie.token_offset, trie.token_ids, text)
-        if text.size and not found.size:
+        text = self.text(state)
+        found = self._machine.spell(text)
+        if text and not found:
             raise LimitError("the vocabulary cannot spell the shortest text of this state")
-        return found.tolist()
+        return found
 
     def fill(self, state: int, row: NDArray[np.uint32], budget: int) -> None:
         """The mask of ``state`` under a budget that counts the token itself, all after it, and the end of text."""

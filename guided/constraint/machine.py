@@ -20,10 +20,11 @@ from guided.automata.graph import RuleGraph
 from guided.automata.stacks import LalrStacks, lexer_states
 from guided.constraint.effects import TokenEffects, small_scratch
 from guided.constraint.limits import Limits
+from guided.constraint.prices import FAR, Prices
 from guided.errors import LimitError, UnsatisfiableError
 from guided.grammar.ir import Grammar, Lexing
 from guided.kernels import entry
-from guided.kernels.costs import price
+from guided.kernels.tokenize import fewest_tokens
 from guided.kernels.layout import (
     EXPAND_NODE,
     EXPAND_STATE,
@@ -96,7 +97,9 @@ class ConstraintMachine:
             "bytes_out": np.zeros(256, np.uint8),
         }
         self._addresses = np.zeros((entry.N_ROWS, 3), np.int64)
-        self._node_cost = np.full(256, -1, np.int32)
+        self._terminal_tokens: dict[int, int] = {}
+        self._byte_prices = Prices(self.graph, self.states.minimum)
+        self._token_prices = Prices(self.graph, self._tokens_of)
         self._held: tuple[Any, ...] = ()
         self._seen: tuple[int, int] = (-1, -1)
         self.counters[N_SETS] = 1
@@ -134,7 +137,7 @@ class ConstraintMachine:
     def mask(self, state: int, limit: int = -1) -> NDArray[np.uint32]:
         """The row of tokens that keep ``state`` alive, end-of-text ids aside; valid until the next call.
 
-        With ``limit`` >= 0 only those after which so many bytes are enough to end the text.
+        With ``limit`` >= 0 only those after which so many tokens are enough to end the text.
         """
         with self.lock:
             self._run(entry.fill, self.lexed, self.effects.root, state, limit)
@@ -187,33 +190,32 @@ class ConstraintMachine:
     def cost(self, state: int) -> int:
         """Fewest bytes after which the text may end, obligations aside."""
         with self.lock:
-            self._price()
-            cost = self.tables.cost
+            self._byte_prices.update(self.tables, self.counters)
+            cost = self._byte_prices.cost
             return min(
                 int(cost[continuation]) + (self.states.minimum(inside) if inside else 0)
                 for inside, continuation, _ in self.threads(state)
             )
-
-    def _price(self) -> None:
-        """Price all continuations made so far."""
-        while True:
-            priced = int(self.counters[N_PRICED])
-            node = price(self.tables, self.counters, self._node_cost, self.tables.cost, priced)
-            if node < 0:
-                self.counters[N_PRICED] = self.counters[N_SETS]
-                return
-            if node >= self._node_cost.size:
-                grown = np.full(2 * node + 64, -1, np.int32)
-                grown[: self._node_cost.size] = self._node_cost
-                self._node_cost = grown
-            self._node_cost[node] = self.graph.costs.node(int(node))
-            self._seen = (-1, -1)
 
     def next_bytes(self, state: int) -> NDArray[np.uint8]:
         """``uint8[256]``: 1 for every byte that some thread can read next; valid until the next call."""
         with self.lock:
             self._run(entry.next_bytes, self.lexed, state)
             return self._extra["bytes_out"]
+
+    def spell(self, text: bytes) -> list[int]:
+        """The fewest tokens that join to ``text``; empty when none do."""
+        trie = self.vocabulary.trie
+        data = np.frombuffer(text, np.uint8)
+        found: NDArray[np.int32] = fewest_tokens(trie.byte, trie.end, trie.token_offset, trie.token_ids, data)
+        return found.tolist()
+
+    def _tokens_of(self, state: int) -> int:
+        """Tokens that are enough for a terminal that begins in a lexer state."""
+        found = self._terminal_tokens.get(state)
+        if found is None:
+            found = self._terminal_tokens[state] = len(self.spell(self.states.shortest(state))) or FAR
+        return found
 
     def threads(self, state: int) -> list[tuple[int, int, int]]:
         """The threads of a state: (lexer state or 0, continuation, obligation)."""
@@ -315,7 +317,10 @@ class ConstraintMachine:
         elif request == NEED_MINIMUM:
             self.states.measure(a)
         elif request == NEED_COST:
-            self._price()
+            self._token_prices.update(self.tables, self.counters)
+            self.tables = self.tables._replace(cost=self._token_prices.cost)
+            self.counters[N_PRICED] = self.counters[N_SETS]
+            self._seen = (-1, -1)
         elif request == OPEN_STACK:
             self._open_stack(a)
         elif request == OUT_OF_FUEL:
@@ -339,7 +344,7 @@ class ConstraintMachine:
     def _grow(self) -> None:
         tables = self.tables
         used = {
-            "set_offset": (N_SETS, 2), "items": (N_ITEMS, 64), "closure_first": (N_SETS, 2), "closure_count": (N_SETS, 2), "cost": (N_SETS, 2),
+            "set_offset": (N_SETS, 2), "items": (N_ITEMS, 64), "closure_first": (N_SETS, 2), "closure_count": (N_SETS, 2),
             "closure_state": (N_CLOSURE, 64), "closure_next": (N_CLOSURE, 64), "closure_label": (N_CLOSURE, 64),
             "state_offset": (N_STATES, 2), "thread_state": (N_THREADS, 64), "thread_next": (N_THREADS, 64),
             "thread_obligation": (N_THREADS, 64),
@@ -391,5 +396,5 @@ def _tables(size: int) -> Machine:
         closure_first=np.full(size, -1, np.int32), closure_count=ints(size), closure_state=ints(4 * size),
         closure_next=ints(4 * size), closure_label=ints(4 * size), state_offset=ints(size),
         thread_state=ints(2 * size), thread_next=ints(2 * size), thread_obligation=ints(2 * size),
-        state_hash=np.full(2 * size + 1, -1, np.int32), cost=ints(size),
+        state_hash=np.full(2 * size + 1, -1, np.int32), cost=ints(1),
     )  # fmt: skip

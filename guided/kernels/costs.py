@@ -1,4 +1,4 @@
-"""Shortest completions in bytes: of continuations, from what each rule node still needs at least."""
+"""Cheapest completions of continuations, from what each rule node still needs at least."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNKNOWN = -1
 
 @njit(cache=True, nogil=True)
 def price(machine, counters, node_cost, cost, first):
-    """Fill ``cost[first:]`` for all continuations: fewest bytes after which the text may end.
+    """Fill ``cost[first:]`` for all continuations: the least after which the text may end.
 
     A continuation returns only to older ones, so one pass in order of ids is enough.  Returns the first node whose
     own cost is unknown, or -1 when all are priced.

@@ -149,7 +149,7 @@ def advance_bytes(t, lexed, state, data):
 
 @njit(cache=True, nogil=True)
 def fill(t, lexed, root, state, limit):
-    """Fill row 0 with the mask of ``state``, with ``limit`` >= 0 only where so many bytes can end it; -1: request."""
+    """Fill row 0 with the mask of ``state``, with ``limit`` >= 0 only where so many tokens can end it; -1: request."""
     return masks.fill(
         lexed, _automaton(t), _rules(t), _lalr(t), _machine(t), _i64(t, _EXTRA), _scratch(t), _i64_2d(t, _EXTRA + 1),
         _tokens(t), _effects(t), root, state, _u32_2d(t, _EXTRA + 2), limit,

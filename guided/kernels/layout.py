@@ -81,8 +81,8 @@ class Machine(NamedTuple):
     Continuations (``set_*``): a continuation is a sorted set of ``items``, each ``node << 32 | continuation to return
     to``; id 0 is empty, id 1 holds only the item 0, which says that the text may end.  With LALR tables an item list
     has one entry, ``state + 1 << 32 | stack below``.  ``closure_*``: per continuation the terminals that may come next,
-    as ``(automaton state, continuation after it, label)``; ``cost``: fewest bytes to the end of the text, priced on
-    request.  States (``state_*``): sets of threads
+    as ``(automaton state, continuation after it, label)``; ``cost``: tokens that are enough to end the text,
+    priced on request.  States (``state_*``): sets of threads
     ``(automaton state or 0 at a boundary, continuation, obligation)``; id 0 is dead, 1 is after the end of text.
     """
 

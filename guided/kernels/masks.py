@@ -222,7 +222,7 @@ def fill(lexed, automaton, rules, lalr, machine, counters, scratch, joined, toke
 
     The last row gets the tokens after which something is still owed.  The others are shares of effects with removals,
     one for each that is nested in one token.  With ``limit`` >= 0
-    only tokens after which some ``limit`` bytes are enough to end the text.
+    only tokens after which ``limit`` tokens are enough to end the text.
     """
     rows[0, :] = 0
     doubtful = rows[rows.shape[0] - 1]

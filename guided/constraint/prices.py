@@ -1,0 +1,43 @@
+"""What it takes at least to end the text from each continuation, in one unit; kept up to date with a machine's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.automata.costs import FAR, RuleCosts
+from guided.automata.graph import RuleGraph
+from guided.kernels.costs import price
+from guided.kernels.layout import N_SETS, Machine
+
+__all__ = ["FAR", "Prices"]
+
+
+class Prices:
+    """``cost[k]`` for each continuation ``k``, in the unit of ``terminal``, which prices a terminal's start state."""
+
+    def __init__(self, graph: RuleGraph, terminal: Callable[[int], int]) -> None:
+        self._graph = graph
+        self._terminal = terminal
+        self._rules: RuleCosts | None = None
+        self._nodes = np.full(256, -1, np.int32)
+        self._priced = 0
+        self.cost: NDArray[np.int32] = np.zeros(256, np.int32)
+
+    def update(self, tables: Machine, counters: NDArray[np.int64]) -> None:
+        """Price all continuations made so far."""
+        if self._rules is None:
+            self._rules = RuleCosts(self._graph, self._terminal)
+        wanted = int(counters[N_SETS])
+        if wanted > self.cost.size:
+            self.cost = np.concatenate([self.cost, np.zeros(2 * wanted - self.cost.size, np.int32)])
+        while True:
+            node = int(price(tables, counters, self._nodes, self.cost, self._priced))
+            if node < 0:
+                self._priced = wanted
+                return
+            if node >= self._nodes.size:
+                self._nodes = np.concatenate([self._nodes, np.full(node + 64, -1, np.int32)])
+            self._nodes[node] = self._rules.node(node)
