@@ -7,7 +7,7 @@ import inspect
 import sys
 import types
 import typing
-from typing import Any
+from typing import Any, cast
 
 from guided.errors import GrammarError, UnsupportedError
 
@@ -47,7 +47,7 @@ def _convert(source: Any, name: str) -> dict[str, Any]:
 
 
 def _readable(source: Any) -> Any:
-    """The type with every `typing.TypedDict` in it as that of typing_extensions: before 3.12 pydantic takes no other."""
+    """The type with every `typing.TypedDict` as that of typing_extensions: before 3.12 pydantic takes no other."""
     if sys.version_info >= (3, 12):
         return source
     if typing.is_typeddict(source) and type(source).__module__ == "typing":
@@ -58,12 +58,12 @@ def _readable(source: Any) -> Any:
         for name, hint in hints.items():
             wrapper = typing_extensions.Required if name in source.__required_keys__ else typing_extensions.NotRequired
             bare = hint
-            while typing.get_origin(bare) in (typing_extensions.Required, typing_extensions.NotRequired):
+            while cast(Any, typing.get_origin(bare)) in (typing_extensions.Required, typing_extensions.NotRequired):
                 bare = typing.get_args(bare)[0]
             members[name] = wrapper[_readable(bare)]
         return typing_extensions.TypedDict(source.__name__, members)  # type: ignore[operator]
     parts = typing.get_args(source)
-    origin: Any = typing.get_origin(source)
+    origin = cast(Any, typing.get_origin(source))
     if not parts or origin is typing.Literal or origin is collections.abc.Callable:
         return source
     if origin is typing.Annotated:
