@@ -79,7 +79,9 @@ def extract(
     if schema == STDIN and file == STDIN:
         raise GuidedError("both the schema and the text are to be read from standard input", remedy="Name a file.")
     how = decoding(max_new_tokens, sample, temperature, seed)
-    source = parse_json(read_text(schema, "schema"), schema, "schema")
+    written = read_text(schema, "schema")
+    with located(schema):
+        source = parse_json(written, "schema")
     grammar = _grammar(source, schema, order, whitespace)
     text = read_text(file, "text")
     items = read_batch(text, file) if batch else [BatchItem(0, text)]
@@ -113,8 +115,13 @@ def _grammar(source: Any, path: str, order: str, whitespace: str) -> Any:
 
     if order not in ("schema", "any"):
         raise GuidedError(f"there is no order {order!r}", where="--order", remedy="Use schema or any.")
+    space = WHITESPACE.get(whitespace, whitespace)
+    if whitespace not in WHITESPACE:
+        # A fault of the pattern is told apart from one of the schema.
+        with located("--whitespace"):
+            guided.json_schema(True, whitespace=space)
     with located(path):
-        return guided.json_schema(source, order=order, whitespace=WHITESPACE.get(whitespace, whitespace))
+        return guided.json_schema(source, order=order, whitespace=space)
 
 
 class _Written:
@@ -173,7 +180,7 @@ class _Extraction:
             )
             for index, one in zip(ready, made, strict=True):
                 fault = invalid(one.text, self.schema)
-                results[index] = fault or _Written(one.text, len(one.token_ids))
+                results[index] = fault or _Written(one.text.strip(" \t\n\r"), len(one.token_ids))
         return results
 
 

@@ -52,17 +52,16 @@ def read_grammar(
 
     Raises `GuidedError` with the name of the input before the place in it.
     """
-    if argument != STDIN and not Path(argument).exists():
+    looks_like_path = "/" in argument or "\\" in argument or "." in argument
+    if argument != STDIN and not looks_like_path and not Path(argument).exists():
         from guided.grammar.library import grammar, grammar_names
 
-        if argument in grammar_names():
-            return ReadGrammar(argument, "ready grammar", grammar(argument))
-        looks_like_path = "/" in argument or "\\" in argument or Path(argument).suffix in _SUFFIXES
-        if not looks_like_path:
+        if argument not in grammar_names():
             raise GuidedError(
                 f"{argument!r} is neither a file nor a ready grammar",
                 remedy=f"The ready grammars are: {', '.join(sorted(grammar_names()))}.",
             )
+        return ReadGrammar(argument, "ready grammar", grammar(argument))
     text = read_text(argument, "grammar")
     kind = wanted or _SUFFIXES.get(Path(argument).suffix)
     if kind is None:
@@ -79,7 +78,7 @@ def _parse(text: str, path: str, kind: Format, start: str | None, order: str, wh
 
     name = shown_name(path)
     if kind is Format.JSON_SCHEMA:
-        schema = parse_json(text, "", "schema")
+        schema = parse_json(text, "schema")
         grammar = guided.json_schema(schema, order=order, whitespace=whitespace)
         return ReadGrammar(name, "JSON Schema", grammar, schema)
     if kind is Format.LARK:

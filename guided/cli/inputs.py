@@ -51,19 +51,19 @@ def read_text(path: str, what: str) -> str:
         ) from None
 
 
-def parse_json(text: str, path: str, what: str) -> Any:
-    """The value of a JSON text; raises `GrammarError` with the line and column of what is wrong."""
+def parse_json(text: str, what: str) -> Any:
+    """The value of a JSON text; raises `GrammarError` with the line and column (not the file) of what is wrong."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise GrammarError(
             f"the {what} is not JSON: {error.msg}",
-            where=f"{shown_name(path)}, line {error.lineno}, column {error.colno}",
+            where=f"line {error.lineno}, column {error.colno}",
             remedy="Correct the JSON text.",
         ) from None
     except (RecursionError, ValueError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise GrammarError(f"the {what} cannot be read as JSON: {reason}", where=shown_name(path)) from None
+        raise GrammarError(f"the {what} cannot be read as JSON: {reason}") from None
 
 
 @contextmanager

@@ -1,0 +1,160 @@
+"""`guided sql` on a model with random weights: the statement names what is there, runs, and is explained."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import pytest
+import sqlglot
+
+from tests.unit.cli.conftest import one_line
+
+QUESTION = "How old is Ada?"
+
+
+def statement_of(guided_cli, database, model_folder, *options):
+    result = guided_cli("sql", "--db", database, QUESTION, "-m", model_folder, "--no-run", "--json", *options)
+    assert (result.exit_code, result.stderr) == (0, "")
+    return json.loads(result.stdout)["sql"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_statements_name_what_is_there(guided_cli, database, model_folder, seed):
+    written = statement_of(guided_cli, database, model_folder, "--sample", "--seed", seed, "--max-new-tokens", 60)
+    tree = sqlglot.parse_one(written, read="sqlite")
+    assert {table.name for table in tree.find_all(sqlglot.exp.Table)} <= {"people"}
+    connection = sqlite3.connect(database)
+    connection.execute("EXPLAIN " + written)
+    connection.close()
+
+
+def test_the_answer_is_a_table(guided_cli, database, model_folder, monkeypatch):
+    monkeypatch.setattr("guided.cli.models.generate_batch", _writes("SELECT name, age FROM people ORDER BY age"))
+    result = guided_cli("sql", "--db", f"sqlite:///{database}", QUESTION, "-m", model_folder)
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0] == "SELECT name, age FROM people ORDER BY age"
+    assert "name" in lines[2]
+    assert "age" in lines[2]
+    assert [("Ada" in line, "36" in line) for line in lines].count((True, True)) == 1
+    assert "NULL" in result.stdout
+    assert "3 rows" in result.stderr
+    assert "\x1b" not in result.stdout
+
+
+def test_the_answer_for_machines(guided_cli, database, model_folder, monkeypatch):
+    monkeypatch.setattr("guided.cli.models.generate_batch", _writes("SELECT id, name FROM people"))
+    result = guided_cli("sql", "--db", database, QUESTION, "-m", model_folder, "--json", "--max-rows", 2)
+    found = json.loads(result.stdout)
+    assert found["columns"] == ["id", "name"]
+    assert found["rows"] == [[1, "Ada"], [2, "Grace"]]
+    assert found["more"]
+
+
+def test_a_statement_that_fails_is_shown_and_the_answer_is_no(guided_cli, database, model_folder, monkeypatch):
+    monkeypatch.setattr("guided.cli.models.generate_batch", _writes("SELECT salary FROM people"))
+    result = guided_cli("sql", "--db", database, QUESTION, "-m", model_folder)
+    assert result.exit_code == 1
+    assert result.stdout == "SELECT salary FROM people\n"
+    assert "the query failed: no such column" in one_line(result.stderr)
+    result = guided_cli("sql", "--db", database, QUESTION, "-m", model_folder, "--json")
+    found = json.loads(result.stdout)
+    assert result.exit_code == 1
+    assert found["error"]["exit_code"] == 1
+    assert found["sql"] == "SELECT salary FROM people"
+
+
+def _writes(statement):
+    """Stands for the model where the test is about what follows."""
+
+    def generate(*arguments, **options):
+        from guided.hf import Generation
+
+        return [Generation(statement, (5, 6), True)]
+
+    return generate
+
+
+def test_explain_is_the_probability_that_the_mask_took(guided_cli, database, model_folder):
+    import torch
+
+    from guided import hf
+    from guided.cli.prompts import sql_request
+    from guided.grammar.sql import reflect
+
+    result = guided_cli(
+        "sql", "--db", database, QUESTION, "-m", model_folder, "--explain", "--no-run", "--json", "--max-new-tokens", 50
+    )
+    found = json.loads(result.stdout)
+    trace = found["trace"]
+    assert "".join(step["text"] for step in trace[:-1]) == found["sql"]
+    assert trace[-1]["text"] == "<end>"
+    # The same from one pass over the whole text, with masks made by trying every token.
+    import guided
+
+    loaded = hf.load(model_folder)
+    constraint = guided.compile(guided.sql(reflect(str(database))), loaded.vocabulary)
+    prompt = loaded.tokenizer(sql_request(str(model_folder), reflect(str(database)), QUESTION))["input_ids"]
+    tokens = [step["token"] for step in trace]
+    with torch.inference_mode():
+        logits = loaded.model(torch.tensor([[*prompt, *tokens]])).logits[0]
+    state = constraint.start
+    for number, (step, token) in enumerate(zip(trace[:12], tokens, strict=False)):
+        probabilities = torch.softmax(logits[len(prompt) - 1 + number].double(), -1)
+        allowed = [t for t in range(loaded.vocabulary.size) if constraint.advance(state, t)]
+        assert step["removed"] == pytest.approx(1 - float(probabilities[allowed].sum()), abs=1e-3)
+        assert step["probability"] == pytest.approx(float(probabilities[token]), abs=1e-3)
+        state = constraint.advance(state, token)
+    assert max(step["removed"] for step in trace) > 0.5, "a random model must be corrected somewhere"
+
+
+def test_explain_for_people(guided_cli, database, model_folder):
+    result = guided_cli(
+        "sql", "--db", database, QUESTION, "-m", model_folder, "--explain", "--no-run", "--max-new-tokens", 50
+    )
+    assert result.exit_code == 0
+    assert result.stdout.startswith("SELECT")
+    assert "probability that the mask took away" in result.stdout
+    assert "likeliest without the mask" in result.stdout
+    assert "\x1b" not in result.stdout
+
+
+def test_colours_by_shade():
+    from io import StringIO
+
+    from rich.console import Console
+
+    from guided.cli.trace import TracedToken
+    from guided.cli.trace_view import show_trace
+
+    def shown(**options):
+        out = Console(file=StringIO(), width=100, **options)
+        steps = [TracedToken(1, "SELECT", 0.9, 0.0, "SELECT"), TracedToken(2, " x", 0.01, 0.97, "\n")]
+        show_trace(out, steps)
+        return out.file.getvalue()
+
+    coloured = shown(force_terminal=True, color_system="standard")
+    plain = shown()
+    assert "SELECT\x1b" in coloured
+    assert "\x1b" not in plain
+    assert "97.0%" in plain
+    assert r"'\n'" in plain
+    assert "SELECT x\n" in plain
+    assert "41m x" in coloured
+    assert "41m" not in shown(force_terminal=True, no_color=True)
+
+
+def test_sampled_values_reach_the_grammar_and_the_prompt(database):
+    from guided.cli.prompts import PACKAGED, sql_request
+    from guided.grammar.sql import reflect
+
+    schema = reflect(str(database), sample_values=5)
+    assert "/* Ada | Grace */" in sql_request("other/model", schema, QUESTION)
+    assert sql_request(PACKAGED, schema, QUESTION).startswith("SQL\npeople(id int, name text, age int)\n")
+
+
+def test_an_empty_question(guided_cli, database):
+    result = guided_cli("sql", "--db", database, " ")
+    assert result.exit_code == 2
+    assert "the question is empty" in one_line(result.stderr)
