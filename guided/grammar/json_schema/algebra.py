@@ -25,7 +25,7 @@ from guided.grammar.json_schema.strings import ANY_STRING, StringSet, canonical
 from guided.grammar.regular.derivative import inhabited, matches
 from guided.grammar.regular.expr import intersection
 
-MAX_ALTERNATIVES = 4096
+MAX_ALTERNATIVES = 1024
 """Alternatives of one type in one union; products of many anyOf under one allOf grow beyond it."""
 
 Part = TypeVar("Part")

@@ -13,7 +13,7 @@ from guided.errors import GrammarError, UnsupportedError
 from guided.grammar.json_schema import numbers, patterns, strings
 from guided.grammar.json_schema.algebra import intersect_objects, with_some_item
 from guided.grammar.json_schema.document import Document, Located, kind_name
-from guided.grammar.json_schema.formats import format_language
+from guided.grammar.json_schema.formats import format_language, format_note
 from guided.grammar.json_schema.numbers import ANY_NUMBER, NumberRange, exact
 from guided.grammar.json_schema.shape import (
     ANY_ARRAY,
@@ -83,6 +83,8 @@ IN_PLACE = frozenset(
     )
 )
 APPLICATORS = IN_PLACE - {"enum", "const"}
+ASSERTING = IN_PLACE | VALIDATION | _STRINGS | _ARRAYS | _OBJECTS
+"""Every keyword that can make a difference to what is valid."""
 
 
 class Assertions(ABC):
@@ -185,7 +187,10 @@ class Assertions(ABC):
             language = patterns.pattern_language(schema["pattern"], pointer)
             result = result and strings.intersect(result, StringSet(None, language))
         if "format" in schema and self._assert_formats:
-            form = format_language(schema["format"])
+            form = format_language(schema["format"], at.resource.dialect.order)
+            note = format_note(schema["format"])
+            if note and note not in self.document.notes:
+                self.document.notes.append(note)
             if form is not None:
                 result = result and strings.intersect(result, StringSet(None, form))
         return () if result is None or result.is_empty() else (result,)

@@ -3,7 +3,7 @@ r"""The formats that are asserted, each as a language over the inside of a JSON 
 Written as patterns of this project's own regex front end (Python's notation, whole string), combined with
 intersection where a rule is easier said twice.  Sources: RFC 3339 (date-time; a leap second is 23:59:60 UTC, so the
 local time must fit its offset; durations as in its appendix A), RFC 5321 (e-mail), RFC 1123 (host names), RFC 2673 and
-4291 (addresses), RFC 3986 (URI), RFC 4122 (UUID).
+4291 (addresses), RFC 3986 (URI), RFC 4122 (UUID), RFC 6901 (pointers).
 """
 
 from __future__ import annotations
@@ -16,10 +16,25 @@ from guided.grammar.json_schema.strings import CHARACTER, JSON_STRING
 from guided.grammar.regular.expr import Expr, alternation, concat, intersection, repeat
 
 
-def format_language(name: Any) -> Expr | None:
+def format_language(name: Any, draft: int = 2020) -> Expr | None:
     """The strings of a format, or None for a format that asserts nothing here."""
+    if name == "hostname" and draft >= 7:
+        return _checked_hostname()
     build = FORMATS.get(name) if isinstance(name, str) else None
     return None if build is None else build()
+
+
+def format_note(name: Any) -> str | None:
+    """What the user should know about how a format is read, if anything."""
+    if name == "hostname":
+        return "host names with encoded labels (xn--) are left out from draft 7 on: whether one is valid is not regular"
+    if name in _NOT_ENFORCED:
+        return f"the format {name!r} is not enforced"
+    return None
+
+
+_NOT_ENFORCED = frozenset(("idn-email", "idn-hostname", "iri", "iri-reference", "uri-template", "regex"))
+"""Formats of the specification that are annotations here."""
 
 
 def _pattern(pattern: str) -> Expr:
@@ -29,7 +44,7 @@ def _pattern(pattern: str) -> Expr:
     return lower(parse(pattern), JSON_STRING)
 
 
-def _shortest_to(language: Expr, low: int, high: int) -> Expr:
+def _of_length(language: Expr, low: int, high: int) -> Expr:
     return intersection((language, repeat(CHARACTER, low, high)))
 
 
@@ -147,7 +162,20 @@ def _ipv6() -> Expr:
 
 @lru_cache(maxsize=1)
 def _hostname() -> Expr:
-    return _shortest_to(_pattern(rf"{_LABEL}(?:\.{_LABEL})*"), 1, 253)
+    return _of_length(_pattern(rf"{_LABEL}(?:\.{_LABEL})*"), 1, 253)
+
+
+_ANY_LETTER, _END_LETTER = "[A-Za-z0-9-]", "[A-Za-z0-9]"
+_CHECKED_LABEL = (
+    f"{_END_LETTER}(?:{_END_LETTER}|{_ANY_LETTER}{{1,2}}{_END_LETTER}|{_ANY_LETTER}"
+    f"(?:{_END_LETTER}{_ANY_LETTER}|-{_END_LETTER}){_ANY_LETTER}{{0,58}}{_END_LETTER})?"
+)
+"""A label without hyphens in both its third and fourth place, which would make it an encoded one (RFC 5891)."""
+
+
+@lru_cache(maxsize=1)
+def _checked_hostname() -> Expr:
+    return _of_length(_pattern(rf"{_CHECKED_LABEL}(?:\.{_CHECKED_LABEL})*"), 1, 253)
 
 
 _ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
@@ -166,19 +194,46 @@ def _uuid() -> Expr:
     return _pattern("[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}")
 
 
-@lru_cache(maxsize=1)
-def _uri() -> Expr:
+def _uri_pattern() -> tuple[str, str]:
+    """Patterns of an absolute URI and of a relative reference (RFC 3986, appendix A)."""
     unreserved = "[A-Za-z0-9._~-]"
     escaped = "%[0-9A-Fa-f]{2}"
     letter = f"(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|{escaped})"
+    no_colon = f"(?:[A-Za-z0-9._~!$&'()*+,;=@-]|{escaped})"
     user = f"(?:[A-Za-z0-9._~!$&'()*+,;=:-]|{escaped})*@"
     future = f"[Vv][0-9A-Fa-f]+\\.(?:{unreserved}|[!$&'()*+,;=:])+"
     name = f"(?:[A-Za-z0-9._~!$&'()*+,;=-]|{escaped})*"
     host = rf"(?:\[(?:{_ipv6_pattern()}|{future})\]|{name})"
     authority = f"//(?:{user})?{host}(?::[0-9]*)?(?:/{letter}*)*"
-    path = f"(?:/(?:{letter}+(?:/{letter}*)*)?|{letter}+(?:/{letter}*)*)?"
-    rest = f"(?:{letter}|[/?])*"
-    return _pattern(rf"[A-Za-z][A-Za-z0-9+.-]*:(?:{authority}|{path})(?:\?{rest})?(?:#{rest})?")
+    absolute = f"/(?:{letter}+(?:/{letter}*)*)?"
+    tail = rf"(?:\?(?:{letter}|[/?])*)?(?:#(?:{letter}|[/?])*)?"
+    scheme = "[A-Za-z][A-Za-z0-9+.-]*:"
+    full = f"{scheme}(?:{authority}|(?:{absolute}|{letter}+(?:/{letter}*)*)?){tail}"
+    return full, f"(?:{authority}|(?:{absolute}|{no_colon}+(?:/{letter}*)*)?){tail}"
+
+
+@lru_cache(maxsize=1)
+def _uri() -> Expr:
+    return _pattern(_uri_pattern()[0])
+
+
+@lru_cache(maxsize=1)
+def _uri_reference() -> Expr:
+    full, relative = _uri_pattern()
+    return _pattern(f"{full}|{relative}")
+
+
+_POINTER = "(?:/(?:[^~/]|~[01])*)*"
+
+
+@lru_cache(maxsize=1)
+def _json_pointer() -> Expr:
+    return _pattern(f"(?s:{_POINTER})")
+
+
+@lru_cache(maxsize=1)
+def _relative_json_pointer() -> Expr:
+    return _pattern(f"(?s:(?:0|[1-9][0-9]*)(?:#|{_POINTER}))")
 
 
 FORMATS: dict[str, Callable[[], Expr]] = {
@@ -191,6 +246,9 @@ FORMATS: dict[str, Callable[[], Expr]] = {
     "ipv4": _ipv4,
     "ipv6": _ipv6,
     "uri": _uri,
+    "uri-reference": _uri_reference,
+    "json-pointer": _json_pointer,
+    "relative-json-pointer": _relative_json_pointer,
     "uuid": _uuid,
 }
 """The formats that are enforced, by name."""

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from guided.errors import GrammarError, GuidedError, UnsupportedError
 from guided.grammar.json_schema.algebra import intersect, unite
-from guided.grammar.json_schema.assertions import APPLICATORS, IN_PLACE, VALIDATION, Assertions
+from guided.grammar.json_schema.assertions import APPLICATORS, ASSERTING, IN_PLACE, VALIDATION, Assertions
 from guided.grammar.json_schema.document import Document, Located, escape
 from guided.grammar.json_schema.negation import subtract
 from guided.grammar.json_schema.shape import (
@@ -57,16 +57,27 @@ class Normaliser(Assertions):
         self._shapes: dict[tuple[Atom, bool], Shape | None] = {}
 
     def need(self, at: Located) -> Need:
-        """What a place asks for, references followed."""
+        """What a place asks for; references, and applicators of a single schema, that stand alone are followed."""
         for _ in range(1000):
             schema = at.schema
             if schema is True or schema == {}:
                 return TRUE
-            if schema is False or "$ref" not in schema:
+            if schema is False:
                 return frozenset((at,))
-            if len(schema) > 1 and not at.resource.dialect.reference_stands_alone:
+            if "$ref" in schema:
+                alone = len(schema) == 1 or at.resource.dialect.reference_stands_alone
+                if not alone and not ASSERTING.isdisjoint(schema.keys() - {"$ref"}):
+                    return frozenset((at,))
+                at = self.document.resolve(at, schema["$ref"])
+                continue
+            said = ASSERTING.intersection(schema)
+            if not said:
+                return TRUE
+            only = next(iter(said))
+            branches = schema[only] if len(said) == 1 and only in ("allOf", "anyOf", "oneOf") else None
+            if not isinstance(branches, list) or len(branches) != 1:
                 return frozenset((at,))
-            at = self.document.resolve(at, schema["$ref"])
+            at = self.document.child(at, only, 0)
         raise GrammarError(
             "the reference leads back to itself", where=f"{at.pointer}/$ref", remedy="Let it end in a schema."
         )

@@ -15,8 +15,8 @@ from guided.grammar.json_schema.strings import canonical
 from guided.grammar.regular.derivative import matches
 
 
-def holds(name: str, text: str) -> bool:
-    language = format_language(name)
+def holds(name: str, text: str, draft: int = 2020) -> bool:
+    language = format_language(name, draft)
     assert language is not None
     return matches(language, canonical(text))
 
@@ -31,8 +31,11 @@ def test_official_cases(data: Path, draft: str) -> None:
                 continue
             for case in group["tests"]:
                 text = case["data"]
-                if isinstance(text, str) and not (name == "hostname" and "xn--" in text.lower()):
-                    assert holds(name, text) is case["valid"], (name, text, case["description"])
+                if isinstance(text, str):
+                    order = int(draft[5:].split("-")[0])
+                    # Encoded host names are left out, since which of them are valid is not regular.
+                    wanted = case["valid"] and not (name == "hostname" and "xn--" in text.lower() and order >= 7)
+                    assert holds(name, text, order) is wanted, (name, text, case["description"])
                     seen += 1
     assert seen > 100
 
@@ -104,6 +107,9 @@ def test_addresses_agree_with_the_standard_library() -> None:
             ["//a.b", "a b", "http://[::1", "", "a"],
         ),
         ("date-time", ["1963-06-19T08:30:06.28Z", "1990-12-31t15:59:60-08:00"], ["1963-06-19 08:30:06Z", "1963-06-19"]),
+        ("json-pointer", ["", "/", "/a~0b/~1", "/é\n"], ["a", "/~", "/~2", "#/a"]),
+        ("relative-json-pointer", ["0", "1/a", "12#"], ["01", "-1", "/a", "1a", "##"]),
+        ("uri-reference", ["", "a/b", "//x", "?q", "#f", "http://a"], ["a b", "\\\\x", "1:2", "#a#b"]),
         ("hostname", ["a.b-c.d", "localhost", "a" * 63], ["-a", "a-", "a..b", "a_b", "a" * 64, ".", ""]),
     ],
 )
