@@ -10,6 +10,7 @@ Three ways, the first that fits, all exact:
 
 from __future__ import annotations
 
+import itertools
 from functools import lru_cache
 
 from guided.grammar.regex.assertions import solve
@@ -115,6 +116,7 @@ class _Continuation:
         match node:
             case Concatenation(parts):
                 contexts: list[bool | None] = []
+                parts = _grouped(parts)
                 for part in parts:
                     contexts.append(at_start)
                     at_start = _after(part, at_start)
@@ -160,6 +162,17 @@ class _Continuation:
                 return ahead if rest is encoding.text else intersection((rest, ahead))
             case _:
                 raise _NeedsAutomaton
+
+
+def _grouped(parts: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The parts, neighbours without assertions made one, so that their characters become one string."""
+    result: list[Node] = []
+    for asserting, run in itertools.groupby(parts, contains_assertions):
+        if asserting:
+            result.extend(run)
+        else:
+            result.append(Concatenation(tuple(run)))
+    return tuple(result)
 
 
 def _after(node: Node, at_start: bool | None) -> bool | None:

@@ -147,8 +147,13 @@ def _pair(head: Expr, tail: Expr) -> Expr:
         if tail.kind is Kind.CONCAT and tail.parts[0].kind is Kind.LITERAL:  # type: ignore[attr-defined]
             joined = literal(head.parts[0] + tail.parts[0].parts[0])  # type: ignore[attr-defined]
             return _pair(joined, tail.parts[1])  # type: ignore[arg-type]
-    if head is ALL and tail is ALL:
-        return ALL
+    if head.kind is Kind.REPEAT:
+        following, rest = (tail.parts[0], tail.parts[1]) if tail.kind is Kind.CONCAT else (tail, EPSILON)
+        if following.kind is Kind.REPEAT and following.parts[0] is head.parts[0]:  # type: ignore[attr-defined]
+            body, low, high = cast("tuple[Expr, int, int | None]", head.parts)
+            _, more_low, more_high = cast("tuple[Expr, int, int | None]", following.parts)  # type: ignore[attr-defined]
+            both = None if high is None or more_high is None else high + more_high
+            return _pair(repeat(body, low + more_low, both), cast(Expr, rest))
     return _intern(Kind.CONCAT, (head, tail), head.nullable and tail.nullable, head.decided and tail.decided)
 
 
