@@ -9,11 +9,16 @@ is never cut.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.constraint.machine import DEAD, FINISHED, ConstraintMachine
 from guided.errors import LimitError
+from guided.kernels.layout import DEAD, FINISHED
+
+if TYPE_CHECKING:
+    from guided.constraint.machine import ConstraintMachine
 
 
 class Completions:
@@ -37,7 +42,7 @@ class Completions:
         at, left = state, machine.cost(state)
         while left and at not in self._texts:
             for byte in np.flatnonzero(machine.next_bytes(at)).tolist():
-                after = machine.advance(at, bytes([byte]))
+                after = machine.advance_text(at, bytes([byte]))
                 if after != DEAD and machine.cost(after) == left - 1:
                     break
             else:
@@ -64,7 +69,7 @@ class Completions:
             if len(parents) > machine.limits.search_states:
                 break
             for byte in np.flatnonzero(machine.next_bytes(at).copy()).tolist():
-                after = machine.advance(at, bytes([byte]))
+                after = machine.advance_text(at, bytes([byte]))
                 if after != DEAD and after not in parents:
                     parents[after] = (at, byte)
                     queue.append(after)
@@ -84,9 +89,32 @@ class Completions:
         """The fewest tokens that spell `text`."""
         text = self.text(state)
         found = self._machine.spell(text)
-        if text and not found:
-            raise LimitError("the vocabulary cannot spell the shortest text of this state")
-        return found
+        return self._search_tokens(state) if text and not found else found
+
+    def _search_tokens(self, state: int) -> list[int]:
+        """Breadth first over tokens to the nearest end, for vocabularies that cannot spell the shortest text."""
+        machine = self._machine
+        parents: dict[int, tuple[int, int]] = {state: (DEAD, 0)}
+        queue = [state]
+        for at in queue:
+            if machine.is_accepting(at):
+                path: list[int] = []
+                while at != state:
+                    at, token = parents[at]
+                    path.append(token)
+                return path[::-1]
+            if len(parents) > machine.limits.search_states:
+                break
+            row = machine.mask(at)
+            for token in np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist():
+                after = machine.advance_token(at, token)
+                if after not in parents:
+                    parents[after] = (at, token)
+                    queue.append(after)
+        raise LimitError(
+            f"no end of the text was found within {machine.limits.search_states} states of this one",
+            remedy="Generate without a token budget, or pass Limits(search_states=...).",
+        )
 
     def fill(self, state: int, row: NDArray[np.uint32], budget: int) -> None:
         """The mask of ``state`` under a budget that counts the token itself, all after it, and the end of text."""
@@ -99,7 +127,7 @@ class Completions:
             )
         if budget < 2:
             row[:] = 0
-        elif machine.lexed or machine.owes(state):
+        elif machine.lexed or machine.owes(state) or not machine.vocabulary.byte_complete:
             row[:] = machine.mask(state)
             self._drop_far(state, row, budget)
         else:
@@ -112,5 +140,5 @@ class Completions:
         bits = np.unpackbits(row.view(np.uint8), bitorder="little")
         for token in np.flatnonzero(bits).tolist():
             after = self._machine.advance_token(state, token)
-            if len(self.text(after)) > budget - 2:
+            if len(self.tokens(after)) > budget - 2:
                 row[token >> 5] &= ~np.uint32(1 << (token & 31))

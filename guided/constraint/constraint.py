@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.constraint.completion import Completions
 from guided.constraint.explain import explain
 from guided.constraint.limits import Limits
-from guided.constraint.machine import DEAD, FINISHED, ConstraintMachine
+from guided.constraint.machine import ConstraintMachine
 from guided.grammar.ir import Grammar
+from guided.kernels.layout import DEAD, FINISHED
 from guided.vocab.vocabulary import Vocabulary
 
 
@@ -35,7 +35,7 @@ class Constraint:
         """The state before any text."""
         self.end: int = FINISHED
         """The state after an end-of-text id; only such ids are allowed in it."""
-        self._completions = Completions(self._machine)
+        self._completions = self._machine.completions
         self._eos = frozenset(vocabulary.eos_ids)
         self._eos_row = np.zeros(vocabulary.n_words, np.uint32)
         for token in vocabulary.eos_ids:

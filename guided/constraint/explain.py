@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from guided.constraint.machine import DEAD, FINISHED, ConstraintMachine
+from guided.kernels.layout import DEAD, FINISHED
 
 if TYPE_CHECKING:
     from guided.constraint.constraint import Constraint
+    from guided.constraint.machine import ConstraintMachine
 
 NAMED = 8
 """Alternatives that one explanation names."""

@@ -19,15 +19,18 @@ from guided.automata.analysis import analyse
 from guided.automata.graph import RuleGraph
 from guided.automata.stacks import LalrStacks, lexer_states
 from guided.constraint.effects import TokenEffects, small_scratch
+from guided.constraint.completion import Completions
 from guided.constraint.limits import Limits
 from guided.constraint.prices import FAR, Prices
-from guided.errors import LimitError, UnsatisfiableError
+from guided.errors import LimitError, UnsatisfiableError, VocabularyError
 from guided.grammar.ir import Grammar, Lexing
 from guided.kernels import entry
 from guided.kernels.tokenize import fewest_tokens
 from guided.kernels.layout import (
+    DEAD,
     EXPAND_NODE,
     EXPAND_STATE,
+    FINISHED,
     FUEL,
     GROW_MACHINE,
     GROW_SCRATCH,
@@ -55,9 +58,6 @@ from guided.kernels.parser import rehash_sets
 from guided.kernels.threads import rehash_states
 from guided.vocab.vocabulary import Vocabulary
 
-DEAD, FINISHED = 0, 1
-"""The state after a refused token, and the state after an end-of-text token."""
-
 ENDS = 1
 """The item that lets the text end: node 0, returning to continuation 1, which holds just this item."""
 
@@ -78,6 +78,8 @@ class ConstraintMachine:
         self.lexed = grammar.lexing is Lexing.CONTEXTUAL
         self._owing = grammar.lexing is not Lexing.NONE
         self._settles = not self._owing or always_settles(grammar)
+        self._spelled: dict[int, bool] = {}
+        self.completions = Completions(self)
         self._paid: dict[int, bool] = {}
         self.stacks: LalrStacks | None = None
         starts, ignored = lexer_states(grammar, self.states)
@@ -114,6 +116,12 @@ class ConstraintMachine:
             node = self.graph.first if self.stacks is None else self.stacks.start + 1
             first = self._run(entry.settle_one, self.lexed, node << 32 | bottom)
             start = self._payable(self._run(entry.boundary_state, first))
+            if start != DEAD and self._spellable(start) == DEAD:
+                raise VocabularyError(
+                    f"this vocabulary's tokens cannot spell any text of the grammar, such as "
+                    f"{self.completions.text(start)!r}",
+                    remedy="Use a tokenizer that has tokens for these characters.",
+                )
             if start == DEAD:
                 raise UnsatisfiableError(
                     "no text satisfies this grammar: its terminals cannot stand side by side, since each match would "
@@ -123,7 +131,11 @@ class ConstraintMachine:
             return start
 
     def advance(self, state: int, data: bytes) -> int:
-        """The state after the bytes ``data``, `DEAD` when they cannot come here."""
+        """The state after the bytes ``data``, `DEAD` when no text of the vocabulary's tokens goes on from there."""
+        return self._spellable(self.advance_text(state, data))
+
+    def advance_text(self, state: int, data: bytes) -> int:
+        """As `advance`, but for texts that may be spelled with any bytes."""
         if state <= FINISHED:
             return DEAD if data else state
         with self.lock:
@@ -131,6 +143,9 @@ class ConstraintMachine:
 
     def advance_token(self, state: int, token: int) -> int:
         """The state after a token's bytes (not an end-of-text id), `DEAD` when they cannot come here."""
+        return self._spellable(self._advance_token(state, token))
+
+    def _advance_token(self, state: int, token: int) -> int:
         with self.lock:
             return self._payable(self._run(entry.advance_token, self.lexed, state, token))
 
@@ -141,18 +156,56 @@ class ConstraintMachine:
         """
         with self.lock:
             self._run(entry.fill, self.lexed, self.effects.root, state, limit)
+            rows: NDArray[np.uint32] = self._extra["rows"]
+            if not self._owing and self.vocabulary.byte_complete:
+                return rows[0]
+            row, doubtful = rows[0].copy(), rows[-1].copy()
+            if self._settles and self.vocabulary.byte_complete:
+                doubtful &= ~row
+            else:
+                doubtful |= row
+                row[:] = 0
+            for token in tokens_of(doubtful):
+                if self.advance_token(state, token) != DEAD:
+                    row[token >> 5] |= np.uint32(1 << (token & 31))
+            return row
+
+    def _spellable(self, state: int) -> int:
+        """The state, or `DEAD` when the vocabulary's tokens cannot spell any text from it to the end.
+
+        Only for vocabularies that lack single bytes.  The shortest text is tried first, then all texts, token by token.
+        """
+        if self.vocabulary.byte_complete or state <= FINISHED:
+            return state
+        with self.lock:
+            known = self._spelled.get(state)
+            if known is None:
+                known = self._spelled[state] = self._can_spell(state)
+            return state if known else DEAD
+
+    def _can_spell(self, state: int) -> bool:
+        seen = {state}
+        queue = [state]
+        for at in queue:
+            if self._spelled.get(at) or self.is_accepting(at):
+                return True
+            text = self.completions.text(at)
+            if self.spell(text):
+                return True
+            if len(seen) > self.limits.search_states:
+                raise LimitError(
+                    f"whether the vocabulary can spell a text was not decided within {self.limits.search_states} states",
+                    remedy="Use a tokenizer that knows every byte, or pass Limits(search_states=...).",
+                )
+            self._run(entry.fill, self.lexed, self.effects.root, at, -1)
             rows = self._extra["rows"]
-            if self._owing:
-                row, doubtful = rows[0], rows[-1].copy()
-                if self._settles:
-                    doubtful &= ~row
-                else:
-                    doubtful |= row
-                    row[:] = 0
-                for token in np.flatnonzero(np.unpackbits(doubtful.view(np.uint8), bitorder="little")).tolist():
-                    if self.advance_token(state, token) != DEAD:
-                        row[token >> 5] |= np.uint32(1 << (token & 31))
-            return rows[0]
+            for token in tokens_of(rows[0] | rows[-1]):
+                after = self._advance_token(at, token)
+                if after != DEAD and after not in seen and self._spelled.get(after) is not False:
+                    seen.add(after)
+                    queue.append(after)
+        self._spelled.update(dict.fromkeys(seen, False))
+        return False
 
     def _payable(self, state: int) -> int:
         """The state, or `DEAD` when every thread owes something that no further text can spare it.
@@ -398,3 +451,9 @@ def _tables(size: int) -> Machine:
         thread_state=ints(2 * size), thread_next=ints(2 * size), thread_obligation=ints(2 * size),
         state_hash=np.full(2 * size + 1, -1, np.int32), cost=ints(1),
     )  # fmt: skip
+
+
+def tokens_of(row: NDArray[np.uint32]) -> list[int]:
+    """The tokens whose bit is set."""
+    found: list[int] = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist()
+    return found

@@ -164,6 +164,9 @@ class Effects(NamedTuple):
     exit_pending: Ints
 
 
+DEAD, FINISHED = 0, 1
+"""The state after a refused token, and the state after an end-of-text token."""
+
 READ, CALL, EMPTY = 0, 1, 2
 FINAL, OPEN = 1, 2
 
