@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,13 +18,23 @@ from guided.cli.options import (
     Temperature,
     decoding,
 )
-from guided.cli.output import print_error, print_json, print_note, stderr_console, stdout_console
+from guided.cli.output import print_error, print_json, print_note, stdout_console
 from guided.errors import GuidedError, LimitError
 
 if TYPE_CHECKING:
     from guided.cli.trace import TracedToken
+    from guided.grammar.sql import DatabaseSchema
 
 __all__ = ["sql"]
+
+
+class Joins(str, Enum):
+    """Values of --joins."""
+
+    AUTO = "auto"
+    KEYS = "keys"
+    ANY = "any"
+
 
 SHOWN_CELL = 80
 """Characters of a value that a table cell shows."""
@@ -44,6 +55,12 @@ def sql(
             help="Hold a text column's comparisons to its own values where it has at most N (0: any text).",
         ),
     ] = 0,
+    joins: Annotated[
+        Joins,
+        typer.Option(
+            help="Join on declared keys and equal names only, or on any columns; auto: keys if there are any."
+        ),
+    ] = Joins.AUTO,
     no_run: Annotated[bool, typer.Option("--no-run", help="Print the statement only.")] = False,
     max_rows: Annotated[int, typer.Option(min=1, metavar="N", help="Most rows to fetch.")] = 100,
     max_new_tokens: MaxNewTokens = None,
@@ -76,7 +93,7 @@ def sql(
     how = decoding(max_new_tokens, sample, temperature, seed)
     database = reflect(db, sample_values=sample_values)
     with located(db):
-        grammar = guided.sql(database)
+        grammar = guided.sql(database, aliases=_aliases(model), joins=_joins(joins, database))
     if not as_json:
         for note in grammar.notes:
             print_note(note)
@@ -113,6 +130,19 @@ def sql(
         print_json({**record, "columns": list(columns), "rows": rows_for_json, "more": more})
     else:
         _show_rows(columns, rows[:max_rows], more)
+
+
+def _joins(wanted: Joins, database: DatabaseSchema) -> str:
+    if wanted is not Joins.AUTO:
+        return wanted.value
+    return "keys" if any(table.foreign_keys for table in database.tables) else "any"
+
+
+def _aliases(model: str) -> str:
+    """The packaged model was trained to call tables by their own names; others may like T1 and T2."""
+    from guided.cli.prompts import PACKAGED
+
+    return "names" if model == PACKAGED else "both"
 
 
 def _trace(constraint: Any, budget: int) -> Any:
@@ -159,15 +189,15 @@ def _show_rows(columns: tuple[str, ...], rows: list[tuple[Any, ...]], more: bool
     from rich.text import Text
 
     out = stdout_console()
-    table = Table(show_header=True)
+    counted = f"{len(rows)} row" + ("" if len(rows) == 1 else "s")
+    caption = f"{counted}, and there are more: raise --max-rows" if more else counted
+    table = Table(caption=caption, caption_justify="left")
     for index, name in enumerate(columns):
         numbers = bool(rows) and all(isinstance(row[index], (int, float, type(None))) for row in rows)
         table.add_column(Text(name), justify="right" if numbers else "left", overflow="fold")
     for row in rows:
         table.add_row(*(_cell(value) for value in row))
     out.print(table)
-    counted = f"{len(rows)} row" + ("" if len(rows) == 1 else "s")
-    stderr_console().print(f"{counted}, and there are more: raise --max-rows" if more else counted, style="dim")
 
 
 def _cell(value: Any) -> Any:

@@ -39,7 +39,7 @@ def test_the_answer_is_a_table(guided_cli, database, model_folder, monkeypatch):
     assert "age" in lines[2]
     assert [("Ada" in line, "36" in line) for line in lines].count((True, True)) == 1
     assert "NULL" in result.stdout
-    assert "3 rows" in result.stderr
+    assert "3 rows" in result.stdout
     assert "\x1b" not in result.stdout
 
 
@@ -158,3 +158,14 @@ def test_an_empty_question(guided_cli, database):
     result = guided_cli("sql", "--db", database, " ")
     assert result.exit_code == 2
     assert "the question is empty" in one_line(result.stderr)
+
+
+def test_joins_follow_keys_where_there_are_any():
+    from guided.cli.sql import Joins, _joins
+    from guided.grammar.sql import Column, DatabaseSchema, ForeignKey, Table
+
+    lone = Table("a", (Column("x", "int"),))
+    keyed = Table("b", (Column("a_x", "int"),), foreign_keys=(ForeignKey(("a_x",), "a", ("x",)),))
+    assert _joins(Joins.AUTO, DatabaseSchema((lone,))) == "any"
+    assert _joins(Joins.AUTO, DatabaseSchema((lone, keyed))) == "keys"
+    assert _joins(Joins.ANY, DatabaseSchema((lone, keyed))) == "any"
