@@ -23,10 +23,13 @@ from guided.grammar.json_schema.shape import (
 )
 from guided.grammar.json_schema.strings import ANY_STRING, StringSet, canonical
 from guided.grammar.regular.derivative import inhabited, matches
-from guided.grammar.regular.expr import intersection
+from guided.grammar.regular.expr import alternation, intersection
 
 MAX_ALTERNATIVES = 1024
 """Alternatives of one type in one union; products of many anyOf under one allOf grow beyond it."""
+
+MAX_PATTERNS = 2
+"""String languages that stay apart in a union, where engines recognise simple ones; more are one language."""
 
 Part = TypeVar("Part")
 
@@ -42,7 +45,7 @@ def intersect(a: Shape, b: Shape, pointer: str) -> Shape:
         a.true and b.true,
         a.false and b.false,
         _product(a.numbers, b.numbers, numbers.intersect, ANY_NUMBER, pointer),
-        _product(a.strings, b.strings, strings.intersect, ANY_STRING, pointer),
+        _union_of_strings([_product(a.strings, b.strings, strings.intersect, ANY_STRING, pointer)]),
         _product_of_many(a.arrays, b.arrays, intersect_arrays, ANY_ARRAY, pointer),
         _product_of_many(a.objects, b.objects, intersect_objects, ANY_OBJECT, pointer),
     )
@@ -107,12 +110,15 @@ def _union(parts: list[tuple[Part, ...]], top: Part) -> tuple[Part, ...]:
 
 
 def _union_of_strings(parts: list[tuple[StringSet, ...]]) -> tuple[StringSet, ...]:
+    """One set for all words, and one for all patterns if they are many: languages need no case distinction."""
     found = _union(parts, ANY_STRING)
-    finite = [item.words for item in found if item.words is not None]
-    if len(finite) < 2:
+    if len(found) < 2:
         return found
-    joined = StringSet(frozenset().union(*finite))
-    return (joined, *(item for item in found if item.words is None))
+    finite = [item.words for item in found if item.words is not None]
+    others = [item for item in found if item.words is None]
+    if len(others) > MAX_PATTERNS:
+        others = [StringSet(None, alternation([item.content() for item in others]))]
+    return (*([StringSet(frozenset().union(*finite))] if finite else ()), *others)
 
 
 def intersect_arrays(a: ArrayShape, b: ArrayShape) -> list[ArrayShape]:

@@ -193,7 +193,7 @@ class Assertions(ABC):
                 self.document.notes.append(note)
             if form is not None:
                 result = result and strings.intersect(result, StringSet(None, form))
-        return () if result is None or result.is_empty() else (result,)
+        return () if result is None or result.is_surely_empty() else (result,)
 
     def _array(self, at: Located, schema: dict[str, Any]) -> tuple[ArrayShape, ...]:
         dialect = at.resource.dialect

@@ -10,6 +10,8 @@ from functools import lru_cache
 
 from guided.errors import LimitError, UnsatisfiableError
 from guided.grammar.json_schema.normalise import Normaliser
+from guided.grammar.json_schema.number_text import number_text
+from guided.grammar.json_schema.numbers import NumberRange
 from guided.grammar.json_schema.shape import ArrayShape, Need, ObjectShape, Shape
 from guided.grammar.json_schema.strings import CONTENT, every_spelling
 from guided.grammar.regular.derivative import inhabited
@@ -86,7 +88,7 @@ class Graph:
     def shape_alive(self, shape: Shape) -> bool:
         """Does some alternative have a value, as far as is known?"""
         return (
-            shape.has_scalar()
+            scalar_alive(shape)
             or any(self.array_alive(array) for array in shape.arrays)
             or any(self.object_alive(thing) for thing in shape.objects)
         )
@@ -155,6 +157,22 @@ def _children(shape: Shape) -> list[Need]:
         for pair in thing.some:
             found.extend(need for _, need in some_cells(thing, pair))
     return found
+
+
+def scalar_alive(shape: Shape) -> bool:
+    """Is there a value that is no array or object?"""
+    return shape.null or shape.true or shape.false or bool(living_numbers(shape)) or strings_alive(shape)
+
+
+def living_numbers(shape: Shape) -> list[NumberRange]:
+    """The number ranges that hold a number; where ``avoid`` leaves that open, the automaton decides."""
+    return [item for item in shape.numbers if not item.avoid or number_text(item) is not EMPTY]
+
+
+def strings_alive(shape: Shape) -> bool:
+    """Is there a string?  The alternatives that are easy to decide are asked first."""
+    found = shape.strings
+    return any(item.is_surely_inhabited() for item in found) or any(not item.is_empty() for item in found)
 
 
 def some_cells(thing: ObjectShape, pair: tuple[Expr, Need]) -> list[tuple[Expr, Need]]:

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from guided.errors import LimitError, UnsupportedError
 from guided.grammar.ir import Body, Choice, Member, Members, Reference, Repetition, Rule, Sequence, Terminal
-from guided.grammar.json_schema.graph import Graph, other_names, pointer_of
+from guided.grammar.json_schema.graph import Graph, living_numbers, other_names, pointer_of, strings_alive
 from guided.grammar.json_schema.number_text import number_text
 from guided.grammar.json_schema.numbers import NumberRange
 from guided.grammar.json_schema.shape import ArrayShape, Need, ObjectShape, Shape
@@ -112,10 +112,11 @@ class Lowering:
 
     def _alternatives(self, shape: Shape, pointer: str) -> Body:
         options: list[Body] = []
-        if shape.strings:
+        if strings_alive(shape):
             options.append(self._strings(shape.strings, pointer))
-        if shape.numbers:
-            options.append(self._numbers(shape.numbers, pointer))
+        numbers = living_numbers(shape)
+        if numbers:
+            options.append(self._numbers(numbers, pointer))
         options.extend(self._object(thing, pointer) for thing in shape.objects if self.graph.object_alive(thing))
         options.extend(self._array(array, pointer) for array in shape.arrays if self.graph.array_alive(array))
         if shape.true:
@@ -138,7 +139,7 @@ class Lowering:
             return Terminal(expr, f"{kind} at {pointer}")
         return Terminal(expr, f"string at {pointer}")
 
-    def _numbers(self, found: tuple[NumberRange, ...], pointer: str) -> Terminal:
+    def _numbers(self, found: list[NumberRange], pointer: str) -> Terminal:
         texts = [self._number(item) for item in found]
         whole = all(item.step is not None and item.step.denominator == 1 for item in found)
         return Terminal(alternation(texts), f"{'integer' if whole else 'number'} at {pointer}")

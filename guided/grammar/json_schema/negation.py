@@ -85,7 +85,7 @@ def _strings(string: StringSet) -> tuple[StringSet, ...]:
         found.append(StringSet(None, None, 0, string.low - 1))
     if string.high is not None:
         found.append(StringSet(None, None, string.high + 1))
-    return tuple(item for item in found if not item.is_empty())
+    return tuple(item for item in found if not item.is_surely_empty())
 
 
 def _arrays(array: ArrayShape, pointer: str) -> list[ArrayShape]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from guided.errors import LimitError
 from guided.grammar.regular.characters import ANY_CHARACTER, CanonicalJsonString, JsonString
 from guided.grammar.regular.derivative import inhabited, matches
 from guided.grammar.regular.expr import Expr, concat, intersection, literal, repeat, spelling, words
@@ -24,6 +25,12 @@ STRING = concat(QUOTE, CONTENT, QUOTE)
 CANONICAL_CONTENT = CANONICAL.text
 
 
+EMPTINESS_STEPS = 20_000
+"""States that one emptiness search of a pattern with others may visit; those of the corpora need below 2,000."""
+SHORT_SEARCH = 200
+"""Steps spent on each intermediate intersection; what stays undecided is decided once, for the whole value."""
+
+
 @dataclass(frozen=True, slots=True)
 class StringSet:
     """``words`` when finite, else the strings of ``language`` (None: any) with ``low`` to ``high`` characters."""
@@ -33,13 +40,27 @@ class StringSet:
     low: int = 0
     high: int | None = None
 
-    def is_empty(self) -> bool:
-        """Is there no such string?"""
+    def is_empty(self, limit: int = EMPTINESS_STEPS) -> bool:
+        """Is there no such string?  `LimitError` when that takes more than ``limit`` steps to decide."""
         if self.words is not None:
             return not self.words
         if self.high is not None and self.high < self.low:
             return True
-        return self.language is not None and not inhabited(self.content(), EMPTINESS_STEPS)
+        return self.language is not None and not inhabited(self.content(), limit)
+
+    def is_surely_empty(self) -> bool:
+        """Is there no such string, as far as a short search tells?"""
+        return self._short_answer() is True
+
+    def is_surely_inhabited(self) -> bool:
+        """Is there such a string, as far as a short search tells?"""
+        return self._short_answer() is False
+
+    def _short_answer(self) -> bool | None:
+        try:
+            return self.is_empty(SHORT_SEARCH)
+        except LimitError:
+            return None
 
     def __contains__(self, word: str) -> bool:
         if self.words is not None:
@@ -64,8 +85,6 @@ class StringSet:
         return STRING if self is ANY_STRING else concat(QUOTE, self.content(), QUOTE)
 
 
-EMPTINESS_STEPS = 20_000
-"""States that one emptiness search of a pattern with others may visit; those of the corpora need below 2,000."""
 ANY_STRING = StringSet()
 
 
@@ -85,7 +104,7 @@ def intersect(a: StringSet, b: StringSet) -> StringSet | None:
         if a.language is not None and b.language is not None:
             language = intersection((a.language, b.language))
         both = StringSet(None, language, max(a.low, b.low), high)
-    return None if both.is_empty() else both
+    return None if both.is_surely_empty() else both
 
 
 @lru_cache(maxsize=65536)
