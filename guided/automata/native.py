@@ -8,7 +8,7 @@ of states.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from guided.grammar.regular.characters import JsonString
@@ -189,11 +189,26 @@ def _raw_row(table: StateTable, pairs: list[tuple[bytes, int]]) -> Row:
     return row
 
 
-def _product(table: StateTable, one: int, other: int, pair: object) -> Row:
+def _product(table: StateTable, one: int, other: int, pair: Callable[[int, int], int]) -> Row:
     """Both rows overlaid: ``pair(target of one, target of other)``, 0 where a row has none."""
-    left, right = table.row(one), table.row(other)
-    cuts = sorted({cut for low, high, _ in (*left, *right) for cut in (low, high + 1)})
     row: Row = []
+    for low, high, first, second in _segments(table.row(one), table.row(other)):
+        target = pair(first, second)
+        if target:
+            row.append((low, high, target))
+    return row
+
+
+def overlay(table: StateTable, one: int, other: int) -> Iterator[tuple[int, int]]:
+    """The pairs of states that some byte leads to from both."""
+    for _, _, first, second in _segments(table.row(one), table.row(other)):
+        if first and second:
+            yield first, second
+
+
+def _segments(left: Row, right: Row) -> Iterator[tuple[int, int, int, int]]:
+    """``(low, high, target of left, target of right)`` for maximal ranges on which neither changes."""
+    cuts = sorted({cut for low, high, _ in (*left, *right) for cut in (low, high + 1)})
     i = j = 0
     for low, stop in zip(cuts, cuts[1:], strict=False):
         while i < len(left) and left[i][1] < low:
@@ -202,7 +217,4 @@ def _product(table: StateTable, one: int, other: int, pair: object) -> Row:
             j += 1
         first = left[i][2] if i < len(left) and left[i][0] <= low else 0
         second = right[j][2] if j < len(right) and right[j][0] <= low else 0
-        target = pair(first, second)  # type: ignore[operator]
-        if target:
-            row.append((low, stop - 1, target))
-    return row
+        yield low, stop - 1, first, second

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
+from guided.grammar.regular.characters import ANY_CHARACTER, JsonString
 from guided.grammar.regular.derivative import edges
-from guided.grammar.regular.expr import EPSILON, Expr, Kind, alternation, concat, repeat
+from guided.grammar.regular.expr import EPSILON, Expr, Kind, alternation, concat, intersection, repeat
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,30 @@ def run_less_words(expr: Expr) -> tuple[Run, Expr] | None:
         return None
     finite = alternation(words)
     return run, finite if close is None else concat(finite, close)
+
+
+def run_with_pattern(expr: Expr) -> tuple[Run, Expr] | None:
+    """Recognise a pattern together with a greatest length: ``(run & pattern) close``; the pattern with its close.
+
+    The run must be of any characters of a JSON string, so that the pattern's texts are all made of them.
+    """
+    if expr.kind is not Kind.CONCAT or cast(Expr, expr.parts[0]).kind is not Kind.INTERSECTION:
+        return None
+    both, close = cast("tuple[Expr, Expr]", expr.parts)
+    run: Run | None = None
+    others: list[Expr] = []
+    for part in cast("tuple[Expr, ...]", both.parts):
+        found = run_of(concat(part, close)) if run is None else None
+        if found is not None and found.high is not None and not found.low and found.body is ANY_JSON_CHARACTER:
+            run = found
+        else:
+            others.append(part)
+    if run is None or all(part.kind is Kind.COMPLEMENT for part in others):
+        return None
+    return run, concat(intersection(others), close)
+
+
+ANY_JSON_CHARACTER = JsonString().characters(ANY_CHARACTER)
 
 
 def _finite(expr: Expr) -> bool:

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.native import Less
-from guided.automata.runs import Run, run_of
+from guided.automata.native import Less, overlay
+from guided.automata.runs import Run, run_of, run_with_pattern
 from guided.automata.states import StateTable
 from guided.grammar.regular.expr import Expr
 from guided.kernels.effects import merge, survey
@@ -51,6 +51,7 @@ class _Survey:
 
     kept: NDArray[np.int32]
     count: NDArray[np.int32]
+    at: NDArray[np.int32]
     exits: NDArray[np.int32]
 
 
@@ -101,12 +102,14 @@ class TokenEffects:
         self._scratch = small_scratch(self.longest)
         self._kept = np.zeros(n_ids + 1, np.int32)
         self._count = np.zeros(n_ids + 1, np.int32)
+        self._at = np.zeros((n_ids + 1, 2), np.int32)
         self._exit_rows = np.zeros((4096, 4), np.int32)
         self._unknown = np.zeros(256, np.int32)
         self._cursors = np.zeros((2, 1 << 16), np.int32)
-        self._surveys: dict[tuple[int, int, int, int], _Survey] = {}
+        self._surveys: dict[tuple[int, int, int, int, int], _Survey] = {}
         self._merged: dict[tuple[int, ...], tuple[int, int]] = {}
-        self._derived: dict[tuple[int, int, int, int, int], int] = {}
+        self._derived: dict[tuple[int, int, int, int, int, int], int] = {}
+        self._to_end: dict[tuple[int, int], int] = {}
 
     @property
     def n_bytes(self) -> int:
@@ -121,6 +124,10 @@ class TokenEffects:
             if isinstance(key, Less):
                 self._less(low, high, state, key)
                 return
+            patterned = run_with_pattern(key) if isinstance(key, Expr) else None
+            if patterned is not None:
+                self._bounded(low, high, state, *patterned)
+                return
             run = run_of(key) if isinstance(key, Expr) else None
             if run is not None and (run.low or run.high is not None):
                 self._bounded(low, high, state, run)
@@ -128,19 +135,22 @@ class TokenEffects:
             found = self._survey(low, high, state, 0)
             self._store(low, high, state, found.kept, self._exit_ranges(found.exits, None))
 
-    def _bounded(self, low: int, high: int, state: int, run: Run) -> None:
+    def _bounded(self, low: int, high: int, state: int, run: Run, pattern: Expr | None = None) -> None:
         most = -1 if run.high is None or run.high > self.longest else run.high
         least = min(run.low, self.longest + 1)
         unbounded = self.states.add(run.unbounded)
-        key = (low, high, unbounded, least, most)
+        also = 0 if pattern is None else self.states.add(pattern)
+        key = (low, high, unbounded, also, least, most)
         same = self._derived.get(key)
         if same is not None:
             self._alias(low, high, state, same)
             return
-        found = self._survey(low, high, unbounded, self.states.add(run.home))
+        found = self._survey(low, high, unbounded, self.states.add(run.home), also)
         begun = 0 if run.prefix is None else 1
         inside = found.count >= 0
         needed = np.maximum(found.count - begun, 0)
+        if also and most >= 0:
+            needed = needed + self._still_needed(found, inside, self.states.add(run.home))
         whole = -1 - found.count - begun
         fits = inside if most < 0 else inside & (needed <= most)
         ended = ~inside & (whole >= least)
@@ -156,6 +166,43 @@ class TokenEffects:
         self._derived[key] = self._store(
             low, high, state, found.kept[fits | ended], [item for group in by_length for item in group]
         )
+
+    def _still_needed(self, found: _Survey, inside: NDArray[np.bool_], home: int) -> NDArray[np.int32]:
+        """For tokens that stay inside, the fewest whole characters after which the pattern can end."""
+        pairs, index = np.unique(found.at, axis=0, return_inverse=True)
+        wanted = np.zeros(len(pairs), np.bool_)
+        wanted[index[inside]] = True
+        characters = [
+            self._characters_to_end(int(one), int(other), home) if asked else 0
+            for (one, other), asked in zip(pairs.tolist(), wanted.tolist(), strict=True)
+        ]
+        return np.asarray(characters, np.int32)[index]
+
+    def _characters_to_end(self, one: int, other: int, home: int) -> int:
+        """Breadth first, a level per character, over pairs of a run's state and a pattern's."""
+        start = (one, other)
+        known = self._to_end.get(start)
+        if known is not None:
+            return known
+        states = self.states
+        level = [start]
+        seen = {start}
+        # A character already begun was counted with the token; coming back to the boundary completes it.
+        length = 0 if one == home else -1
+        while level:
+            following: list[tuple[int, int]] = []
+            for pair in level:
+                tags = states.arrays.tag
+                if tags[pair[0]] >= 0 and tags[pair[1]] >= 0:
+                    self._to_end[start] = max(length, 0)
+                    return max(length, 0)
+                for target in overlay(states, *pair):
+                    if target not in seen:
+                        seen.add(target)
+                        (following if target[0] == home else level).append(target)
+            level = following
+            length += 1
+        raise AssertionError("a live state of a pattern has a way to its end")
 
     def _less(self, low: int, high: int, state: int, pair: Less) -> None:
         """As the run, since some longer name always remains; less the tokens that finish a word where the run ends."""
@@ -174,7 +221,7 @@ class TokenEffects:
             self.effects.removed_first[index], self.effects.removed_count[index] = self._list(listed), listed.size
 
     def _survey(self, low: int, high: int, state: int, home: int, also: int = 0) -> _Survey:
-        key = (low, high, state, home)
+        key = (low, high, state, home, also)
         found = self._surveys.get(key) if home else None
         if found is not None:
             return found
@@ -182,7 +229,7 @@ class TokenEffects:
         while True:
             code = survey(
                 self.states.arrays, self._counters, self._scratch, self.tokens, low, high, state, also,
-                home or -1, self._kept, self._count, self._exit_rows,
+                home or -1, self._kept, self._count, self._at, self._exit_rows,
                 self._unknown,
             )  # fmt: skip
             if code >= 0:
@@ -193,7 +240,10 @@ class TokenEffects:
             else:
                 self._exit_rows = np.zeros((4 * self._exit_rows.shape[0], 4), np.int32)
         n_kept, n_exits = int(code) >> 32, int(code) & 0xFFFFFFFF
-        found = _Survey(self._kept[:n_kept].copy(), self._count[:n_kept].copy(), self._exit_rows[:n_exits].copy())
+        found = _Survey(
+            self._kept[:n_kept].copy(), self._count[:n_kept].copy(), self._at[:n_kept].copy() if also else _NOWHERE,
+            self._exit_rows[:n_exits].copy(),
+        )  # fmt: skip
         if home:
             self._surveys[key] = found
         return found
@@ -323,6 +373,7 @@ class TokenEffects:
         return first
 
 
+_NOWHERE = np.zeros((0, 2), np.int32)
 _MASK64 = (1 << 64) - 1
 _PER_EFFECT = (
     "key_low", "key_high", "key_state", "mask", "list_first", "list_count",

@@ -25,14 +25,14 @@ def _note(unknown, n, state):
 
 
 @njit(cache=True, nogil=True)
-def survey(automaton, counters, scratch, tokens, low, high, state, also, home, kept, kept_count, exits, unknown):
+def survey(automaton, counters, scratch, tokens, low, high, state, also, home, kept, kept_count, kept_at, exits, unknown):
     """Walk ``[low, high)`` from ``state``: tokens that stay or end, and the nodes where matches end; -1: request.
 
     With ``also`` (0 for none) the walk is of the intersection with that state, whose product is never built.
 
     ``kept[i]`` is a token and ``kept_count[i]`` how many times its path came to the state ``home``, plus one when it
     ends between two such times, or -1 - count when it ends exactly where a match ends and nothing can follow inside.
-    ``exits`` rows are ``(node, tag, pending, count)``.  States whose edges are not known are gathered in ``unknown``
+    ``kept_at`` are the states in which it ends.  ``exits`` rows are ``(node, tag, pending, count)``.  States whose edges are not known are gathered in ``unknown``
     and their subtrees skipped, so that one round asks for all that it can find out; the request holds their number.  Returns
     ``n_kept << 32 | n_exits``.
     """
@@ -105,6 +105,8 @@ def survey(automaton, counters, scratch, tokens, low, high, state, also, home, k
                 ending = automaton.also[ending]
         for i in range(tokens.token_offset[node], tokens.token_offset[node + 1]):
             kept[n_kept] = tokens.token_ids[i]
+            kept_at[n_kept, 0] = after
+            kept_at[n_kept, 1] = other
             if inside:
                 kept_count[n_kept] = count if after == home else count + 1
             else:
