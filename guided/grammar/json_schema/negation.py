@@ -23,8 +23,8 @@ from guided.grammar.json_schema.shape import (
     ObjectShape,
     Shape,
 )
-from guided.grammar.json_schema.strings import CONTENT, StringSet, canonical, every_spelling
-from guided.grammar.regular.derivative import inhabited, matches
+from guided.grammar.json_schema.strings import ANY_STRING, CONTENT, StringSet, canonical, every_spelling, holds
+from guided.grammar.regular.derivative import inhabited
 from guided.grammar.regular.expr import Expr, difference
 
 MAX_POSITIONS = 64
@@ -78,13 +78,15 @@ def negate(need: Need, pointer: str) -> Need:
 def _strings(string: StringSet) -> tuple[StringSet, ...]:
     found = []
     if string.words is not None:
-        return (StringSet(None, difference(CONTENT, every_spelling(string.words))),) if string.words else (StringSet(),)
+        return (StringSet(without=string.words),) if string.words else (ANY_STRING,)
     if string.language is not None:
         found.append(StringSet(None, difference(CONTENT, string.language)))
     if string.low:
         found.append(StringSet(None, None, 0, string.low - 1))
     if string.high is not None:
         found.append(StringSet(None, None, string.high + 1))
+    if string.without:
+        found.append(StringSet(string.without))
     return tuple(item for item in found if not item.is_surely_empty())
 
 
@@ -137,5 +139,5 @@ def _objects(thing: ObjectShape, pointer: str) -> list[ObjectShape]:
 
 def without_names(language: Expr, thing: ObjectShape) -> Expr:
     """The names of a language that the object does not declare."""
-    names = frozenset(name for name in thing.declared if matches(language, canonical(name)))
+    names = frozenset(name for name in thing.declared if holds(language, canonical(name)))
     return difference(language, every_spelling(names)) if names else language

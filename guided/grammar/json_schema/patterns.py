@@ -7,9 +7,9 @@ from typing import Any
 
 from guided.errors import GrammarError, GuidedError, LimitError
 from guided.grammar.json_schema.shape import Classes, Need
-from guided.grammar.json_schema.strings import CONTENT, JSON_STRING, canonical
+from guided.grammar.json_schema.strings import CONTENT, JSON_STRING, canonical, holds
 from guided.grammar.regular.characters import Utf8
-from guided.grammar.regular.derivative import inhabited, matches
+from guided.grammar.regular.derivative import inhabited
 from guided.grammar.regular.expr import Expr, difference, intersection
 
 MAX_OVERLAPS = 32
@@ -40,7 +40,7 @@ def pattern_language(pattern: Any, pointer: str) -> Expr:
 
 def has_name(language: Expr, name: str) -> bool:
     """Is the name in the language?"""
-    return matches(language, canonical(name))
+    return holds(language, canonical(name))
 
 
 def partition(found: list[tuple[Expr, Need]], additional: Need, pointer: str) -> Classes:

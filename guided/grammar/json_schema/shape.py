@@ -14,8 +14,7 @@ from typing import Any, TypeAlias
 
 from guided.grammar.json_schema.document import Located
 from guided.grammar.json_schema.numbers import ANY_NUMBER, NumberRange
-from guided.grammar.json_schema.strings import ANY_STRING, CONTENT, StringSet, canonical
-from guided.grammar.regular.derivative import matches
+from guided.grammar.json_schema.strings import ANY_STRING, CONTENT, StringSet, canonical, holds
 from guided.grammar.regular.expr import Expr
 
 
@@ -95,7 +94,7 @@ def class_need(classes: Classes, name: str) -> Need:
         return classes[0][1]
     text = canonical(name)
     for language, need in classes:
-        if matches(language, text):
+        if holds(language, text):
             return need
     return FALSE
 

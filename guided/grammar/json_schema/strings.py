@@ -7,11 +7,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import cast
 
 from guided.errors import LimitError
 from guided.grammar.regular.characters import ANY_CHARACTER, CanonicalJsonString, JsonString
 from guided.grammar.regular.derivative import inhabited, matches
-from guided.grammar.regular.expr import Expr, concat, intersection, literal, repeat, spelling, words
+from guided.grammar.regular.expr import (
+    Expr,
+    Kind,
+    concat,
+    difference,
+    intersection,
+    literal,
+    repeat,
+    spelling,
+    words,
+)
 
 JSON_STRING = JsonString()
 CANONICAL = CanonicalJsonString()
@@ -33,12 +44,16 @@ SHORT_SEARCH = 200
 
 @dataclass(frozen=True, slots=True)
 class StringSet:
-    """``words`` when finite, else the strings of ``language`` (None: any) with ``low`` to ``high`` characters."""
+    """``words`` when finite, else the strings of ``language`` (None: any) with ``low`` to ``high`` characters.
+
+    Without those in ``without``, which are kept as data so that many exclusions stay one.
+    """
 
     words: frozenset[str] | None = None
     language: Expr | None = None
     low: int = 0
     high: int | None = None
+    without: frozenset[str] = frozenset()
 
     def is_empty(self, limit: int = EMPTINESS_STEPS) -> bool:
         """Is there no such string?  `LimitError` when that takes more than ``limit`` steps to decide."""
@@ -46,7 +61,9 @@ class StringSet:
             return not self.words
         if self.high is not None and self.high < self.low:
             return True
-        return self.language is not None and not inhabited(self.content(), limit)
+        if self.language is None and (self.high is None or not self.without):
+            return False
+        return not inhabited(self.content(), limit)
 
     def is_surely_empty(self) -> bool:
         """Is there no such string, as far as a short search tells?"""
@@ -65,18 +82,18 @@ class StringSet:
     def __contains__(self, word: str) -> bool:
         if self.words is not None:
             return word in self.words
-        if len(word) < self.low or (self.high is not None and len(word) > self.high):
+        if len(word) < self.low or (self.high is not None and len(word) > self.high) or word in self.without:
             return False
-        return self.language is None or matches(self.language, canonical(word))
+        return self.language is None or holds(self.language, canonical(word))
 
     def content(self) -> Expr:
         """The language of the insides, every escape allowed."""
         if self.words is not None:
             return every_spelling(self.words)
         lengths = CONTENT if self.low == 0 and self.high is None else repeat(CHARACTER, self.low, self.high)
-        if self.language is None:
-            return lengths
-        return self.language if lengths is CONTENT else intersection((self.language, lengths))
+        if self.language is not None:
+            lengths = self.language if lengths is CONTENT else intersection((self.language, lengths))
+        return difference(lengths, every_spelling(self.without)) if self.without else lengths
 
     def text(self, compact: bool) -> Expr:
         """The language with quotes; ``compact`` writes words in their one canonical spelling."""
@@ -103,8 +120,19 @@ def intersect(a: StringSet, b: StringSet) -> StringSet | None:
         language = a.language if b.language is None else b.language
         if a.language is not None and b.language is not None:
             language = intersection((a.language, b.language))
-        both = StringSet(None, language, max(a.low, b.low), high)
+        both = StringSet(None, language, max(a.low, b.low), high, a.without | b.without)
     return None if both.is_surely_empty() else both
+
+
+def holds(language: Expr, text: bytes) -> bool:
+    """Is the text in the language?  Boolean operations are asked part by part, which builds no product."""
+    if language.kind is Kind.INTERSECTION:
+        return all(holds(part, text) for part in cast("tuple[Expr, ...]", language.parts))
+    if language.kind is Kind.ALTERNATION:
+        return any(holds(part, text) for part in cast("tuple[Expr, ...]", language.parts))
+    if language.kind is Kind.COMPLEMENT:
+        return not holds(cast(Expr, language.parts[0]), text)
+    return matches(language, text)
 
 
 @lru_cache(maxsize=65536)
