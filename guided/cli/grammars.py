@@ -54,14 +54,14 @@ def read_grammar(
     """
     looks_like_path = "/" in argument or "\\" in argument or "." in argument
     if argument != STDIN and not looks_like_path and not Path(argument).exists():
-        from guided.grammar.library import grammar, grammar_names
+        from guided.grammar.library import grammar, names
 
-        if argument not in grammar_names():
+        if argument not in names():
             raise GuidedError(
                 f"{argument!r} is neither a file nor a ready grammar",
-                remedy=f"The ready grammars are: {', '.join(sorted(grammar_names()))}.",
+                remedy=f"The ready grammars are: {', '.join(names())}.",
             )
-        return ReadGrammar(argument, "ready grammar", grammar(argument))
+        return ReadGrammar(argument, "ready grammar", grammar(argument, start=start))
     text = read_text(argument, "grammar")
     kind = wanted or _SUFFIXES.get(Path(argument).suffix)
     if kind is None:

@@ -85,7 +85,7 @@ def kernel_compilation(*, quiet: bool = False) -> Iterator[list[str]]:
         # Numba compiles parts of its own library too, and other threads may compile for other callers.
         return threading.get_ident() == here and str(_function(of).__module__).startswith("guided.")
 
-    class Listener(event.Listener):
+    class Listener(event.Listener):  # type: ignore[misc]
         def on_start(self, of: Any) -> None:
             if quiet or not ours(of):
                 return

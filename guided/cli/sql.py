@@ -134,7 +134,7 @@ def sql(
 
 def _joins(wanted: Joins, database: DatabaseSchema) -> str:
     if wanted is not Joins.AUTO:
-        return wanted.value
+        return str(wanted.value)
     return "keys" if any(table.foreign_keys for table in database.tables) else "any"
 
 
