@@ -28,7 +28,9 @@ def blocks(page: Path, language: str) -> str:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_examples_run_as_printed(page):
-    test = doctest.DocTestParser().get_doctest(blocks(page, "python"), {"__name__": "__main__"}, page.name, str(page), 0)
+    test = doctest.DocTestParser().get_doctest(
+        blocks(page, "python"), {"__name__": "__main__"}, page.name, str(page), 0
+    )
     report: list[str] = []
     results = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=report.append, clear_globs=False)
     assert not results.failed, "".join(report)
