@@ -51,10 +51,10 @@ def always_settles(grammar: Grammar) -> bool:
                 next_ones = everything if exit_.tag in ignored else followers.get(exit_.tag, ())
                 if not all(_settles(owed, firsts[index]) for index in next_ones):
                     return False
-            for _, _, target in state.edges():
-                if target not in seen:
-                    seen.add(target)
-                    queue.append(target)
+            for _, _, reached in state.edges():
+                if reached not in seen:
+                    seen.add(reached)
+                    queue.append(reached)
     return True
 
 

@@ -9,8 +9,7 @@ members in free order) know their price from what they count, so nothing has to 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from guided.grammar.ir import Body, Choice, Member, Members, Reference, Repetition, Sequence, Terminal

@@ -8,6 +8,7 @@ of states.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -61,7 +62,7 @@ class Less:
 
 
 class Spelling:
-    """Texts that agree up to ``depth``, ``texts[low:high]`` sorted; then ``close`` (a byte, -1 for none) to ``last``."""
+    """Sorted texts ``texts[low:high]`` that agree up to ``depth``; then ``close`` (a byte, -1 for none) to ``last``."""
 
     __slots__ = ("close", "depth", "encoding", "high", "last", "low", "texts")
     loops = False
@@ -210,7 +211,7 @@ def _segments(left: Row, right: Row) -> Iterator[tuple[int, int, int, int]]:
     """``(low, high, target of left, target of right)`` for maximal ranges on which neither changes."""
     cuts = sorted({cut for low, high, _ in (*left, *right) for cut in (low, high + 1)})
     i = j = 0
-    for low, stop in zip(cuts, cuts[1:], strict=False):
+    for low, stop in itertools.pairwise(cuts):
         while i < len(left) and left[i][1] < low:
             i += 1
         while j < len(right) and right[j][1] < low:

@@ -35,7 +35,7 @@ def lexer_states(grammar: Grammar, states: StateTable) -> tuple[list[int], list[
 
 
 class Restricted:
-    """A lexer state in which only the terminals of ``live`` may be cut; the others remain as rivals that refuse text."""
+    """A lexer state in which only the terminals of ``live`` may be cut; the others stay as rivals that refuse text."""
 
     __slots__ = ("live", "state")
 

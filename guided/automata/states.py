@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from guided.automata.native import Both, Escapes, Less, Spelling, Then
 from guided.automata.runs import run_less_words
@@ -184,7 +185,7 @@ class StateTable:
         if state + 1 > self.arrays.first.shape[0]:
             size = 2 * state
             old = self.arrays
-            grown = {
+            grown: dict[str, NDArray[Any]] = {
                 "first": np.full(size, -1, np.int32),
                 "count": np.zeros(size, np.int32),
                 "tag": np.full(size, -1, np.int32),
@@ -377,7 +378,7 @@ _looping: dict[Expr, bool] = {}
 
 
 def _loops(expr: Expr) -> bool:
-    """Does the language repeat without (small) bound, so that the state will be met again and its effect is worth keeping?"""
+    """Does the language repeat without a small bound, so that its states are met again and effects worth keeping?"""
     found = _looping.get(expr)
     if found is None:
         match expr.kind:

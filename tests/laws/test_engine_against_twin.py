@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 import guided
 from guided.constraint.constraint import Constraint
-from guided.grammar.ir import Grammar, Lexing
+from guided.grammar.ir import Choice, Grammar, Lexing, Reference, Repetition, Rule, Sequence, Terminal
+from guided.grammar.regular.expr import EPSILON, alternation
 from tests.twin.earley import Recogniser
-from tests.twin.random_grammars import ALPHABET, random_grammar, spell
+from tests.twin.random_grammars import ALPHABET, C, random_grammar, spell
 
 TOKENS = [bytes([byte]) for byte in ALPHABET] + [
     b"ab", b"ba", b"aa", b"abab", b"a,", b",b", b"a,b", b"bb,a", b"c,c", b"abc", b"aaaaaa", b"ababab,ab,a", b"x", b"ax",
@@ -79,3 +80,14 @@ def test_seeded_grammars(seed):
 def test_many_grammars(seed):
     rnd = random.Random(seed)
     compare(random_grammar(rnd, depth=4, rules=5), rnd, prefixes=40)
+
+
+def test_more_room_at_once_than_tables_keep_free():
+    """A grammar so ambiguous that one closure adds more than a thousand rows."""
+    pair = Sequence((Reference(0), Terminal(alternation((C, EPSILON)), "c?")))
+    body = Repetition(Choice((Reference(0), Reference(0))), 0, 4, pair)
+    constraint = Constraint(Grammar((Rule("r0", body),), 0), VOCABULARY)
+    state = constraint.start
+    for _ in range(26):
+        state = constraint.advance_bytes(state, b"c")
+        assert constraint.is_accepting(state)
