@@ -7,7 +7,7 @@ import datetime
 import json
 import re
 import sqlite3
-import tomllib
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -116,7 +116,7 @@ def test_sqlite_examples_against_sqlite() -> None:
     for text in examples("sqlite_select")[0]:
         assert parses(text), text
     for text in set(examples("sqlite_select")[1]):
-        not_a_query = text.split(" ")[0] in ("", "DELETE", "INSERT", "UPDATE", "PRAGMA")
+        not_a_query = ";" in text or text.split(" ")[0] in ("", "DELETE", "INSERT", "UPDATE", "PRAGMA")
         assert not_a_query or not parses(text), text
 
 
@@ -148,6 +148,10 @@ def test_public_name() -> None:
 
 def test_the_wheel_lists_every_package() -> None:
     """`packages` is written out in pyproject.toml, because it maps grammars/ into the package."""
+    if sys.version_info < (3, 11):
+        pytest.skip("tomllib is new in Python 3.11")
+    import tomllib
+
     config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
     found = {".".join(path.parent.relative_to(ROOT).parts) for path in (ROOT / "guided").rglob("__init__.py")}
     assert set(config["packages"]) == found | {"guided.grammars"}
