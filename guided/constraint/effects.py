@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import threading
 import weakref
-
 from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,6 @@ from guided.grammar.regular.expr import Expr
 from guided.kernels.effects import merge, survey
 from guided.kernels.layout import (
     EXPAND_STATE,
-
-    GROW_SCRATCH,
     N_COUNTERS,
     REQUEST,
     REQUEST_A,
@@ -58,8 +56,8 @@ class _Survey:
 class TokenEffects:
     """The effects of one vocabulary over one state table; grows, never forgets what a constraint may refer to."""
 
-    _all: weakref.WeakKeyDictionary[Vocabulary, TokenEffects] = weakref.WeakKeyDictionary()
-    _swap = threading.Lock()
+    _all: ClassVar[weakref.WeakKeyDictionary[Vocabulary, TokenEffects]] = weakref.WeakKeyDictionary()
+    _swap: ClassVar[threading.Lock] = threading.Lock()
 
     @classmethod
     def of(cls, vocabulary: Vocabulary) -> TokenEffects:
@@ -297,8 +295,12 @@ class TokenEffects:
         index = self._n_effects
         effects = self.effects
         if 2 * index + 2 > effects.hash_slot.size or index == effects.key_low.size:
-            fields = {name: _grown(getattr(effects, name), 2 * effects.key_low.size) for name in _PER_EFFECT}
-            effects = self.effects = effects._replace(hash_slot=np.full(2 * effects.hash_slot.size, -1, np.int32), **fields)
+            fields: dict[str, Any] = {
+                name: _grown_ints(effects, name, 2 * effects.key_low.size) for name in _PER_EFFECT
+            }
+            effects = self.effects = effects._replace(
+                hash_slot=np.full(2 * effects.hash_slot.size, -1, np.int32), **fields
+            )
             self.version += 1
             for old in range(index):
                 self._enter(old)
@@ -331,7 +333,7 @@ class TokenEffects:
             self.effects.list_first[index], self.effects.list_count[index] = first, kept.size
         if self._n_exits + len(exits) > self.effects.exit_low.size:
             room = 2 * self.effects.exit_low.size + len(exits)
-            self.effects = self.effects._replace(**{n: _grown(getattr(self.effects, n), room) for n in _PER_EXIT})
+            self.effects = self.effects._replace(**{n: _grown_ints(self.effects, n, room) for n in _PER_EXIT})
             self.version += 1
         effects = self.effects
         effects.exit_first[index], effects.exit_count[index] = self._n_exits, len(exits)
@@ -413,7 +415,14 @@ def small_scratch(longest: int, size: int = 1 << 12) -> Scratch:
     )
 
 
-def _grown(array: NDArray[np.generic], size: int) -> NDArray[np.generic]:
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+
+def _grown_ints(effects: Effects, name: str, size: int) -> Any:
+    return _grown(getattr(effects, name), size)
+
+
+def _grown(array: NDArray[_Scalar], size: int) -> NDArray[_Scalar]:
     bigger = np.zeros(max(size, array.size), array.dtype)
     bigger[: array.size] = array
     return bigger

@@ -18,14 +18,13 @@ from guided.automata.adjacency import always_settles
 from guided.automata.analysis import analyse
 from guided.automata.graph import RuleGraph
 from guided.automata.stacks import LalrStacks, lexer_states
-from guided.constraint.effects import TokenEffects, small_scratch
 from guided.constraint.completion import Completions
+from guided.constraint.effects import TokenEffects, small_scratch
 from guided.constraint.limits import Limits
 from guided.constraint.prices import FAR, Prices
 from guided.errors import LimitError, UnsatisfiableError, VocabularyError
 from guided.grammar.ir import Grammar, Lexing
 from guided.kernels import entry
-from guided.kernels.tokenize import fewest_tokens
 from guided.kernels.layout import (
     DEAD,
     EXPAND_NODE,
@@ -38,9 +37,9 @@ from guided.kernels.layout import (
     N_CLOSURE,
     N_COUNTERS,
     N_ITEMS,
+    N_PRICED,
     N_SETS,
     N_STATES,
-    N_PRICED,
     N_THREADS,
     NEED_COST,
     NEED_EFFECT,
@@ -56,6 +55,7 @@ from guided.kernels.layout import (
 )
 from guided.kernels.parser import rehash_sets
 from guided.kernels.threads import rehash_states
+from guided.kernels.tokenize import fewest_tokens
 from guided.vocab.vocabulary import Vocabulary
 
 ENDS = 1
@@ -157,9 +157,10 @@ class ConstraintMachine:
         with self.lock:
             self._run(entry.fill, self.lexed, self.effects.root, state, limit)
             rows: NDArray[np.uint32] = self._extra["rows"]
+            filled: NDArray[np.uint32] = rows[0]
             if not self._owing and self.vocabulary.byte_complete:
-                return rows[0]
-            row, doubtful = rows[0].copy(), rows[-1].copy()
+                return filled
+            row, doubtful = filled.copy(), rows[-1].copy()
             if self._settles and self.vocabulary.byte_complete:
                 doubtful &= ~row
             else:
@@ -194,7 +195,7 @@ class ConstraintMachine:
                 return True
             if len(seen) > self.limits.search_states:
                 raise LimitError(
-                    f"whether the vocabulary can spell a text was not decided within {self.limits.search_states} states",
+                    f"whether the vocabulary can spell a text was not decided in {self.limits.search_states} states",
                     remedy="Use a tokenizer that knows every byte, or pass Limits(search_states=...).",
                 )
             self._run(entry.fill, self.lexed, self.effects.root, at, -1)
@@ -254,14 +255,15 @@ class ConstraintMachine:
         """``uint8[256]``: 1 for every byte that some thread can read next; valid until the next call."""
         with self.lock:
             self._run(entry.next_bytes, self.lexed, state)
-            return self._extra["bytes_out"]
+            found: NDArray[np.uint8] = self._extra["bytes_out"]
+            return found
 
     def spell(self, text: bytes) -> list[int]:
         """The fewest tokens that join to ``text``; empty when none do."""
         trie = self.vocabulary.trie
         data = np.frombuffer(text, np.uint8)
-        found: NDArray[np.int32] = fewest_tokens(trie.byte, trie.end, trie.token_offset, trie.token_ids, data)
-        return found.tolist()
+        found: list[int] = fewest_tokens(trie.byte, trie.end, trie.token_offset, trie.token_ids, data).tolist()
+        return found
 
     def _tokens_of(self, state: int) -> int:
         """Tokens that are enough for a terminal that begins in a lexer state."""
@@ -286,7 +288,8 @@ class ConstraintMachine:
     def items(self, continuation: int) -> list[int]:
         """The items of a continuation, each ``node << 32 | continuation to return to``."""
         offset = self.tables.set_offset
-        return self.tables.items[offset[continuation] : offset[continuation + 1]].tolist()
+        found: list[int] = self.tables.items[offset[continuation] : offset[continuation + 1]].tolist()
+        return found
 
     def closure(self, continuation: int) -> list[tuple[int, int, int]]:
         """What may come at a boundary: (lexer start state, continuation after, label)."""
@@ -443,7 +446,9 @@ class ConstraintMachine:
 
 
 def _tables(size: int) -> Machine:
-    ints = lambda n: np.zeros(n, np.int32)  # noqa: E731
+    def ints(n: int) -> NDArray[np.int32]:
+        return np.zeros(n, np.int32)
+
     return Machine(
         set_offset=ints(size), items=np.ones(4 * size, np.int64), set_hash=np.full(2 * size + 1, -1, np.int32),
         closure_first=np.full(size, -1, np.int32), closure_count=ints(size), closure_state=ints(4 * size),

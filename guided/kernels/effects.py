@@ -25,7 +25,9 @@ def _note(unknown, n, state):
 
 
 @njit(cache=True, nogil=True)
-def survey(automaton, counters, scratch, tokens, low, high, state, also, home, kept, kept_count, kept_at, exits, unknown):
+def survey(
+    automaton, counters, scratch, tokens, low, high, state, also, home, kept, kept_count, kept_at, exits, unknown
+):
     """Walk ``[low, high)`` from ``state``: tokens that stay or end, and the nodes where matches end; -1: request.
 
     With ``also`` (0 for none) the walk is of the intersection with that state, whose product is never built.
