@@ -405,23 +405,27 @@ class ConstraintMachine:
             "state_offset": (N_STATES, 2), "thread_state": (N_THREADS, 64), "thread_next": (N_THREADS, 64),
             "thread_obligation": (N_THREADS, 64),
         }  # fmt: skip
+        full = [name for name, (counter, slack) in used.items() if self._is_full(name, counter, slack)]
         grown: dict[str, NDArray[Any]] = {}
-        for name, (counter, slack) in used.items():
+        # A single closure or set can be larger than the slack; then whatever was short is among all of them.
+        for name in full or used:
             array = getattr(tables, name)
-            if 2 * (int(self.counters[counter]) + slack) > array.shape[0]:
-                if array.shape[0] > self.limits.table_items:
-                    raise LimitError(
-                        f"this constraint's tables passed {self.limits.table_items} entries",
-                        remedy="Compile it anew, simplify the grammar, or pass Limits(table_items=...).",
-                    )
-                grown[name] = np.zeros(4 * array.shape[0], array.dtype)
-                grown[name][: array.shape[0]] = array
+            if array.shape[0] > self.limits.table_items:
+                raise LimitError(
+                    f"this constraint's tables passed {self.limits.table_items} entries",
+                    remedy="Compile it anew, simplify the grammar, or pass Limits(table_items=...).",
+                )
+            grown[name] = np.zeros(4 * array.shape[0], array.dtype)
+            grown[name][: array.shape[0]] = array
         self._seen = (-1, -1)
         self.tables = tables._replace(**grown)
         if "set_offset" in grown:
             self.tables = self.tables._replace(set_hash=self._rehash(rehash_sets, grown["set_offset"].size))
         if "state_offset" in grown:
             self.tables = self.tables._replace(state_hash=self._rehash(rehash_states, grown["state_offset"].size))
+
+    def _is_full(self, name: str, counter: int, slack: int) -> bool:
+        return bool(2 * (int(self.counters[counter]) + slack) > getattr(self.tables, name).shape[0])
 
     def _rehash(self, kernel: Callable[..., None], size: int) -> NDArray[np.int32]:
         table = np.full(2 * size + 1, -1, np.int32)

@@ -24,8 +24,8 @@ class Automaton(NamedTuple):
     sorted by byte: ``low..high`` leads to ``target``.  ``tag[x] >= 0``: a match may end in ``x`` (the tag is the
     terminal for lexers, else 0).  ``pending[x]``: the state of matches that would be preferred to the one that ends
     here, 0 for none.  ``also[x]``: another state that only says how else a match may end here (look-aheads still to be
-    decided), 0 for none.  ``loops[x]``: worth caching a vocabulary's token effect.  ``minimum[x]``: fewest bytes to the end
-    of a match, ``widest[x]``: the most that ``minimum`` is in any state reached from ``x``; -1 until asked for.
+    decided), 0 for none.  ``loops[x]``: worth caching a vocabulary's token effect.  ``minimum[x]``: fewest bytes to the
+    end of a match, ``widest[x]``: the most that ``minimum`` is in any state reached from ``x``; -1 until asked for.
     """
 
     first: Ints
@@ -65,7 +65,8 @@ class Rules(NamedTuple):
 class Lalr(NamedTuple):
     """LALR tables as rows of ``terminal -> action`` and ``nonterminal -> state``; empty for other grammars.
 
-    ``last`` is ``(final state, end of text)``.  ``action[state, terminal]``: 0 error, ``s + 1`` shift to ``s``, ``-(r + 1)`` reduce by rule ``r``.
+    ``last`` is ``(final state, end of text)``.  ``action[state, terminal]``: 0 error, ``s + 1`` shift to ``s``,
+    ``-(r + 1)`` reduce by rule ``r``.
     """
 
     action: NDArray[np.int32]
