@@ -109,7 +109,7 @@ class Conditions:
         return self._rule("comparison", scope, flavour, build)
 
     def joined_on(self, view: View) -> Reference:
-        """What ON may ask of the new table besides its key: a column compared with a literal."""
+        """What ON may ask of a table besides its key: a column compared with a literal."""
 
         def build() -> Body:
             s, columns = self.spelling, self.columns.of_view(view)

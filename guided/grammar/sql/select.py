@@ -285,7 +285,8 @@ class _Queries:
                 if partners:
                     join = self.spelling.phrase(_JOIN_KINDS, new.name, new.clause + " ON ")
                     equation = choice(*(self._equation(new, old) for old in partners))
-                    also = choice(equation, self.conditions.joined_on(View(new, frozenset())))
+                    views = (View(binding, frozenset()) for binding in after)
+                    also = choice(equation, *(self.conditions.joined_on(view) for view in views))
                     more = Repetition(sequence(s(" AND ", " OR "), also))
                     head = choice(head, sequence(join, equation, more))
                 options.append(self._joined_after(scope, after, head))

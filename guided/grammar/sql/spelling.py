@@ -43,7 +43,7 @@ KEYWORDS = frozenset(
 )
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_PIECE = re.compile(r"[A-Za-z0-9_]+| +|[^A-Za-z0-9_ ]+")
+_PIECE = re.compile(r"[A-Za-z0-9_]+| +|'[^']*'|<=|>=|<>|!=|\|\||[^A-Za-z0-9_ ]")
 
 MAX_INTEGER_DIGITS = 15
 """Sums over thousands of rows of such literals stay below SQLite's 64-bit overflow error."""
