@@ -312,10 +312,9 @@ class StateTable:
                         least[source] = least[item] + 1
                         ends.append(source)
             whole = len(order) <= MEASURED
-            arrays.minimum[state] = least.get(state, _FAR)
-            arrays.widest[state] = max(least.values()) if whole else _FAR
-            if state not in least:
-                arrays.minimum[state] = self._reach(state)
+            nearest = least[state] if state in least else self._reach(state)
+            self.arrays.minimum[state] = nearest
+            self.arrays.widest[state] = max(least.values()) if whole else _FAR
 
     def minimum(self, state: int) -> int:
         """Fewest bytes from a state to the end of a match; at a start state of a terminal, at least one."""
