@@ -23,12 +23,12 @@ SCHEMA = {
         "name": {"type": "string"},
         "age": {"type": "integer", "minimum": 0, "maximum": 130},
         "city": {"type": "string"},
-        "birthday": {"type": "string", "format": "date"},
+        "email": {"type": "string", "format": "email"},
     },
-    "required": ["name", "age", "city", "birthday"],
+    "required": ["name", "age", "city", "email"],
     "additionalProperties": False,
 }
-LETTER = "Nina Berg lives in Oslo, is 34 years old and was born on 23 May 1991.\n"
+LETTER = "Nina Berg is 34 years old, lives in Oslo and can be reached at nina@berg.org.\n"
 SHOP = """
 CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, city TEXT);
 CREATE TABLE orders (

@@ -12,6 +12,7 @@ from guided import hf
 from guided.nano import Column, Table, extraction_prompt, sql_prompt
 
 MEETING = {"properties": {"date": {"type": "string", "format": "date"}}, "required": ["date"]}
+COLOUR = {"properties": {"colour": {"type": "string"}}, "required": ["colour"]}
 LAMPS = Table("lamps", (Column("id", "INTEGER"), Column("colour", "TEXT"), Column("price", "REAL")))
 QUERY = """
 start: "SELECT" columns "FROM" "lamps" ("WHERE" COLUMN "=" STRING)?
@@ -34,7 +35,11 @@ def main() -> None:
         ),
         ("Lark", sql_prompt([LAMPS], "Show the price of lamps whose colour is red."), guided.lark(QUERY)),
         ("GBNF", "[one, [two, three]]\n", guided.gbnf(LISTS)),
-        ("choice", "Is the lamp red or blue? It is red.\n", guided.choice(["red", "green", "blue"])),
+        (
+            "choice",
+            extraction_prompt(COLOUR, "The lamp is in red."),
+            guided.choice([f'{{"colour": "{colour}"}}' for colour in ("green", "red", "blue")]),
+        ),
     ):
         made = guided.generate(model, prompt, grammar, max_new_tokens=40)
         print(f"{title:<8} {made.text}")
