@@ -58,7 +58,27 @@ class Less:
 
     def edges(self, table: StateTable) -> Row:
         """The run's edges; where a word goes on too, to a pair again, unless only the word remains."""
-        return _product(table, self.base, self.words, table.less)
+        words = table.row(self.words)
+        row: Row = []
+        j = 0
+        for low, high, target in table.row(self.base):
+            while j < len(words) and words[j][1] < low:
+                j += 1
+            at = low
+            while j < len(words) and words[j][0] <= high:
+                first, last = max(words[j][0], at), min(words[j][1], high)
+                if at < first:
+                    row.append((at, first - 1, target))
+                pair = table.less(target, words[j][2])
+                if pair:
+                    row.append((first, last, pair))
+                at = last + 1
+                if words[j][1] > high:
+                    break
+                j += 1
+            if at <= high:
+                row.append((at, high, target))
+        return row
 
 
 class Spelling:
@@ -93,8 +113,7 @@ class Spelling:
             stop = low + 1
             while stop < self.high and self.texts[stop][self.depth] == letter:
                 stop += 1
-            child = Spelling(self.encoding, self.texts, low, stop, self.depth + 1, self.close, self.last)
-            branches.append((letter, table.new(child)))
+            branches.append((letter, self._child(table, low, stop)))
             low = stop
         raw = [(data, state) for letter, state in branches if (data := self.encoding.raw(letter))]
         row += _raw_row(table, raw)
@@ -102,6 +121,13 @@ class Spelling:
             row.append((BACKSLASH, BACKSLASH, table.new(Escapes(tuple(branches)))))
         row.sort()
         return row
+
+    def _child(self, table: StateTable, low: int, high: int) -> int:
+        """The state after the next character; a single text is laid down at once, as a walk will ask for it."""
+        rest = self.texts[low][self.depth + 1 :]
+        if high - low > 1:
+            return table.new(Spelling(self.encoding, self.texts, low, high, self.depth + 1, self.close, self.last))
+        return table.new_row(_text_row(table, self.encoding, rest, self._end(table))) if rest else self._end(table)
 
     def _end(self, table: StateTable) -> int:
         if self.close < 0:
