@@ -27,7 +27,7 @@ from guided.grammar.sql.values import Flavour
 __all__ = ["sql"]
 
 DEFAULT_MAX_TABLES = 4
-DEFAULT_MAX_SCOPES = 200
+DEFAULT_MAX_SCOPES = 128
 MAX_WIDTH = 5
 """Columns that both sides of UNION, INTERSECT and EXCEPT may have; more do not occur in Spider or Defog."""
 MAX_DERIVED_WIDTH = 3

@@ -206,7 +206,11 @@ def test_keywords_and_odd_names_are_quoted() -> None:
 
 def test_sub_query_depth() -> None:
     query = "SELECT name FROM customer WHERE id IN (SELECT id FROM customer WHERE id IN (SELECT id FROM customer))"
-    assert [Descent(sql(SHOP, max_subquery_depth=depth)).accepts(query.encode()) for depth in (0, 1, 2)] == [False, False, True]
+    assert [Descent(sql(SHOP, max_subquery_depth=depth)).accepts(query.encode()) for depth in (0, 1, 2)] == [
+        False,
+        False,
+        True,
+    ]
 
 
 def test_joins_on_keys_only() -> None:
@@ -227,7 +231,14 @@ def test_what_does_not_fit_is_said() -> None:
 
 
 def test_options_and_errors() -> None:
-    for wrong in ({"whitespace": "tabs"}, {"aliases": "x"}, {"joins": "x"}, {"max_tables": 0}, {"max_scopes": 0}, {"max_subquery_depth": -1}):
+    for wrong in (
+        {"whitespace": "tabs"},
+        {"aliases": "x"},
+        {"joins": "x"},
+        {"max_tables": 0},
+        {"max_scopes": 0},
+        {"max_subquery_depth": -1},
+    ):
         with pytest.raises(GrammarError):
             sql(SHOP, **wrong)  # type: ignore[arg-type]
     with pytest.raises(UnsupportedError, match="postgresql"):
