@@ -50,9 +50,7 @@ class Trie:
         return int(self.byte.size)
 
 
-def sort_byte_strings(
-    data: NDArray[np.uint8], offsets: NDArray[np.int64], ids: NDArray[np.int32]
-) -> NDArray[np.int32]:
+def sort_byte_strings(data: NDArray[np.uint8], offsets: NDArray[np.int64], ids: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return ``ids`` in ascending order of ``data[offsets[id]:offsets[id + 1]]``, equal strings by id.
 
     Works on eight bytes at a time; after the first eight only strings that still tie are looked at again.

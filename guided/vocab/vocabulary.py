@@ -119,9 +119,7 @@ class Vocabulary:
                     remedy="Pass the width of the model's logits, or leave size out.",
                 )
             tokens = tokens + [None] * (size - len(tokens))
-        self = cls.from_tokens(
-            tokens, eos_ids=reading.eos_ids, first_token_strips_space=table.first_token_strips_space
-        )
+        self = cls.from_tokens(tokens, eos_ids=reading.eos_ids, first_token_strips_space=table.first_token_strips_space)
         if cache:
             store("vocabulary", key, self._entry())
         return self

@@ -216,7 +216,9 @@ def random_piece(rng: random.Random, names: list[str], depth: int) -> str:
 
 
 def random_body(rng: random.Random, names: list[str], depth: int) -> str:
-    rows = [" ".join(random_piece(rng, names, depth) for _ in range(rng.randint(0, 3))) for _ in range(rng.randint(1, 3))]
+    rows = [
+        " ".join(random_piece(rng, names, depth) for _ in range(rng.randint(0, 3))) for _ in range(rng.randint(1, 3))
+    ]
     return " | ".join(rows)
 
 

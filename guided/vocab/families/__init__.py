@@ -13,9 +13,7 @@ from guided.vocab.families.table import Reading, TokenTable
 __all__ = ["Reading", "TokenTable", "read_tokenizer"]
 
 
-def read_tokenizer(
-    tokenizer: object, *, eos_ids: Iterable[int] | None = None, text_ids: Iterable[int] = ()
-) -> Reading:
+def read_tokenizer(tokenizer: object, *, eos_ids: Iterable[int] | None = None, text_ids: Iterable[int] = ()) -> Reading:
     """Read a tokenizer of any supported library; see `guided.Vocabulary.from_tokenizer` for the arguments."""
     ends = None if eos_ids is None else tuple(sorted({int(end) for end in eos_ids}))
     texts = frozenset(int(text) for text in text_ids)

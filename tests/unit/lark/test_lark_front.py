@@ -169,13 +169,15 @@ def test_keys_and_pickling() -> None:
 def test_tables_do_not_depend_on_hash_seeds() -> None:
     program = (
         "from guided.grammar.lark import lark\n"
-        "g = lark('start: e\\ne: e \"+\" t | t\\nt: \"(\" e \")\" | N | \"f\" N\\nN: /[a-z]+/\\n%ignore \" \"')\n"
+        'g = lark(\'start: e\\ne: e "+" t | t\\nt: "(" e ")" | N | "f" N\\nN: /[a-z]+/\\n%ignore " "\')\n'
         "print(g.key, g.tables, [(t.name, t.keywords, sorted(t.absorbs)) for t in g.terminals])"
     )
 
     def run(seed: str) -> str:
         environment = {**os.environ, "PYTHONHASHSEED": seed}
-        return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True).stdout
+        return subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+        ).stdout
 
     assert run("1") == run("2")
     assert "LalrTables" in run("3")

@@ -82,7 +82,13 @@ def test_header_of_a_stranger_with_a_right_checksum(cache_folder: Path) -> None:
 
     folder = cache_folder / "kind"
     folder.mkdir(parents=True)
-    for header in (b"[]", b"{}", b'{"facts": {}, "arrays": [["a", "<i4", 0, 99]]}', b'{"facts": {}, "arrays": [1]}', b"3"):
+    for header in (
+        b"[]",
+        b"{}",
+        b'{"facts": {}, "arrays": [["a", "<i4", 0, 99]]}',
+        b'{"facts": {}, "arrays": [1]}',
+        b"3",
+    ):
         body = len(header).to_bytes(4, "little") + header
         content = cache_module._MAGIC + zlib.crc32(body).to_bytes(4, "little") + body
         (folder / f"{KEY}.bin").write_bytes(content)
@@ -145,7 +151,9 @@ def test_platform_folders(
     assert str(cache_directory()) == expected
 
 
-def test_vocabulary_is_stored_once_and_read_back(byte_level: Any, cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vocabulary_is_stored_once_and_read_back(
+    byte_level: Any, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     vocab = Vocabulary.from_tokenizer(byte_level, size=600)
     arrays = [vocab.trie.byte.tolist(), vocab.trie.end.tolist(), vocab.trie.token_ids.tolist()]
     content = (vocab.tokens, vocab.eos_ids, vocab.digest, vocab.first_token_strips_space)

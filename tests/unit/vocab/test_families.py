@@ -99,9 +99,7 @@ def test_unigram(unigram: Any) -> None:
     assert vocab.tokens[-4:] == (None,) * 4
     for text in ("the quick brown fox", "name age", "1234567890", "Ada, Grace: ok"):
         assert spelled(vocab, unigram.encode(text).ids) == b" " + text.encode()
-    assert_decodes_as_bytes(
-        vocab, lambda ids: unigram.decode(ids, skip_special_tokens=False), unigram.token_to_id("a")
-    )
+    assert_decodes_as_bytes(vocab, lambda ids: unigram.decode(ids, skip_special_tokens=False), unigram.token_to_id("a"))
 
 
 def test_unigram_unknown_piece_that_is_not_special() -> None:

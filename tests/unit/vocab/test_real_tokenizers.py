@@ -80,12 +80,15 @@ def test_without_a_configuration_all_known_ends_count(tokenizer: Any) -> None:
     bare = PreTrainedTokenizerFast(tokenizer_object=tokenizer.backend_tokenizer)
     assert bare.eos_token_id is None
     names = tokenizer.convert_ids_to_tokens(list(Vocabulary.from_tokenizer(bare, cache=False).eos_ids))
-    assert set(names) == {
-        "gpt2": {"<|endoftext|>"},
-        "llama2": {"</s>"},
-        "llama3": {"<|end_of_text|>", "<|eot_id|>"},
-        "qwen2.5": {"<|endoftext|>", "<|im_end|>"},
-    }[tokenizer.name]
+    assert (
+        set(names)
+        == {
+            "gpt2": {"<|endoftext|>"},
+            "llama2": {"</s>"},
+            "llama3": {"<|end_of_text|>", "<|eot_id|>"},
+            "qwen2.5": {"<|endoftext|>", "<|im_end|>"},
+        }[tokenizer.name]
+    )
 
 
 def test_trie_spells_every_token(vocab: Vocabulary) -> None:
