@@ -1,4 +1,4 @@
-"""What it takes at least to end the text from each continuation, in one unit; kept up to date with a machine's tables."""
+"""The least that it takes to end the text from each continuation, in one unit; follows a machine's tables."""
 
 from __future__ import annotations
 

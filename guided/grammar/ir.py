@@ -89,7 +89,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Members:
-    """The members of a record, without its brackets: each declared one at most once, the ``extras`` any number of times.
+    """The members of a record, without its brackets: each declared one at most once, ``extras`` any number of times.
 
     ``ordered``: declared members come in the given order (extras anywhere between); otherwise in every order.
     ``low`` and ``high`` bound the number of members of both sorts together.  The keys of distinct members and extras

@@ -37,7 +37,7 @@ class LalrTables:
     ``shift[state]`` maps terminal index to next state; ``reduce[state]`` maps terminal index to rule index; the end of
     text is terminal index ``end``.  ``rules[i] = (nonterminal, length)``; ``goto[state]`` maps nonterminal to state.
     ``final`` is the state in which, after all reductions on ``end``, the text is accepted.  ``accepts[state]`` are the
-    candidates of its lexer, in match order (first wins), ignored ones included; ignored terminals are in no other table.
+    candidates of its lexer, in match order (first wins), ignored ones included; those are in no other table.
     """
 
     start: int
