@@ -400,10 +400,10 @@ class ConstraintMachine:
     def _grow(self) -> None:
         tables = self.tables
         used = {
-            "set_offset": (N_SETS, 2), "items": (N_ITEMS, 64), "closure_first": (N_SETS, 2), "closure_count": (N_SETS, 2),
-            "closure_state": (N_CLOSURE, 64), "closure_next": (N_CLOSURE, 64), "closure_label": (N_CLOSURE, 64),
-            "state_offset": (N_STATES, 2), "thread_state": (N_THREADS, 64), "thread_next": (N_THREADS, 64),
-            "thread_obligation": (N_THREADS, 64),
+            "set_offset": (N_SETS, 2), "items": (N_ITEMS, 64), "closure_first": (N_SETS, 2),
+            "closure_count": (N_SETS, 2), "closure_state": (N_CLOSURE, 64), "closure_next": (N_CLOSURE, 64),
+            "closure_label": (N_CLOSURE, 64), "state_offset": (N_STATES, 2), "thread_state": (N_THREADS, 64),
+            "thread_next": (N_THREADS, 64), "thread_obligation": (N_THREADS, 64),
         }  # fmt: skip
         full = [name for name, (counter, slack) in used.items() if self._is_full(name, counter, slack)]
         grown: dict[str, NDArray[Any]] = {}
