@@ -152,11 +152,11 @@ class Scopes:
         # 59 % read one table at a time, 33 % join two at most, 7 % three and 1 % four.
         tiers = [
             (named, 1, "single tables by their names", self._named(1)),
-            (numbered, 1, "single tables as T1", self._numbered(1)),
             (named, 2, linked.format("two") + ", by their names", self._named(2)),
+            (named, 3, linked.format("three") + ", by their names", self._named(3)),
+            (numbered, 1, "single tables as T1", self._numbered(1)),
             (numbered, 2, linked.format("two") + ", as T1 and T2", self._numbered(2)),
             (True, 2, "tables joined with themselves", self._self_joins()),
-            (named, 3, linked.format("three") + ", by their names", self._named(3)),
             (True, 3, "joins with a table that two keys refer to, once for each", self._twice()),
             (named and any_pair, 2, "joins of any two tables, by their names", self._unlinked(False)),
             (numbered, 3, linked.format("three") + ", as T1 to T3", self._numbered(3)),
