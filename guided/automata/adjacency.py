@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from guided.automata.ordered import OrderedLexer, OrderedState, lexer_of
 from guided.grammar.ir import Grammar, Lexing
 
-EXPLORED = 4_000
+EXPLORED = 50_000
 """Lexer states looked at; beyond, the answer is no, which is always safe."""
 
 
@@ -37,9 +37,13 @@ def always_settles(grammar: Grammar) -> bool:
     ignored = frozenset(grammar.ignore)
     spaces = frozenset(byte for index in ignored for byte in firsts[index])
     left = EXPLORED
+    seen: set[OrderedState] = set()
     for order in sorted(contexts):
-        seen = {lexer.start(order)}
-        queue = list(seen)
+        start = lexer.start(order)
+        if start in seen:
+            continue
+        seen.add(start)
+        queue = [start]
         for state in queue:
             left -= 1
             if left < 0:
