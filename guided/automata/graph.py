@@ -79,14 +79,26 @@ class RuleGraph:
         self._commit()
 
     def expand(self, node: int) -> None:
-        """Make the edges of ``node`` known."""
+        """Make the edges of ``node`` known, and of all nodes that closing it asks for next: one request for many."""
+        queue = [node]
+        seen = {node}
+        while queue:
+            self._make(item := queue.pop())
+            for kind, argument, target in self.edges(item):
+                self._make(target)
+                after = target if kind == EMPTY else int(self.arrays.rule_start[argument]) if kind == CALL else item
+                if after not in seen:
+                    seen.add(after)
+                    queue.append(after)
+
+    def _make(self, node: int) -> None:
         if self.arrays.node_first[node] < 0:
             self._makers.pop(node)()
             self._commit()
 
     def edges(self, node: int) -> list[tuple[int, int, int]]:
         """The edges of a node as ``(kind, argument, target)``, lowered if need be."""
-        self.expand(node)
+        self._make(node)
         first = int(self.arrays.node_first[node])
         stop = first + int(self.arrays.node_count[node])
         columns = (self.arrays.kind, self.arrays.argument, self.arrays.to)
