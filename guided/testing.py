@@ -35,8 +35,8 @@ def brute_force_mask(constraint: Constrains, state: int) -> NDArray[np.uint32]:
 
     >>> import guided
     >>> vocabulary = guided.Vocabulary.from_tokens([b"yes", b"no", b"y", None], eos_ids=[3])
-    >>> brute_force_mask(guided.compile(guided.choice(["yes", "no"]), vocabulary), 2)
-    array([7], dtype=uint32)
+    >>> brute_force_mask(guided.compile(guided.choice(["yes", "no"]), vocabulary), 2)  # after "y" no token is "es"
+    array([3], dtype=uint32)
     """
     alive = np.fromiter((constraint.advance(state, t) != 0 for t in range(constraint.vocabulary.size)), np.bool_)
     return _packed(alive, constraint.vocabulary.n_words)
