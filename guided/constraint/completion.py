@@ -32,7 +32,7 @@ class Completions:
         """The shortest text after which ``state`` may end."""
         found = self._texts.get(state)
         if found is None:
-            found = self._search(state) if self._machine.lexed or self._machine.owes(state) else self._descend(state)
+            found = self._search(state) if self._machine.owing else self._descend(state)
         return found
 
     def _descend(self, state: int) -> bytes:
@@ -127,7 +127,7 @@ class Completions:
             )
         if budget < 2:
             row[:] = 0
-        elif machine.lexed or machine.owes(state) or not machine.vocabulary.byte_complete:
+        elif machine.owing or not machine.vocabulary.byte_complete:
             row[:] = machine.mask(state)
             self._drop_far(state, row, budget)
         else:
@@ -136,7 +136,7 @@ class Completions:
             row[path[0] >> 5] |= np.uint32(1 << (path[0] & 31))
 
     def _drop_far(self, state: int, row: NDArray[np.uint32], budget: int) -> None:
-        """Try every allowed token: for parsers without prices."""
+        """Try every allowed token: for grammars with a lexer, whose debts have no price, and vocabularies with gaps."""
         bits = np.unpackbits(row.view(np.uint8), bitorder="little")
         for token in np.flatnonzero(bits).tolist():
             after = self._machine.advance_token(state, token)

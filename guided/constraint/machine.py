@@ -76,8 +76,9 @@ class ConstraintMachine:
         self.effects = TokenEffects.of(vocabulary)
         self.states = self.effects.states
         self.lexed = grammar.lexing is Lexing.CONTEXTUAL
-        self._owing = grammar.lexing is not Lexing.NONE
-        self._settles = not self._owing or always_settles(grammar)
+        self.owing = grammar.lexing is not Lexing.NONE
+        """May threads owe something to matches that were not taken?"""
+        self._settles = not self.owing or always_settles(grammar)
         self._spelled: dict[int, bool] = {}
         self.completions = Completions(self)
         self._paid: dict[int, bool] = {}
@@ -158,7 +159,7 @@ class ConstraintMachine:
             self._run(entry.fill, self.lexed, self.effects.root, state, limit)
             rows: NDArray[np.uint32] = self._extra["rows"]
             filled: NDArray[np.uint32] = rows[0]
-            if not self._owing and self.vocabulary.byte_complete:
+            if not self.owing and self.vocabulary.byte_complete:
                 return filled
             row, doubtful = filled.copy(), rows[-1].copy()
             if self._settles and self.vocabulary.byte_complete:
@@ -214,7 +215,7 @@ class ConstraintMachine:
         A match that must not have been longer can leave only continuations that would make it so.  Searched breadth
         first over bytes: to a thread that owes nothing where terminals always settle, else to the end of the text.
         """
-        if not self._owing or state <= FINISHED:
+        if not self.owing or state <= FINISHED:
             return state
         known = self._paid.get(state)
         if known is None:
@@ -280,10 +281,6 @@ class ConstraintMachine:
 
     def _all_owe(self, state: int) -> bool:
         return all(obligation for _, _, obligation in self.threads(state))
-
-    def owes(self, state: int) -> bool:
-        """Does some thread of the state owe anything to a match that was not taken?"""
-        return any(obligation for _, _, obligation in self.threads(state))
 
     def items(self, continuation: int) -> list[int]:
         """The items of a continuation, each ``node << 32 | continuation to return to``."""
