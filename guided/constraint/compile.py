@@ -11,7 +11,7 @@ from guided.constraint.limits import Limits
 from guided.grammar.ir import Grammar
 from guided.vocab.vocabulary import Vocabulary
 
-REMEMBERED = 64
+REMEMBERED = 16
 """Constraints kept per vocabulary for grammars that are compiled again; a MaskBench constraint holds about 0.3 MB."""
 
 _recent: weakref.WeakKeyDictionary[Vocabulary, OrderedDict[tuple[str, Limits], Constraint]]

@@ -171,14 +171,15 @@ class TokenEffects:
 
     def _still_needed(self, found: _Survey, inside: NDArray[np.bool_], home: int) -> NDArray[np.int32]:
         """For tokens that stay inside, the fewest whole characters after which the pattern can end."""
-        pairs, index = np.unique(found.at, axis=0, return_inverse=True)
-        wanted = np.zeros(len(pairs), np.bool_)
-        wanted[index[inside]] = True
-        characters = [
-            self._characters_to_end(int(one), int(other), home) if asked else 0
-            for (one, other), asked in zip(pairs.tolist(), wanted.tolist(), strict=True)
-        ]
-        return np.asarray(characters, np.int32)[index]
+        keys = found.at[:, 0].astype(np.int64) << 32 | found.at[:, 1]
+        # Neighbours in the trie mostly end in the same states, so few are left to sort.
+        runs = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+        pairs = np.unique(keys[runs][inside[runs]])
+        if not pairs.size:
+            return np.zeros(keys.size, np.int32)
+        characters = [self._characters_to_end(pair >> 32, pair & 0xFFFFFFFF, home) for pair in pairs.tolist()]
+        by_run = np.asarray(characters, np.int32)[np.searchsorted(pairs, keys[runs]).clip(max=pairs.size - 1)]
+        return np.repeat(by_run, np.diff(np.append(runs, keys.size)))
 
     def _characters_to_end(self, one: int, other: int, home: int) -> int:
         """Breadth first, a level per character, over pairs of a run's state and a pattern's."""
@@ -227,7 +228,7 @@ class TokenEffects:
         found = self._surveys.get(key) if home else None
         if found is not None:
             return found
-        self.states.explore(state, EXPLORED)
+        self._explore(state, EXPLORED)
         while True:
             code = survey(
                 self.states.arrays, self._counters, self._scratch, self.tokens, low, high, state, also,
@@ -238,7 +239,7 @@ class TokenEffects:
                 break
             if self._counters[REQUEST] == EXPAND_STATE:
                 for unknown in self._unknown[: int(self._counters[REQUEST_A])].tolist():
-                    self.states.explore(unknown, AHEAD)
+                    self._explore(unknown, AHEAD)
             else:
                 self._exit_rows = np.zeros((4 * self._exit_rows.shape[0], 4), np.int32)
         n_kept, n_exits = int(code) >> 32, int(code) & 0xFFFFFFFF
@@ -249,6 +250,10 @@ class TokenEffects:
         if home:
             self._surveys[key] = found
         return found
+
+    def _explore(self, state: int, limit: int) -> None:
+        """Expand a state and, where finding edges is the work, what is near; native states are cheap to ask for."""
+        self.states.explore(state, limit if isinstance(self.states.keys[state], Expr) else 1)
 
     def _exit_ranges(self, exits: NDArray[np.int32], tag: int | None) -> list[tuple[int, int, int, int]]:
         """One trie range per terminal and obligation, merged where matches end at several nodes."""

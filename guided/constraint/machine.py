@@ -338,17 +338,21 @@ class ConstraintMachine:
             self._serve()
 
     def _refresh(self) -> None:
-        """Take the addresses of all arrays anew, and hold on to the arrays that they belong to."""
+        """Take the addresses of arrays that were replaced, and hold on to the arrays that they belong to."""
         self._seen = (self.states.version, self.effects.version)
-        self._held = (
+        groups = (
             self.states.arrays, self.graph.arrays, self.lalr, self.tables, self.scratch, self.effects.tokens,
-            self.effects.effects,
+            self.effects.effects, tuple(self._extra.values()),
         )  # fmt: skip
-        arrays = [array for group in self._held for array in group]
-        arrays += [self._extra[name] for name in entry.EXTRA]
-        for row, array in enumerate(arrays):
-            self._addresses[row, 0] = array.ctypes.data
-            self._addresses[row, 1 : 1 + array.ndim] = array.shape
+        row = 0
+        for index, group in enumerate(groups):
+            held = self._held[index] if self._held else ()
+            for position, array in enumerate(group):
+                if not held or held[position] is not array:
+                    self._addresses[row, 0] = array.ctypes.data
+                    self._addresses[row, 1 : 1 + array.ndim] = array.shape
+                row += 1
+        self._held = groups
 
     def _serve(self) -> None:
         request, a, b, c = (int(self.counters[i]) for i in (REQUEST, REQUEST_A, REQUEST_B, REQUEST_C))
