@@ -79,15 +79,17 @@ class Expr:
 
 
 _serials = itertools.count()
-_interned: dict[tuple[object, ...], Expr] = {}
+# One table a kind, keyed by the parts themselves: a key of its own per expression would be one more object for the
+# garbage collector to walk, and there are a million expressions in a long run.
+_interned: tuple[dict[tuple[object, ...], Expr], ...] = tuple({} for _ in Kind)
 
 
 def _intern(kind: Kind, parts: tuple[object, ...], nullable: bool, decided: bool) -> Expr:
-    key = (kind, *parts)
-    found = _interned.get(key)
+    table = _interned[kind]
+    found = table.get(parts)
     if found is None:
         # setdefault is atomic under the interpreter lock: two threads that build the same expression get one object.
-        found = _interned.setdefault(key, Expr(kind, parts, nullable, decided))
+        found = table.setdefault(parts, Expr(kind, parts, nullable, decided))
     return found
 
 
@@ -345,7 +347,7 @@ def equations(
 
 def interned_count() -> int:
     """How many expressions this process holds."""
-    return len(_interned)
+    return sum(map(len, _interned))
 
 
 def _serial(item: Expr) -> int:
