@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from guided.grammar.regular.characters import JsonString
+from guided.grammar.regular.characters import SHORT_ESCAPES, JsonString
 from guided.grammar.regular.derivative import edges as expr_edges
 from guided.grammar.regular.expr import EPSILON, Expr
 
@@ -182,6 +182,22 @@ class Then:
                 made[pairs] = pairs[0][1] if pairs[0][0] is EPSILON else table.new(Then(pairs))
             row.append((byte, byte, made[pairs]))
         return row
+
+
+def escape_row(table: StateTable, letter: str, last: int) -> Row:
+    """All escapes of one character, laid down at once: a walk over tokens goes right through them."""
+    code = ord(letter)
+    if code > 0xFFFF:
+        return Escapes(((letter, last),)).edges(table)
+    after = last
+    for digit in reversed(f"{code:04x}"):
+        cases = sorted({ord(digit), ord(digit.upper())})
+        after = table.new_row([(case, case, after) for case in cases])
+    row = [(ord("u"), ord("u"), after)]
+    short = SHORT_ESCAPES.get(code)
+    if short is not None:
+        row.append((short[0], short[0], last))
+    return sorted(row)
 
 
 def _text_row(table: StateTable, encoding: JsonString, text: str, last: int) -> Row:

@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.native import Both, Escapes, Less, Spelling, Then
+from guided.automata.native import Both, Escapes, Less, Spelling, Then, escape_row
 from guided.automata.runs import run_less_words
 from guided.errors import LimitError
 from guided.grammar.regular.characters import JsonString
@@ -237,7 +237,7 @@ class StateTable:
                 row = [(low, high, self.add(target)) for low, high, target in expr_edges(key)]
                 loops = _loops(key)
             elif isinstance(key, tuple):
-                row = Escapes((key,)).edges(self)
+                row = escape_row(self, *key)
                 loops = False
             elif isinstance(key, (Both, Less, Spelling, Escapes, Then)):
                 row = key.edges(self)

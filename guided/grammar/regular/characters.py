@@ -167,7 +167,7 @@ class Utf8:
         return repeat(utf8(ANY_CHARACTER))
 
 
-_SHORT_ESCAPES = {0x22: b'"', 0x5C: b"\\", 0x2F: b"/", 8: b"b", 12: b"f", 10: b"n", 13: b"r", 9: b"t"}
+SHORT_ESCAPES = {0x22: b'"', 0x5C: b"\\", 0x2F: b"/", 8: b"b", 12: b"f", 10: b"n", 13: b"r", 9: b"t"}
 _RAW_JSON: CharacterSet = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0xD7FF), (0xE000, MAX_CODE_POINT))
 _DIGITS = "0123456789abcdef"
 
@@ -205,7 +205,7 @@ def _json_escapes(ranges: CharacterSet) -> Expr:
     short = 0
     parts: list[Expr] = []
     for low, high in ranges:
-        for code, letter in _SHORT_ESCAPES.items():
+        for code, letter in SHORT_ESCAPES.items():
             if low <= code <= high:
                 short |= 1 << letter[0]
         if low <= 0xFFFF:
@@ -305,6 +305,6 @@ def _canonical_character(ranges: CharacterSet) -> Expr:
     parts = [utf8(intersect(ranges, _RAW_JSON))]
     for low, high in intersect(ranges, ((0, 0x1F), (0x22, 0x22), (0x5C, 0x5C))):
         for code in range(low, high + 1):
-            letter = _SHORT_ESCAPES.get(code)
+            letter = SHORT_ESCAPES.get(code)
             parts.append(literal(b"\\" + letter) if letter else literal(b"\\u%04x" % code))
     return _join(parts)
