@@ -13,8 +13,8 @@ class Limits:
     1000
     """
 
-    step_work: int = 20_000_000
-    """Parser and walk steps of one ``advance`` or ``fill_mask``.  The JSON Schema corpora need below 100,000."""
+    step_work: int = 100_000_000
+    """Parser and walk steps of one ``advance`` or ``fill_mask``, about a second's work; schemas need a thousandth."""
     table_items: int = 50_000_000
     """Entries of any one table of a constraint (parser sets, threads): 8 bytes each."""
     states: int = 10_000_000

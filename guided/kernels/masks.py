@@ -20,6 +20,7 @@ from guided.kernels.layout import (
     NEED_COST,
     NEED_EFFECT,
     NEED_MINIMUM,
+    OUT_OF_FUEL,
     REQUEST,
     REQUEST_A,
     REQUEST_B,
@@ -240,6 +241,9 @@ def fill(lexed, automaton, rules, lalr, machine, counters, scratch, joined, toke
         if depth < 0:
             return -1
     while depth > 0:
+        if counters[FUEL] < 0:
+            counters[REQUEST] = OUT_OF_FUEL
+            return -1
         depth -= 1
         bounds = scratch.tasks[3 * depth]
         low = bounds >> 32

@@ -122,6 +122,7 @@ def settle(rules, machine, counters, scratch, pairs, n):
             for j in range(start, stop):
                 out[m] = machine.items[j]
                 m += 1
+    counters[FUEL] -= m
     m = sort_unique(out, m)
     return intern_set(machine, counters, out, m)
 

@@ -19,6 +19,7 @@ from guided.kernels.layout import (
     N_STATES,
     N_THREADS,
     OPEN_STACK,
+    OUT_OF_FUEL,
     REQUEST,
     REQUEST_A,
     REQUEST_B,
@@ -174,6 +175,7 @@ def _merge(lexed, machine, counters, scratch, n):
                 for q in range(start, stop):
                     scratch.longs[length] = machine.items[q]
                     length += 1
+            counters[FUEL] -= length
             length = sort_unique(scratch.longs, length)
             united = intern_set(machine, counters, scratch.longs, length)
             if united < 0:
@@ -188,7 +190,10 @@ def _merge(lexed, machine, counters, scratch, n):
 @njit(cache=True, nogil=True)
 def step(lexed, automaton, rules, lalr, machine, counters, scratch, joined, n, byte):
     """Replace the current threads ``[:n]`` by those after ``byte``; the new number, 0 when dead, -1: request."""
-    counters[FUEL] -= 1
+    counters[FUEL] -= n
+    if counters[FUEL] < 0:
+        counters[REQUEST] = OUT_OF_FUEL
+        return -1
     m = 0
     for t in range(n):
         key = scratch.thread_a[t]
