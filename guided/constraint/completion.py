@@ -9,6 +9,7 @@ text is never cut.
 
 from __future__ import annotations
 
+import heapq
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,27 +53,28 @@ class Completions:
         return self._remember(path, self._texts.get(at, b""), at)
 
     def _search(self, state: int) -> bytes:
-        """Breadth first over bytes, in byte order, to the nearest accepting state."""
+        """Best first over bytes to the nearest accepting state, smallest text first among equals.
+
+        The price without debts is a lower bound; LALR stacks have none, so theirs is breadth first.
+        """
         machine = self._machine
-        parents: dict[int, tuple[int, int]] = {state: (DEAD, 0)}
-        queue = [state]
-        for at in queue:
+        seen: set[int] = set()
+        queue: list[tuple[int, bytes, int]] = [(0, b"", state)]
+        while queue:
+            _, text, at = heapq.heappop(queue)
+            if at in seen:
+                continue
+            seen.add(at)
             if machine.is_accepting(at):
-                path: list[tuple[int, int]] = []
-                end = at
-                while at != state:
-                    parent, byte = parents[at]
-                    path.append((parent, byte))
-                    at = parent
-                path.reverse()
-                return self._remember(path, b"", end)
-            if len(parents) > machine.limits.search_states:
+                self._texts[state] = text
+                return text
+            if len(seen) > machine.limits.search_states:
                 break
             for byte in np.flatnonzero(machine.next_bytes(at).copy()).tolist():
                 after = machine.advance_text(at, bytes([byte]))
-                if after != DEAD and after not in parents:
-                    parents[after] = (at, byte)
-                    queue.append(after)
+                if after != DEAD and after not in seen:
+                    left = 0 if machine.lexed else machine.cost(after)
+                    heapq.heappush(queue, (len(text) + 1 + left, text + bytes([byte]), after))
         raise LimitError(
             f"no end of the text was found within {machine.limits.search_states} states of this one",
             remedy="Generate without a token budget, or pass Limits(search_states=...).",
