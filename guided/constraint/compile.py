@@ -12,7 +12,7 @@ from guided.grammar.ir import Grammar
 from guided.vocab.vocabulary import Vocabulary
 
 REMEMBERED = 16
-"""Constraints kept per vocabulary for grammars that are compiled again; a MaskBench constraint holds about 0.3 MB."""
+"""Constraints kept per vocabulary for grammars that are compiled again; each holds its tables and remembered masks."""
 
 _recent: weakref.WeakKeyDictionary[Vocabulary, OrderedDict[tuple[str, Limits], Constraint]]
 _recent = weakref.WeakKeyDictionary()

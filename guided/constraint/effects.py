@@ -37,7 +37,7 @@ from guided.kernels.layout import (
 from guided.vocab.vocabulary import Vocabulary
 
 DENSE = 512
-"""Tokens from which an effect is kept as a bitmask row (a copy of 16 KB costs as much as setting about 500 bits)."""
+"""Tokens from which an effect is kept as a bitmask row rather than a list; a guess at where the costs meet."""
 
 AHEAD = 20
 """States expanded around each one that a survey asks for, since every round walks its range again: on MaskBench rows

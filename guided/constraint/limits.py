@@ -14,11 +14,9 @@ class Limits:
     """
 
     step_work: int = 100_000_000
-    """Parser and walk steps of one ``advance`` or ``fill_mask``, about a second's work; schemas need a thousandth."""
+    """Parser and walk steps of one ``advance`` or ``fill_mask``; one hostile random grammar took 4 s to use them up."""
     table_items: int = 50_000_000
     """Entries of any one table of a constraint (parser sets, threads): 8 bytes each."""
-    states: int = 10_000_000
-    """Run-time states that one constraint may intern."""
     search_states: int = 20_000
     """States that one search may visit: for a way on past overlapping terminals, for a shortest completion."""
     mask_bytes: int = 64 << 20

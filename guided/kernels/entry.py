@@ -15,10 +15,8 @@ from numba.extending import intrinsic
 from guided.kernels import masks, parser, threads
 from guided.kernels.layout import Automaton, Effects, Lalr, Machine, Rules, Scratch, Tokens
 
-GROUPS = (Automaton, Rules, Lalr, Machine, Scratch, Tokens, Effects)
-"""The order in which the groups' fields stand in the table; then come the arrays of `EXTRA`."""
-
 EXTRA = ("counters", "joined", "rows", "token_data", "token_offsets", "bytes_out")
+"""What stands in the table after the fields of the groups, which come in the order of the offsets below."""
 
 _RULES = len(Automaton._fields)
 _LALR = _RULES + len(Rules._fields)

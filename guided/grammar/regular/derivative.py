@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from guided.grammar.regular.characters import JsonString
 
 EMPTINESS_STEPS = 200_000
-"""States that one emptiness search may visit.  The intersections of the JSON Schema corpora need below 2,000."""
+"""States that one emptiness search may visit, unless the caller says otherwise."""
 
 
 _TRANSIENT = frozenset({Kind.CONCAT, Kind.INTERSECTION, Kind.LITERAL, Kind.SPELLING})
