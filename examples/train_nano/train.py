@@ -3,7 +3,8 @@
     python examples/train_nano/train.py --out runs/nano --minutes 78
 
 Started again with the same ``--out``, it goes on from the last checkpoint.  The learning rate follows the training
-time that is used up, so a slow or busy machine takes fewer steps and still ends with the rate at zero.
+time that is used up, so a slow machine takes fewer steps and still ends with the rate at zero.  Time is processor time
+per thread: on a machine with other work the same training only takes longer.
 """
 
 from __future__ import annotations
@@ -69,6 +70,10 @@ def _optimizers(model: LlamaForCausalLM) -> list[torch.optim.Optimizer]:
     ]
 
 
+def _seconds_a_thread() -> float:
+    return time.process_time() / torch.get_num_threads()
+
+
 def _rate(progress: float) -> float:
     """The learning rate's factor at a share of the training time."""
     if progress < WARM_UP:
@@ -95,7 +100,7 @@ def export(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: 
 
 
 def train(out: Path, minutes: float, rows: int) -> Path:
-    """Trains (or goes on) for ``minutes`` of wall time in all; returns the folder of the exported model."""
+    """Trains (or goes on) for ``minutes`` of processor time per thread; returns the folder of the exported model."""
     out.mkdir(parents=True, exist_ok=True)
     if not (out / "tokenizer").exists():
         build_tokenizer(SEED).save_pretrained(str(out / "tokenizer"))
@@ -112,7 +117,7 @@ def train(out: Path, minutes: float, rows: int) -> Path:
         used, step, seen = state["used"], state["step"], state["seen"]
     base = model.model if shutil.which("g++") is None else torch.compile(model.model)
     stream = batches(itertools.islice(tasks(SEED + 1), seen, None), tokenizer, rows)
-    budget, before, last_saved = minutes * 60, time.monotonic(), used
+    budget, before, last_saved = minutes * 60, _seconds_a_thread(), used
     averaged = math.nan
     log = (out / "log.jsonl").open("a", encoding="utf-8")
     columns = (TextColumn("training"), BarColumn(), TextColumn("{task.fields[note]}"), TimeElapsedColumn())
@@ -137,7 +142,7 @@ def train(out: Path, minutes: float, rows: int) -> Path:
                 optimizer.zero_grad(set_to_none=True)
             step, seen = step + 1, seen + batch.tasks
             averaged = loss.item() if math.isnan(averaged) else 0.97 * averaged + 0.03 * loss.item()
-            now = time.monotonic()
+            now = _seconds_a_thread()
             used, before = used + now - before, now
             speed = f"step {step}, loss {averaged:.3f}"
             bar.update(shown, completed=used, note=speed)
@@ -154,7 +159,7 @@ def train(out: Path, minutes: float, rows: int) -> Path:
                     log.write(json.dumps({"step": step, **quick_check(model, tokenizer)}) + "\n")
                     log.flush()
                 last_saved = used
-                now = time.monotonic()
+                now = _seconds_a_thread()
                 used, before = used + now - before, now
     log.close()
     return out / "weights"
@@ -164,7 +169,7 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder of checkpoints, log and the exported model")
-    parser.add_argument("--minutes", type=float, default=78.0, help="wall time of training, interruptions not counted")
+    parser.add_argument("--minutes", type=float, default=78.0, help="processor time a thread; on an idle machine, wall time")
     parser.add_argument("--rows", type=int, default=10, help=f"rows of {ROW_LENGTH} tokens in a step")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
