@@ -1,6 +1,6 @@
-"""Recognising two shapes of terminal that the engine treats without exploring them: runs, and runs minus words.
+"""Recognising shapes of terminals that the engine treats without exploring them: runs, and runs minus words.
 
-A run is ``prefix (body){low,high} close``: so many characters of a class and a closing byte, like the inside of a JSON
+A run is ``prefix (body){low,high} close``: so many characters of a class and a closing byte, or the same inside a JSON
 string.  A run minus finitely many words is an undeclared property name.
 """
 
@@ -9,107 +9,129 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from guided.grammar.regular.characters import ANY_CHARACTER, JsonString
+from guided.grammar.regular.characters import ANY_CHARACTER, utf8
 from guided.grammar.regular.derivative import edges
-from guided.grammar.regular.expr import EPSILON, Expr, Kind, alternation, concat, intersection, repeat
+from guided.grammar.regular.expr import (
+    EPSILON,
+    Expr,
+    Kind,
+    alternation,
+    concat,
+    intersection,
+    json_string,
+    repeat,
+)
 
 
 @dataclass(frozen=True)
 class Run:
-    """A state ``prefix (body){low,high} close``: ``prefix`` finishes a character already begun, None at a boundary."""
+    """A state ``prefix (body){low,high} close``: ``prefix`` finishes a character already begun, None at a boundary.
+
+    In a JSON string ``canonical`` says how it is spelled, and ``close`` is empty; else ``canonical`` is None.
+    """
 
     prefix: Expr | None
     body: Expr
     low: int
     high: int | None
     close: Expr
-
-    @property
-    def expr(self) -> Expr:
-        """The state itself."""
-        return concat(self.prefix or EPSILON, repeat(self.body, self.low, self.high), self.close)
+    canonical: bool | None
 
     @property
     def home(self) -> Expr:
         """The unbounded run from a character boundary."""
-        return concat(repeat(self.body), self.close)
+        return self._wrapped(repeat(self.body))
 
     @property
     def unbounded(self) -> Expr:
         """The state itself, without its bounds."""
-        return concat(self.prefix or EPSILON, self.home)
+        return self._wrapped(concat(self.prefix or EPSILON, repeat(self.body)))
+
+    def _wrapped(self, content: Expr) -> Expr:
+        if self.canonical is None:
+            return concat(content, self.close)
+        return json_string(content, canonical=self.canonical)
 
 
 def run_of(expr: Expr) -> Run | None:
-    """Recognise a run with a one-byte close that begins no character of its body."""
+    """Recognise a run: with a one-byte close that begins no character of its body, or a JSON string."""
+    if expr.kind is Kind.JSON_STRING:
+        content, canonical = cast("tuple[Expr, bool]", expr.parts)
+        parts = _prefixed(content)
+        return None if parts is None else Run(*parts, EPSILON, canonical)
     if expr.kind is not Kind.CONCAT:
         return None
-    head, tail = cast("tuple[Expr, Expr]", expr.parts)
+    items = [cast(Expr, expr.parts[0]), *_unchained(cast(Expr, expr.parts[1]))]
+    close = items.pop()
+    if close.kind is not Kind.LITERAL or len(cast(bytes, close.parts[0])) != 1:
+        return None
+    parts = _prefixed(concat(*items))
+    byte = cast(bytes, close.parts[0])[0]
+    if parts is None or any(first <= byte <= last for first, last, _ in edges(parts[1])):
+        return None
+    return Run(*parts, close, None)
+
+
+def _unchained(expr: Expr) -> list[Expr]:
+    """At most the next two items of a concatenation, which is all that a run has after its first."""
+    if expr.kind is not Kind.CONCAT:
+        return [expr]
+    return [cast(Expr, expr.parts[0]), cast(Expr, expr.parts[1])]
+
+
+def _prefixed(expr: Expr) -> tuple[Expr | None, Expr, int, int | None] | None:
+    """Prefix, body and bounds of ``prefix (body){low,high}``."""
     prefix: Expr | None = None
-    if head.kind is not Kind.REPEAT:
-        if tail.kind is not Kind.CONCAT:
+    if expr.kind is Kind.CONCAT:
+        prefix, expr = cast("tuple[Expr, Expr]", expr.parts)
+        if prefix.nullable or prefix.kind not in (Kind.BYTES, Kind.SWITCH, Kind.CONCAT):
             return None
-        prefix = head
-        head, tail = cast("tuple[Expr, Expr]", tail.parts)
-        if head.kind is not Kind.REPEAT:
-            return None
-    body, low, high = cast("tuple[Expr, int, int | None]", head.parts)
-    if body.nullable or tail.kind is not Kind.LITERAL or len(cast(bytes, tail.parts[0])) != 1:
+    if expr.kind is not Kind.REPEAT:
         return None
-    if prefix is not None and (prefix.nullable or prefix.kind not in (Kind.BYTES, Kind.SWITCH, Kind.CONCAT)):
-        return None
-    close = cast(bytes, tail.parts[0])[0]
-    if any(first <= close <= last for first, last, _ in edges(body)):
-        return None
-    return Run(prefix, body, low, high, tail)
+    body, low, high = cast("tuple[Expr, int, int | None]", expr.parts)
+    return None if body.nullable else (prefix, body, low, high)
 
 
-def run_less_words(expr: Expr) -> tuple[Run, Expr] | None:
-    """Recognise an unbounded run minus finitely many words, its close inside or after the difference."""
-    close: Expr | None = None
-    if expr.kind is Kind.CONCAT and cast(Expr, expr.parts[0]).kind is Kind.INTERSECTION:
-        expr, close = cast("tuple[Expr, Expr]", expr.parts)
-    if expr.kind is not Kind.INTERSECTION:
+def run_less_words(content: Expr) -> tuple[Expr, Expr] | None:
+    """Recognise an unbounded run minus finitely many words: both, as languages of texts."""
+    if content.kind is not Kind.INTERSECTION:
         return None
-    run: Run | None = None
+    run: Expr | None = None
     words: list[Expr] = []
-    for part in cast("tuple[Expr, ...]", expr.parts):
+    for part in cast("tuple[Expr, ...]", content.parts):
         if part.kind is Kind.COMPLEMENT and _finite(cast(Expr, part.parts[0])):
             words.append(cast(Expr, part.parts[0]))
-        elif run is None:
-            run = run_of(part if close is None else concat(part, close))
-            if run is None or run.low or run.high is not None:
-                return None
+        elif run is None and (found := _prefixed(part)) is not None and found[2:] == (0, None):
+            run = part
         else:
             return None
-    if run is None:
-        return None
-    finite = alternation(words)
-    return run, finite if close is None else concat(finite, close)
+    return None if run is None else (run, alternation(words))
 
 
 def run_with_pattern(expr: Expr) -> tuple[Run, Expr] | None:
-    """Recognise a pattern together with a greatest length: ``(run & pattern) close``; the pattern with its close.
+    """Recognise a JSON string of a pattern together with a greatest length: the run, and the pattern.
 
-    The run must be of any characters of a JSON string, so that the pattern's texts are all made of them.
+    The run must be of any characters, so that the pattern's texts are all made of them.
     """
-    if expr.kind is not Kind.CONCAT or cast(Expr, expr.parts[0]).kind is not Kind.INTERSECTION:
+    if expr.kind is not Kind.JSON_STRING:
         return None
-    both, close = cast("tuple[Expr, Expr]", expr.parts)
+    content, canonical = cast("tuple[Expr, bool]", expr.parts)
+    if content.kind is not Kind.INTERSECTION:
+        return None
     run: Run | None = None
     others: list[Expr] = []
-    for part in cast("tuple[Expr, ...]", both.parts):
-        found = run_of(concat(part, close)) if run is None else None
-        if found is not None and found.high is not None and not found.low and found.body is ANY_JSON_CHARACTER:
-            run = found
+    for part in cast("tuple[Expr, ...]", content.parts):
+        found = _prefixed(part) if run is None else None
+        if found is not None and found[1] is _ANY and not found[2] and found[3] is not None:
+            run = Run(*found, EPSILON, canonical)
         else:
             others.append(part)
     if run is None or all(part.kind is Kind.COMPLEMENT for part in others):
         return None
-    return run, concat(intersection(others), close)
+    return run, json_string(intersection(others), canonical=canonical)
 
 
-ANY_JSON_CHARACTER = JsonString().characters(ANY_CHARACTER)
+_ANY = utf8(ANY_CHARACTER)
 
 
 def _finite(expr: Expr) -> bool:
@@ -124,6 +146,6 @@ def _finite(expr: Expr) -> bool:
             stack.extend(target for _, _, target in cast("tuple[tuple[int, int, Expr], ...]", item.parts[0]))
         elif item.kind in (Kind.CONCAT, Kind.ALTERNATION):
             stack.extend(cast("tuple[Expr, ...]", item.parts))
-        elif item.kind not in (Kind.LITERAL, Kind.BYTES, Kind.EPSILON, Kind.EMPTY, Kind.SPELLING):
+        elif item.kind not in (Kind.LITERAL, Kind.BYTES, Kind.EPSILON, Kind.EMPTY):
             return False
     return True

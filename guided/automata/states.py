@@ -15,22 +15,15 @@ from typing import Any, Protocol, cast, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.native import Both, Escapes, Less, Spelling, Then, escape_row
-from guided.automata.runs import run_less_words
+from guided.automata.joint import Both
+from guided.automata.runs import run_less_words, run_of
 from guided.errors import LimitError
-from guided.grammar.regular.characters import JsonString
 from guided.grammar.regular.derivative import edges as expr_edges
-from guided.grammar.regular.expr import EPSILON, Expr, Kind
-from guided.kernels.layout import Automaton
+from guided.grammar.regular.expr import EPSILON, Expr, Kind, json_string
+from guided.kernels.layout import CANONICAL, CLOSES, MATCHED, STRING, Automaton
 
 MAX_EDGES = 8_000_000
 """Edges (7 bytes each) after which new constraints get a fresh table: about 60 MB."""
-
-MEASURED = 512
-"""States explored to bound how far the end of a match can be; beyond, token effects are not used under a budget."""
-
-_FAR = 1 << 28
-"""Farther than any budget."""
 
 _WIDE = 8
 """Bytes that must lead on from a looping state before its effect is cached; below, a walk is as cheap as the copy."""
@@ -56,20 +49,6 @@ class LexerState(Protocol):
         """Sorted, disjoint byte ranges and their targets."""
 
 
-class NativeState(Protocol):
-    """A state whose edges lead to table ids; see `guided.automata.native`."""
-
-    @property
-    def loops(self) -> bool:
-        """Will the state be met again and again inside one terminal?"""
-
-    def tag(self, table: StateTable) -> int:
-        """Terminal that may end here, or -1."""
-
-    def edges(self, table: StateTable) -> list[tuple[int, int, int]]:
-        """Sorted, disjoint byte ranges and their target ids."""
-
-
 class StateTable:
     """Flat arrays of lexer states; ids are stable, arrays are replaced when they grow (old views stay right)."""
 
@@ -81,24 +60,22 @@ class StateTable:
         self.version = 0
         """Changes whenever an array is replaced, so that holders of `arrays` know to fetch them again."""
         self.arrays = Automaton(
-            first=np.full(1024, -1, np.int32),
-            count=np.zeros(1024, np.int32),
             low=np.zeros(4096, np.uint8),
             high=np.zeros(4096, np.uint8),
             target=np.zeros(4096, np.int32),
-            tag=np.full(1024, -1, np.int32),
-            pending=np.zeros(1024, np.int32),
-            also=np.zeros(1024, np.int32),
-            loops=np.zeros(1024, np.uint8),
-            minimum=np.full(1024, -1, np.int32),
-            widest=np.full(1024, -1, np.int32),
+            partials=np.zeros(256, np.int32),
+            **{name: np.full(1024, unset, kind) for name, (unset, kind) in _PER_STATE.items()},
         )
         self.keys: list[object] = [None]
+        """What each state stands for; None for states inside chains and escapes."""
         self.n_edges = 0
         self.arrays.first[0] = 0
         self._ids: dict[object, int] = {}
+        self._owing: dict[tuple[int, int], int] = {}
         self._joined: dict[tuple[int, int], int] = {}
-        self._less: dict[tuple[int, int], int] = {}
+        self._n_partials = 0
+        if self.add(EPSILON) != MATCHED:
+            raise AssertionError("the state after a closing quote has a fixed id")
 
     @classmethod
     def shared(cls) -> StateTable:
@@ -120,16 +97,28 @@ class StateTable:
             found = self._ids.get(key)
             return self._new(key) if found is None else found
 
+    def target(self, key: Expr) -> int:
+        """As `add`, for states that edges lead to: a run that must not be a word goes on as the run, owing that."""
+        if key.kind is Kind.JSON_STRING and key not in self._ids:
+            content, canonical = cast("tuple[Expr, bool]", key.parts)
+            found = run_less_words(content)
+            if found is not None:
+                run, finite = (self.add(json_string(part, canonical=canonical)) for part in found)
+                return self._less(key, run, finite)
+        return self.add(key)
+
+    def _less(self, key: Expr, run: int, finite: int) -> int:
+        with self.lock:
+            state = self._owing.get((run, finite))
+            if state is None:
+                state = self._owing[run, finite] = self._allocate(key)
+                self.arrays.base[state] = run
+                self.arrays.owes[state] = finite
+            return state
+
     def _new(self, key: Expr | LexerState) -> int:
         state = self._ids[key] = self._allocate(key)
-        if isinstance(key, Expr):
-            if key.nullable:
-                self.arrays.tag[state] = 0
-            if key is EPSILON:
-                self.arrays.first[state] = 0
-            else:
-                self._lay(state, key)
-        else:
+        if not isinstance(key, Expr):
             self.arrays.tag[state] = key.tag
             if key.pending is not None:
                 pending = self.add(key.pending)
@@ -137,38 +126,39 @@ class StateTable:
             if key.also is not None:
                 also = self.add(key.also)
                 self.arrays.also[state] = also
+        elif key.kind is Kind.JSON_STRING:
+            content, canonical = cast("tuple[Expr, bool]", key.parts)
+            spelled = STRING | CANONICAL if canonical else STRING
+            self.arrays.mode[state] = spelled | CLOSES if content.nullable else spelled
+            head, tail = cast("tuple[Expr, Expr]", content.parts) if content.kind is Kind.CONCAT else (content, EPSILON)
+            if head.kind is Kind.LITERAL:
+                last = self.target(json_string(tail, canonical=canonical))
+                self._chain(state, cast(bytes, head.parts[0]), last, spelled)
+        else:
+            if key.nullable:
+                self.arrays.tag[state] = 0
+            head, tail = cast("tuple[Expr, Expr]", key.parts) if key.kind is Kind.CONCAT else (key, EPSILON)
+            if key is EPSILON:
+                self.arrays.first[state] = 0
+            elif head.kind is Kind.LITERAL:
+                self._chain(state, cast(bytes, head.parts[0]), self.target(tail), 0)
         return state
 
-    def _lay(self, state: int, key: Expr) -> None:
-        """Give shapes that need no derivatives their native form."""
-        head, tail = cast("tuple[Expr, Expr]", key.parts) if key.kind is Kind.CONCAT else (key, EPSILON)
-        if head.kind is Kind.LITERAL:
-            self._chain(state, cast(bytes, head.parts[0]), tail)
-        elif head.kind is Kind.SPELLING:
-            encoding, texts = cast("tuple[JsonString, tuple[str, ...]]", head.parts)
-            after = self.row(self.add(tail))
-            if tail is EPSILON:
-                self.keys[state] = Spelling(encoding, texts, 0, len(texts), 0, -1, self.add(EPSILON))
-            elif len(after) == 1 and after[0][0] == after[0][1] == ord('"') and not tail.nullable:
-                self.keys[state] = Spelling(encoding, texts, 0, len(texts), 0, ord('"'), after[0][2])
-        elif head.kind is Kind.INTERSECTION and (found := run_less_words(key)) is not None:
-            run, finite = found
-            self.keys[state] = pair = Less(self.add(run.expr), self.add(finite))
-            self.arrays.tag[state] = pair.tag(self)
-            self._less[pair.base, pair.words] = state
-
-    def new(self, key: NativeState | tuple[str, int]) -> int:
-        """A native state; a tuple ``(character, state)`` is an escape of one character, then that state."""
-        state = self._allocate(key)
-        if not isinstance(key, tuple):
-            self.arrays.tag[state] = key.tag(self)
-        return state
-
-    def new_row(self, row: list[tuple[int, int, int]]) -> int:
-        """A state with known edges in which no match ends."""
-        state = self._allocate(None)
-        self._write(state, row)
-        return state
+    def _chain(self, state: int, data: bytes, last: int, mode: int) -> None:
+        """Lay down a literal as consecutive states that end in ``last``: no derivatives, no expressions between."""
+        length = len(data)
+        after = self._allocate(None, length - 1)
+        at = self._reserve(length)
+        arrays = self.arrays
+        arrays.low[at : at + length] = arrays.high[at : at + length] = np.frombuffer(data, np.uint8)
+        arrays.first[state] = at
+        arrays.count[state] = 1
+        if length > 1:
+            arrays.first[after : after + length - 1] = np.arange(at + 1, at + length)
+            arrays.count[after : after + length - 1] = 1
+            arrays.mode[after : after + length - 1] = mode
+            arrays.target[at : at + length - 1] = np.arange(after, after + length - 1)
+        arrays.target[at + length - 1] = last
 
     def _write(self, state: int, row: Sequence[tuple[int, int, int]]) -> None:
         at = self._reserve(len(row))
@@ -180,39 +170,24 @@ class StateTable:
         arrays.count[state] = len(row)
         arrays.first[state] = at
 
-    def _allocate(self, key: object) -> int:
+    def _allocate(self, key: object, n: int = 1) -> int:
+        """The first of ``n`` new states with consecutive ids."""
         state = len(self.keys)
-        if state + 1 > self.arrays.first.shape[0]:
-            size = 2 * state
-            old = self.arrays
-            grown: dict[str, NDArray[Any]] = {
-                "first": np.full(size, -1, np.int32),
-                "count": np.zeros(size, np.int32),
-                "tag": np.full(size, -1, np.int32),
-                "pending": np.zeros(size, np.int32),
-                "also": np.zeros(size, np.int32),
-                "loops": np.zeros(size, np.uint8),
-                "minimum": np.full(size, -1, np.int32),
-                "widest": np.full(size, -1, np.int32),
-            }
-            for name, array in grown.items():
-                array[:state] = getattr(old, name)[:state]
-            self.arrays = old._replace(**grown)
+        if state + n > self.arrays.first.shape[0]:
+            size = 2 * (state + n)
+            grown: dict[str, NDArray[Any]] = {}
+            for name, (unset, kind) in _PER_STATE.items():
+                grown[name] = np.full(size, unset, kind)
+                grown[name][:state] = getattr(self.arrays, name)[:state]
+            self.arrays = self.arrays._replace(**grown)
             self.version += 1
-        self.keys.append(key)
+        if n == 1:
+            self.keys.append(key)
+            self.arrays.base[state] = state
+        else:
+            self.keys.extend([key] * n)
+            self.arrays.base[state : state + n] = np.arange(state, state + n)
         return state
-
-    def _chain(self, state: int, data: bytes, last: Expr) -> None:
-        """Lay down a literal as consecutive states that end in ``last``: no derivatives, no expressions between."""
-        length = len(data)
-        path = [state, *(self._allocate(None) for _ in range(length - 1)), self.add(last)]
-        at = self._reserve(length)
-        arrays = self.arrays
-        arrays.low[at : at + length] = arrays.high[at : at + length] = np.frombuffer(data, np.uint8)
-        arrays.target[at : at + length] = path[1:]
-        places = np.asarray(path[:-1])
-        arrays.first[places] = np.arange(at, at + length)
-        arrays.count[places] = 1
 
     def _reserve(self, n: int) -> int:
         at = self.n_edges
@@ -233,18 +208,18 @@ class StateTable:
             if self.arrays.first[state] >= 0:
                 return
             key = self.keys[state]
-            if isinstance(key, Expr):
-                row = [(low, high, self.add(target)) for low, high, target in expr_edges(key)]
-                loops = _loops(key)
-            elif isinstance(key, tuple):
-                row = escape_row(self, *key)
-                loops = False
-            elif isinstance(key, (Both, Less, Spelling, Escapes, Then)):
-                row = key.edges(self)
-                loops = key.loops
-            else:
+            if isinstance(key, Both):
+                row, loops = key.edges(self), False
+            elif not isinstance(key, Expr):
                 row = [(low, high, self.add(target)) for low, high, target in cast(LexerState, key).edges()]
                 loops = True
+            elif key.kind is Kind.JSON_STRING:
+                content, canonical = cast("tuple[Expr, bool]", key.parts)
+                row = [(a, b, self.target(json_string(t, canonical=canonical))) for a, b, t in expr_edges(content)]
+                loops = _loops(content) or run_of(key) is not None
+            else:
+                row = [(low, high, self.target(target)) for low, high, target in expr_edges(key)]
+                loops = _loops(key)
             width = sum(high - low + 1 for low, high, _ in row) if loops else 0
             self.arrays.loops[state] = width >= _WIDE or (loops and _repeats_at_head(key))
             self._write(state, row)
@@ -258,7 +233,7 @@ class StateTable:
                 self.expand(item)
                 first = int(self.arrays.first[item])
                 for target in self.arrays.target[first : first + int(self.arrays.count[item])].tolist():
-                    if target not in seen and len(seen) < limit:
+                    if target not in seen and len(seen) < limit and not self.arrays.owes[target]:
                         seen.add(target)
                         queue.append(target)
 
@@ -269,8 +244,8 @@ class StateTable:
             return self.forbids_end(key.first) or self.forbids_end(key.second)
         return bool(getattr(key, "violated_at_end", False))
 
-    def row(self, state: int) -> list[tuple[int, int, int]]:
-        """The edges of a state, found if need be; none for state 0."""
+    def edges(self, state: int) -> list[tuple[int, int, int]]:
+        """The edges of a state, found if need be; none for state 0.  Inside a JSON string they read its text."""
         if state == 0:
             return []
         self.expand(state)
@@ -279,83 +254,74 @@ class StateTable:
         columns = (self.arrays.low, self.arrays.high, self.arrays.target)
         return list(zip(*(column[first:stop].tolist() for column in columns), strict=True))
 
-    def less(self, base: int, words: int) -> int:
-        """The state that reads what ``base`` (a run) does and ``words`` does not (0: nothing is left)."""
-        if words == 0 or base == 0:
-            return base
-        if self.arrays.tag[base] >= 0 and not self.row(base):
-            # The run has closed; a word that closed with it takes the match away.
-            return 0 if self.arrays.tag[words] >= 0 else base
-        found = self._less.get((base, words))
-        if found is None:
-            found = self._less[base, words] = self.new(Less(base, words))
-        return found
+    def whole(self, state: int) -> int:
+        """The state that stands for a state with what it owes."""
+        return self.add(cast(Expr, self.keys[state])) if self.arrays.owes[state] else state
 
-    def measure(self, state: int) -> None:
-        """Set ``minimum`` and ``widest`` of a state: by exploring what is reachable, up to `MEASURED` states."""
+    def row(self, state: int) -> list[tuple[int, int, int]]:
+        """The bytes that lead on from a state, as they are written, and where to."""
+        state = self.whole(state)
+        if not self.arrays.mode[state] & STRING:
+            return self.edges(state)
+        place = self.place(state)
+        row: list[tuple[int, int, int]] = []
+        if place >> 32:
+            candidates = _IN_ESCAPES
+        else:
+            candidates = b'"\\'
+            row += [
+                (max(low, a), min(high, b), target)
+                for low, high, target in self.edges(state)
+                for a, b in _RAW
+                if max(low, a) <= min(high, b)
+            ]
+        for byte in candidates:
+            after = self.move(place, byte)
+            if after:
+                row.append((byte, byte, self.partial(after) if after >> 32 else after))
+        return sorted(row)
+
+    def place(self, state: int) -> int:
+        """``decode << 32 | state``: where a state is in the spelling of a string."""
+        return int(self.arrays.decode[state]) << 32 | int(self.arrays.base[state])
+
+    def move(self, place: int, byte: int) -> int:
+        """The place after one byte, 0 when none."""
+        from guided.kernels.strings import move
+
+        while (after := int(move(self.arrays, place, byte))) < 0:
+            self.expand(-after)
+        return after
+
+    def partial(self, place: int) -> int:
+        """The state inside an escape at a place."""
+        from guided.kernels.strings import partial
+
         with self.lock:
-            order = [state]
-            sources: dict[int, list[int]] = {state: []}
-            for item in order:
-                if len(order) <= MEASURED:
-                    for _, _, target in self.row(item):
-                        if target not in sources:
-                            sources[target] = []
-                            order.append(target)
-                        sources[target].append(item)
-            arrays = self.arrays
-            ends = [item for item in order if arrays.tag[item] >= 0]
-            least = dict.fromkeys(ends, 0)
-            for item in ends:
-                for source in sources[item]:
-                    if source not in least:
-                        least[source] = least[item] + 1
-                        ends.append(source)
-            whole = len(order) <= MEASURED
-            nearest = least[state] if state in least else self._reach(state)
-            self.arrays.minimum[state] = nearest
-            self.arrays.widest[state] = max(least.values()) if whole else _FAR
+            found = int(partial(self.arrays, place))
+            if found >= 0:
+                return found
+            state = self._allocate(None)
+            base = place & 0xFFFFFFFF
+            self.arrays.base[state] = base
+            self.arrays.decode[state] = place >> 32
+            self.arrays.mode[state] = int(self.arrays.mode[base]) & (STRING | CANONICAL)
+            self._n_partials += 1
+            if 2 * self._n_partials > self.arrays.partials.size:
+                self.arrays = self.arrays._replace(partials=np.zeros(4 * self._n_partials, np.int32))
+                self.version += 1
+                for other in np.flatnonzero(self.arrays.decode[:state]).tolist():
+                    self._enter(other)
+            self._enter(state)
+            return state
 
-    def minimum(self, state: int) -> int:
-        """Fewest bytes from a state to the end of a match; at a start state of a terminal, at least one."""
-        if self.arrays.minimum[state] < 0:
-            self.measure(state)
-        return int(self.arrays.minimum[state])
-
-    def shortest(self, state: int) -> bytes:
-        """A shortest text from a state to the end of a match, the first in byte order."""
-        text = bytearray()
-        left = self.minimum(state)
-        while left:
-            left -= 1
-            byte, state = next((low, target) for low, _, target in self.row(state) if self.minimum(target) == left)
-            text.append(byte)
-        return bytes(text)
-
-    def _reach(self, state: int) -> int:
-        """Bytes on the way from a state to the nearest end of a match, by search without a bound."""
-        seen = {state}
-        level = [state]
-        for distance in range(1 << 30):
-            if any(self.arrays.tag[item] >= 0 for item in level):
-                return distance
-            level = [t for item in level for _, _, t in self.row(item) if t not in seen and not seen.add(t)]  # type: ignore[func-returns-value]
-            if not level:
-                break
-        return _FAR
-
-    def tags(self, state: int) -> list[int]:
-        """The terminals in whose match a state may end, found within `MEASURED` states, in ascending order."""
-        order = [state]
-        seen = {state}
-        for item in order:
-            if len(order) > MEASURED:
-                break
-            for _, _, target in self.row(item):
-                if target not in seen:
-                    seen.add(target)
-                    order.append(target)
-        return sorted({int(self.arrays.tag[item]) for item in order} - {-1})
+    def _enter(self, state: int) -> None:
+        """Make a state inside an escape visible; the hash is that of `guided.kernels.strings.partial`."""
+        partials = self.arrays.partials
+        slot = ((self.place(state) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF) >> 32) % partials.size
+        while partials[slot]:
+            slot = (slot + 1) % partials.size
+        partials[slot] = state
 
     def joined(self, one: int, other: int) -> int:
         """The state that matches when either of two does (0: neither can any more)."""
@@ -369,8 +335,22 @@ class StateTable:
             if found is None:
                 if len(self._joined) > 100_000:
                     raise LimitError("too many combinations of overlapping terminals")
-                found = self._joined[key] = self.new(Both(*key))
+                both = Both(*key)
+                found = self._joined[key] = self._allocate(both)
+                self.arrays.tag[found] = both.tag(self)
             return found
+
+
+_PER_STATE: dict[str, tuple[int, type[np.generic]]] = {
+    "first": (-1, np.int32), "count": (0, np.int32), "tag": (-1, np.int32), "pending": (0, np.int32),
+    "also": (0, np.int32), "loops": (0, np.uint8), "minimum": (-1, np.int32), "widest": (-1, np.int32),
+    "mode": (0, np.uint8), "base": (0, np.int32), "decode": (0, np.int32), "owes": (0, np.int32),
+}  # fmt: skip
+"""The arrays of an `Automaton` with an entry per state, and the value of a new state."""
+
+_RAW = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0xFF))
+"""Bytes that stand for themselves in a JSON string."""
+_IN_ESCAPES = b"\"\\/0123456789ABCDEFabcdefnrtu"
 
 
 _looping: dict[Expr, bool] = {}
@@ -399,5 +379,7 @@ def _loops(expr: Expr) -> bool:
 def _repeats_at_head(key: object) -> bool:
     if not isinstance(key, Expr):
         return False
+    if key.kind is Kind.JSON_STRING:
+        key = cast(Expr, key.parts[0])
     head = cast(Expr, key.parts[0]) if key.kind is Kind.CONCAT else key
     return head.kind is Kind.REPEAT and head.parts[2] is None

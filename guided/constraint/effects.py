@@ -1,31 +1,29 @@
 """What all tokens of a vocabulary do from one lexer state, computed once and shared by every grammar.
 
 An effect is a row of tokens that stay inside the terminal, and the tries of what is left of those that leave it.
-Three kinds of state get theirs without a walk of their own:
-
-* a bounded run of a character class (``maxLength``) is the unbounded run less the tokens that are too long, since a
-  token's length in characters does not depend on the bound;
-* a run minus finitely many words (an undeclared property name) is the run, and at the end less the tokens that finish
-  one of the words;
-* everything else is walked, once per vocabulary and language.
+Most are walked, once per vocabulary and language.  A bounded run of a character class (``maxLength``) is the unbounded
+run less the tokens that are too long, since a token's length in characters does not depend on the bound.
 """
 
 from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.native import Less, overlay
+from guided.automata.distances import spelled, utf8_blocks
+from guided.automata.joint import segments
 from guided.automata.runs import Run, run_of, run_with_pattern
 from guided.automata.states import StateTable
 from guided.grammar.regular.expr import Expr
-from guided.kernels.effects import merge, survey
+from guided.kernels.effects import OWING, merge, survey
 from guided.kernels.layout import (
+    CLOSES,
     EXPAND_STATE,
     N_COUNTERS,
     REQUEST,
@@ -89,6 +87,7 @@ class TokenEffects:
             end=_grown(trie.end, n_nodes + room),
             token_offset=_grown(trie.token_offset, n_nodes + room + 1),
             token_ids=_grown(trie.token_ids, n_ids + room),
+            root=_children_of_root(trie.byte, trie.end),
         )
         self._nodes_used = n_nodes
         self._n_tokens = n_ids
@@ -104,14 +103,14 @@ class TokenEffects:
         self._scratch = small_scratch(self.longest)
         self._kept = np.zeros(n_ids + 1, np.int32)
         self._count = np.zeros(n_ids + 1, np.int32)
-        self._at = np.zeros((n_ids + 1, 2), np.int32)
+        self._at = np.zeros((n_ids + 1, 3), np.int32)
         self._exit_rows = np.zeros((4096, 4), np.int32)
         self._unknown = np.zeros(256, np.int32)
         self._cursors = np.zeros((2, 1 << 16), np.int32)
         self._surveys: dict[tuple[int, int, int, int, int], _Survey] = {}
         self._merged: dict[tuple[int, ...], tuple[int, int]] = {}
         self._derived: dict[tuple[int, int, int, int, int, int], int] = {}
-        self._to_end: dict[tuple[int, int], int] = {}
+        self._to_end: dict[tuple[int, int, int], int] = {}
 
     @property
     def n_bytes(self) -> int:
@@ -123,9 +122,6 @@ class TokenEffects:
         """Make the effect of a trie range and state known to the kernels."""
         with self.lock:
             key = self.states.keys[state]
-            if isinstance(key, Less):
-                self._less(low, high, state, key)
-                return
             patterned = run_with_pattern(key) if isinstance(key, Expr) else None
             if patterned is not None:
                 self._bounded(low, high, state, *patterned)
@@ -135,7 +131,11 @@ class TokenEffects:
                 self._bounded(low, high, state, run)
                 return
             found = self._survey(low, high, state, 0)
-            self._store(low, high, state, found.kept, self._exit_ranges(found.exits, None))
+            if found is None:
+                # Its tokens come to owe something: they are walked with the parser.
+                self.states.arrays.loops[state] = 0
+            else:
+                self._store(low, high, state, found.kept, self._exit_ranges(found.exits, None))
 
     def _bounded(self, low: int, high: int, state: int, run: Run, pattern: Expr | None = None) -> None:
         most = -1 if run.high is None or run.high > self.longest else run.high
@@ -148,6 +148,7 @@ class TokenEffects:
             self._alias(low, high, state, same)
             return
         found = self._survey(low, high, unbounded, self.states.add(run.home), also)
+        assert found is not None
         begun = 0 if run.prefix is None else 1
         inside = found.count >= 0
         needed = np.maximum(found.count - begun, 0)
@@ -171,59 +172,72 @@ class TokenEffects:
 
     def _still_needed(self, found: _Survey, inside: NDArray[np.bool_], home: int) -> NDArray[np.int32]:
         """For tokens that stay inside, the fewest whole characters after which the pattern can end."""
-        keys = found.at[:, 0].astype(np.int64) << 32 | found.at[:, 1]
-        # Neighbours in the trie mostly end in the same states, so few are left to sort.
+        # Few places in the text, so numbered pairs fit below the 27 bits of an escape.
+        pairs, number = np.unique(found.at[:, 0].astype(np.int64) << 32 | found.at[:, 1], return_inverse=True)
+        keys = number.astype(np.int64) << 32 | found.at[:, 2]
+        # Neighbours in the trie mostly end in the same places, so few are left to sort.
         runs = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
-        pairs = np.unique(keys[runs][inside[runs]])
-        if not pairs.size:
+        places = np.unique(keys[runs][inside[runs]])
+        if not places.size:
             return np.zeros(keys.size, np.int32)
-        characters = [self._characters_to_end(pair >> 32, pair & 0xFFFFFFFF, home) for pair in pairs.tolist()]
-        by_run = np.asarray(characters, np.int32)[np.searchsorted(pairs, keys[runs]).clip(max=pairs.size - 1)]
+        characters = np.zeros(places.size, np.int32)
+        for i, place in enumerate(places.tolist()):
+            pair = int(pairs[place >> 32])
+            characters[i] = self._characters_to_end((pair >> 32, pair & 0xFFFFFFFF), place & 0xFFFFFFFF, home)
+        by_run = characters[np.searchsorted(places, keys[runs]).clip(max=places.size - 1)]
         return np.repeat(by_run, np.diff(np.append(runs, keys.size)))
 
-    def _characters_to_end(self, one: int, other: int, home: int) -> int:
+    def _characters_to_end(self, start: tuple[int, int], decode: int, home: int) -> int:
         """Breadth first, a level per character, over pairs of a run's state and a pattern's."""
-        start = (one, other)
-        known = self._to_end.get(start)
+        key = (*start, decode)
+        known = self._to_end.get(key)
         if known is not None:
             return known
-        states = self.states
+        # A character already begun was counted with the token.
+        length = 0 if start[0] == home else -1
         level = [start]
-        seen = {start}
-        # A character already begun was counted with the token; coming back to the boundary completes it.
-        length = 0 if one == home else -1
+        if decode:
+            level = [
+                pair
+                for _, low, high in spelled(decode)
+                for first, last in utf8_blocks(low, high)
+                for pair in self._after_character(start, first, last)
+            ]
+        seen = set(level)
         while level:
             following: list[tuple[int, int]] = []
             for pair in level:
-                tags = states.arrays.tag
-                if tags[pair[0]] >= 0 and tags[pair[1]] >= 0:
-                    self._to_end[start] = max(length, 0)
+                mode = self.states.arrays.mode
+                if mode[pair[0]] & mode[pair[1]] & CLOSES:
+                    self._to_end[key] = max(length, 0)
                     return max(length, 0)
-                for target in overlay(states, *pair):
-                    if target not in seen:
+                for _, _, *after in segments(self.states.edges(pair[0]), self.states.edges(pair[1])):
+                    target = (after[0], after[1])
+                    if all(target) and target not in seen:
                         seen.add(target)
                         (following if target[0] == home else level).append(target)
             level = following
             length += 1
         raise AssertionError("a live state of a pattern has a way to its end")
 
-    def _less(self, low: int, high: int, state: int, pair: Less) -> None:
-        """As the run, since some longer name always remains; less the tokens that finish a word where the run ends."""
-        base = self._find(low, high, pair.base)
-        if base < 0:
-            self.need(low, high, pair.base)
-            base = self._find(low, high, pair.base)
-        removed: list[NDArray[np.int32]] = []
-        found = self._survey(low, high, pair.words, 0, also=pair.base)
-        for node in found.exits[:, 0].tolist():
-            offset = self.tokens.token_offset
-            removed.append(self.tokens.token_ids[offset[node] : offset[self.tokens.end[node]]])
-        index = self._alias(low, high, state, base)
-        if removed:
-            listed = np.concatenate(removed)
-            self.effects.removed_first[index], self.effects.removed_count[index] = self._list(listed), listed.size
+    def _after_character(self, pair: tuple[int, int], first: bytes, last: bytes) -> Iterator[tuple[int, int]]:
+        """The pairs after one character between two of equal length."""
+        if not first:
+            yield pair
+            return
+        for low, high, one, other in segments(self.states.edges(pair[0]), self.states.edges(pair[1])):
+            rest = len(first) - 1
+            # Bytes between the bounds lead the same way: one of them is enough.
+            inner = max(low, first[0] + 1)
+            for byte in {first[0], last[0], inner}:
+                if one and other and low <= byte <= high and first[0] <= byte <= last[0]:
+                    yield from self._after_character(
+                        (one, other),
+                        first[1:] if byte == first[0] else b"\x80" * rest,
+                        last[1:] if byte == last[0] else b"\xbf" * rest,
+                    )
 
-    def _survey(self, low: int, high: int, state: int, home: int, also: int = 0) -> _Survey:
+    def _survey(self, low: int, high: int, state: int, home: int, also: int = 0) -> _Survey | None:
         key = (low, high, state, home, also)
         found = self._surveys.get(key) if home else None
         if found is not None:
@@ -237,6 +251,8 @@ class TokenEffects:
             )  # fmt: skip
             if code >= 0:
                 break
+            if code == OWING:
+                return None
             if self._counters[REQUEST] == EXPAND_STATE:
                 for unknown in self._unknown[: int(self._counters[REQUEST_A])].tolist():
                     self._explore(unknown, AHEAD)
@@ -252,7 +268,7 @@ class TokenEffects:
         return found
 
     def _explore(self, state: int, limit: int) -> None:
-        """Expand a state and, where finding edges is the work, what is near; native states are cheap to ask for."""
+        """Expand a state and, where finding edges is the work, what is near."""
         self.states.explore(state, limit if isinstance(self.states.keys[state], Expr) else 1)
 
     def _exit_ranges(self, exits: NDArray[np.int32], tag: int | None) -> list[tuple[int, int, int, int]]:
@@ -288,6 +304,7 @@ class TokenEffects:
                 _grown(tokens.end, 2 * tokens.end.size),
                 _grown(tokens.token_offset, 2 * tokens.token_offset.size),
                 _grown(tokens.token_ids, 2 * tokens.token_ids.size),
+                tokens.root,
             )
             self.version += 1
         found = self._merged[key] = (self._nodes_used, int(stop))
@@ -384,13 +401,23 @@ class TokenEffects:
         return first
 
 
-_NOWHERE = np.zeros((0, 2), np.int32)
+_NOWHERE = np.zeros((0, 3), np.int32)
 _MASK64 = (1 << 64) - 1
 _PER_EFFECT = (
     "key_low", "key_high", "key_state", "mask", "list_first", "list_count",
-    "exit_first", "exit_count", "removed_first", "removed_count",
+    "exit_first", "exit_count",
 )  # fmt: skip
 _PER_EXIT = ("exit_low", "exit_high", "exit_tag", "exit_pending")
+
+
+def _children_of_root(byte: NDArray[np.uint8], end: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The root's child for each byte, 0 for none."""
+    children = np.zeros(256, np.int32)
+    node = 1
+    while node < end.size:
+        children[byte[node]] = node
+        node = int(end[node])
+    return children
 
 
 def pack_bits(kept: NDArray[np.int32], n_words: int) -> NDArray[np.uint32]:
@@ -417,7 +444,7 @@ def small_scratch(longest: int, size: int = 1 << 12) -> Scratch:
         thread_d=np.zeros(size, np.int32),
         tasks=np.zeros(3 * size, np.int64),
         visited=np.zeros(3 * size, np.int64),
-        walk_state=np.zeros(depth, np.int32),
+        walk_state=np.zeros(depth, np.int64),
         walk_obligation=np.zeros(depth, np.int32),
         walk_end=np.zeros(depth, np.int32),
         walk_other=np.zeros(depth, np.int32),

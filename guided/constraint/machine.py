@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from guided.automata.adjacency import always_settles
 from guided.automata.analysis import analyse
+from guided.automata.distances import measure, minimum, minimum_owing, shortest, tags
 from guided.automata.graph import RuleGraph
 from guided.automata.stacks import LalrStacks, lexer_states
 from guided.constraint.completion import Completions
@@ -44,6 +45,7 @@ from guided.kernels.layout import (
     NEED_COST,
     NEED_EFFECT,
     NEED_MINIMUM,
+    NEED_PARTIAL,
     OPEN_STACK,
     OUT_OF_FUEL,
     REQUEST,
@@ -56,6 +58,7 @@ from guided.kernels.layout import (
 from guided.kernels.parser import rehash_sets
 from guided.kernels.threads import rehash_states
 from guided.kernels.tokenize import fewest_tokens
+from guided.kernels.views import N_ROWS
 from guided.vocab.vocabulary import Vocabulary
 
 ENDS = 1
@@ -99,9 +102,9 @@ class ConstraintMachine:
             "token_offsets": vocabulary.offsets,
             "bytes_out": np.zeros(256, np.uint8),
         }
-        self._addresses = np.zeros((entry.N_ROWS, 3), np.int64)
+        self._addresses = np.zeros((N_ROWS, 3), np.int64)
         self._terminal_tokens: dict[int, int] = {}
-        self._byte_prices = Prices(self.graph, self.states.minimum)
+        self._byte_prices = Prices(self.graph, self._minimum)
         self._token_prices = Prices(self.graph, self._tokens_of)
         self._held: tuple[Any, ...] = ()
         self._seen: tuple[int, int] = (-1, -1)
@@ -248,8 +251,8 @@ class ConstraintMachine:
             self._byte_prices.update(self.tables, self.counters)
             cost = self._byte_prices.cost
             return min(
-                int(cost[continuation]) + (self.states.minimum(inside) if inside else 0)
-                for inside, continuation, _ in self.threads(state)
+                int(cost[continuation]) + (minimum_owing(self.states, inside, obligation) if inside else 0)
+                for inside, continuation, obligation in self.threads(state)
             )
 
     def next_bytes(self, state: int) -> NDArray[np.uint8]:
@@ -270,8 +273,11 @@ class ConstraintMachine:
         """Tokens that are enough for a terminal that begins in a lexer state."""
         found = self._terminal_tokens.get(state)
         if found is None:
-            found = self._terminal_tokens[state] = len(self.spell(self.states.shortest(state))) or FAR
+            found = self._terminal_tokens[state] = len(self.spell(shortest(self.states, state))) or FAR
         return found
+
+    def _minimum(self, state: int) -> int:
+        return minimum(self.states, state)
 
     def threads(self, state: int) -> list[tuple[int, int, int]]:
         """The threads of a state: (lexer state or 0, continuation, obligation)."""
@@ -301,8 +307,8 @@ class ConstraintMachine:
         """The name of a terminal that may come: its label, or for a lexer's state the terminals it may become."""
         if label >= 0:
             return self.graph.labels[label]
-        tags = self.states.tags(start)
-        return " or ".join(self.grammar.terminals[tag].name for tag in tags[:8] if tag < len(self.grammar.terminals))
+        found = tags(self.states, start)
+        return " or ".join(self.grammar.terminals[tag].name for tag in found[:8] if tag < len(self.grammar.terminals))
 
     def is_accepting(self, state: int) -> bool:
         """May the text end here?"""
@@ -361,6 +367,8 @@ class ConstraintMachine:
         elif request == EXPAND_NODE:
             self.graph.expand(a)
             self._seen = (-1, -1)
+        elif request == NEED_PARTIAL:
+            self.states.partial(a)
         elif request == NEED_EFFECT:
             self.effects.need(a, b, c)
         elif request == GROW_MACHINE:
@@ -372,7 +380,7 @@ class ConstraintMachine:
             self._extra["joined"] = np.vstack([self._extra["joined"], joined])
             self._seen = (-1, -1)
         elif request == NEED_MINIMUM:
-            self.states.measure(a)
+            measure(self.states, a)
         elif request == NEED_COST:
             self._token_prices.update(self.tables, self.counters)
             self.tables = self.tables._replace(cost=self._token_prices.cost)

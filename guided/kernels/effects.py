@@ -10,7 +10,12 @@ import numpy as np
 from numba import njit
 
 from guided.kernels.layout import EXPAND_STATE, GROW_MACHINE, GROW_SCRATCH, REQUEST, REQUEST_A
-from guided.kernels.threads import delta
+from guided.kernels.strings import SPELLED, enter, glance, move, owe
+
+_MASK32 = 0xFFFFFFFF
+
+OWING = -2
+"""What `survey` returns from states that come to owe something: their tokens must be walked with the parser."""
 
 
 @njit(cache=True, nogil=True)
@@ -34,16 +39,16 @@ def survey(
 
     ``kept[i]`` is a token and ``kept_count[i]`` how many times its path came to the state ``home``, plus one when it
     ends between two such times, or -1 - count when it ends exactly where a match ends and nothing can follow inside.
-    ``kept_at`` are the states in which it ends.  ``exits`` rows are ``(node, tag, pending, count)``.  States whose
+    ``kept_at`` are the states in which it ends and what it began of an escape.  ``exits`` rows are ``(node, tag, pending, count)``.  States whose
     edges are not known are gathered in ``unknown`` and their subtrees skipped, so that one round asks for all that it
     can find out; the request holds their number.  Returns ``n_kept << 32 | n_exits``.
     """
-    states = scratch.walk_state
+    places = scratch.walk_state
     ends = scratch.walk_end
     counts = scratch.walk_obligation
     others = scratch.walk_other
     level = 0
-    states[0] = state
+    places[0] = enter(automaton, state)
     ends[0] = high
     counts[0] = 0
     others[0] = also
@@ -60,33 +65,38 @@ def survey(
                     return -1
                 return (np.int64(n_kept) << 32) | n_exits
             level -= 1
-        at = states[level]
-        after = delta(automaton, at, tokens.byte[node])
-        if after < 0:
-            n_unknown = _note(unknown, n_unknown, at)
-            node = ends[level]
-            continue
+        at = places[level]
+        place = glance(automaton, at, tokens.byte[node])
+        if place == SPELLED:
+            place = move(automaton, at, tokens.byte[node])
         end = tokens.end[node]
-        if after == 0:
+        if place < 0:
+            n_unknown = _note(unknown, n_unknown, -place)
+            node = ends[level] if -place == at else end
+            continue
+        if place == 0:
             node = end
             continue
+        after = np.int32(place & _MASK32)
+        if automaton.owes[after]:
+            return OWING
         tag = automaton.tag[after]
         other = others[level]
         if other:
-            beside = delta(automaton, other, tokens.byte[node])
+            beside = owe(automaton, other, at >> 32, tokens.byte[node])
             if beside < 0:
-                n_unknown = _note(unknown, n_unknown, other)
-                node = ends[level]
+                n_unknown = _note(unknown, n_unknown, -beside)
+                node = end
                 continue
             if beside == 0:
                 node = end
                 continue
-            other = beside
+            other = np.int32(beside)
             if automaton.tag[other] < 0:
                 tag = np.int32(-1)
         inside = True
         count = counts[level]
-        if after == home:
+        if place == home:
             count += 1
         if tag >= 0:
             if automaton.first[after] < 0:
@@ -107,19 +117,21 @@ def survey(
                 ending = automaton.also[ending]
         for i in range(tokens.token_offset[node], tokens.token_offset[node + 1]):
             kept[n_kept] = tokens.token_ids[i]
-            kept_at[n_kept, 0] = after
-            kept_at[n_kept, 1] = other
+            if also:
+                kept_at[n_kept, 0] = after
+                kept_at[n_kept, 1] = other
+                kept_at[n_kept, 2] = place >> 32
             if inside:
-                kept_count[n_kept] = count if after == home else count + 1
+                kept_count[n_kept] = count if place == home else count + 1
             else:
                 kept_count[n_kept] = -1 - count
             n_kept += 1
         if inside and end > node + 1:
             level += 1
-            if level + 1 >= states.shape[0]:
+            if level + 1 >= places.shape[0]:
                 counters[REQUEST] = GROW_SCRATCH
                 return -1
-            states[level] = after
+            places[level] = place
             counts[level] = count
             others[level] = other
             ends[level] = end

@@ -26,6 +26,13 @@ class Automaton(NamedTuple):
     here, 0 for none.  ``also[x]``: another state that only says how else a match may end here (look-aheads still to be
     decided), 0 for none.  ``loops[x]``: worth caching a vocabulary's token effect.  ``minimum[x]``: fewest bytes to the
     end of a match, ``widest[x]``: the most that ``minimum`` is in any state reached from ``x``; -1 until asked for.
+
+    ``mode[x]`` has bit `STRING` for the inside of a JSON string: its edges read the text's UTF-8, and
+    `guided.kernels.strings` reads the spelling; bit `CLOSES` when the string may end here, bit `CANONICAL` when only
+    one spelling counts.  Inside an escape, ``decode[x]`` says what of it was read and ``base[x]`` is the state before it;
+    elsewhere ``decode[x] = 0`` and ``base[x] = x``.  ``owes[x]``: a state with which ``base[x]`` goes on as an
+    obligation (a run of characters that must not be one of some words), 0 for none.  ``partials`` finds states inside
+    escapes by hash of (base, decode).
     """
 
     first: Ints
@@ -39,6 +46,11 @@ class Automaton(NamedTuple):
     loops: Bytes
     minimum: Ints
     widest: Ints
+    mode: Bytes
+    base: Ints
+    decode: Ints
+    owes: Ints
+    partials: Ints
 
 
 class Rules(NamedTuple):
@@ -119,7 +131,7 @@ class Scratch(NamedTuple):
     thread_d: Ints
     tasks: Longs
     visited: Longs
-    walk_state: Ints
+    walk_state: Longs
     walk_obligation: Ints
     walk_end: Ints
     walk_other: Ints
@@ -129,12 +141,14 @@ class Tokens(NamedTuple):
     """A pool of tries over (rests of) token bytes, in preorder: the vocabulary's own first, then exit tries.
 
     The children of a range ``[lo, hi)`` are ``lo, end[lo], end[end[lo]], ... < hi``, sorted by ``byte``.
+    ``root[b]``: the child of the vocabulary's root for byte ``b``, 0 for none.
     """
 
     byte: Bytes
     end: Ints
     token_offset: Ints
     token_ids: Ints
+    root: Ints
 
 
 class Effects(NamedTuple):
@@ -143,7 +157,6 @@ class Effects(NamedTuple):
     Found by hash of (range, state).  ``mask``: row of ``masks`` with the tokens after which the match goes on or
     ends, -1 when those tokens are listed in ``listed[list_first : list_first + list_count]``.  Exits: ``exit_*``
     gives the trie range of what is left of tokens in which the match ends, with the terminal and obligation.
-    ``removed``: tokens to take out of all that this effect contributes (names that another terminal holds).
     """
 
     hash_slot: Ints
@@ -155,8 +168,6 @@ class Effects(NamedTuple):
     list_count: Ints
     exit_first: Ints
     exit_count: Ints
-    removed_first: Ints
-    removed_count: Ints
     masks: NDArray[np.uint32]
     listed: Ints
     exit_low: Ints
@@ -167,6 +178,11 @@ class Effects(NamedTuple):
 
 DEAD, FINISHED = 0, 1
 """The state after a refused token, and the state after an end-of-text token."""
+
+MATCHED = 1
+"""The lexer state after the closing quote of a JSON string: a match ends, and nothing follows inside."""
+
+STRING, CLOSES, CANONICAL = 1, 2, 4
 
 READ, CALL, EMPTY = 0, 1, 2
 FINAL, OPEN = 1, 2
@@ -179,3 +195,4 @@ N_COUNTERS = 16
 # Requests.
 EXPAND_STATE, EXPAND_NODE, GROW_MACHINE, GROW_SCRATCH = 1, 2, 3, 4
 OUT_OF_FUEL, NEED_EFFECT, JOIN_OBLIGATIONS, OPEN_STACK, NEED_MINIMUM, NEED_COST = 5, 6, 7, 8, 9, 10
+NEED_PARTIAL = 11

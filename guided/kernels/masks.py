@@ -12,7 +12,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from guided.kernels import views
 from guided.kernels.layout import (
+    CLOSES,
     EXPAND_STATE,
     FUEL,
     GROW_SCRATCH,
@@ -26,13 +28,21 @@ from guided.kernels.layout import (
     REQUEST_B,
     REQUEST_C,
     STAMP,
+    STRING,
 )
-from guided.kernels.threads import boundary, delta, join, open_boundary, past
+from guided.kernels.strings import SPELLED, enter, glance, move, owe
+from guided.kernels.threads import boundary, join, open_boundary, past
 
 _MASK32 = 0xFFFFFFFF
 
 SMALL_RANGE = 96
 """Ranges of fewer nodes are walked rather than looked up: about the cost of one cached effect's copy (0.5 us)."""
+
+ESCAPED = 11
+"""Bytes that are enough to end an escape: that of a surrogate pair after its backslash."""
+
+CROWDED = 90
+"""Ways in which the forbidden words go on from which a free printable character (of 95) is not taken for granted."""
 
 
 @njit(cache=True, nogil=True)
@@ -52,7 +62,9 @@ def find_effect(effects, low, high, state):
 
 
 @njit(cache=True, nogil=True)
-def _push(scratch, counters, depth, low, high, state, continuation, obligation):
+def _push(table, depth, low, high, state, continuation, obligation):
+    counters = views.counters(table)
+    scratch = views.scratch(table)
     if low >= high:
         return depth
     if 3 * depth + 3 > scratch.tasks.shape[0]:
@@ -65,8 +77,9 @@ def _push(scratch, counters, depth, low, high, state, continuation, obligation):
 
 
 @njit(cache=True, nogil=True)
-def _first_visit(scratch, stamp, low, continuation, obligation):
+def _first_visit(table, stamp, low, continuation, obligation):
     """Was this boundary not yet opened at this range in this call?  (A full table only costs repeated work.)"""
+    scratch = views.scratch(table)
     size = scratch.visited.shape[0] // 3
     mixed = np.uint64(low) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(continuation) * np.uint64(0xC2B2AE3D27D4EB4F)
     slot = np.int64((mixed ^ (mixed >> np.uint64(29))) % np.uint64(size))
@@ -86,52 +99,80 @@ def _first_visit(scratch, stamp, low, continuation, obligation):
 
 
 @njit(cache=True, nogil=True)
-def _walk(
-    lexed, automaton, rules, lalr, machine, counters, scratch, joined, tokens, row, doubtful, depth, low, high,
-    state, continuation, obligation, stamp, limit,
-):  # fmt: skip
+def _walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obligation, stamp, limit):
     """Walk one range from one automaton state; sets bits in ``row``, pushes boundary tasks; new depth, -1: request.
 
     Tokens after which something is still owed go to ``doubtful``: the caller must see whether the debt can be met.
     """
-    states = scratch.walk_state
+    automaton = views.automaton(table)
+    machine = views.machine(table)
+    counters = views.counters(table)
+    scratch = views.scratch(table)
+    tokens = views.tokens(table)
+    places = scratch.walk_state
     owed = scratch.walk_obligation
     ends = scratch.walk_end
     level = 0
-    states[0] = state
+    places[0] = enter(automaton, state)
     owed[0] = obligation
-    ends[0] = high
     node = low
+    ends[0] = high
+    # Most places go on with one byte: then only its child of the root's 256 is looked at, and those that spell it.
+    starts = np.int64(0)
+    first = automaton.first[state]
+    if low == 1 and automaton.count[state] == 1 and automaton.low[first] == automaton.high[first]:
+        mode = automaton.mode[state]
+        starts = np.int64(automaton.low[first])
+        if mode & STRING:
+            starts = (starts << 8 | 0x5C) << 8 | 0x22
+        if automaton.low[first] > 0:
+            node = ends[0] = 0
+        else:
+            starts = 0
     visited = 0
     while True:
         while node >= ends[level]:
-            if level == 0:
+            if level > 0:
+                level -= 1
+            elif starts > 0:
+                node = tokens.root[starts & 0xFF]
+                ends[0] = tokens.end[node] if node > 0 else 0
+                starts >>= 8
+            else:
                 counters[FUEL] -= visited >> 6
                 return depth
-            level -= 1
         byte = tokens.byte[node]
         visited += 1
-        at = states[level]
-        after = delta(automaton, at, byte)
-        if after < 0:
+        at = places[level]
+        place = glance(automaton, at, byte)
+        if place == SPELLED:
+            place = move(automaton, at, byte)
+        if place < 0:
             counters[REQUEST] = EXPAND_STATE
-            counters[REQUEST_A] = at
+            counters[REQUEST_A] = -place
             return -1
         end = tokens.end[node]
-        if after == 0:
+        if place == 0:
             node = end
             continue
         debt = owed[level]
         if debt:
-            debt = delta(automaton, debt, byte)
-            if debt < 0:
+            due = owe(automaton, debt, at >> 32, byte)
+            if due < 0:
                 counters[REQUEST] = EXPAND_STATE
-                counters[REQUEST_A] = owed[level]
+                counters[REQUEST_A] = -due
                 return -1
-            if debt > 0 and automaton.tag[debt] >= 0:
+            if due > 0 and automaton.tag[due] >= 0:
                 node = end
                 continue
+            debt = np.int32(due)
+        after = place & _MASK32
+        if automaton.owes[after]:
+            debt = automaton.owes[after]
+            after = np.int64(automaton.base[after])
+            place = after
         tag = automaton.tag[after]
+        payable = debt == 0 or automaton.mode[debt] != 0
         inside = True
         ends_free = False
         fits = limit < 0
@@ -145,10 +186,10 @@ def _walk(
             inside = automaton.count[after] > 0
             ending = np.int64(after)
         while ending:
-            beyond = boundary(lexed, automaton, rules, lalr, machine, counters, scratch, ending, continuation)
+            beyond = boundary(table, lexed, ending, continuation)
             if beyond < 0:
                 return -1
-            due = join(automaton, counters, joined, debt, automaton.pending[ending])
+            due = join(table, debt, automaton.pending[ending])
             if due < 0:
                 return -1
             ends_free = ends_free or due == 0
@@ -157,8 +198,8 @@ def _walk(
                     counters[REQUEST] = NEED_COST
                     return -1
                 fits = fits or machine.cost[beyond] <= limit
-            if end > node + 1 and _first_visit(scratch, stamp, node + 1, beyond, due):
-                depth = _push(scratch, counters, depth, node + 1, end, 0, beyond, due)
+            if end > node + 1 and _first_visit(table, stamp, node + 1, beyond, due):
+                depth = _push(table, depth, node + 1, end, 0, beyond, due)
                 if depth < 0:
                     return -1
             ending = np.int64(automaton.also[ending])
@@ -170,9 +211,14 @@ def _walk(
             if continuation >= counters[N_PRICED]:
                 counters[REQUEST] = NEED_COST
                 return -1
-            fits = automaton.minimum[after] + machine.cost[continuation] <= limit
+            left = np.int64(automaton.minimum[after])
+            if place >> 32:
+                left = np.int64(automaton.widest[after]) + ESCAPED
+            if debt and automaton.mode[debt] & CLOSES:
+                left += 1 if automaton.count[debt] < CROWDED else limit
+            fits = left + machine.cost[continuation] <= limit
         if fits:
-            free = ends_free or (inside and debt == 0)
+            free = ends_free or (inside and payable)
             for i in range(tokens.token_offset[node], tokens.token_offset[node + 1]):
                 token = tokens.token_ids[i]
                 bit = np.uint32(1) << np.uint32(token & 31)
@@ -182,10 +228,10 @@ def _walk(
                     doubtful[token >> 5] |= bit
         if inside and end > node + 1:
             level += 1
-            if level + 1 >= states.shape[0]:
+            if level + 1 >= places.shape[0]:
                 counters[REQUEST] = GROW_SCRATCH
                 return -1
-            states[level] = after
+            places[level] = place
             owed[level] = debt
             ends[level] = end
             node += 1
@@ -194,8 +240,9 @@ def _walk(
 
 
 @njit(cache=True, nogil=True)
-def _apply(effects, found, row):
+def _apply(table, found, row):
     """Put the tokens that an effect keeps inside its terminal into ``row``."""
+    effects = views.effects(table)
     at = effects.mask[found]
     if at >= 0:
         for i in range(row.shape[0]):
@@ -207,24 +254,64 @@ def _apply(effects, found, row):
 
 
 @njit(cache=True, nogil=True)
-def _finish(effects, found, row, share):
-    """Add to ``row`` what an effect contributed to ``share``, less the tokens that it removes."""
-    first = effects.removed_first[found]
-    for i in range(first, first + effects.removed_count[found]):
-        token = effects.listed[i]
-        share[token >> 5] &= ~(np.uint32(1) << np.uint32(token & 31))
-    for i in range(row.shape[0]):
-        row[i] |= share[i]
+def _forbid(table, share, low, high, obligation):
+    """Take out of ``share`` the tokens of a range in which an obligation comes to a match; -1: request."""
+    automaton = views.automaton(table)
+    counters = views.counters(table)
+    scratch = views.scratch(table)
+    tokens = views.tokens(table)
+    places = scratch.walk_state
+    ends = scratch.walk_end
+    level = 0
+    places[0] = obligation
+    ends[0] = high
+    node = low
+    while True:
+        while node >= ends[level]:
+            if level == 0:
+                return 0
+            level -= 1
+        place = glance(automaton, places[level], tokens.byte[node])
+        if place == SPELLED:
+            place = move(automaton, places[level], tokens.byte[node])
+        if place < 0:
+            counters[REQUEST] = EXPAND_STATE
+            counters[REQUEST_A] = -place
+            return -1
+        end = tokens.end[node]
+        if place == 0:
+            node = end
+        elif automaton.tag[place & _MASK32] >= 0:
+            for i in range(tokens.token_offset[node], tokens.token_offset[end]):
+                token = tokens.token_ids[i]
+                share[token >> 5] &= ~(np.uint32(1) << np.uint32(token & 31))
+            node = end
+        elif end > node + 1:
+            level += 1
+            if level + 1 >= places.shape[0]:
+                counters[REQUEST] = GROW_SCRATCH
+                return -1
+            places[level] = place
+            ends[level] = end
+            node += 1
+        else:
+            node = end
 
 
 @njit(cache=True, nogil=True)
-def fill(lexed, automaton, rules, lalr, machine, counters, scratch, joined, tokens, effects, root, state, rows, limit):
+def fill(table, lexed, root, state, limit):
     """Set in ``rows[0]`` the bit of every token that keeps ``state`` alive (end-of-text ids aside); -1: request.
 
-    The last row gets the tokens after which something is still owed.  The others are shares of effects with removals,
-    one for each that is nested in one token.  With ``limit`` >= 0
+    The last row gets the tokens after which something is still owed.  The others are shares of threads that owe
+    something and are not walked, one for each that is nested in one token.  With ``limit`` >= 0
     only tokens after which ``limit`` tokens are enough to end the text.
     """
+    automaton = views.automaton(table)
+    machine = views.machine(table)
+    counters = views.counters(table)
+    scratch = views.scratch(table)
+    effects = views.effects(table)
+    rows = views.rows(table)
     rows[0, :] = 0
     doubtful = rows[rows.shape[0] - 1]
     doubtful[:] = 0
@@ -234,10 +321,7 @@ def fill(lexed, automaton, rules, lalr, machine, counters, scratch, joined, toke
     stamps[0] = counters[STAMP]
     depth = 0
     for t in range(machine.state_offset[state], machine.state_offset[state + 1]):
-        depth = _push(
-            scratch, counters, depth, 1, root,
-            machine.thread_state[t], machine.thread_next[t], machine.thread_obligation[t],
-        )  # fmt: skip
+        depth = _push(table, depth, 1, root, machine.thread_state[t], machine.thread_next[t], machine.thread_obligation[t])
         if depth < 0:
             return -1
     while depth > 0:
@@ -252,26 +336,30 @@ def fill(lexed, automaton, rules, lalr, machine, counters, scratch, joined, toke
         continuation = scratch.tasks[3 * depth + 1] & _MASK32
         obligation = scratch.tasks[3 * depth + 2]
         if low == 0:
-            _finish(effects, continuation, rows[level - 1], rows[level])
+            low = scratch.tasks[3 * depth + 1] >> 32
+            high = scratch.tasks[3 * depth + 1] & _MASK32
+            if _forbid(table, rows[level], low, high, obligation) < 0:
+                return -1
+            for i in range(rows.shape[1]):
+                rows[level - 1, i] |= rows[level, i]
             level -= 1
             continue
         if inside == 0:
-            if open_boundary(lexed, rules, machine, counters, scratch, continuation) < 0:
+            if open_boundary(table, lexed, continuation) < 0:
                 return -1
             first = machine.closure_first[continuation]
             for i in range(first, first + machine.closure_count[continuation]):
-                depth = _push(
-                    scratch, counters, depth, low, high,
-                    machine.closure_state[i], machine.closure_next[i], obligation,
-                )  # fmt: skip
+                depth = _push(table, depth, low, high, machine.closure_state[i], machine.closure_next[i], obligation)
                 if depth < 0:
                     return -1
             continue
-        if automaton.first[inside] < 0:
+        if automaton.first[automaton.base[inside]] < 0:
             counters[REQUEST] = EXPAND_STATE
-            counters[REQUEST_A] = inside
+            counters[REQUEST_A] = automaton.base[inside]
             return -1
-        walks = obligation != 0 or automaton.loops[inside] == 0 or high - low <= SMALL_RANGE
+        walks = automaton.loops[inside] == 0 or high - low <= SMALL_RANGE
+        if obligation != 0 and automaton.mode[obligation] == 0:
+            walks = True
         if limit >= 0 and not walks:
             if automaton.widest[inside] < 0:
                 counters[REQUEST] = NEED_MINIMUM
@@ -280,12 +368,22 @@ def fill(lexed, automaton, rules, lalr, machine, counters, scratch, joined, toke
             if continuation >= counters[N_PRICED]:
                 counters[REQUEST] = NEED_COST
                 return -1
-            walks = automaton.widest[inside] + machine.cost[continuation] > limit
+            walks = obligation != 0 or automaton.widest[inside] + machine.cost[continuation] > limit
         if walks:
             depth = _walk(
-                lexed, automaton, rules, lalr, machine, counters, scratch, joined, tokens, rows[level], doubtful, depth,
-                low, high, inside, continuation, obligation, stamps[level], limit,
-            )  # fmt: skip
+                table,
+                lexed,
+                rows[level],
+                doubtful,
+                depth,
+                low,
+                high,
+                inside,
+                continuation,
+                obligation,
+                stamps[level],
+                limit,
+            )
             if depth < 0:
                 return -1
             continue
@@ -296,31 +394,30 @@ def fill(lexed, automaton, rules, lalr, machine, counters, scratch, joined, toke
             counters[REQUEST_B] = high
             counters[REQUEST_C] = inside
             return -1
-        if effects.removed_count[found] > 0:
-            if level + 2 == rows.shape[0]:
+        if obligation != 0:
+            if level + 2 == rows.shape[0] or 3 * depth + 3 > scratch.tasks.shape[0]:
                 counters[REQUEST] = GROW_SCRATCH
                 return -1
             # The marker (an empty range at the root) closes this share when all tasks above it are done.
             scratch.tasks[3 * depth] = 0
-            scratch.tasks[3 * depth + 1] = found
+            scratch.tasks[3 * depth + 1] = (np.int64(low) << 32) | high
+            scratch.tasks[3 * depth + 2] = obligation
             depth += 1
             level += 1
             rows[level, :] = 0
             counters[STAMP] += 1
             stamps[level] = counters[STAMP]
-        _apply(effects, found, rows[level])
+        _apply(table, found, rows[level])
         first = effects.exit_first[found]
         for i in range(first, first + effects.exit_count[found]):
             beyond = np.int64(continuation)
             if lexed:
-                beyond = np.int64(past(rules, lalr, machine, counters, scratch, continuation, effects.exit_tag[i]))
+                beyond = np.int64(past(table, continuation, effects.exit_tag[i]))
                 if beyond < 0:
                     return -1
             owed = np.int64(effects.exit_pending[i])
-            if _first_visit(scratch, stamps[level], effects.exit_low[i], beyond, owed):
-                depth = _push(
-                    scratch, counters, depth, effects.exit_low[i], effects.exit_high[i], 0, beyond, owed
-                )  # fmt: skip
+            if _first_visit(table, stamps[level], effects.exit_low[i], beyond, owed):
+                depth = _push(table, depth, effects.exit_low[i], effects.exit_high[i], 0, beyond, owed)
                 if depth < 0:
                     return -1
     return 0

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from guided.kernels import views
 from guided.kernels.layout import (
     CALL,
     EMPTY,
@@ -57,8 +58,10 @@ def sort_unique(values, n):
 
 
 @njit(cache=True, nogil=True)
-def intern_set(machine, counters, values, n):
+def intern_set(table, values, n):
     """The id of the set ``values[:n]`` (sorted, unique); 0 for the empty one; -1 with a request when out of room."""
+    machine = views.machine(table)
+    counters = views.counters(table)
     if n == 0:
         return 0
     hashed = np.uint64(1469598103934665603)
@@ -98,8 +101,12 @@ def intern_set(machine, counters, values, n):
 
 
 @njit(cache=True, nogil=True)
-def settle(rules, machine, counters, scratch, pairs, n):
+def settle(table, pairs, n):
     """Intern ``pairs[:n]`` after returning from every rule that may end: -1 with a request when not possible yet."""
+    rules = views.rules(table)
+    machine = views.machine(table)
+    counters = views.counters(table)
+    scratch = views.scratch(table)
     out = scratch.longs
     m = 0
     for i in range(n):
@@ -124,12 +131,15 @@ def settle(rules, machine, counters, scratch, pairs, n):
                 m += 1
     counters[FUEL] -= m
     m = sort_unique(out, m)
-    return intern_set(machine, counters, out, m)
+    return intern_set(table, out, m)
 
 
 @njit(cache=True, nogil=True)
-def union_sets(machine, counters, scratch, first, second):
+def union_sets(table, first, second):
     """The union of two continuations."""
+    machine = views.machine(table)
+    counters = views.counters(table)
+    scratch = views.scratch(table)
     if first == second:
         return first
     out = scratch.longs
@@ -145,12 +155,15 @@ def union_sets(machine, counters, scratch, first, second):
             out[m] = machine.items[j]
             m += 1
     m = sort_unique(out, m)
-    return intern_set(machine, counters, out, m)
+    return intern_set(table, out, m)
 
 
 @njit(cache=True, nogil=True)
-def _gather(rules, machine, counters, scratch, at, frame, n_emits, n_calls):
+def _gather(table, at, frame, n_emits, n_calls):
     """Follow empty edges from ``at``: add its terminals to the emits and its calls to the calls; -1: request."""
+    rules = views.rules(table)
+    counters = views.counters(table)
+    scratch = views.scratch(table)
     stack = scratch.more
     stack[0] = at
     depth = 1
@@ -202,8 +215,12 @@ def _gather(rules, machine, counters, scratch, at, frame, n_emits, n_calls):
 
 
 @njit(cache=True, nogil=True)
-def close(rules, machine, counters, scratch, continuation):
+def close(table, continuation):
     """Compute which terminals may come next at ``continuation`` and what follows each; 0 when done, -1: request."""
+    rules = views.rules(table)
+    machine = views.machine(table)
+    counters = views.counters(table)
+    scratch = views.scratch(table)
     if machine.closure_first[continuation] >= 0:
         return 0
     if counters[FUEL] < 0:
@@ -214,7 +231,7 @@ def close(rules, machine, counters, scratch, continuation):
     for i in range(machine.set_offset[continuation], machine.set_offset[continuation + 1]):
         item = machine.items[i]
         node = item >> 32
-        n_emits, n_calls = _gather(rules, machine, counters, scratch, node, item & _MASK32, n_emits, n_calls)
+        n_emits, n_calls = _gather(table, node, item & _MASK32, n_emits, n_calls)
         if n_emits < 0:
             return -1
     done = 0  # calls[:done] have been entered; the rest wait
@@ -233,12 +250,12 @@ def close(rules, machine, counters, scratch, continuation):
                 scratch.calls[i] = scratch.calls[stop]
                 scratch.calls[stop] = held
                 stop += 1
-        frame = settle(rules, machine, counters, scratch, scratch.calls[done:stop], stop - done)
+        frame = settle(table, scratch.calls[done:stop], stop - done)
         if frame < 0:
             return -1
         done = stop
         start = rules.rule_start[best]
-        n_emits, n_calls = _gather(rules, machine, counters, scratch, start, frame, n_emits, n_calls)
+        n_emits, n_calls = _gather(table, start, frame, n_emits, n_calls)
         if n_emits < 0:
             return -1
     n_ignored = rules.ignored.shape[0]
@@ -260,12 +277,12 @@ def close(rules, machine, counters, scratch, continuation):
             scratch.more[m] = scratch.emits[order[i]]
             m += 1
             i += 1
-        after = settle(rules, machine, counters, scratch, scratch.more, m)
+        after = settle(table, scratch.more, m)
         if after < 0:
             return -1
         for j in range(n_ignored):
             if rules.ignored[j] == state:
-                after = union_sets(machine, counters, scratch, after, continuation)
+                after = union_sets(table, after, continuation)
                 if after < 0:
                     return -1
         if after > 0:
@@ -291,8 +308,11 @@ def close(rules, machine, counters, scratch, continuation):
 
 
 @njit(cache=True, nogil=True)
-def shift(lalr, machine, counters, scratch, stack, terminal):
+def shift(table, stack, terminal):
     """The LALR stack after reducing and shifting ``terminal``: 0 when the parser refuses it, -1: request."""
+    lalr = views.lalr(table)
+    machine = views.machine(table)
+    scratch = views.scratch(table)
     while True:
         item = machine.items[machine.set_offset[stack]]
         state = (item >> 32) - 1
@@ -301,7 +321,7 @@ def shift(lalr, machine, counters, scratch, stack, terminal):
             return 0
         if action > 0:
             scratch.longs[0] = (np.int64(action) << 32) | stack
-            return intern_set(machine, counters, scratch.longs, 1)
+            return intern_set(table, scratch.longs, 1)
         rule = -action - 1
         for _ in range(lalr.rule_length[rule]):
             stack = machine.items[machine.set_offset[stack]] & _MASK32
@@ -310,23 +330,23 @@ def shift(lalr, machine, counters, scratch, stack, terminal):
         if terminal == lalr.last[1] and target == lalr.last[0]:
             return 1
         scratch.longs[0] = (np.int64(target + 1) << 32) | stack
-        stack = intern_set(machine, counters, scratch.longs, 1)
+        stack = intern_set(table, scratch.longs, 1)
         if stack < 0:
             return -1
 
 
 @njit(cache=True, nogil=True)
-def rehash_sets(machine, counters, table):
-    """Fill ``table`` (all -1) with the ids of all continuations but the empty one."""
-    size = table.shape[0]
+def rehash_sets(machine, counters, slots):
+    """Fill ``slots`` (all -1) with the ids of all continuations but the empty one."""
+    size = slots.shape[0]
     for item in range(1, counters[N_SETS]):
         hashed = np.uint64(1469598103934665603)
         for i in range(machine.set_offset[item], machine.set_offset[item + 1]):
             hashed = (hashed ^ np.uint64(machine.items[i])) * np.uint64(1099511628211)
             hashed ^= hashed >> np.uint64(29)
         slot = np.int64(hashed % np.uint64(size))
-        while table[slot] >= 0:
+        while slots[slot] >= 0:
             slot += 1
             if slot == size:
                 slot = 0
-        table[slot] = item
+        slots[slot] = item

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from guided.kernels import views
 from guided.kernels.layout import (
     EXPAND_STATE,
     FUEL,
@@ -18,6 +19,7 @@ from guided.kernels.layout import (
     JOIN_OBLIGATIONS,
     N_STATES,
     N_THREADS,
+    NEED_PARTIAL,
     OPEN_STACK,
     OUT_OF_FUEL,
     REQUEST,
@@ -25,27 +27,16 @@ from guided.kernels.layout import (
     REQUEST_B,
 )
 from guided.kernels.parser import close, intern_set, shift, sort_unique
+from guided.kernels.strings import SPELLED, enter, glance, move, owe, partial
 
 _MASK32 = 0xFFFFFFFF
 
 
 @njit(cache=True, nogil=True)
-def delta(automaton, state, byte):
-    """The automaton state after ``byte``: 0 dead, -1 when the edges of ``state`` are not known yet."""
-    first = automaton.first[state]
-    if first < 0:
-        return -1
-    for edge in range(first, first + automaton.count[state]):
-        if byte <= automaton.high[edge]:
-            if byte >= automaton.low[edge]:
-                return automaton.target[edge]
-            return 0
-    return 0
-
-
-@njit(cache=True, nogil=True)
-def join(automaton, counters, joined, one, other):
+def join(table, one, other):
     """The obligation that holds when both do; 0 is none; -1 with a request when Python must make it."""
+    counters = views.counters(table)
+    joined = views.joined(table)
     if one == 0 or one == other:
         return other
     if other == 0:
@@ -62,36 +53,42 @@ def join(automaton, counters, joined, one, other):
 
 
 @njit(cache=True, nogil=True)
-def past(rules, lalr, machine, counters, scratch, stack, terminal):
+def past(table, stack, terminal):
     """The LALR stack after ``terminal``, which leaves it alone when ignored; 0: refused, -1: request."""
+    rules = views.rules(table)
     for i in range(rules.ignored.shape[0]):
         if rules.ignored[i] == terminal:
             return stack
-    return shift(lalr, machine, counters, scratch, stack, terminal)
+    return shift(table, stack, terminal)
 
 
 @njit(cache=True, nogil=True)
-def boundary(lexed, automaton, rules, lalr, machine, counters, scratch, state, continuation):
+def boundary(table, lexed, state, continuation):
     """The continuation after a match that ends in ``state``: 0 when the parser refuses it, -1: request."""
+    automaton = views.automaton(table)
     if lexed:
-        return past(rules, lalr, machine, counters, scratch, continuation, automaton.tag[state])
+        return past(table, continuation, automaton.tag[state])
     return continuation
 
 
 @njit(cache=True, nogil=True)
-def open_boundary(lexed, rules, machine, counters, scratch, continuation):
+def open_boundary(table, lexed, continuation):
     """Make the closure of ``continuation`` known; 0 when it is, -1: request."""
+    machine = views.machine(table)
+    counters = views.counters(table)
     if machine.closure_first[continuation] >= 0:
         return 0
     if lexed:
         counters[REQUEST] = OPEN_STACK
         counters[REQUEST_A] = continuation
         return -1
-    return close(rules, machine, counters, scratch, continuation)
+    return close(table, continuation)
 
 
 @njit(cache=True, nogil=True)
-def _add(scratch, counters, n, state, obligation, continuation):
+def _add(table, n, state, obligation, continuation):
+    counters = views.counters(table)
+    scratch = views.scratch(table)
     if n == scratch.thread_a.shape[0]:
         counters[REQUEST] = GROW_SCRATCH
         return -1
@@ -101,17 +98,32 @@ def _add(scratch, counters, n, state, obligation, continuation):
 
 
 @njit(cache=True, nogil=True)
-def _advance_thread(
-    lexed, automaton, rules, lalr, machine, counters, scratch, joined, n, state, continuation, obligation, byte
-):
+def _advance_thread(table, lexed, n, state, continuation, obligation, byte):
     """Add to the next threads what one thread inside a terminal becomes after ``byte``; the new length, -1: request."""
-    after = delta(automaton, state, byte)
-    if after < 0:
+    automaton = views.automaton(table)
+    counters = views.counters(table)
+    at = enter(automaton, state)
+    place = glance(automaton, at, byte)
+    if place == SPELLED:
+        place = move(automaton, at, byte)
+    if place < 0:
         counters[REQUEST] = EXPAND_STATE
-        counters[REQUEST_A] = state
+        counters[REQUEST_A] = -place
         return -1
-    if after == 0:
+    if place == 0:
         return n
+    if place >> 32:
+        inside = partial(automaton, place)
+        if inside < 0:
+            counters[REQUEST] = NEED_PARTIAL
+            counters[REQUEST_A] = place
+            return -1
+        return _add(table, n, inside, obligation, continuation)
+    after = place
+    if automaton.owes[after]:
+        # Lexers alone have obligations across terminals, and their states owe nothing.
+        obligation = np.int64(automaton.owes[after])
+        after = np.int64(automaton.base[after])
     tag = automaton.tag[after]
     # A state in which no match may end goes on by construction; only the others need their edges known here.
     if tag >= 0 and automaton.first[after] < 0:
@@ -119,28 +131,31 @@ def _advance_thread(
         counters[REQUEST_A] = after
         return -1
     if tag < 0 or automaton.count[after] > 0:
-        n = _add(scratch, counters, n, after, obligation, continuation)
+        n = _add(table, n, after, obligation, continuation)
         if n < 0:
             return -1
-    end = after if tag >= 0 else 0
+    end = after if tag >= 0 else np.int64(0)
     while end:
-        beyond = boundary(lexed, automaton, rules, lalr, machine, counters, scratch, end, continuation)
+        beyond = boundary(table, lexed, end, continuation)
         if beyond < 0:
             return -1
         if beyond > 0:
-            owed = join(automaton, counters, joined, obligation, automaton.pending[end])
+            owed = join(table, obligation, automaton.pending[end])
             if owed < 0:
                 return -1
-            n = _add(scratch, counters, n, 0, owed, beyond)
+            n = _add(table, n, 0, owed, beyond)
             if n < 0:
                 return -1
-        end = automaton.also[end]
+        end = np.int64(automaton.also[end])
     return n
 
 
 @njit(cache=True, nogil=True)
-def _merge(lexed, machine, counters, scratch, n):
+def _merge(table, lexed, n):
     """Sort the next threads into the current ones; same state and obligation: one thread with all continuations."""
+    machine = views.machine(table)
+    counters = views.counters(table)
+    scratch = views.scratch(table)
     order = np.argsort(scratch.thread_c[:n], kind="mergesort") if n > 1 else np.arange(n)
     m = 0
     i = 0
@@ -177,7 +192,7 @@ def _merge(lexed, machine, counters, scratch, n):
                     length += 1
             counters[FUEL] -= length
             length = sort_unique(scratch.longs, length)
-            united = intern_set(machine, counters, scratch.longs, length)
+            united = intern_set(table, scratch.longs, length)
             if united < 0:
                 return -1
             scratch.thread_a[m] = key
@@ -188,8 +203,12 @@ def _merge(lexed, machine, counters, scratch, n):
 
 
 @njit(cache=True, nogil=True)
-def step(lexed, automaton, rules, lalr, machine, counters, scratch, joined, n, byte):
+def step(table, lexed, n, byte):
     """Replace the current threads ``[:n]`` by those after ``byte``; the new number, 0 when dead, -1: request."""
+    automaton = views.automaton(table)
+    machine = views.machine(table)
+    counters = views.counters(table)
+    scratch = views.scratch(table)
     counters[FUEL] -= n
     if counters[FUEL] < 0:
         counters[REQUEST] = OUT_OF_FUEL
@@ -201,38 +220,37 @@ def step(lexed, automaton, rules, lalr, machine, counters, scratch, joined, n, b
         obligation = key & _MASK32
         continuation = scratch.thread_b[t]
         if obligation:
-            owed = delta(automaton, obligation, byte)
+            owed = owe(automaton, obligation, automaton.decode[state], byte)
             if owed < 0:
                 counters[REQUEST] = EXPAND_STATE
-                counters[REQUEST_A] = obligation
+                counters[REQUEST_A] = -owed
                 return -1
             if owed > 0 and automaton.tag[owed] >= 0:
                 continue
             obligation = owed
         if state:
-            m = _advance_thread(
-                lexed, automaton, rules, lalr, machine, counters, scratch, joined,
-                m, state, continuation, obligation, byte,
-            )  # fmt: skip
+            m = _advance_thread(table, lexed, m, state, continuation, obligation, byte)
             if m < 0:
                 return -1
         else:
-            if open_boundary(lexed, rules, machine, counters, scratch, continuation) < 0:
+            if open_boundary(table, lexed, continuation) < 0:
                 return -1
             first = machine.closure_first[continuation]
             for i in range(first, first + machine.closure_count[continuation]):
                 m = _advance_thread(
-                    lexed, automaton, rules, lalr, machine, counters, scratch, joined,
-                    m, machine.closure_state[i], machine.closure_next[i], obligation, byte,
-                )  # fmt: skip
+                    table, lexed, m, np.int64(machine.closure_state[i]), machine.closure_next[i], obligation, byte
+                )
                 if m < 0:
                     return -1
-    return _merge(lexed, machine, counters, scratch, m)
+    return _merge(table, lexed, m)
 
 
 @njit(cache=True, nogil=True)
-def intern_state(machine, counters, scratch, n):
+def intern_state(table, n):
     """The id of the state that the current threads ``[:n]`` make; -1: request."""
+    machine = views.machine(table)
+    counters = views.counters(table)
+    scratch = views.scratch(table)
     if n == 0:
         return 0
     hashed = np.uint64(1469598103934665603)
@@ -276,8 +294,10 @@ def intern_state(machine, counters, scratch, n):
 
 
 @njit(cache=True, nogil=True)
-def load(machine, scratch, state):
+def load(table, state):
     """Make the threads of ``state`` the current ones; their number."""
+    machine = views.machine(table)
+    scratch = views.scratch(table)
     start = machine.state_offset[state]
     n = machine.state_offset[state + 1] - start
     for i in range(n):
@@ -288,47 +308,53 @@ def load(machine, scratch, state):
 
 
 @njit(cache=True, nogil=True)
-def advance(lexed, automaton, rules, lalr, machine, counters, scratch, joined, state, data):
+def advance(table, lexed, state, data):
     """The state after the bytes ``data``: 0 when dead, -1: request."""
-    n = load(machine, scratch, state)
+    n = load(table, state)
     for i in range(data.shape[0]):
-        n = step(lexed, automaton, rules, lalr, machine, counters, scratch, joined, n, data[i])
+        n = step(table, lexed, n, data[i])
         if n <= 0:
             return n
-    return intern_state(machine, counters, scratch, n)
+    return intern_state(table, n)
 
 
 @njit(cache=True, nogil=True)
-def next_bytes(lexed, automaton, rules, machine, counters, scratch, state, out):
-    """Mark in ``out`` (uint8[256]) the bytes that some thread can read next, obligations aside; -1: request."""
+def next_bytes(table, lexed, state):
+    """Mark in the ``bytes_out`` array the bytes that some thread can read next, obligations aside; -1: request."""
+    automaton = views.automaton(table)
+    machine = views.machine(table)
+    counters = views.counters(table)
+    scratch = views.scratch(table)
+    out = views.bytes_out(table)
     out[:] = 0
-    n = load(machine, scratch, state)
+    n = load(table, state)
     for t in range(n):
         inside = scratch.thread_a[t] >> 32
         continuation = scratch.thread_b[t]
         first = 0
         stop = 1
         if inside == 0:
-            if open_boundary(lexed, rules, machine, counters, scratch, continuation) < 0:
+            if open_boundary(table, lexed, continuation) < 0:
                 return -1
             first = machine.closure_first[continuation]
             stop = first + machine.closure_count[continuation]
         for i in range(first, stop):
-            at = inside if inside else np.int64(machine.closure_state[i])
-            if automaton.first[at] < 0:
-                counters[REQUEST] = EXPAND_STATE
-                counters[REQUEST_A] = at
-                return -1
-            for edge in range(automaton.first[at], automaton.first[at] + automaton.count[at]):
-                for byte in range(automaton.low[edge], automaton.high[edge] + 1):
-                    out[byte] = 1
+            place = enter(automaton, inside if inside else np.int64(machine.closure_state[i]))
+            for byte in range(256):
+                if not out[byte]:
+                    after = move(automaton, place, byte)
+                    if after < 0:
+                        counters[REQUEST] = EXPAND_STATE
+                        counters[REQUEST_A] = -after
+                        return -1
+                    out[byte] = after != 0
     return 0
 
 
 @njit(cache=True, nogil=True)
-def rehash_states(machine, counters, table):
-    """Fill ``table`` (all -1) with the ids of all states but the two fixed ones."""
-    size = table.shape[0]
+def rehash_states(machine, counters, slots):
+    """Fill ``slots`` (all -1) with the ids of all states but the two fixed ones."""
+    size = slots.shape[0]
     for state in range(2, counters[N_STATES]):
         hashed = np.uint64(1469598103934665603)
         for i in range(machine.state_offset[state], machine.state_offset[state + 1]):
@@ -338,8 +364,8 @@ def rehash_states(machine, counters, table):
             hashed = (hashed ^ np.uint64(machine.thread_next[i])) * np.uint64(1099511628211)
             hashed ^= hashed >> np.uint64(29)
         slot = np.int64(hashed % np.uint64(size))
-        while table[slot] >= 0:
+        while slots[slot] >= 0:
             slot += 1
             if slot == size:
                 slot = 0
-        table[slot] = state
+        slots[slot] = state

@@ -21,7 +21,7 @@ from guided.grammar.json_schema.shape import (
     Shape,
     class_need,
 )
-from guided.grammar.json_schema.strings import ANY_STRING, StringSet, canonical, holds
+from guided.grammar.json_schema.strings import ANY_STRING, StringSet, holds_word
 from guided.grammar.regular.derivative import inhabited
 from guided.grammar.regular.expr import alternation, intersection
 
@@ -178,7 +178,7 @@ def intersect_objects(a: ObjectShape, b: ObjectShape) -> list[ObjectShape]:
     for side, other in ((a, b), (b, a)):
         for pair in side.some:
             # A name that only the other side declares may be the one asked for.
-            names = [n for n in other.declared if n not in side.declared and holds(pair[0], canonical(n))]
+            names = [n for n in other.declared if n not in side.declared and holds_word(pair[0], n)]
             found = []
             for shape in result:
                 for name in names:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from guided.grammar.json_schema.strings import CHARACTER, JSON_STRING
+from guided.grammar.json_schema.strings import CHARACTER, TEXT
 from guided.grammar.regular.expr import Expr, alternation, concat, intersection, repeat
 
 
@@ -41,7 +41,7 @@ def _pattern(pattern: str) -> Expr:
     from guided.grammar.regex.lower import lower
     from guided.grammar.regex.parse import parse
 
-    return lower(parse(pattern), JSON_STRING)
+    return lower(parse(pattern), TEXT)
 
 
 def _of_length(language: Expr, low: int, high: int) -> Expr:

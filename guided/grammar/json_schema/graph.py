@@ -13,7 +13,7 @@ from guided.grammar.json_schema.normalise import Normaliser
 from guided.grammar.json_schema.number_text import number_text
 from guided.grammar.json_schema.numbers import NumberRange
 from guided.grammar.json_schema.shape import ArrayShape, Need, ObjectShape, Shape
-from guided.grammar.json_schema.strings import CONTENT, every_spelling
+from guided.grammar.json_schema.strings import CONTENT, every_word
 from guided.grammar.regular.derivative import inhabited
 from guided.grammar.regular.expr import EMPTY, Expr, complement, intersection
 
@@ -195,5 +195,5 @@ def other_names(thing: ObjectShape, language: Expr) -> Expr:
 def _without(language: Expr, names: frozenset[str]) -> Expr:
     if not names:
         return language
-    rest = intersection((language, complement(every_spelling(names))))
+    rest = intersection((language, complement(every_word(names))))
     return rest if language is CONTENT or inhabited(rest) else EMPTY

@@ -17,17 +17,12 @@ from guided.grammar.json_schema.number_text import number_text
 from guided.grammar.json_schema.numbers import NumberRange
 from guided.grammar.json_schema.shape import ArrayShape, Need, ObjectShape, Shape
 from guided.grammar.json_schema.strings import (
-    ANY_STRING,
-    CANONICAL_CONTENT,
-    CONTENT,
-    QUOTE,
-    STRING,
     StringSet,
     canonical,
-    spelled,
+    every_word,
+    quoted,
 )
-from guided.grammar.regular.derivative import inhabited
-from guided.grammar.regular.expr import EMPTY, Expr, alternation, concat, intersection, literal
+from guided.grammar.regular.expr import EMPTY, Expr, alternation, literal
 
 MAX_SPLITS = 64
 """Places of a special item or member that are written out one by one."""
@@ -130,8 +125,6 @@ class Lowering:
     # -- scalars --------------------------------------------------------------------------------------------------
 
     def _strings(self, found: tuple[StringSet, ...], pointer: str) -> Terminal:
-        if found[0] is ANY_STRING:
-            return Terminal(STRING, f"string at {pointer}")
         expr = alternation([item.text(self.compact) for item in found])
         if len(found) == 1 and found[0].words is not None:
             shown = sorted(found[0].words)
@@ -252,9 +245,8 @@ class Lowering:
         for language, need in thing.classes:
             if need in self.graph.alive:
                 names = other_names(thing, language)
-                key = None if names is EMPTY else _other_key(names, self.compact)
-                if key is not None:
-                    extras.append(Member(key, self._member(need)))
+                if names is not EMPTY:
+                    extras.append(Member(_other_key(names, self.compact), self._member(need)))
         return tuple(extras)
 
     def _members(
@@ -285,9 +277,7 @@ class Lowering:
             )
         special = []
         for names, need in self.graph.some_members(thing, thing.some[0]):
-            key = _other_key(names, self.compact)
-            if key is not None:
-                special.append(_sequence(key, self._member(need)))
+            special.append(_sequence(_other_key(names, self.compact), self._member(need)))
         middle: Body = special[0] if len(special) == 1 else Choice(tuple(special))
         options: list[Body] = []
         for chosen in range(len(declared) + 1) if ordered else range(1 << len(declared)):
@@ -319,19 +309,13 @@ def _sequence(*parts: Body) -> Body:
 @lru_cache(maxsize=65536)
 def _key(name: str, compact: bool) -> Terminal:
     """The terminal of a declared name; names recur from schema to schema, so terminals are shared."""
-    expr = literal(b'"' + canonical(name) + b'"') if compact else concat(QUOTE, spelled(name), QUOTE)
+    expr = literal(canonical(name)) if compact else quoted(every_word(frozenset((name,))), compact)
     return Terminal(expr, f"property name {_quoted(name)}")
 
 
 @lru_cache(maxsize=16384)
-def _other_key(names: Expr, compact: bool) -> Terminal | None:
-    if names is CONTENT:
-        return Terminal(concat(QUOTE, CANONICAL_CONTENT if compact else CONTENT, QUOTE), "property name")
-    if compact:
-        names = intersection((names, CANONICAL_CONTENT))
-        if not inhabited(names):
-            return None
-    return Terminal(concat(QUOTE, names, QUOTE), "another property name")
+def _other_key(names: Expr, compact: bool) -> Terminal:
+    return Terminal(quoted(names, compact), "another property name")
 
 
 def _plain(value: Fraction) -> bytes:

@@ -23,7 +23,7 @@ from guided.grammar.json_schema.shape import (
     ObjectShape,
     Shape,
 )
-from guided.grammar.json_schema.strings import ANY_STRING, CONTENT, StringSet, canonical, every_spelling, holds
+from guided.grammar.json_schema.strings import ANY_STRING, CONTENT, StringSet, every_word, holds_word
 from guided.grammar.regular.derivative import inhabited
 from guided.grammar.regular.expr import Expr, difference
 
@@ -139,5 +139,5 @@ def _objects(thing: ObjectShape, pointer: str) -> list[ObjectShape]:
 
 def without_names(language: Expr, thing: ObjectShape) -> Expr:
     """The names of a language that the object does not declare."""
-    names = frozenset(name for name in thing.declared if holds(language, canonical(name)))
-    return difference(language, every_spelling(names)) if names else language
+    names = frozenset(name for name in thing.declared if holds_word(language, name))
+    return difference(language, every_word(names)) if names else language

@@ -1,4 +1,4 @@
-"""Patterns of strings and of property names: ECMA-262 expressions as languages over the inside of a JSON string."""
+"""Patterns of strings and of property names: ECMA-262 expressions as languages of texts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from guided.errors import GrammarError, GuidedError, LimitError
 from guided.grammar.json_schema.shape import Classes, Need
-from guided.grammar.json_schema.strings import CONTENT, JSON_STRING, canonical, holds
+from guided.grammar.json_schema.strings import CONTENT, TEXT, holds_word
 from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.derivative import inhabited
 from guided.grammar.regular.expr import Expr, difference, intersection
@@ -24,7 +24,7 @@ def _language(pattern: str) -> Expr:
     from guided.grammar.regex.parse import parse
     from guided.grammar.regex.syntax import Dialect
 
-    return search(parse(pattern, Dialect.ECMA), JSON_STRING)
+    return search(parse(pattern, Dialect.ECMA), TEXT)
 
 
 def pattern_language(pattern: Any, pointer: str) -> Expr:
@@ -40,7 +40,7 @@ def pattern_language(pattern: Any, pointer: str) -> Expr:
 
 def has_name(language: Expr, name: str) -> bool:
     """Is the name in the language?"""
-    return holds(language, canonical(name))
+    return holds_word(language, name)
 
 
 def partition(found: list[tuple[Expr, Need]], additional: Need, pointer: str) -> Classes:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from guided.grammar.json_schema.document import Located
 from guided.grammar.json_schema.numbers import ANY_NUMBER, NumberRange
-from guided.grammar.json_schema.strings import ANY_STRING, CONTENT, StringSet, canonical, holds
+from guided.grammar.json_schema.strings import ANY_STRING, CONTENT, StringSet, holds_word
 from guided.grammar.regular.expr import Expr
 
 
@@ -92,9 +92,8 @@ def class_need(classes: Classes, name: str) -> Need:
     """The need of the one class that holds an undeclared name."""
     if len(classes) == 1:
         return classes[0][1]
-    text = canonical(name)
     for language, need in classes:
-        if holds(language, text):
+        if holds_word(language, name):
             return need
     return FALSE
 

@@ -1,6 +1,7 @@
 """Sets of strings as data: finitely many words, or a regular language with bounds on its length.
 
-Languages are over the inside of a JSON string (`JsonString`, every escape); lengths count characters (code points).
+Languages are over the text itself in UTF-8, how JSON spells it is `json_string`'s; lengths count characters (code
+points).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from functools import lru_cache
 from typing import cast
 
 from guided.errors import LimitError
-from guided.grammar.regular.characters import ANY_CHARACTER, CanonicalJsonString, JsonString
+from guided.grammar.regular.characters import ANY_CHARACTER, Utf8
 from guided.grammar.regular.derivative import inhabited, matches
 from guided.grammar.regular.expr import (
     Expr,
@@ -18,22 +19,18 @@ from guided.grammar.regular.expr import (
     concat,
     difference,
     intersection,
+    json_string,
     literal,
     repeat,
-    spelling,
     words,
 )
 
-JSON_STRING = JsonString()
-CANONICAL = CanonicalJsonString()
-CHARACTER = JSON_STRING.characters(ANY_CHARACTER)
-"""One character of a string value, raw or escaped; shared, so that engines recognise it."""
-CONTENT = repeat(CHARACTER)
-"""The inside of any string."""
-QUOTE = literal(b'"')
-STRING = concat(QUOTE, CONTENT, QUOTE)
-"""Any string with its quotes."""
-CANONICAL_CONTENT = CANONICAL.text
+TEXT = Utf8()
+CHARACTER = TEXT.characters(ANY_CHARACTER)
+"""One character of a string value; shared, so that engines recognise it."""
+CONTENT = TEXT.text
+"""Any text."""
+_QUOTE = literal(b'"')
 
 
 EMPTINESS_STEPS = 20_000
@@ -84,22 +81,22 @@ class StringSet:
             return word in self.words
         if len(word) < self.low or (self.high is not None and len(word) > self.high) or word in self.without:
             return False
-        return self.language is None or holds(self.language, canonical(word))
+        return self.language is None or holds_word(self.language, word)
 
     def content(self) -> Expr:
-        """The language of the insides, every escape allowed."""
+        """The language of the texts."""
         if self.words is not None:
-            return every_spelling(self.words)
+            return every_word(self.words)
         lengths = CONTENT if self.low == 0 and self.high is None else repeat(CHARACTER, self.low, self.high)
         if self.language is not None:
             lengths = self.language if lengths is CONTENT else intersection((self.language, lengths))
-        return difference(lengths, every_spelling(self.without)) if self.without else lengths
+        return difference(lengths, every_word(self.without)) if self.without else lengths
 
     def text(self, compact: bool) -> Expr:
-        """The language with quotes; ``compact`` writes words in their one canonical spelling."""
+        """The language in JSON, with quotes; ``compact`` writes each text in its one canonical spelling."""
         if self.words is not None and compact:
-            return words(b'"' + canonical(word) + b'"' for word in self.words)
-        return STRING if self is ANY_STRING else concat(QUOTE, self.content(), QUOTE)
+            return words(canonical(word) for word in self.words)
+        return quoted(self.content(), compact)
 
 
 ANY_STRING = StringSet()
@@ -135,20 +132,28 @@ def holds(language: Expr, text: bytes) -> bool:
     return matches(language, text)
 
 
+def quoted(content: Expr, compact: bool) -> Expr:
+    """The JSON strings with these texts, in every spelling or in the canonical one."""
+    return concat(_QUOTE, json_string(content, canonical=compact))
+
+
 @lru_cache(maxsize=65536)
 def canonical(word: str) -> bytes:
-    """The inside of a string as ``json.dumps(word, ensure_ascii=False)`` writes it, in UTF-8."""
+    """The string as ``json.dumps(word, ensure_ascii=False)`` writes it, in UTF-8."""
     import json
 
-    return json.dumps(word, ensure_ascii=False)[1:-1].encode("utf-8", "surrogatepass")
+    return json.dumps(word, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-@lru_cache(maxsize=65536)
-def spelled(word: str) -> Expr:
-    """One word in all its spellings, without quotes."""
-    return JSON_STRING.string(word)
+def holds_word(language: Expr, word: str) -> bool:
+    """Is the word in the language?"""
+    return holds(language, word.encode("utf-8", "surrogatepass"))
 
 
-def every_spelling(items: frozenset[str]) -> Expr:
-    """Any of the words, each character raw or escaped."""
-    return spelling(JSON_STRING, items)
+def every_word(items: frozenset[str]) -> Expr:
+    """Any of the words; those with half a surrogate pair cannot be written in UTF-8 and are left out."""
+    return words(word.encode() for word in items if not _has_half_pair(word))
+
+
+def _has_half_pair(word: str) -> bool:
+    return not word.isascii() and any("\ud800" <= letter <= "\udfff" for letter in word)

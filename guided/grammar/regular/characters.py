@@ -1,10 +1,10 @@
-"""From sets of Unicode code points to byte languages: plain UTF-8, and the inside of a JSON string.
+"""From sets of Unicode code points to byte languages in UTF-8.
 
 A set of characters is a tuple of inclusive code point ranges, sorted and disjoint; surrogates (U+D800..U+DFFF) are
-not characters and are dropped.  An `Encoding` says how one character is written; a character may have several
-spellings (JSON escapes), but every written text reads as one sequence of characters only, so boolean operations on
-character languages carry over to byte languages unchanged as long as complements stay inside ``encoding.text``.
-Encodings of one class are equal, so results can be remembered by encoding.
+not characters and are dropped.  An `Encoding` says how one character is written; every written text reads as one
+sequence of characters only, so boolean operations on character languages carry over to byte languages unchanged as
+long as complements stay inside ``encoding.text``.  Encodings of one class are equal, so results can be remembered by
+encoding.
 """
 
 from __future__ import annotations
@@ -21,11 +21,8 @@ from guided.grammar.regular.expr import (
     Expr,
     alternation,
     byte_range,
-    byte_set,
-    concat,
     literal,
     repeat,
-    spelling,
     switch,
 )
 
@@ -165,146 +162,3 @@ class Utf8:
     def text(self) -> Expr:
         """Any sequence of characters."""
         return repeat(utf8(ANY_CHARACTER))
-
-
-SHORT_ESCAPES = {0x22: b'"', 0x5C: b"\\", 0x2F: b"/", 8: b"b", 12: b"f", 10: b"n", 13: b"r", 9: b"t"}
-_RAW_JSON: CharacterSet = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0xD7FF), (0xE000, MAX_CODE_POINT))
-_DIGITS = "0123456789abcdef"
-
-
-def _hex_digit(low: int, high: int) -> Expr:
-    mask = 0
-    for value in range(low, high + 1):
-        mask |= 1 << ord(_DIGITS[value]) | 1 << ord(_DIGITS[value].upper())
-    return byte_set(mask)
-
-
-def _hex_block(low: int, high: int, digits: int) -> Expr:
-    """``digits`` hexadecimal digits, either case, of a value between two."""
-    if digits == 1:
-        return _hex_digit(low, high)
-    unit = 16 ** (digits - 1)
-    parts: list[Expr] = []
-    top_low, top_high = low // unit, high // unit
-    if top_low == top_high:
-        return concat(_hex_digit(top_low, top_low), _hex_block(low % unit, high % unit, digits - 1))
-    if low % unit:
-        parts.append(concat(_hex_digit(top_low, top_low), _hex_block(low % unit, unit - 1, digits - 1)))
-        top_low += 1
-    if high % unit != unit - 1:
-        parts.append(concat(_hex_digit(top_high, top_high), _hex_block(0, high % unit, digits - 1)))
-        top_high -= 1
-    if top_low <= top_high:
-        parts.append(concat(_hex_digit(top_low, top_high), _hex_block(0, unit - 1, digits - 1)))
-    return alternation(parts)
-
-
-@lru_cache(maxsize=4096)
-def _json_escapes(ranges: CharacterSet) -> Expr:
-    """The part after the backslash, for one character of the set: short escapes, ``uXXXX``, surrogate pairs."""
-    short = 0
-    parts: list[Expr] = []
-    for low, high in ranges:
-        for code, letter in SHORT_ESCAPES.items():
-            if low <= code <= high:
-                short |= 1 << letter[0]
-        if low <= 0xFFFF:
-            parts.append(concat(literal(b"u"), _hex_block(low, min(high, 0xFFFF), 4)))
-        if high > 0xFFFF:
-            parts.append(_surrogate_pairs(max(low, 0x10000) - 0x10000, high - 0x10000))
-    return _join([byte_set(short), *parts])
-
-
-def _surrogate_pairs(low: int, high: int) -> Expr:
-    parts: list[Expr] = []
-
-    def add(lead_low: int, lead_high: int, trail_low: int, trail_high: int) -> None:
-        lead = _hex_block(0xD800 + lead_low, 0xD800 + lead_high, 4)
-        trail = _hex_block(0xDC00 + trail_low, 0xDC00 + trail_high, 4)
-        parts.append(concat(literal(b"u"), lead, literal(b"\\u"), trail))
-
-    lead_low, lead_high = low >> 10, high >> 10
-    if lead_low == lead_high:
-        add(lead_low, lead_high, low & 0x3FF, high & 0x3FF)
-    else:
-        if low & 0x3FF:
-            add(lead_low, lead_low, low & 0x3FF, 0x3FF)
-            lead_low += 1
-        if high & 0x3FF != 0x3FF:
-            add(lead_high, lead_high, 0, high & 0x3FF)
-            lead_high -= 1
-        if lead_low <= lead_high:
-            add(lead_low, lead_high, 0, 0x3FF)
-    return alternation(parts)
-
-
-@lru_cache(maxsize=4096)
-def _json_character(ranges: CharacterSet) -> Expr:
-    return _join([utf8(intersect(ranges, _RAW_JSON)), concat(literal(b"\\"), _json_escapes(ranges))])
-
-
-@dataclass(frozen=True, slots=True)
-class JsonString:
-    """The inside of a JSON string, without its quotes: every character in every spelling that RFC 8259 allows.
-
-    Lone surrogate escapes are not characters and are not accepted.
-    """
-
-    def characters(self, ranges: CharacterSet) -> Expr:
-        """One character of the set, raw or escaped."""
-        return _json_character(ranges)
-
-    def string(self, text: str) -> Expr:
-        """Exactly this text, each character raw or escaped."""
-        return spelling(self, (text,))
-
-    def raw(self, character: str) -> bytes:
-        """The character as itself, or no bytes when it must be escaped."""
-        code = ord(character)
-        return b"" if code < 0x20 or code in (0x22, 0x5C) or 0xD800 <= code < 0xE000 else character.encode()
-
-    def escaped(self, character: str) -> Expr:
-        """All escapes of the character, without the backslash that begins them."""
-        return _json_escapes(((ord(character), ord(character)),))
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self)
-
-    def __hash__(self) -> int:
-        return hash(JsonString)
-
-    @property
-    def text(self) -> Expr:
-        """Any sequence of characters."""
-        return repeat(_json_character(ANY_CHARACTER))
-
-
-@dataclass(frozen=True, slots=True)
-class CanonicalJsonString:
-    """The inside of a JSON string in its one shortest spelling: only what must be escaped is (as ``json.dumps`` does).
-
-    Control characters take the short escape where there is one and lower-case ``\\u00xx`` otherwise.
-    """
-
-    def characters(self, ranges: CharacterSet) -> Expr:
-        """One character of the set."""
-        return _canonical_character(ranges)
-
-    def string(self, text: str) -> Expr:
-        """Exactly this text."""
-        return concat(*(_canonical_character(((code, code),)) for code in map(ord, text)))
-
-    @property
-    def text(self) -> Expr:
-        """Any sequence of characters."""
-        return repeat(_canonical_character(ANY_CHARACTER))
-
-
-@lru_cache(maxsize=4096)
-def _canonical_character(ranges: CharacterSet) -> Expr:
-    parts = [utf8(intersect(ranges, _RAW_JSON))]
-    for low, high in intersect(ranges, ((0, 0x1F), (0x22, 0x22), (0x5C, 0x5C))):
-        for code in range(low, high + 1):
-            letter = SHORT_ESCAPES.get(code)
-            parts.append(literal(b"\\" + letter) if letter else literal(b"\\u%04x" % code))
-    return _join(parts)

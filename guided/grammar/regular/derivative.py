@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from guided.errors import LimitError
 from guided.grammar.regular.expr import (
@@ -28,17 +28,14 @@ from guided.grammar.regular.expr import (
     intersection,
     literal,
     repeat,
-    spelling,
 )
-
-if TYPE_CHECKING:
-    from guided.grammar.regular.characters import JsonString
+from guided.grammar.regular.json_text import json_escape_edges, json_string_edges
 
 EMPTINESS_STEPS = 200_000
 """States that one emptiness search may visit, unless the caller says otherwise."""
 
 
-_TRANSIENT = frozenset({Kind.CONCAT, Kind.INTERSECTION, Kind.LITERAL, Kind.SPELLING})
+_TRANSIENT = frozenset({Kind.CONCAT, Kind.INTERSECTION, Kind.LITERAL, Kind.JSON_STRING, Kind.JSON_ESCAPE})
 """Kinds whose edges follow cheaply from their parts' and are asked for once, by a state table: remembering them would
 make twenty objects an expression, and the garbage collector's pauses were a third of the time of a mask."""
 
@@ -94,6 +91,10 @@ def matches(expr: Expr, data: bytes) -> bool:
 def inhabited(expr: Expr, limit: int = EMPTINESS_STEPS) -> bool:
     """Does the language hold any string?  Searches derivatives, nearest to an end first; remembers both answers."""
     if expr.inhabited is not None:
+        return expr.inhabited
+    if expr.kind in (Kind.JSON_STRING, Kind.JSON_ESCAPE):
+        # Every character can be written, and an escape is made only where a character is spelled so.
+        expr.inhabited = inhabited(cast(Expr, expr.parts[0]), limit)
         return expr.inhabited
     parents: dict[Expr, Expr | None] = {expr: None}
     queue = [(0, 0, expr)]
@@ -203,8 +204,10 @@ def _raw_edges(expr: Expr) -> Sequence[Edge]:
         case Kind.COMPLEMENT:
             expr.raw = _negate(_raw_edges(cast(Expr, expr.parts[0])))
             return expr.raw
-        case Kind.SPELLING:
-            return _spelling_edges(expr)
+        case Kind.JSON_STRING:
+            return json_string_edges(expr, edges)
+        case Kind.JSON_ESCAPE:
+            return json_escape_edges(expr, edges)
         case Kind.RECURSION:
             # A recursion that reaches itself before reading a byte adds nothing to its least solution.
             expr.edges = ()
@@ -214,20 +217,6 @@ def _raw_edges(expr: Expr) -> Sequence[Edge]:
                 expr.edges = None
         case _:
             return ()
-
-
-def _spelling_edges(expr: Expr) -> list[Edge]:
-    encoding, texts = cast("tuple[JsonString, tuple[str, ...]]", expr.parts)
-    rests: dict[str, list[str]] = {}
-    for text in texts:
-        if text:
-            rests.setdefault(text[0], []).append(text[1:])
-    branches: list[Sequence[Edge]] = []
-    for letter, tails in rests.items():
-        tail = spelling(encoding, tails)
-        one = _raw_edges(encoding.characters(((ord(letter), ord(letter)),)))
-        branches.append([(low, high, concat(target, tail)) for low, high, target in one])
-    return _union(branches)
 
 
 def _mask_edges(mask: int) -> list[Edge]:

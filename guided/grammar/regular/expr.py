@@ -13,7 +13,7 @@ This file knows construction only: `guided.grammar.regular.derivative` walks exp
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import TypeAlias, cast
 
@@ -35,7 +35,8 @@ class Kind(IntEnum):
     REPEAT = 8
     SWITCH = 9
     RECURSION = 10
-    SPELLING = 11
+    JSON_STRING = 11
+    JSON_ESCAPE = 12
 
 
 class Expr:
@@ -44,7 +45,8 @@ class Expr:
     ``parts`` holds the operands by kind: BYTES ``(mask,)`` a 256-bit integer; LITERAL ``(data,)``; CONCAT
     ``(head, tail)`` with a head that is no CONCAT; ALTERNATION and INTERSECTION the operands by serial number;
     COMPLEMENT ``(body,)``; REPEAT ``(body, low, high)`` with ``high = None`` for no bound; SWITCH ``(edges,
-    nullable)``; RECURSION ``(body,)``.  ``nullable``: the empty string is in the language.  ``decided``: only the
+    nullable)``; RECURSION ``(body,)``; JSON_STRING ``(content, canonical)``;
+    JSON_ESCAPE ``(content, canonical, begun)``.  ``nullable``: the empty string is in the language.  ``decided``: only the
     expression EMPTY itself is empty among such parts, so no search is needed to know that the language is not.
     """
 
@@ -163,12 +165,13 @@ def alternation(items: Iterable[Expr]) -> Expr:
     """Any of the items: union of languages."""
     flat: set[Expr] = set()
     mask = 0
-    spelled: dict[Hashable, set[str]] = {}
+    strings: dict[bool, list[Expr]] = {}
     stack = list(items)
     while stack:
         item = stack.pop()
-        if item.kind is Kind.SPELLING:
-            spelled.setdefault(item.parts[0], set()).update(item.parts[1])  # type: ignore[arg-type]
+        if item.kind is Kind.JSON_STRING:
+            content, canonical = cast("tuple[Expr, bool]", item.parts)
+            strings.setdefault(canonical, []).append(content)
         elif item.kind is Kind.ALTERNATION:
             stack.extend(item.parts)  # type: ignore[arg-type]
         elif item.kind is Kind.BYTES:
@@ -177,8 +180,8 @@ def alternation(items: Iterable[Expr]) -> Expr:
             flat.add(item)
     if mask:
         flat.add(byte_set(mask))
-    for encoding, texts in spelled.items():
-        flat.add(spelling(encoding, texts))
+    for canonical, contents in strings.items():
+        flat.add(json_string(alternation(contents) if len(contents) > 1 else contents[0], canonical=canonical))
     if ALL in flat:
         return ALL
     if EPSILON in flat and any(item.nullable for item in flat if item is not EPSILON):
@@ -192,13 +195,19 @@ def alternation(items: Iterable[Expr]) -> Expr:
 def intersection(items: Iterable[Expr]) -> Expr:
     """All of the items at once: intersection of languages (empty operands tuple: every string)."""
     flat: set[Expr] = set()
+    strings: dict[bool, list[Expr]] = {}
     stack = list(items)
     while stack:
         item = stack.pop()
         if item.kind is Kind.INTERSECTION:
             stack.extend(item.parts)  # type: ignore[arg-type]
+        elif item.kind is Kind.JSON_STRING:
+            content, canonical = cast("tuple[Expr, bool]", item.parts)
+            strings.setdefault(canonical, []).append(content)
         elif item is not ALL:
             flat.add(item)
+    for canonical, contents in strings.items():
+        flat.add(json_string(intersection(contents) if len(contents) > 1 else contents[0], canonical=canonical))
     if not flat:
         return ALL
     if EMPTY in flat or any(item.kind is Kind.COMPLEMENT and item.parts[0] in flat for item in flat):
@@ -309,18 +318,21 @@ def words(items: Iterable[bytes]) -> Expr:
     return switch(edges, ends)
 
 
-def spelling(encoding: Hashable, texts: Iterable[str]) -> Expr:
-    """Any of finitely many texts, each character in any of its spellings in ``encoding``.
+def json_string(content: Expr, *, canonical: bool = False) -> Expr:
+    """What follows the opening quote of a JSON string whose text, in UTF-8, is in ``content``; with the closing quote.
 
-    The encoding is a `guided.grammar.regular.characters.JsonString`: one that has several spellings per character.
-    Such languages stay symbolic because nearly all of their spellings are never looked at.
+    Every character stands raw or in any escape of RFC 8259; ``canonical``: in the one spelling of ``json.dumps``
+    without ASCII escapes.  ``content`` must hold valid UTF-8 only (or its rest, where a character has begun).  The
+    escapes stay symbolic, since nearly none of them is ever looked at.
     """
-    ordered = tuple(sorted(set(texts)))
-    if not ordered:
+    if content is EMPTY:
         return EMPTY
-    if ordered == ("",):
-        return EPSILON
-    return _intern(Kind.SPELLING, (encoding, ordered), ordered[0] == "", True)
+    return _intern(Kind.JSON_STRING, (content, canonical), False, content.decided)
+
+
+def json_escape(content: Expr, canonical: bool, begun: str) -> Expr:
+    """The rest of such a string after a backslash and ``begun``, a proper prefix of what may follow it."""
+    return _intern(Kind.JSON_ESCAPE, (content, canonical, begun), False, content.decided)
 
 
 def recursion(nullable: bool, build: Callable[[Expr], Expr]) -> Expr:

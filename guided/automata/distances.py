@@ -1,0 +1,210 @@
+"""How far lexer states are from the end of a match, in bytes, and a shortest text that gets there.
+
+Inside JSON strings the distance is that of the shortest spelling.  Searches are by Dijkstra over the edges of a
+`StateTable`, which read the text of a string, not its bytes: a character that must be escaped costs what its
+escape does.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+
+import numpy as np
+
+from guided.automata.states import StateTable
+from guided.kernels.layout import CLOSES, MATCHED, STRING
+from guided.kernels.strings import DIGITS, ESCAPE, HALF, HALF_DIGITS, HALF_ESCAPE
+
+MEASURED = 512
+"""States explored to bound how far the end of a match can be; beyond, token effects are not used under a budget."""
+
+FAR = 1 << 28
+"""Farther than any budget."""
+
+_SHORT = b'"\\\b\f\n\r\t'
+"""Characters of a text that a JSON string must escape and can in two bytes."""
+
+_ESCAPED = 12
+"""No escape has more bytes."""
+
+
+def minimum(table: StateTable, state: int) -> int:
+    """Fewest bytes from a state to the end of a match; at a start state of a terminal, at least one."""
+    if table.arrays.minimum[state] < 0:
+        measure(table, state)
+    return int(table.arrays.minimum[state])
+
+
+def minimum_owing(table: StateTable, state: int, obligation: int) -> int:
+    """As `minimum`, for a run that must not end as a word: where it could only close as one, some character more."""
+    least = minimum(table, state)
+    if obligation and table.arrays.mode[state] & table.arrays.mode[obligation] & CLOSES:
+        least += 1
+    return least
+
+
+def measure(table: StateTable, state: int) -> None:
+    """Set ``minimum`` and ``widest`` of a state: by exploring what is reachable, up to `MEASURED` states."""
+    with table.lock:
+        if table.arrays.decode[state]:
+            base = int(table.arrays.base[state])
+            nearest, widest = _inside_escape(table, state), _widest(table, base)
+        else:
+            nearest, widest = _explored(table, table.whole(state))
+        table.arrays.minimum[state] = nearest
+        table.arrays.widest[state] = widest
+
+
+def _widest(table: StateTable, state: int) -> int:
+    if table.arrays.widest[state] < 0:
+        measure(table, state)
+    return int(table.arrays.widest[state])
+
+
+def _explored(table: StateTable, start: int) -> tuple[int, int]:
+    """Minimum and widest of a state that is not inside an escape."""
+    order = [start]
+    sources: dict[int, list[tuple[int, int]]] = {start: []}
+    for item in order:
+        if len(order) <= MEASURED:
+            for price, target in _steps(table, item):
+                if target not in sources:
+                    sources[target] = []
+                    order.append(target)
+                sources[target].append((price, item))
+    least: dict[int, int] = {}
+    queue = [(0, item) for item in order if table.arrays.tag[item] >= 0]
+    heapq.heapify(queue)
+    while queue:
+        distance, item = heapq.heappop(queue)
+        if item not in least:
+            least[item] = distance
+            for price, source in sources[item]:
+                if source not in least:
+                    heapq.heappush(queue, (distance + price, source))
+    whole = len(order) <= MEASURED
+    spelled = any(table.arrays.mode[item] & STRING for item in order)
+    widest = max(least.values()) + spelled * _ESCAPED if whole else FAR
+    return (least[start] if start in least else _reach(table, start)), widest
+
+
+def _steps(table: StateTable, state: int) -> Iterator[tuple[int, int]]:
+    """Price and target of each step: an edge, or the closing quote of a string."""
+    state = table.whole(state)
+    inside = table.arrays.mode[state] & STRING
+    for low, high, target in table.edges(state):
+        yield _price(low, high) if inside else 1, table.whole(target)
+    if inside and table.arrays.mode[state] & CLOSES:
+        yield 1, MATCHED
+
+
+def _price(low: int, high: int) -> int:
+    """Bytes of the shortest spelling of a byte of a string's text."""
+    if any(max(low, a) <= min(high, b) for a, b in ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0xFF))):
+        return 1
+    return 2 if any(low <= byte <= high for byte in _SHORT) else 6
+
+
+def _reach(table: StateTable, start: int) -> int:
+    """Bytes on the way from a state to the nearest end of a match, by search without a bound."""
+    done: set[int] = set()
+    queue = [(0, start)]
+    while queue:
+        distance, item = heapq.heappop(queue)
+        if item in done:
+            continue
+        done.add(item)
+        if table.arrays.tag[item] >= 0:
+            return distance
+        for price, target in _steps(table, item):
+            if target not in done:
+                heapq.heappush(queue, (distance + price, target))
+    return FAR
+
+
+def _inside_escape(table: StateTable, state: int) -> int:
+    """Fewest bytes from inside an escape: the rest of the escape, and from the character that is nearest to the end."""
+    base, decode = int(table.arrays.base[state]), int(table.arrays.decode[state])
+    best = FAR
+    for rest, low, high in spelled(decode):
+        for first, last in utf8_blocks(low, high):
+            best = min(best, rest + _least_between(table, base, first, last))
+    return best
+
+
+def spelled(decode: int) -> list[tuple[int, int, int]]:
+    """``(bytes left, low, high)``: the characters that an escape can still become, by the bytes that it then takes."""
+    kind, count, value, half = decode & 7 << 24, decode >> 12 & 3, decode & 0xFFF, decode >> 14 & 0x3FF
+    if kind == ESCAPE:
+        short = [(1, code, code) for code in b'"\\/\b\f\n\r\t']
+        return [*short, (5, 0, 0xD7FF), (5, 0xE000, 0xFFFF), (11, 0x10000, 0x10FFFF)]
+    if kind == DIGITS:
+        low = value << 4 * (4 - count)
+        high = low + (1 << 4 * (4 - count)) - 1
+        left = 4 - count
+        first, last = max(low, 0xD800), min(high, 0xDBFF)
+        found = [(left, max(low, a), min(high, b)) for a, b in ((0, 0xD7FF), (0xE000, 0xFFFF))]
+        if first <= last:
+            found.append((left + 6, 0x10000 + ((first & 0x3FF) << 10), 0x10000 + ((last & 0x3FF) << 10) + 0x3FF))
+        return [item for item in found if item[1] <= item[2]]
+    base = 0x10000 + (half << 10)
+    if kind in (HALF, HALF_ESCAPE):
+        return [(6 if kind == HALF else 5, base, base + 0x3FF)]
+    assert kind == HALF_DIGITS
+    low = max(value << 4 * (4 - count), 0xDC00)
+    high = min(((value + 1) << 4 * (4 - count)) - 1, 0xDFFF)
+    return [(4 - count, base + (low & 0x3FF), base + (high & 0x3FF))]
+
+
+def utf8_blocks(low: int, high: int) -> Iterator[tuple[bytes, bytes]]:
+    """The UTF-8 of a range's ends, cut where its length changes."""
+    for start, stop in ((0, 0x7F), (0x80, 0x7FF), (0x800, 0xFFFF), (0x10000, 0x10FFFF)):
+        first, last = max(low, start), min(high, stop)
+        if first <= last:
+            yield chr(first).encode(), chr(last).encode()
+
+
+def _least_between(table: StateTable, state: int, first: bytes, last: bytes) -> int:
+    """The least distance to an end after a character between two of equal length; the character itself is free."""
+    if not first:
+        return minimum(table, state)
+    best = FAR
+    for low, high, target in table.edges(state):
+        target = table.whole(target)
+        if max(low, first[0] + 1) <= min(high, last[0] - 1):
+            # Any later bytes do, and each costs one from there.
+            best = min(best, minimum(table, target) - len(first) + 1)
+        if first[0] == last[0] and low <= first[0] <= high:
+            best = min(best, _least_between(table, target, first[1:], last[1:]))
+            continue
+        if low <= first[0] <= high:
+            best = min(best, _least_between(table, target, first[1:], b"\xbf" * (len(first) - 1)))
+        if low <= last[0] <= high:
+            best = min(best, _least_between(table, target, b"\x80" * (len(last) - 1), last[1:]))
+    return best
+
+
+def shortest(table: StateTable, state: int) -> bytes:
+    """A shortest text from a state to the end of a match, the first in byte order."""
+    text = bytearray()
+    left = minimum(table, state)
+    while left:
+        left -= 1
+        byte, state = next((low, to) for low, _, to in table.row(state) if minimum(table, to) == left)
+        text.append(byte)
+    return bytes(text)
+
+
+def tags(table: StateTable, state: int) -> list[int]:
+    """The terminals in whose match a state may end, found within `MEASURED` states, in ascending order."""
+    order = [state]
+    seen = {state}
+    for item in order:
+        if len(order) > MEASURED:
+            break
+        for _, target in _steps(table, item):
+            if target not in seen:
+                seen.add(target)
+                order.append(target)
+    return sorted(set(np.asarray(table.arrays.tag)[order].tolist()) - {-1})
