@@ -107,12 +107,36 @@ class Members:
 Body: TypeAlias = "Terminal | Reference | Sequence | Choice | Repetition | Members"
 
 
+class Mark(Enum):
+    """What a rule means for the checker that runs beside the automaton (`guided.constraint.checked`).
+
+    The first four are rules that begin with the opening bracket and end *before* the closing one, which must follow
+    the reference; then an open container is always a return into its caller, and the depth of a text can be counted.
+    A grammar in which some array is `DISTINCT` or `REPEATING` marks every object and array, others mark none.
+    """
+
+    OBJECT = "object"
+    """An object, from its opening brace to before the closing one."""
+    ARRAY = "array"
+    """An array, from its opening bracket to before the closing one."""
+    DISTINCT = "array of distinct items"
+    """The same; no two items may be equal JSON values (``uniqueItems``)."""
+    REPEATING = "array in which two items are equal"
+    """The same; some two items must be equal JSON values (negated ``uniqueItems``)."""
+    UNDECLARED = "what follows an undeclared name"
+    """From behind the name of a member whose name the automaton does not count: the checker sees that it is new.
+
+    Stands directly behind the name's terminal, as the value of an extra of `Members` or as the next part of a sequence.
+    """
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
     """A named rule; the name appears in errors and explanations (a JSON pointer, a rule name)."""
 
     name: str
     body: Body
+    mark: Mark | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +159,10 @@ class Grammar:
     """A content hash of the source, or None when there is none; equal keys mean equal languages."""
     notes: tuple[str, ...] = ()
     """What the user should know about how the source was read (annotations ignored, options in force)."""
+    special_tokens: tuple[str, ...] = ()
+    """The special tokens that the rules name, sorted; in a terminal each is `guided.marks.mark` of its name."""
+    holds_mark: bool = False
+    """May texts hold the byte 0xFF other than around the name of a special token?  UTF-8 never does."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.rebuild is None:
