@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from guided.constraint.explain import explain
 from guided.constraint.limits import Limits
 from guided.constraint.machine import ConstraintMachine
+from guided.constraint.special import special_bytes
 from guided.grammar.ir import Grammar
 from guided.kernels.layout import DEAD, FINISHED
+from guided.marks import MARK, marked_names
 from guided.vocab.vocabulary import Vocabulary
 
 
@@ -30,6 +32,7 @@ class Constraint:
         self.grammar = grammar
         self.vocabulary = vocabulary
         self.limits = limits or Limits()
+        self._special_bytes = special_bytes(grammar, vocabulary)
         self._machine = ConstraintMachine(grammar, vocabulary, self.limits)
         self.start: int = self._machine.start
         """The state before any text."""
@@ -64,7 +67,12 @@ class Constraint:
         return self._advance(state, token) if found is None else found
 
     def advance_bytes(self, state: int, data: bytes) -> int:
-        """The state after the bytes of a text, however they would be tokenized; 0 when they cannot come here."""
+        """The state after the bytes of a text, however they would be tokenized; 0 when they cannot come here.
+
+        A special token is `guided.marks.mark` of its name, whole.
+        """
+        if self.vocabulary.marks_special and marked_names(data, self.vocabulary.special_tokens) is None:
+            return DEAD
         return self._machine.advance(state, data)
 
     def is_accepting(self, state: int) -> bool:
@@ -75,15 +83,20 @@ class Constraint:
         return found
 
     def forced(self, state: int) -> bytes:
-        """The longest text that must come next: empty where there is a choice, or where the text may end."""
+        """The longest text that must come next: empty where there is a choice, or where the text may end.
+
+        A special token in it is `guided.marks.mark` of its name.
+        """
         out = bytearray()
         while len(out) < self.limits.forced_bytes and not self.is_accepting(state):
-            allowed = np.flatnonzero(self._machine.next_bytes(state))
-            after = [(byte, then) for byte in allowed.tolist() if (then := self.advance_bytes(state, bytes([byte])))]
+            pieces = [bytes([byte]) for byte in np.flatnonzero(self._machine.next_bytes(state)).tolist()]
+            if MARK in pieces:
+                pieces += self._special_bytes
+            after = [(piece, then) for piece in pieces if (then := self.advance_bytes(state, piece))]
             if len(after) != 1:
                 break
-            byte, state = after[0]
-            out.append(byte)
+            piece, state = after[0]
+            out += piece
         return bytes(out)
 
     def shortest_completion(self, state: int) -> int:
@@ -133,5 +146,5 @@ class Constraint:
         return after
 
     def _has_text(self, token: int) -> bool:
-        offsets = self.vocabulary.offsets
+        offsets = self.vocabulary.spelling.offsets
         return 0 <= token < self.vocabulary.size and bool(offsets[token] < offsets[token + 1])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from guided.kernels.layout import DEAD, FINISHED
+from guided.marks import MARK
 
 if TYPE_CHECKING:
     from guided.constraint.constraint import Constraint
@@ -31,7 +32,15 @@ def explain(constraint: Constraint, machine: ConstraintMachine, state: int, toke
         return "the text has ended; only an end-of-text token may follow"
     data = vocabulary.token_bytes(token)
     if data is None:
-        return f"token {token} is a special token or padding, which never matches text"
+        marked = vocabulary.spelled(token)
+        if marked is None:
+            return f"token {token} is a special token or padding, which never matches text"
+        what = f"the special token {_special_name(marked)}"
+        after = machine.advance(state, marked)
+        if after == DEAD:
+            return f"{what} is not allowed: {_expected(machine, state)}"
+        then = "the text may end" if machine.is_accepting(after) else _expected(machine, after)
+        return f"{what} is allowed; after it {then}"
     at = state
     for position, byte in enumerate(data):
         after = machine.advance(at, bytes([byte]))
@@ -56,7 +65,12 @@ def _expected(machine: ConstraintMachine, state: int) -> str:
             if name and name not in names:
                 names.append(name)
     if inside:
-        names.append(_bytes(np.flatnonzero(machine.next_bytes(state)).tolist()))
+        following = np.flatnonzero(machine.next_bytes(state)).tolist()
+        if MARK[0] in following:
+            following.remove(MARK[0])
+            names.append("a special token")
+        if following:
+            names.append(_bytes(following))
     if machine.is_accepting(state):
         names.append("the end of the text")
     if not names:
@@ -79,6 +93,11 @@ def _bytes(values: list[int]) -> str:
 
 def _byte(value: int) -> str:
     return repr(chr(value)) if 0x20 <= value < 0x7F else f"0x{value:02x}"
+
+
+def _special_name(marked: bytes) -> str:
+    """The name in what automata read for a special token."""
+    return marked.strip(MARK).decode()
 
 
 def _show(data: bytes) -> str:

@@ -95,8 +95,8 @@ class ConstraintMachine:
             "counters": self.counters,
             "joined": np.zeros((0, 3), np.int64),
             "rows": np.zeros((SHARES, vocabulary.n_words), np.uint32),
-            "token_data": vocabulary.data,
-            "token_offsets": vocabulary.offsets,
+            "token_data": vocabulary.spelling.data,
+            "token_offsets": vocabulary.spelling.offsets,
             "bytes_out": np.zeros(256, np.uint8),
         }
         self._addresses = np.zeros((entry.N_ROWS, 3), np.int64)

@@ -19,15 +19,16 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
 
 LAYERS: dict[str, set[str]] = {
     "errors": set(),
+    "marks": set(),
     "nano": {"errors"},
     "kernels": {"errors"},
-    "vocab": {"errors", "kernels"},
-    "grammar": {"errors", "kernels"},
-    "automata": {"errors", "kernels", "grammar"},
-    "constraint": {"errors", "kernels", "grammar", "automata", "vocab"},
-    "testing": {"errors", "vocab", "constraint"},
-    "hf": {"errors", "kernels", "grammar", "automata", "vocab", "constraint", "nano"},
-    "cli": {"errors", "kernels", "grammar", "automata", "vocab", "constraint", "nano", "hf", "testing"},
+    "vocab": {"errors", "marks", "kernels"},
+    "grammar": {"errors", "marks", "kernels"},
+    "automata": {"errors", "marks", "kernels", "grammar"},
+    "constraint": {"errors", "marks", "kernels", "grammar", "automata", "vocab"},
+    "testing": {"errors", "marks", "vocab", "constraint"},
+    "hf": {"errors", "marks", "kernels", "grammar", "automata", "vocab", "constraint", "nano"},
+    "cli": {"errors", "marks", "kernels", "grammar", "automata", "vocab", "constraint", "nano", "hf", "testing"},
 }
 """What the modules of each part may import, besides their own part; the package's root gives public names to all."""
 
