@@ -60,7 +60,12 @@ def json_schema(
     layout = Layout(member_order, _space(whitespace), whitespace == "compact")
     try:
         text = json.dumps(source)
-        document = Document(source, registry)
+    except RecursionError:
+        raise LimitError("the schema is nested too deeply", remedy="Use $ref instead of nesting.") from None
+    except (TypeError, ValueError) as error:
+        raise GrammarError(f"the schema is not plain JSON data: {error}", remedy="Pass plain JSON data.") from None
+    try:
+        document = Document(source, registry, text)
         overlapping: frozenset[Branches] = frozenset()
         while True:
             normaliser = Normaliser(document, assert_formats, overlapping)
@@ -72,8 +77,6 @@ def json_schema(
         rules = lowering.run()
     except RecursionError:
         raise LimitError("the schema is nested too deeply", remedy="Use $ref instead of nesting.") from None
-    except TypeError as error:
-        raise GrammarError(f"the schema is not plain JSON data: {error}") from None
     key = hashlib.sha256(f"json_schema\0{order}\0{whitespace}\0{assert_formats}\0{text}".encode()).hexdigest()
     keywords = {"order": order, "whitespace": whitespace, "registry": registry, "assert_formats": assert_formats}
     return Grammar(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from guided.errors import LimitError, UnsatisfiableError
+from guided.grammar.json_schema.counting import ItemCounter, State, Step
 from guided.grammar.json_schema.normalise import Normaliser
 from guided.grammar.json_schema.number_text import number_text
 from guided.grammar.json_schema.numbers import NumberRange
@@ -95,13 +96,17 @@ class Graph:
 
     def array_alive(self, array: ArrayShape) -> bool:
         """Can its first ``low`` items be there?"""
-        if any(array.rest | need not in self.alive for need in array.some):
-            return False
+        if array.counts:
+            return bool(self.item_states(array))
         if array.low == 0:
             return True
         if any(need not in self.alive for need in array.prefix[: array.low]):
             return False
         return array.low <= len(array.prefix) or array.rest in self.alive
+
+    def item_states(self, array: ArrayShape) -> dict[State, list[Step]]:
+        """The automaton of an array that counts its items, of living items only; empty when there is no such array."""
+        return ItemCounter(array).living(self.alive.__contains__)
 
     def object_alive(self, thing: ObjectShape) -> bool:
         """Can its required members, and as many as ``low`` asks for, be there?"""
@@ -147,10 +152,12 @@ def pointer_of(need: Need) -> str:
 def _children(shape: Shape) -> list[Need]:
     found: list[Need] = []
     for array in shape.arrays:
+        if array.counts:
+            found.extend(ItemCounter(array).needs())
+            continue
         found.extend(array.prefix)
         if array.high is None or array.high > len(array.prefix):
             found.append(array.rest)
-        found.extend(array.rest | need for need in array.some)
     for thing in shape.objects:
         found.extend(thing.declared.values())
         found.extend(need for _, need in thing.classes)

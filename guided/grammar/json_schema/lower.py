@@ -11,7 +11,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 from guided.errors import LimitError, UnsupportedError
-from guided.grammar.ir import Body, Choice, Member, Members, Reference, Repetition, Rule, Sequence, Terminal
+from guided.grammar.ir import Body, Choice, Mark, Member, Members, Reference, Repetition, Rule, Sequence, Terminal
+from guided.grammar.json_schema.counting import ItemCounter, State
 from guided.grammar.json_schema.graph import Graph, living_numbers, other_names, pointer_of, strings_alive
 from guided.grammar.json_schema.number_text import number_text
 from guided.grammar.json_schema.numbers import NumberRange
@@ -70,6 +71,9 @@ class Lowering:
         self.notes: dict[str, None] = {}
         self.rules: list[Rule | None] = [None]
         self._bodies: dict[Need, Body] = {}
+        self._undeclared: dict[Need, Reference] = {}
+        self._compares = any(array.unique is not None for shape in graph.shapes.values() for array in shape.arrays)
+        """Must the checker compare items, and so know which containers are open?"""
         self._waiting: list[tuple[int, str, Shape]] = []
         space: tuple[Body, ...] = () if layout.space is None else (layout.space,)
         self._space = space
@@ -156,6 +160,8 @@ class Lowering:
     # -- arrays ---------------------------------------------------------------------------------------------------
 
     def _array(self, array: ArrayShape, pointer: str) -> Body:
+        if array.counts:
+            return self._counted_array(array, pointer)
         alive = self.graph.alive
         prefix = array.prefix if array.high is None else array.prefix[: array.high]
         high = array.high
@@ -167,14 +173,12 @@ class Lowering:
             high = len(prefix) if high is None else min(high, len(prefix))
         left = None if high is None else high - len(prefix)
         tail: Body = _EMPTY
-        if array.some:
-            tail = self._some_item(array, len(prefix), left, pointer)
-        elif left is None or left > 0:
+        if left is None or left > 0:
             item = self._item(array.rest)
             low = max(array.low - len(prefix), 0)
             if not prefix:
                 content: Body = Repetition(item, low, left, self._comma)
-                return _sequence(*self._open_array, content, self._close_array)
+                return self._brackets(content, array.unique, pointer)
             tail = Repetition(_sequence(self._comma, item), low, left)
         # Items that must be there stand in one sequence; optional ones each in a rule, which keeps bodies flat.
         for index in range(len(prefix) - 1, array.low - 1, -1):
@@ -184,42 +188,39 @@ class Lowering:
         parts: list[Body] = []
         for index, need in enumerate(prefix[: array.low]):
             parts.extend((self._comma, self._item(need)) if index else (self._item(need),))
-        return _sequence(*self._open_array, *parts, tail, self._close_array)
+        return self._brackets(_sequence(*parts, tail), array.unique, pointer)
 
-    def _some_item(self, array: ArrayShape, size: int, left: int | None, pointer: str) -> Body:
-        """Items after the prefix of which one meets a further need: it may stand at any place."""
-        if len(array.some) > 1:
-            raise UnsupportedError(
-                "several items that each must meet a different condition",
-                where=pointer,
-                remedy="Use one contains, or one not, for an array.",
-            )
-        low = max(array.low - size, 1)
-        if low > MAX_SPLITS or (left is not None and left > MAX_SPLITS):
-            raise UnsupportedError(
-                f"an item that must meet a condition in an array with a bound above {MAX_SPLITS}",
-                where=pointer,
-                remedy="Lower minItems and maxItems, or drop them.",
-            )
-        lead = (self._comma,) if size else ()
-        special = self._item(array.rest | array.some[0])
-        if array.rest not in self.graph.alive:
-            return _sequence(*lead, special)
-        item = self._item(array.rest)
-        options = []
-        for before in range(left if left is not None else low):
-            after = Repetition(
-                _sequence(self._comma, item), max(low - 1 - before, 0), None if left is None else left - 1 - before
-            )
-            # Without an upper bound the last of these stands for "this many or more before".
-            many = None if left is None and before == low - 1 else before
-            front = Repetition(_sequence(item, self._comma), before, many)
-            options.append(_sequence(*lead, front, special, after))
-        return options[0] if len(options) == 1 else Choice(tuple(options))
+    def _counted_array(self, array: ArrayShape, pointer: str) -> Body:
+        """One rule for each state of the counts; the first is written in place."""
+        states = self.graph.item_states(array)
+        counter = ItemCounter(array)
+        rules: dict[State, Reference] = {}
+        for state in states:
+            if state != counter.start:
+                self.rules.append(None)
+                rules[state] = Reference(len(self.rules) - 1)
+        content: Body = _EMPTY
+        for state, steps in states.items():
+            options: list[Body] = [_EMPTY] if counter.accepts(state) else []
+            lead = (self._comma,) if state[0] else ()
+            options.extend(_sequence(*lead, self._item(step.need), rules[step.state]) for step in steps)
+            body = options[0] if len(options) == 1 else Choice(tuple(options))
+            if state == counter.start:
+                content = body
+            else:
+                self.rules[rules[state].rule] = Rule(f"items of {pointer} after {state[0]}", body)
+        return self._brackets(content, array.unique, pointer)
 
-    def _rule(self, body: Body, name: str) -> Reference:
-        self.rules.append(Rule(name, body))
+    def _rule(self, body: Body, name: str, mark: Mark | None = None) -> Reference:
+        self.rules.append(Rule(name, body, mark))
         return Reference(len(self.rules) - 1)
+
+    def _brackets(self, content: Body, unique: bool | None, pointer: str) -> Body:
+        """An array of this content; a rule of its own where the checker must know that it is open."""
+        if not self._compares:
+            return _sequence(*self._open_array, content, self._close_array)
+        mark = Mark.ARRAY if unique is None else Mark.DISTINCT if unique else Mark.REPEATING
+        return _sequence(self._rule(_sequence(*self._open_array, content), pointer, mark), self._close_array)
 
     def _item(self, need: Need) -> Body:
         return _sequence(self.value(need), *self._space)
@@ -237,7 +238,7 @@ class Lowering:
         high = thing.high
         if high is not None and not extras and high >= len(declared):
             high = None
-        return self._braces(self._members(declared, extras, low, high))
+        return self._braces(self._members(declared, extras, low, high), pointer)
 
     def _declared(self, thing: ObjectShape) -> tuple[Member, ...]:
         alive = self.graph.alive
@@ -254,7 +255,7 @@ class Lowering:
                 names = other_names(thing, language)
                 key = None if names is EMPTY else _other_key(names, self.compact)
                 if key is not None:
-                    extras.append(Member(key, self._member(need)))
+                    extras.append(Member(key, self._undeclared_member(need)))
         return tuple(extras)
 
     def _members(
@@ -262,8 +263,10 @@ class Lowering:
     ) -> Members:
         return Members(declared, extras, self._comma, self.layout.order is Order.SCHEMA, low, high)
 
-    def _braces(self, body: Body) -> Body:
-        return _sequence(*self._open_object, body, self._close_object)
+    def _braces(self, body: Body, pointer: str) -> Body:
+        if not self._compares:
+            return _sequence(*self._open_object, body, self._close_object)
+        return _sequence(self._rule(_sequence(*self._open_object, body), pointer, Mark.OBJECT), self._close_object)
 
     def _some_member(self, thing: ObjectShape, pointer: str) -> Body:
         """Members of which one, not declared, meets a further need: the declared ones come before or after it."""
@@ -287,7 +290,7 @@ class Lowering:
         for names, need in self.graph.some_members(thing, thing.some[0]):
             key = _other_key(names, self.compact)
             if key is not None:
-                special.append(_sequence(key, self._member(need)))
+                special.append(_sequence(key, self._undeclared_member(need)))
         middle: Body = special[0] if len(special) == 1 else Choice(tuple(special))
         options: list[Body] = []
         for chosen in range(len(declared) + 1) if ordered else range(1 << len(declared)):
@@ -305,10 +308,17 @@ class Lowering:
                 after = _sequence(self._comma, self._members(back, extras, 1))
                 parts.append(after if any(member.required for member in back) else Choice((_EMPTY, after)))
             options.append(_sequence(*parts))
-        return self._braces(options[0] if len(options) == 1 else Choice(tuple(options)))
+        return self._braces(options[0] if len(options) == 1 else Choice(tuple(options)), pointer)
 
     def _member(self, need: Need) -> Body:
         return Sequence((*self._colon, self.value(need), *self._space))
+
+    def _undeclared_member(self, need: Need) -> Reference:
+        """The same behind a name that the checker must see to be new."""
+        found = self._undeclared.get(need)
+        if found is None:
+            found = self._undeclared[need] = self._rule(self._member(need), pointer_of(need), Mark.UNDECLARED)
+        return found
 
 
 def _sequence(*parts: Body) -> Body:
