@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.constraint.protocol import Constrains
-from guided.marks import MARK, mark
+from guided.special_bytes import SENTINEL, special_bytes
 
 __all__ = ["brute_force_mask", "check_constraint"]
 
@@ -223,16 +223,16 @@ class _Check:
 
     def pieces(self, data: bytes) -> list[bytes]:
         """The single bytes of a text, and its special tokens, which come whole or not at all."""
-        if not self.vocabulary.marks_special:
+        if not self.vocabulary.has_special:
             return [bytes([byte]) for byte in data]
         pieces: list[bytes] = []
-        for number, part in enumerate(data.split(MARK)):
-            pieces += [MARK + part + MARK] if number % 2 else [bytes([byte]) for byte in part]
+        for number, part in enumerate(data.split(SENTINEL)):
+            pieces += [SENTINEL + part + SENTINEL] if number % 2 else [bytes([byte]) for byte in part]
         return pieces
 
     def live_pieces(self, state: int) -> list[bytes]:
         """The bytes and special tokens that can come next."""
-        pieces = [bytes([byte]) for byte in range(256)] + list(map(mark, self.vocabulary.special_tokens))
+        pieces = [bytes([byte]) for byte in range(256)] + list(map(special_bytes, self.vocabulary.special_tokens))
         return [piece for piece in pieces if self.constraint.advance_bytes(state, piece)]
 
     def finish(self, state: int, path: tuple[int, ...]) -> None:

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from guided.constraint.explain import explain
 from guided.constraint.limits import Limits
 from guided.constraint.machine import ConstraintMachine
-from guided.constraint.special import special_bytes
+from guided.constraint.special import named_special_tokens
 from guided.grammar.ir import Grammar
 from guided.kernels.layout import DEAD, FINISHED
-from guided.marks import MARK, marked_names
+from guided.special_bytes import SENTINEL, special_names_in
 from guided.vocab.vocabulary import Vocabulary
 
 
@@ -32,7 +32,7 @@ class Constraint:
         self.grammar = grammar
         self.vocabulary = vocabulary
         self.limits = limits or Limits()
-        self._special_bytes = special_bytes(grammar, vocabulary)
+        self._special_bytes = named_special_tokens(grammar, vocabulary)
         self._machine = ConstraintMachine(grammar, vocabulary, self.limits)
         self.start: int = self._machine.start
         """The state before any text."""
@@ -69,9 +69,9 @@ class Constraint:
     def advance_bytes(self, state: int, data: bytes) -> int:
         """The state after the bytes of a text, however they would be tokenized; 0 when they cannot come here.
 
-        A special token is `guided.marks.mark` of its name, whole.
+        A special token is `guided.special_bytes.special_bytes` of its name, whole.
         """
-        if self.vocabulary.marks_special and marked_names(data, self.vocabulary.special_tokens) is None:
+        if self.vocabulary.has_special and special_names_in(data, self.vocabulary.special_tokens) is None:
             return DEAD
         return self._machine.advance(state, data)
 
@@ -85,12 +85,12 @@ class Constraint:
     def forced(self, state: int) -> bytes:
         """The longest text that must come next: empty where there is a choice, or where the text may end.
 
-        A special token in it is `guided.marks.mark` of its name.
+        A special token in it is `guided.special_bytes.special_bytes` of its name.
         """
         out = bytearray()
         while len(out) < self.limits.forced_bytes and not self.is_accepting(state):
             pieces = [bytes([byte]) for byte in np.flatnonzero(self._machine.next_bytes(state)).tolist()]
-            if MARK in pieces:
+            if SENTINEL in pieces:
                 pieces += self._special_bytes
             after = [(piece, then) for piece in pieces if (then := self.advance_bytes(state, piece))]
             if len(after) != 1:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from guided.kernels.layout import DEAD, FINISHED
-from guided.marks import MARK
+from guided.special_bytes import SENTINEL
 
 if TYPE_CHECKING:
     from guided.constraint.constraint import Constraint
@@ -32,11 +32,11 @@ def explain(constraint: Constraint, machine: ConstraintMachine, state: int, toke
         return "the text has ended; only an end-of-text token may follow"
     data = vocabulary.token_bytes(token)
     if data is None:
-        marked = vocabulary.spelled(token)
-        if marked is None:
+        spelled = vocabulary.spelled(token)
+        if spelled is None:
             return f"token {token} is a special token or padding, which never matches text"
-        what = f"the special token {_special_name(marked)}"
-        after = machine.advance(state, marked)
+        what = f"the special token {_special_name(spelled)}"
+        after = machine.advance(state, spelled)
         if after == DEAD:
             return f"{what} is not allowed: {_expected(machine, state)}"
         then = "the text may end" if machine.is_accepting(after) else _expected(machine, after)
@@ -66,8 +66,8 @@ def _expected(machine: ConstraintMachine, state: int) -> str:
                 names.append(name)
     if inside:
         following = np.flatnonzero(machine.next_bytes(state)).tolist()
-        if MARK[0] in following:
-            following.remove(MARK[0])
+        if SENTINEL[0] in following:
+            following.remove(SENTINEL[0])
             names.append("a special token")
         if following:
             names.append(_bytes(following))
@@ -95,9 +95,9 @@ def _byte(value: int) -> str:
     return repr(chr(value)) if 0x20 <= value < 0x7F else f"0x{value:02x}"
 
 
-def _special_name(marked: bytes) -> str:
+def _special_name(spelled: bytes) -> str:
     """The name in what automata read for a special token."""
-    return marked.strip(MARK).decode()
+    return spelled.strip(SENTINEL).decode()
 
 
 def _show(data: bytes) -> str:

@@ -89,7 +89,7 @@ class ConstraintMachine:
         self.graph = RuleGraph(analyse(grammar), grammar.start, self.states, starts, ignored)
         self.lalr = LalrStacks.arrays(self.stacks)
         self.tables = _tables(256)
-        self.scratch = small_scratch(max(vocabulary.longest, 8))
+        self.scratch = small_scratch(max(vocabulary.spelling.longest, 8))
         self.counters = np.zeros(N_COUNTERS, np.int64)
         self._extra: dict[str, NDArray[Any]] = {
             "counters": self.counters,

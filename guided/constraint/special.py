@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from guided.errors import VocabularyError
 from guided.grammar.ir import Grammar
-from guided.marks import mark
+from guided.special_bytes import special_bytes
 from guided.vocab.special import near_names
 from guided.vocab.vocabulary import Vocabulary
 
 
-def special_bytes(grammar: Grammar, vocabulary: Vocabulary) -> list[bytes]:
+def named_special_tokens(grammar: Grammar, vocabulary: Vocabulary) -> list[bytes]:
     """What automata read for each special token of the grammar; raises `VocabularyError` where one cannot be had.
 
     A token that the vocabulary does not have is named with those that look like it.  One that ends the text there is
@@ -27,12 +27,12 @@ def special_bytes(grammar: Grammar, vocabulary: Vocabulary) -> list[bytes]:
                 remedy="Leave it out where the grammar ends, since end-of-text tokens are allowed there; or pass "
                 "eos_ids=[...] without it when the vocabulary is made.",
             )
-    if grammar.holds_mark and any(token not in vocabulary.eos_ids for token in known.values()):
+    if grammar.holds_sentinel and any(token not in vocabulary.eos_ids for token in known.values()):
         raise VocabularyError(
-            "the grammar's texts hold the byte 0xFF, which marks special tokens in this vocabulary",
+            "the grammar's texts hold the byte 0xFF, which is kept for special tokens in this vocabulary",
             remedy="Use Vocabulary.from_tokens(vocabulary.tokens, eos_ids=vocabulary.eos_ids), which names none.",
         )
-    return [mark(name) for name in grammar.special_tokens]
+    return [special_bytes(name) for name in grammar.special_tokens]
 
 
 def _names(vocabulary: Vocabulary) -> str:

@@ -154,6 +154,8 @@ def _regular(piece: Piece, folded: Mapping[str, _Folded]) -> _Folded | None:
             return _Folded(utf8(ranges), 1)
         case Name(name):
             return folded.get(name)
+        case Special():
+            return None
         case Repeated(body, low, high):
             inner = _regular(body, folded)
             counted = low > 1 or high not in (None, 0, 1)
@@ -245,8 +247,8 @@ class _Lowering:
                 return Repetition(self.body(body), low, high)
             case Special(names):
                 self.special.update(names)
-                options = tuple(map(special_terminal, names))
-                return options[0] if len(options) == 1 else Choice(options)
+                named = tuple(map(special_terminal, names))
+                return named[0] if len(named) == 1 else Choice(named)
             case _:
                 raise AssertionError("texts and classes are regular")
 

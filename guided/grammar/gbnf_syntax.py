@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from guided.errors import GrammarError, LimitError, UnsupportedError
-from guided.grammar.special import names_of_reference
 from guided.grammar.regular.characters import ANY_CHARACTER, CharacterSet, negate, normalise
+from guided.grammar.special import names_of_reference
 
 MAX_NESTING = 100
 """Parentheses inside each other.  Grammars converted from JSON Schema nest up to some dozen; what follows recurses."""

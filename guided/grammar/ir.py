@@ -160,8 +160,8 @@ class Grammar:
     notes: tuple[str, ...] = ()
     """What the user should know about how the source was read (annotations ignored, options in force)."""
     special_tokens: tuple[str, ...] = ()
-    """The special tokens that the rules name, sorted; in a terminal each is `guided.marks.mark` of its name."""
-    holds_mark: bool = False
+    """The special tokens that the rules name, sorted; in a terminal each is `guided.special_bytes.special_bytes` of its name."""
+    holds_sentinel: bool = False
     """May texts hold the byte 0xFF other than around the name of a special token?  UTF-8 never does."""
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from guided.errors import GrammarError, UnsupportedError
 from guided.grammar.ir import Grammar, Rule, Terminal
 from guided.grammar.regular.expr import literal
-from guided.marks import mark
+from guided.special_bytes import special_bytes
 
 __all__ = ["names_of_reference", "special_terminal", "special_token"]
 
@@ -44,9 +44,11 @@ def special_terminal(name: str, *, where: str | None = None) -> Terminal:
     """
     if not isinstance(name, str) or not name or any("\ud800" <= character <= "\udfff" for character in name):
         raise GrammarError(
-            f"{name!r} cannot be the name of a special token", where=where, remedy="Write its name as the tokenizer does."
+            f"{name!r} cannot be the name of a special token",
+            where=where,
+            remedy="Write its name as the tokenizer does.",
         )
-    return Terminal(literal(mark(name)), name)
+    return Terminal(literal(special_bytes(name)), name)
 
 
 def names_of_reference(reference: str, known: Mapping[str, int] | None, where: str) -> tuple[str, ...]:

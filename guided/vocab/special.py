@@ -1,6 +1,6 @@
 """Special tokens of a vocabulary: which names are sound, and the byte strings that automata read for all ids.
 
-How a special token is written is in `guided.marks`; who may ask for one is the grammar's concern.
+How a special token is written is in `guided.special_bytes`; who may ask for one is the grammar's concern.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.errors import VocabularyError
-from guided.marks import MARK, mark
+from guided.special_bytes import SENTINEL, special_bytes
 
 __all__ = ["Spelling", "checked_special_tokens", "near_names", "spell"]
 
@@ -28,6 +28,11 @@ class Spelling(NamedTuple):
     """``uint8[total]``."""
     offsets: NDArray[np.int64]
     """``int64[size + 1]``: id ``t`` is ``data[offsets[t]:offsets[t + 1]]``, empty where it is never allowed."""
+
+    @property
+    def longest(self) -> int:
+        """Number of bytes of the longest, the depth of the trie; 0 when no id is ever allowed."""
+        return int(np.diff(self.offsets).max(initial=0))
 
 
 def checked_special_tokens(special_tokens: Mapping[str, int], size: int) -> dict[str, int]:
@@ -65,15 +70,15 @@ def near_names(name: str, special_tokens: Iterable[str]) -> list[str]:
 def spell(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], special_tokens: Mapping[str, int], eos_ids: Iterable[int]
 ) -> Spelling:
-    """The token bytes, with marked names in the place of special tokens, and nothing in that of ids with a raw mark.
+    """The token bytes, with names as `special_bytes` for special tokens, and nothing for ids with that byte.
 
     Without special tokens to name nothing changes, and the arrays are those given.
     """
     ends = frozenset(eos_ids)
-    changed = {token: mark(name) for name, token in special_tokens.items() if token not in ends}
+    changed = {token: special_bytes(name) for name, token in special_tokens.items() if token not in ends}
     if not changed:
         return Spelling(data, offsets)
-    raw = np.searchsorted(offsets, np.flatnonzero(data == MARK[0]), side="right") - 1
+    raw = np.searchsorted(offsets, np.flatnonzero(data == SENTINEL[0]), side="right") - 1
     changed |= dict.fromkeys(np.unique(raw).tolist(), b"")
     lengths = np.diff(offsets)
     parts: list[NDArray[np.uint8]] = []

@@ -112,8 +112,8 @@ class Vocabulary:
         ``size`` is the width of the model's logits where it exceeds the tokenizer's: the ids above are padding.
         ``eos_ids`` replaces the tokenizer's own end-of-text id; pass the generation configuration's where it has
         several.  Special and added tokens never match text, even when they are not marked special (Gemma's runs of
-        white space, ``<tool_call>``); ``text_ids`` names added tokens whose content is text all the same.  All others are
-        in `special_tokens` by their content.
+        white space, ``<tool_call>``); ``text_ids`` names added tokens whose content is text all the same.  All others
+        are in `special_tokens` by their content.
 
         ``cache=False`` neither reads nor writes the cache on disk.  Raises `VocabularyError` naming the ids whose
         bytes cannot be known, or saying that no end-of-text id was found.
@@ -221,15 +221,15 @@ class Vocabulary:
 
     @cached_property
     def spelling(self) -> Spelling:
-        """What automata read for each id: its bytes, for a special token its marked name; see `guided.vocab.special`.
+        """What automata read for each id: its bytes, for a special token its name between two bytes 0xFF.
 
         The very arrays ``data`` and ``offsets`` where there are no special tokens.
         """
         return spell(self.data, self.offsets, self.special_tokens, self.eos_ids)
 
     @property
-    def marks_special(self) -> bool:
-        """True where some special token can be asked for: then the byte 0xFF marks names and is in no text."""
+    def has_special(self) -> bool:
+        """True where some special token can be asked for: then the byte 0xFF stands around names and in no text."""
         return self.spelling.offsets is not self.offsets
 
     def spelled(self, token: int) -> bytes | None:
@@ -252,16 +252,16 @@ class Vocabulary:
     def byte_complete(self) -> bool:
         """True when each byte that a grammar can ask for is a token of its own, so that any text can be spelled.
 
-        These are all 256 bytes, or, where there are special tokens, all but the one that marks them.
+        These are all 256 bytes, or, where there are special tokens, all but the one around their names.
         """
         data, offsets = self.spelling
         single = offsets[:-1][np.diff(offsets) == 1]
-        return bool(np.unique(data[single]).size == (255 if self.marks_special else 256))
+        return bool(np.unique(data[single]).size == (255 if self.has_special else 256))
 
     @cached_property
     def longest(self) -> int:
-        """Number of bytes of the longest `spelling`, 0 when no id is ever allowed."""
-        return int(np.diff(self.spelling.offsets).max(initial=0))
+        """Number of bytes of the longest token, 0 when none matches text."""
+        return int(np.diff(self.offsets).max(initial=0))
 
     @property
     def n_words(self) -> int:
@@ -325,8 +325,9 @@ def _digest(
     special_tokens: Mapping[str, int],
     first_token_strips_space: bool,
 ) -> str:
-    special = sorted(special_tokens.items())
-    head = f"guided vocabulary 2;{offsets.size - 1};{eos_ids};{special};{first_token_strips_space};"
+    head = f"guided vocabulary 1;{offsets.size - 1};{eos_ids};{first_token_strips_space};"
+    if special_tokens:
+        head += f"{sorted(special_tokens.items())};"
     content = hashlib.sha256(head.encode())
     content.update(offsets.astype("<i8").tobytes())
     content.update(data.tobytes())

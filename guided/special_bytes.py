@@ -10,30 +10,30 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-__all__ = ["MARK", "mark", "marked_names"]
+__all__ = ["SENTINEL", "special_bytes", "special_names_in"]
 
-MARK = b"\xff"
+SENTINEL = b"\xff"
 """The byte before and after the name of a special token."""
 
 
-def mark(name: str) -> bytes:
+def special_bytes(name: str) -> bytes:
     """The bytes that stand for the special token ``name``.
 
-    >>> mark("<|tool|>")
+    >>> special_bytes("<|tool|>")
     b'\\xff<|tool|>\\xff'
     """
-    return MARK + name.encode() + MARK
+    return SENTINEL + name.encode() + SENTINEL
 
 
-def marked_names(data: bytes, known: Container[str]) -> list[str] | None:
+def special_names_in(data: bytes, known: Container[str]) -> list[str] | None:
     """The special tokens in ``data``, in order; None when one is cut or not among the ``known``.
 
-    >>> marked_names(mark("<a>") + b"text" + mark("<b>"), {"<a>", "<b>"})
+    >>> special_names_in(special_bytes("<a>") + b"text" + special_bytes("<b>"), {"<a>", "<b>"})
     ['<a>', '<b>']
     """
-    if MARK not in data:
+    if SENTINEL not in data:
         return []
-    parts = data.split(MARK)
+    parts = data.split(SENTINEL)
     if len(parts) % 2 == 0:
         return None
     names = [part.decode("utf-8", "surrogateescape") for part in parts[1::2]]
