@@ -18,6 +18,7 @@ from guided.errors import (
 )
 
 if TYPE_CHECKING:
+    from guided.constraint.batch import fill_masks
     from guided.constraint.compile import compile
     from guided.constraint.constraint import Constraint
     from guided.constraint.limits import Limits
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from guided.grammar.regex import regex
     from guided.grammar.sql import sql
     from guided.hf.generate import generate
+    from guided.hf.masking import allocate_masks, apply_masks
     from guided.vocab.vocabulary import Vocabulary
 
 __version__ = "0.1.0"
@@ -38,8 +40,11 @@ _HOMES = {
     "Grammar": "guided.grammar.ir",
     "Limits": "guided.constraint.limits",
     "Vocabulary": "guided.vocab.vocabulary",
+    "allocate_masks": "guided.hf.masking",
+    "apply_masks": "guided.hf.masking",
     "choice": "guided.grammar.choice",
     "compile": "guided.constraint.compile",
+    "fill_masks": "guided.constraint.batch",
     "gbnf": "guided.grammar.gbnf",
     "generate": "guided.hf.generate",
     "json_schema": "guided.grammar.json_schema",
@@ -59,8 +64,11 @@ __all__ = [
     "UnsupportedError",
     "Vocabulary",
     "VocabularyError",
+    "allocate_masks",
+    "apply_masks",
     "choice",
     "compile",
+    "fill_masks",
     "gbnf",
     "generate",
     "grammar",

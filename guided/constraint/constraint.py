@@ -20,6 +20,10 @@ from guided.special_bytes import SENTINEL, special_names_in
 from guided.vocab.vocabulary import Vocabulary
 
 
+_NEVER = 1 << 62
+"""A number of tokens that no budget reaches."""
+
+
 class Constraint:
     """A language over tokens.  States are ints, never change meaning, and cost nothing to keep, copy or go back to.
 
@@ -46,6 +50,8 @@ class Constraint:
         self._steps: dict[tuple[int, int], int] = {}
         self._masks: dict[int, NDArray[np.uint32]] = {FINISHED: self._eos_row, DEAD: np.zeros_like(self._eos_row)}
         self._accepting: dict[int, bool] = {DEAD: False, FINISHED: True}
+        self._addresses: dict[int, tuple[int, NDArray[np.uint32]]] = {}
+        self._ample: dict[int, int] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Constraint, (self.grammar, self.vocabulary, self.limits))
@@ -60,6 +66,19 @@ class Constraint:
         """
         found = self._masks.get(state)
         row[:] = self._mask(state) if found is None else found
+
+    def remembered_row(self, state: int) -> tuple[int, NDArray[np.uint32]] | None:
+        """Address and array of a mask that is at hand, for copying many at once; None for a state to be filled.
+
+        Whoever uses the address must hold on to the array.
+        """
+        found = self._addresses.get(state)
+        if found is None:
+            with self._machine.lock:
+                row = self._masks.get(state)
+                if row is not None:
+                    found = self._addresses[state] = (row.ctypes.data, row)
+        return found
 
     def advance(self, state: int, token: int) -> int:
         """The state after ``token``: 0 when it is not allowed; `end` after an end-of-text id."""
@@ -112,13 +131,18 @@ class Constraint:
         ``budget`` counts the token itself, all that follow it and the end-of-text token.  The mask is never empty;
         raises `guided.LimitError` when even the shortest completion does not fit.
         """
-        if state <= FINISHED:
+        if state <= FINISHED or budget >= self._ample.get(state, budget + 1):
             self.fill_mask(state, row)
             return
         with self._machine.lock:
             self._completions.fill(state, row, budget)
         if self.is_accepting(state):
             row |= self._eos_row
+        # More tokens never forbid more: a budget that forbids nothing here makes all above it a copy of the mask.
+        if state not in self._ample:
+            self._ample[state] = _NEVER
+        elif np.array_equal(row, self._mask(state)):
+            self._ample[state] = min(budget, self._ample[state])
 
     def explain(self, state: int, token: int) -> str:
         """Why a token is or is not allowed, in the grammar's own words."""
@@ -132,6 +156,7 @@ class Constraint:
             if (len(self._masks) + 1) * row.nbytes > self.limits.mask_bytes:
                 for key in list(self._masks)[2 : len(self._masks) // 2 + 2]:
                     del self._masks[key]
+                    self._addresses.pop(key, None)
             self._masks[state] = row
             return row
 
