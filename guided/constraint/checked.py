@@ -260,6 +260,18 @@ class CheckedMachine:
         """The name of a terminal that may come."""
         return self.inner.label(start, label)
 
+    def repetition(self, state: int, byte: int) -> str | None:
+        """Why the checker alone refuses a byte, after "it"; None when the automaton refuses it too."""
+        own, text = self.split(state)
+        with self.lock:
+            if self.byte_step(own, byte) == DEAD:
+                return None
+            if self.step(own, text, byte)[0] != DEAD:
+                return "leaves no way on that does not repeat a name or an item"
+            if text is not None and text.mode is Mode.NAME:
+                return f"would repeat the name {text.text.decode('utf-8', 'replace')!r}"
+            return "would repeat an item of an array whose items must differ"
+
     @property
     def n_bytes(self) -> int:
         """Memory of the automaton's tables; what texts hold is not counted."""

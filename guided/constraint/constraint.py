@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.constraint.checked import machine_for
 from guided.constraint.explain import explain
 from guided.constraint.limits import Limits
-from guided.constraint.machine import ConstraintMachine
 from guided.constraint.special import named_special_tokens
 from guided.grammar.ir import Grammar
 from guided.kernels.layout import DEAD, FINISHED
@@ -37,7 +37,7 @@ class Constraint:
         self.vocabulary = vocabulary
         self.limits = limits or Limits()
         self._special_bytes = named_special_tokens(grammar, vocabulary)
-        self._machine = ConstraintMachine(grammar, vocabulary, self.limits)
+        self._machine = machine_for(grammar, vocabulary, self.limits)
         self.start: int = self._machine.start
         """The state before any text."""
         self.end: int = FINISHED

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from guided.constraint.checked import CheckedMachine
 from guided.kernels.layout import DEAD, FINISHED
 from guided.special_bytes import SENTINEL
 
@@ -17,7 +18,7 @@ NAMED = 8
 """Alternatives that one explanation names."""
 
 
-def explain(constraint: Constraint, machine: ConstraintMachine, state: int, token: int) -> str:
+def explain(constraint: Constraint, machine: ConstraintMachine | CheckedMachine, state: int, token: int) -> str:
     """One or two sentences; see `Constraint.explain`."""
     vocabulary = constraint.vocabulary
     if state == DEAD:
@@ -46,13 +47,16 @@ def explain(constraint: Constraint, machine: ConstraintMachine, state: int, toke
         after = machine.advance(at, bytes([byte]))
         if after == DEAD:
             where = f"after {_show(data[:position])}, " if position else ""
+            repeats = machine.repetition(at, byte) if isinstance(machine, CheckedMachine) else None
+            if repeats is not None:
+                return f"{_show(data)} is not allowed: {where}{_show(bytes([byte]))} {repeats}"
             return f"{_show(data)} is not allowed: {where}{_show(bytes([byte]))} does not fit; {_expected(machine, at)}"
         at = after
     then = "the text may end" if machine.is_accepting(at) else _expected(machine, at)
     return f"{_show(data)} is allowed; after it {then}"
 
 
-def _expected(machine: ConstraintMachine, state: int) -> str:
+def _expected(machine: ConstraintMachine | CheckedMachine, state: int) -> str:
     """What may come next, by name where a terminal begins and by bytes inside one."""
     names: list[str] = []
     inside = False

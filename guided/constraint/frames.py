@@ -107,7 +107,7 @@ class Frames:
                 np.where(arrays.kind[new] == CALL, arrays.argument[new], 0)
             ]
             for edge in (np.flatnonzero(calls) + self._scanned).tolist():
-                self._returns[int(arrays.to[edge])] = self._containers[int(arrays.argument[edge])]  # type: ignore[assignment]
+                self._returns[int(arrays.to[edge])] = self._containers[int(arrays.argument[edge])]
             self._scanned = graph.n_edges
         return self._returns.get(node)
 
