@@ -329,7 +329,7 @@ class RuleGraph:
         if body.ordered and counts_trivially(body):
             self._chain_members(body, start, end)
         else:
-            FreeMembers(self, body, end).edges(start, 0, 0)
+            FreeMembers(self, body, end).edges(start, 0, 0, 0)
 
     def _chain_members(self, body: Members, start: int, end: int) -> None:
         """Members in order as a chain of nodes: keys[p] offers member p, or by an empty edge what comes later."""

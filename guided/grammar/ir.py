@@ -80,11 +80,15 @@ class Repetition:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Member:
-    """A declared member of `Members`: its key, what follows the key (separator and value), must it be there?"""
+    """A member of `Members`: its key, what follows the key (separator and value), must it be there?
+
+    ``meets`` is for extras: the bit set of those goals of the record that such a member meets.
+    """
 
     key: Terminal
     value: Body
     required: bool = False
+    meets: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,6 +106,7 @@ class Members:
     ordered: bool = True
     low: int = 0
     high: int | None = None
+    goals: int = 0
 
 
 Body: TypeAlias = "Terminal | Reference | Sequence | Choice | Repetition | Members"

@@ -10,10 +10,11 @@ from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
 
-from guided.errors import LimitError, UnsupportedError
+from guided.errors import LimitError
 from guided.grammar.ir import Body, Choice, Mark, Member, Members, Reference, Repetition, Rule, Sequence, Terminal
 from guided.grammar.json_schema.counting import ItemCounter, State
-from guided.grammar.json_schema.graph import Graph, living_numbers, other_names, pointer_of, strings_alive
+from guided.grammar.json_schema.extras import goals
+from guided.grammar.json_schema.graph import Graph, living_numbers, pointer_of, strings_alive
 from guided.grammar.json_schema.number_text import number_text
 from guided.grammar.json_schema.numbers import NumberRange
 from guided.grammar.json_schema.shape import ArrayShape, Need, ObjectShape, Shape
@@ -28,12 +29,7 @@ from guided.grammar.json_schema.strings import (
     spelled,
 )
 from guided.grammar.regular.derivative import inhabited
-from guided.grammar.regular.expr import EMPTY, Expr, alternation, concat, intersection, literal
-
-MAX_SPLITS = 64
-"""Places of a special item or member that are written out one by one."""
-MAX_FREE_SPLITS = 6
-"""The same for declared members in every order, where each subset of them may come first."""
+from guided.grammar.regular.expr import Expr, alternation, concat, intersection, literal
 
 
 class Order(Enum):
@@ -228,8 +224,6 @@ class Lowering:
     # -- objects --------------------------------------------------------------------------------------------------
 
     def _object(self, thing: ObjectShape, pointer: str) -> Body:
-        if thing.some:
-            return self._some_member(thing, pointer)
         declared = self._declared(thing)
         extras = self._extras(thing)
         if extras and thing.low > len(thing.required) + 1:
@@ -238,7 +232,8 @@ class Lowering:
         high = thing.high
         if high is not None and not extras and high >= len(declared):
             high = None
-        return self._braces(self._members(declared, extras, low, high), pointer)
+        ordered = self.layout.order is Order.SCHEMA
+        return self._braces(Members(declared, extras, self._comma, ordered, low, high, goals(thing)), pointer)
 
     def _declared(self, thing: ObjectShape) -> tuple[Member, ...]:
         alive = self.graph.alive
@@ -249,66 +244,17 @@ class Lowering:
         )
 
     def _extras(self, thing: ObjectShape) -> tuple[Member, ...]:
-        extras = []
-        for language, need in thing.classes:
-            if need in self.graph.alive:
-                names = other_names(thing, language)
-                key = None if names is EMPTY else _other_key(names, self.compact)
-                if key is not None:
-                    extras.append(Member(key, self._undeclared_member(need)))
-        return tuple(extras)
-
-    def _members(
-        self, declared: tuple[Member, ...], extras: tuple[Member, ...], low: int = 0, high: int | None = None
-    ) -> Members:
-        return Members(declared, extras, self._comma, self.layout.order is Order.SCHEMA, low, high)
+        found = []
+        for extra in self.graph.living_extras(thing):
+            key = _other_key(extra.names, self.compact)
+            if key is not None:
+                found.append(Member(key, self._undeclared_member(extra.need), meets=extra.meets))
+        return tuple(found)
 
     def _braces(self, body: Body, pointer: str) -> Body:
         if not self._compares:
             return _sequence(*self._open_object, body, self._close_object)
         return _sequence(self._rule(_sequence(*self._open_object, body), pointer, Mark.OBJECT), self._close_object)
-
-    def _some_member(self, thing: ObjectShape, pointer: str) -> Body:
-        """Members of which one, not declared, meets a further need: the declared ones come before or after it."""
-        declared = self._declared(thing)
-        extras = self._extras(thing)
-        ordered = self.layout.order is Order.SCHEMA
-        if len(thing.some) > 1 or thing.high is not None or thing.low > len(thing.required) + 1:
-            raise UnsupportedError(
-                "a member of any name that must meet a condition, with other such members or counts",
-                where=pointer,
-                remedy="Name the members, or drop minProperties and maxProperties.",
-            )
-        # The same bound for both orders: what compiles in one order compiles in the other.
-        if len(declared) > MAX_FREE_SPLITS:
-            raise UnsupportedError(
-                f"a member of any name that must meet a condition beside {len(declared)} declared ones",
-                where=pointer,
-                remedy="Declare fewer members, or say the condition for each name.",
-            )
-        special = []
-        for names, need in self.graph.some_members(thing, thing.some[0]):
-            key = _other_key(names, self.compact)
-            if key is not None:
-                special.append(_sequence(key, self._undeclared_member(need)))
-        middle: Body = special[0] if len(special) == 1 else Choice(tuple(special))
-        options: list[Body] = []
-        for chosen in range(len(declared) + 1) if ordered else range(1 << len(declared)):
-            if ordered:
-                front, back = declared[:chosen], declared[chosen:]
-            else:
-                front = tuple(member for i, member in enumerate(declared) if chosen >> i & 1)
-                back = tuple(member for i, member in enumerate(declared) if not chosen >> i & 1)
-            parts: list[Body] = []
-            if front or extras:
-                before = _sequence(self._members(front, extras, 1), self._comma)
-                parts.append(before if any(member.required for member in front) else Choice((_EMPTY, before)))
-            parts.append(middle)
-            if back or extras:
-                after = _sequence(self._comma, self._members(back, extras, 1))
-                parts.append(after if any(member.required for member in back) else Choice((_EMPTY, after)))
-            options.append(_sequence(*parts))
-        return self._braces(options[0] if len(options) == 1 else Choice(tuple(options)), pointer)
 
     def _member(self, need: Need) -> Body:
         return Sequence((*self._colon, self.value(need), *self._space))
