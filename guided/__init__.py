@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from guided.grammar.json_schema import json_schema
     from guided.grammar.lark import lark
     from guided.grammar.regex import regex
+    from guided.grammar.special import special_token
     from guided.grammar.sql import sql
+    from guided.grammar.tags import Tag, ToolChoice, ToolStyle, tags, think, tool_calls
     from guided.hf.generate import generate
     from guided.hf.masking import allocate_masks, apply_masks
     from guided.vocab.vocabulary import Vocabulary
@@ -39,6 +41,9 @@ _HOMES = {
     "Constraint": "guided.constraint.constraint",
     "Grammar": "guided.grammar.ir",
     "Limits": "guided.constraint.limits",
+    "Tag": "guided.grammar.tags",
+    "ToolChoice": "guided.grammar.tags",
+    "ToolStyle": "guided.grammar.tags",
     "Vocabulary": "guided.vocab.vocabulary",
     "allocate_masks": "guided.hf.masking",
     "apply_masks": "guided.hf.masking",
@@ -50,7 +55,11 @@ _HOMES = {
     "json_schema": "guided.grammar.json_schema",
     "lark": "guided.grammar.lark",
     "regex": "guided.grammar.regex",
+    "special_token": "guided.grammar.special",
     "sql": "guided.grammar.sql",
+    "tags": "guided.grammar.tags",
+    "think": "guided.grammar.tags",
+    "tool_calls": "guided.grammar.tags",
 }
 
 __all__ = [
@@ -60,6 +69,9 @@ __all__ = [
     "GuidedError",
     "LimitError",
     "Limits",
+    "Tag",
+    "ToolChoice",
+    "ToolStyle",
     "UnsatisfiableError",
     "UnsupportedError",
     "Vocabulary",
@@ -75,7 +87,11 @@ __all__ = [
     "json_schema",
     "lark",
     "regex",
+    "special_token",
     "sql",
+    "tags",
+    "think",
+    "tool_calls",
 ]
 
 

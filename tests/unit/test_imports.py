@@ -39,9 +39,10 @@ OPTIONAL = {"sqlalchemy", "sqlglot", "llguidance", "xgrammar", "outlines_core", 
 HEAVY = {"torch", "transformers", "numba", "lark", "jsonschema", "pydantic", "typer", "rich"}
 
 PUBLIC = [
-    "Constraint", "Grammar", "GrammarError", "GuidedError", "LimitError", "Limits", "UnsatisfiableError",
-    "UnsupportedError", "Vocabulary", "VocabularyError", "allocate_masks", "apply_masks", "choice", "compile",
-    "fill_masks", "gbnf", "generate", "grammar", "json_schema", "lark", "regex", "sql",
+    "Constraint", "Grammar", "GrammarError", "GuidedError", "LimitError", "Limits", "Tag", "ToolChoice",
+    "ToolStyle", "UnsatisfiableError", "UnsupportedError", "Vocabulary", "VocabularyError", "allocate_masks",
+    "apply_masks", "choice", "compile", "fill_masks", "gbnf", "generate", "grammar", "json_schema", "lark", "regex",
+    "special_token", "sql", "tags", "think", "tool_calls",
 ]  # fmt: skip
 """Adding a public name is a decision: change this list with it, and the README."""
 
