@@ -134,7 +134,7 @@ class Graph:
     def _cause(self, need: Need) -> str:
         """The pointer of the deepest part that makes a need empty."""
         seen: set[Need] = set()
-        while need not in seen:
+        while need in self.shapes and need not in seen:
             seen.add(need)
             shape = self.shapes[need]
             dead: Need | None = None
