@@ -12,18 +12,21 @@ from __future__ import annotations
 
 import re
 import threading
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.constraint.checked_completion import CheckedCompletions
-from guided.constraint.frames import Frames, marks_of
-from guided.constraint.json_text import COMMA, QUOTE, Expects, Level, Mode, Reader, Text
+from guided.constraint.demands import has_open_names, marks_of
+from guided.constraint.frames import Frames
+from guided.constraint.json_text import QUOTE, Expects, Level, Mode, Reader, Text
 from guided.constraint.likeness import Likeness
 from guided.constraint.limits import Limits
 from guided.constraint.look_ahead import LookAhead
 from guided.constraint.machine import ConstraintMachine
 from guided.constraint.refusals import Refusals
+from guided.constraint.token_texts import TokenTexts
 from guided.errors import UnsupportedError
 from guided.grammar.ir import Grammar, Mark
 from guided.kernels.layout import DEAD, FINISHED
@@ -65,6 +68,7 @@ class CheckedMachine:
         self.lexed = self.inner.lexed
         self.owing = self.inner.owing
         self.compares = Mark.DISTINCT in marks
+        """Are items of some array compared?"""
         self.frames = Frames(self.inner)
         self.reader = Reader()
         self.likeness = Likeness(self.reader)
@@ -73,10 +77,16 @@ class CheckedMachine:
         self._byte_steps: dict[tuple[int, int], int] = {}
         self._pairs: list[tuple[int, Text]] = []
         self._pair_ids: dict[tuple[int, Text], int] = {}
-        self._eventful = _containing(vocabulary, b'"[' if self.compares else b'"')
-        self._structural = _containing(vocabulary, b'"\\[]{},:')
+        texts = TokenTexts.of(vocabulary)
+        self._eventful = texts.quotes_or_arrays if self.compares else texts.quotes
+        self._structural = texts.structural
         self.completions = CheckedCompletions(self)
         self.start = self.inner.start
+
+    @cached_property
+    def open_names(self) -> bool:
+        """Can every undeclared name go on in infinitely many ways?"""
+        return has_open_names(self.grammar)
 
     # Pairs.
 
@@ -276,15 +286,3 @@ class CheckedMachine:
     def n_bytes(self) -> int:
         """Memory of the automaton's tables; what texts hold is not counted."""
         return self.inner.n_bytes
-
-
-def _containing(vocabulary: Vocabulary, wanted: bytes) -> NDArray[np.bool_]:
-    """``bool[size]``: the tokens that hold one of some bytes."""
-    table = np.zeros(256, np.int32)
-    table[list(wanted)] = 1
-    counts = np.concatenate([np.zeros(1, np.int64), np.cumsum(table[vocabulary.data])])
-    held: NDArray[np.bool_] = counts[vocabulary.offsets[1:]] > counts[vocabulary.offsets[:-1]]
-    return held
-
-
-__all__ = ["COMMA", "CheckedMachine", "machine_for"]

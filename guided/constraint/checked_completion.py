@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.constraint.completion import Completions
+from guided.constraint.demands import forces_several
 from guided.constraint.machine import tokens_of
 from guided.errors import LimitError
-from guided.grammar.ir import Body, Choice, Grammar, Mark, Members, Reference, Repetition, Sequence
 from guided.kernels.layout import DEAD
 
 if TYPE_CHECKING:
@@ -77,36 +77,14 @@ class CheckedCompletions(Completions):
             raise AssertionError("a live state has a next byte")
         return bytes((best[1],))
 
-    def drop_far(self, state: int, row: NDArray[np.uint32], doubtful: NDArray[np.int64], limit: int) -> None:
+    def drop_far(self, state: int, row: NDArray[np.uint32], limit: int) -> None:
         """Take out of a row, priced by the automaton, the tokens after which ``limit`` tokens are not enough."""
-        tried = (
-            tokens_of(row)
-            if self._forces
-            else [token for token in doubtful.tolist() if row[token >> 5] >> (token & 31) & 1]
-        )
+        if self._forces:
+            tried = tokens_of(row)
+        else:
+            doubtful = self._checked.refusals.doubtful(state).tolist()
+            tried = [token for token in doubtful if row[token >> 5] >> (token & 31) & 1]
         for token in tried:
             after = self._checked.advance_token(state, token)
             if after == DEAD or len(self.tokens(after)) > limit:
                 row[token >> 5] &= ~np.uint32(1 << (token & 31))
-
-
-def forces_several(grammar: Grammar) -> bool:
-    """May the automaton's shortest texts hold several undeclared names of one object, or items of a compared array?"""
-    if any(rule.mark is Mark.DISTINCT for rule in grammar.rules):
-        return True
-    stack: list[Body] = [rule.body for rule in grammar.rules]
-    while stack:
-        match stack.pop():
-            case Members() as members:
-                if members.extras and members.low > sum(member.required for member in members.declared):
-                    return True
-                stack.extend(member.value for member in (*members.declared, *members.extras))
-            case Sequence(parts):
-                stack.extend(parts)
-            case Choice(options):
-                stack.extend(options)
-            case Repetition(body):
-                stack.append(body)
-            case Reference():
-                pass
-    return False

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from guided.grammar.ir import Grammar, Mark
+from guided.grammar.ir import Mark
 from guided.kernels.layout import CALL, DEAD
 from guided.kernels.parser import intern_set
 from guided.kernels.threads import intern_state
@@ -21,11 +21,6 @@ if TYPE_CHECKING:
     from guided.constraint.machine import ConstraintMachine
 
 _MASK32 = 0xFFFFFFFF
-
-
-def marks_of(grammar: Grammar) -> frozenset[Mark]:
-    """The marks that some rule has; empty for grammars that need no checker."""
-    return frozenset(rule.mark for rule in grammar.rules if rule.mark is not None)
 
 
 class Frames:

@@ -7,8 +7,9 @@ not consistent has gone its own way in every open container: nothing that is in 
 
 from __future__ import annotations
 
-from guided.constraint.json_text import Expects, Level, Mode, Reader, Text
+from guided.constraint.json_text import BACKSLASH, QUOTE, Expects, Level, Mode, Reader, Text
 from guided.constraint.json_values import LITERALS, NumberPrefix, NumberValue, read_prefix
+from guided.constraint.seen import Node
 
 
 class Likeness:
@@ -28,6 +29,24 @@ class Likeness:
             found = text.consistent = self._consistent(text, text.level)
         return found
 
+    def ways_on(self, text: Text) -> set[int] | None:
+        """Bytes after which a consistent name or string may still be so, or ends; None when that is not known."""
+        level = text.level
+        if level is None or text.pending or text.mode not in (Mode.NAME, Mode.STRING):
+            return None
+        found = {QUOTE, BACKSLASH}
+        if text.mode is Mode.NAME:
+            node = level.seen.string_node(text.text, None)
+            like = [name for value in self.candidates(level) for name in self._members(value)] if level.collects else []
+        else:
+            node = level.seen.string_node(text.text, self._reader.values) if level.compares else None
+            like = [item for value in self._expected(level) if isinstance(item := self._content[value], bytes)]
+        if node is not None:
+            found.update(byte for byte, child in node.children.items() if child.first < level.seen.size)
+        at = len(text.text)
+        found.update(item[at] for item in like if len(item) > at and item.startswith(text.text))
+        return found
+
     def _consistent(self, text: Text, level: Level) -> bool:
         mode = text.mode
         if mode is Mode.NAME:
@@ -45,7 +64,7 @@ class Likeness:
 
     def _name(self, text: Text, level: Level) -> bool:
         node = level.seen.string_node(text.text, None)
-        if node is not None and (not text.pending or any(c.first < level.seen.size for c in node.children.values())):
+        if node is not None and _goes_on(node, level.seen.size, text.pending):
             return True
         if not level.collects:
             return False
@@ -59,9 +78,7 @@ class Likeness:
     def _string(self, text: Text, level: Level) -> bool:
         if level.compares:
             node = level.seen.string_node(text.text, self._reader.values)
-            if node is not None and (
-                not text.pending or any(c.first < level.seen.size for c in node.children.values())
-            ):
+            if node is not None and _goes_on(node, level.seen.size, text.pending):
                 return True
         for candidate in self._expected(level):
             content = self._content[candidate]
@@ -172,3 +189,20 @@ class Likeness:
 
 
 _NONE: frozenset[int] = frozenset()
+_SHORT = frozenset(b'"\\/\b\f\n\r\t')
+"""Characters with an escape of two bytes, which is complete at once."""
+
+
+def _goes_on(node: Node, size: int, pending: bytes) -> bool:
+    """Does some string go on from a node, with a character whose escape begins so if there is one?"""
+    if not pending:
+        return True
+    for byte, child in node.children.items():
+        if child.first < size:
+            if byte >= 0x80:
+                # The first byte of a longer character; which one is not looked at.
+                if pending[1:2] in (b"", b"u"):
+                    return True
+            elif (b"\\u%04x" % byte).startswith(pending) or (pending == b"\\" and byte in _SHORT):
+                return True
+    return False

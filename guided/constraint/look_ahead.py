@@ -31,11 +31,15 @@ class LookAhead:
         self._machine = machine
         self._alive: dict[tuple[int, Text], bool] = {}
         self._bytes: dict[int, list[int]] = {}
+        self._byte_sets: dict[int, frozenset[int]] = {}
 
     def alive(self, state: int, text: Text | None) -> bool:
         """Is there a text that goes on from here, repeats nothing, and ends?"""
         machine = self._machine
         if text is None or not machine.likeness.consistent(text):
+            return True
+        if machine.open_names and not (text.level is not None and text.level.gathers):
+            # Only a name is in question, and of infinitely many finitely many are taken.
             return True
         found = self._alive.get((state, text))
         if found is None:
@@ -48,6 +52,13 @@ class LookAhead:
         if found is None:
             marked = self._machine.inner.next_bytes(state)
             found = self._bytes[state] = _FIRST[marked[_FIRST] != 0].tolist()
+        return found
+
+    def next_byte_set(self, state: int) -> frozenset[int]:
+        """The same without order."""
+        found = self._byte_sets.get(state)
+        if found is None:
+            found = self._byte_sets[state] = frozenset(self.next_bytes(state))
         return found
 
     def _search(self, state: int, text: Text) -> bool:

@@ -8,19 +8,16 @@ each is tried.
 
 from __future__ import annotations
 
-import re
-import weakref
 from collections import OrderedDict
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.constraint.json_text import Mode, Text
 from guided.constraint.machine import tokens_of
+from guided.constraint.token_texts import NO_TOKENS, Place, Reach, TokenTexts
 from guided.kernels.layout import DEAD
-from guided.vocab.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from guided.constraint.checked import CheckedMachine
@@ -28,44 +25,43 @@ if TYPE_CHECKING:
 _ROWS = 256
 """Masks of the automaton alone that are kept, since states that differ in what they hold share them."""
 
-_NAME = rb",\s*(?:\"|$)"
-_PATTERNS = {
-    # (are items compared, where the token begins): tokens that go on to a next name (or item), or end before one.
-    (False, "idle"): re.compile(rb'"[^,]*"[\s\S]*' + _NAME),
-    (False, "between"): re.compile(_NAME),
-    (False, "string"): re.compile(rb'"[\s\S]*' + _NAME),
-    (True, "idle"): re.compile(rb'\[[\s\S]*,|"[^,]*"[\s\S]*' + _NAME),
-    (True, "between"): re.compile(rb","),
-    (True, "string"): re.compile(rb'"[\s\S]*,'),
-}
-
-
-@dataclass(frozen=True)
-class _Refused:
-    """Of one state: tokens that the automaton allows and the checker does not, and tokens that end in doubt."""
-
-    refused: NDArray[np.int64]
-    doubtful: NDArray[np.int64]
-
 
 class Refusals:
     """Masks of one machine's states."""
 
     def __init__(self, machine: CheckedMachine) -> None:
         self._machine = machine
-        self._going_on = _GoingOn.of(machine.vocabulary)
+        self._texts = TokenTexts.of(machine.vocabulary)
         self._rows: OrderedDict[int, NDArray[np.uint32]] = OrderedDict()
-        self._found: dict[int, _Refused] = {}
+        self._refused: dict[int, NDArray[np.int64]] = {}
+        self._doubtful: dict[int, NDArray[np.int64]] = {}
+        self._reaching: dict[tuple[int, Place, frozenset[Reach]], NDArray[np.int64]] = {}
 
     def mask(self, state: int, limit: int) -> NDArray[np.uint32]:
         """See `CheckedMachine.mask`."""
         own, _ = self._machine.split(state)
-        found = self.of(state)
-        row = self._row(own).copy() if limit < 0 else self._machine.inner.mask(own, limit).copy()
-        _clear(row, found.refused)
-        if limit >= 0:
-            self._machine.completions.drop_far(state, row, found.doubtful, limit)
+        refused = self.refused(state)
+        if limit < 0:
+            row = self._row(own)
+            return without(row, refused) if refused.size else row
+        row = without(self._machine.inner.mask(own, limit), refused)
+        self._machine.completions.drop_far(state, row, limit)
         return row
+
+    def refused(self, state: int) -> NDArray[np.int64]:
+        """The tokens that the automaton allows and the checker does not; and some that neither allows."""
+        found = self._refused.get(state)
+        if found is None:
+            found = self._refused[state] = self._find(state)[0]
+        return found
+
+    def doubtful(self, state: int) -> NDArray[np.int64]:
+        """Allowed tokens after which the automaton's own shortest text may repeat something, and a few more."""
+        found = self._doubtful.get(state)
+        if found is None:
+            self._refused[state], found = self._find(state, doubts=True)
+            self._doubtful[state] = found
+        return found
 
     def _row(self, own: int) -> NDArray[np.uint32]:
         row = self._rows.get(own)
@@ -77,105 +73,124 @@ class Refusals:
             self._rows.move_to_end(own)
         return row
 
-    def of(self, state: int) -> _Refused:
-        """What is refused in a state, remembered."""
-        found = self._found.get(state)
-        if found is None:
-            found = self._found[state] = self._find(state)
-        return found
-
-    def _find(self, state: int) -> _Refused:
+    def _find(self, state: int, *, doubts: bool = False) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         machine = self._machine
         own, text = machine.split(state)
-        row = self._row(own)
         refused: list[int] = []
         doubtful: list[int] = []
         if not machine.vocabulary.byte_complete and text is not None:
-            tried = np.asarray(tokens_of(row), np.int64)
+            tried = np.asarray(tokens_of(self._row(own)), np.int64)
         else:
             if text is not None and machine.likeness.consistent(text):
-                self._walk(own, text, row, refused, doubtful)
-            mode = "idle" if text is None else "string" if _in_string(text) else "between"
-            tried = self._going_on.tokens(machine.compares, mode)
-            tried = tried[_bits(row, tried)]
+                _Walk(machine, self._texts, refused, doubtful, doubts).run(own, text)
+            tried = self._tried(own, text, doubts)
         for token in tried.tolist():
             (refused if machine.advance_token(state, token) == DEAD else doubtful).append(token)
-        if not refused and not doubtful:
-            return _NOTHING
-        return _Refused(np.unique(np.asarray(refused, np.int64)), np.unique(np.asarray(doubtful, np.int64)))
+        return _tokens(refused), _tokens(doubtful)
 
-    def _walk(self, state: int, text: Text, row: NDArray[np.uint32], refused: list[int], doubtful: list[int]) -> None:
-        """Follow the trie as long as the text stays consistent with something seen."""
+    def _tried(self, own: int, text: Text | None, doubts: bool) -> NDArray[np.int64]:
+        """The tokens that the automaton allows and that reach a next name or item, having left what was seen."""
+        place = _place(text)
+        if text is not None and text.level is not None and text.level.gathers:
+            return self._allowed(own, place, _ITEMS)
+        found = self._allowed(own, place, _BEGUN_OR_ARRAY if self._machine.compares else _BEGUN)
+        if found.size and not doubts and self._machine.open_names:
+            return self._allowed(own, place, _ENDED_OR_ARRAY if self._machine.compares else _ENDED)
+        return found
+
+    def _allowed(self, own: int, place: Place, reaches: frozenset[Reach]) -> NDArray[np.int64]:
+        key = (own, place, reaches)
+        found = self._reaching.get(key)
+        if found is None:
+            found = self._reaching[key] = self._texts.reaching(reaches, place, self._row(own))
+        return found
+
+
+_ITEMS = frozenset((Reach.ITEM,))
+_ENDED = frozenset((Reach.NAME_ENDED,))
+_ENDED_OR_ARRAY = frozenset((Reach.NAME_ENDED, Reach.ARRAY))
+_BEGUN = frozenset((Reach.NAME_BEGUN,))
+_BEGUN_OR_ARRAY = frozenset((Reach.NAME_BEGUN, Reach.ARRAY))
+
+
+class _Walk:
+    """Follows the trie as long as the text stays consistent with something seen; adds tokens to the lists."""
+
+    def __init__(
+        self, machine: CheckedMachine, texts: TokenTexts, refused: list[int], doubtful: list[int], doubts: bool
+    ) -> None:
+        self._machine = machine
+        self._texts = texts
+        self._refused = refused
+        self._doubtful = doubtful
+        self._doubts = doubts
+
+    def run(self, state: int, text: Text) -> None:
         machine = self._machine
-        trie = machine.vocabulary.trie
-        byte, end, offset, ids = trie.byte, trie.end, trie.token_offset, trie.token_ids
-        stack: list[tuple[int, int, int, Text]] = [(1, trie.n_nodes, state, text)]
+        byte, end = self._texts.byte, self._texts.end
+        stack: list[tuple[int, int, int, Text]] = [(1, len(byte), state, text)]
         while stack:
             node, stop, at, now = stack.pop()
-            possible = set(machine.look.next_bytes(at))
+            possible = machine.look.next_byte_set(at)
+            ways = machine.likeness.ways_on(now)
+            if ways is not None:
+                possible = possible & ways
+            between = now.mode is Mode.BETWEEN
             while node < stop:
-                last = int(end[node])
-                value = int(byte[node])
+                last = end[node]
+                value = byte[node]
                 if value in possible:
-                    after, then = machine.step(at, now, value)
-                    if after == DEAD:
-                        if machine.byte_step(at, value) != DEAD:
-                            refused.extend(ids[offset[node] : offset[last]].tolist())
-                    elif then is not None and machine.likeness.consistent(then):
-                        if offset[node] < offset[node + 1]:
-                            if not machine.look.alive(after, then):
-                                refused.extend(ids[offset[node] : offset[last]].tolist())
-                                node = last
-                                continue
-                            doubtful.extend(ids[offset[node] : offset[node + 1]].tolist())
-                        if last > node + 1:
-                            stack.append((node + 1, last, after, then))
+                    inside = None if between else machine.reader.inside(now, value)
+                    # Inside a name, string or number no automaton is needed to see that a byte leads away.
+                    if inside is None or machine.likeness.consistent(inside):
+                        self._node(stack, node, last, at, now, value)
                 node = last
 
+    def _node(
+        self, stack: list[tuple[int, int, int, Text]], node: int, last: int, at: int, now: Text, value: int
+    ) -> None:
+        machine = self._machine
+        offset, ids = machine.vocabulary.trie.token_offset, machine.vocabulary.trie.token_ids
+        after, then = machine.step(at, now, value)
+        if after == DEAD:
+            if machine.byte_step(at, value) != DEAD:
+                self._refused.extend(ids[offset[node] : offset[last]].tolist())
+            return
+        if then is None or not machine.likeness.consistent(then):
+            return
+        if offset[node] < offset[node + 1]:
+            if not machine.look.alive(after, then):
+                self._refused.extend(ids[offset[node] : offset[last]].tolist())
+                return
+            if self._doubts:
+                self._doubtful.extend(ids[offset[node] : offset[node + 1]].tolist())
+        if last > node + 1:
+            if self._matters(then, node, last):
+                stack.append((node + 1, last, after, then))
+            elif self._doubts:
+                self._doubtful.extend(ids[offset[node] : offset[last]].tolist())
 
-class _GoingOn:
-    """The tokens of a vocabulary that may reach from one name or item into the next."""
-
-    _all: ClassVar[weakref.WeakKeyDictionary[Vocabulary, _GoingOn]] = weakref.WeakKeyDictionary()
-
-    @classmethod
-    def of(cls, vocabulary: Vocabulary) -> _GoingOn:
-        found = cls._all.get(vocabulary)
-        if found is None:
-            found = cls._all[vocabulary] = cls(vocabulary)
-        return found
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        offsets = vocabulary.offsets
-        commas = np.concatenate([np.zeros(1, np.int64), np.cumsum(vocabulary.data == 0x2C)])
-        self._with_comma = [
-            (token, vocabulary.token_bytes(token) or b"")
-            for token in np.flatnonzero(commas[offsets[1:]] > commas[offsets[:-1]]).tolist()
-        ]
-        self._lists: dict[tuple[bool, str], NDArray[np.int64]] = {}
-
-    def tokens(self, compares: bool, mode: str) -> NDArray[np.int64]:
-        key = (compares, mode)
-        found = self._lists.get(key)
-        if found is None:
-            pattern = _PATTERNS[key]
-            chosen = [token for token, data in self._with_comma if pattern.search(data)]
-            found = self._lists[key] = np.asarray(chosen, np.int64)
-        return found
-
-
-def _in_string(text: Text) -> bool:
-    return text.mode not in (Mode.BETWEEN, Mode.SCALAR)
+    def _matters(self, text: Text, node: int, last: int) -> bool:
+        """Can the tokens below a node do more than add white space to what is between names and items?"""
+        if text.mode is not Mode.BETWEEN:
+            return True
+        if text.level is not None and text.level.gathers:
+            return self._texts.is_visible_below(node, last)
+        return self._texts.has_quote_below(node, last)
 
 
-def _bits(row: NDArray[np.uint32], tokens: NDArray[np.int64]) -> NDArray[np.bool_]:
-    held: NDArray[np.bool_] = (row[tokens >> 5] >> (tokens & 31).astype(np.uint32) & 1).astype(np.bool_)
-    return held
+def _place(text: Text | None) -> Place:
+    if text is None:
+        return Place.IDLE
+    return Place.BETWEEN if text.mode in (Mode.BETWEEN, Mode.SCALAR) else Place.STRING
 
 
-def _clear(row: NDArray[np.uint32], tokens: NDArray[np.int64]) -> None:
-    if tokens.size:
-        np.bitwise_and.at(row, tokens >> 5, ~(np.uint32(1) << (tokens & 31).astype(np.uint32)))
+def without(row: NDArray[np.uint32], tokens: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """A copy of the row less some tokens."""
+    row = row.copy()
+    np.bitwise_and.at(row, tokens >> 5, ~(np.uint32(1) << (tokens & 31).astype(np.uint32)))
+    return row
 
 
-_NOTHING = _Refused(np.zeros(0, np.int64), np.zeros(0, np.int64))
+def _tokens(found: list[int]) -> NDArray[np.int64]:
+    return np.unique(np.asarray(found, np.int64)) if found else NO_TOKENS
