@@ -12,6 +12,7 @@ from guided.errors import (
     GrammarError,
     GuidedError,
     LimitError,
+    TextError,
     UnsatisfiableError,
     UnsupportedError,
     VocabularyError,
@@ -33,13 +34,18 @@ if TYPE_CHECKING:
     from guided.grammar.tags import Tag, ToolChoice, ToolStyle, tags, think, tool_calls
     from guided.hf.generate import generate
     from guided.hf.masking import allocate_masks, apply_masks
+    from guided.reading.captures import captures
+    from guided.reading.json_stream import FieldState, JsonStream
+    from guided.reading.partial_json import partial_json
     from guided.vocab.vocabulary import Vocabulary
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Constraint": "guided.constraint.constraint",
+    "FieldState": "guided.reading.json_stream",
     "Grammar": "guided.grammar.ir",
+    "JsonStream": "guided.reading.json_stream",
     "Limits": "guided.constraint.limits",
     "Tag": "guided.grammar.tags",
     "ToolChoice": "guided.grammar.tags",
@@ -47,6 +53,7 @@ _HOMES = {
     "Vocabulary": "guided.vocab.vocabulary",
     "allocate_masks": "guided.hf.masking",
     "apply_masks": "guided.hf.masking",
+    "captures": "guided.reading.captures",
     "choice": "guided.grammar.choice",
     "compile": "guided.constraint.compile",
     "fill_masks": "guided.constraint.batch",
@@ -54,6 +61,7 @@ _HOMES = {
     "generate": "guided.hf.generate",
     "json_schema": "guided.grammar.json_schema",
     "lark": "guided.grammar.lark",
+    "partial_json": "guided.reading.partial_json",
     "regex": "guided.grammar.regex",
     "special_token": "guided.grammar.special",
     "sql": "guided.grammar.sql",
@@ -64,12 +72,15 @@ _HOMES = {
 
 __all__ = [
     "Constraint",
+    "FieldState",
     "Grammar",
     "GrammarError",
     "GuidedError",
+    "JsonStream",
     "LimitError",
     "Limits",
     "Tag",
+    "TextError",
     "ToolChoice",
     "ToolStyle",
     "UnsatisfiableError",
@@ -78,6 +89,7 @@ __all__ = [
     "VocabularyError",
     "allocate_masks",
     "apply_masks",
+    "captures",
     "choice",
     "compile",
     "fill_masks",
@@ -86,6 +98,7 @@ __all__ = [
     "grammar",
     "json_schema",
     "lark",
+    "partial_json",
     "regex",
     "special_token",
     "sql",

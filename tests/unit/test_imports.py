@@ -24,6 +24,7 @@ LAYERS: dict[str, set[str]] = {
     "kernels": {"errors"},
     "vocab": {"errors", "special_bytes", "kernels"},
     "grammar": {"errors", "special_bytes", "kernels"},
+    "reading": {"errors", "grammar"},
     "automata": {"errors", "special_bytes", "kernels", "grammar"},
     "constraint": {"errors", "special_bytes", "kernels", "grammar", "automata", "vocab"},
     "testing": {"errors", "special_bytes", "vocab", "constraint"},
@@ -39,10 +40,11 @@ OPTIONAL = {"sqlalchemy", "sqlglot", "llguidance", "xgrammar", "outlines_core", 
 HEAVY = {"torch", "transformers", "numba", "lark", "jsonschema", "pydantic", "typer", "rich"}
 
 PUBLIC = [
-    "Constraint", "Grammar", "GrammarError", "GuidedError", "LimitError", "Limits", "Tag", "ToolChoice",
-    "ToolStyle", "UnsatisfiableError", "UnsupportedError", "Vocabulary", "VocabularyError", "allocate_masks",
-    "apply_masks", "choice", "compile", "fill_masks", "gbnf", "generate", "grammar", "json_schema", "lark", "regex",
-    "special_token", "sql", "tags", "think", "tool_calls",
+    "Constraint", "FieldState", "Grammar", "GrammarError", "GuidedError", "JsonStream", "LimitError", "Limits",
+    "Tag", "TextError", "ToolChoice", "ToolStyle", "UnsatisfiableError", "UnsupportedError", "Vocabulary",
+    "VocabularyError", "allocate_masks", "apply_masks", "captures", "choice", "compile", "fill_masks", "gbnf",
+    "generate", "grammar", "json_schema", "lark", "partial_json", "regex", "special_token", "sql", "tags", "think",
+    "tool_calls",
 ]  # fmt: skip
 """Adding a public name is a decision: change this list with it, and the README."""
 
