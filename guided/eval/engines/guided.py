@@ -19,9 +19,12 @@ class _Matcher:
         self._constraint = constraint
         self._state = constraint.start
 
-    def fill_mask(self, row: NDArray[np.uint32], left: int) -> None:
+    def fill_mask(self, row: NDArray[np.uint32], left: int | None) -> None:
         n_words = self._constraint.vocabulary.n_words
-        self._constraint.fill_budget_mask(self._state, row[:n_words], left)
+        if left is None:
+            self._constraint.fill_mask(self._state, row[:n_words])
+        else:
+            self._constraint.fill_budget_mask(self._state, row[:n_words], left)
         row[n_words:] = 0
 
     def advance(self, token: int) -> None:
@@ -33,6 +36,7 @@ class _Matcher:
 class _Compiled:
     def __init__(self, constraint: Constraint) -> None:
         self._constraint = constraint
+        self.notes = constraint.grammar.notes
 
     def start(self) -> _Matcher:
         return _Matcher(self._constraint)

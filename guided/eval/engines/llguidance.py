@@ -21,7 +21,7 @@ class _Matcher:
         self._matcher = matcher
         self._buffer = buffer
 
-    def fill_mask(self, row: NDArray[np.uint32], left: int) -> None:
+    def fill_mask(self, row: NDArray[np.uint32], left: int | None) -> None:
         self._fill(self._matcher, self._buffer, 0)
         if self._matcher.is_error():
             raise RuntimeError(self._matcher.get_error())
@@ -35,6 +35,8 @@ class _Matcher:
 
 
 class _Compiled:
+    notes: tuple[str, ...] = ()
+
     def __init__(self, fresh: Any, buffer: NDArray[np.int32]) -> None:
         self._fresh = fresh
         self._buffer = buffer

@@ -15,6 +15,8 @@ __all__ = ["open_engine"]
 class _Unconstrained:
     """Engine, compiled schema and matcher in one: none of them has anything to remember."""
 
+    notes: tuple[str, ...] = ()
+
     def __init__(self, tokens: TokenSpace) -> None:
         self._row = np.zeros(tokens.n_words, np.uint32)
         bits = np.zeros(tokens.n_words * 32, np.uint8)
@@ -27,7 +29,7 @@ class _Unconstrained:
     def start(self) -> _Unconstrained:
         return self
 
-    def fill_mask(self, row: NDArray[np.uint32], left: int) -> None:
+    def fill_mask(self, row: NDArray[np.uint32], left: int | None) -> None:
         row[:] = self._row
 
     def advance(self, token: int) -> None:

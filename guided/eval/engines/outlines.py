@@ -22,7 +22,7 @@ class _Matcher:
         self._guide = guide
         self._buffer = buffer
 
-    def fill_mask(self, row: NDArray[np.uint32], left: int) -> None:
+    def fill_mask(self, row: NDArray[np.uint32], left: int | None) -> None:
         self._guide.write_mask_into(self._buffer.ctypes.data, self._buffer.size, self._buffer.itemsize)
         row[:] = self._buffer
 
@@ -31,6 +31,8 @@ class _Matcher:
 
 
 class _Compiled:
+    notes: tuple[str, ...] = ()
+
     def __init__(self, index: Any, buffer: NDArray[np.uint32]) -> None:
         self._index = index
         self._buffer = buffer

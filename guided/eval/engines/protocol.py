@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -33,11 +34,11 @@ class TokenSpace:
 class Matcher(Protocol):
     """One text in progress."""
 
-    def fill_mask(self, row: NDArray[np.uint32], left: int) -> None:
+    def fill_mask(self, row: NDArray[np.uint32], left: int | None) -> None:
         """Write the allowed tokens to ``row`` (``uint32[n_words]``): bit ``t & 31`` of word ``t >> 5`` per token.
 
-        ``left`` is how many tokens may still be written, this one and the end-of-text token included; an engine that
-        knows no budgets ignores it.
+        ``left`` is how many tokens may still be written, this one and the end-of-text token included, None for any
+        number; an engine that knows no budgets ignores it.
         """
 
     def advance(self, token: int) -> None:
@@ -46,6 +47,10 @@ class Matcher(Protocol):
 
 class Compiled(Protocol):
     """A schema that an engine has accepted."""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the engine said about it without refusing it."""
 
     def start(self) -> Matcher:
         """A text that has not begun; any number of them, one after the other."""

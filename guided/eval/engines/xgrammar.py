@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.eval.engines.native_messages import native_messages
 from guided.eval.engines.protocol import TokenSpace
 
 __all__ = ["open_engine"]
@@ -22,7 +23,7 @@ class _Matcher:
         self._matcher = matcher
         self._buffer = buffer
 
-    def fill_mask(self, row: NDArray[np.uint32], left: int) -> None:
+    def fill_mask(self, row: NDArray[np.uint32], left: int | None) -> None:
         self._matcher.fill_next_token_bitmask(self._buffer)
         found = self._buffer[0].numpy().view(np.uint32)
         shared = min(row.size, found.size)
@@ -35,9 +36,10 @@ class _Matcher:
 
 
 class _Compiled:
-    def __init__(self, grammar: Any, buffer: Any) -> None:
+    def __init__(self, grammar: Any, buffer: Any, notes: tuple[str, ...]) -> None:
         self._grammar = grammar
         self._buffer = buffer
+        self.notes = notes
 
     def start(self) -> _Matcher:
         import xgrammar
@@ -56,8 +58,10 @@ class _Engine:
         self._buffer = xgrammar.allocate_token_bitmask(1, info.vocab_size)
 
     def compile(self, schema: Any) -> _Compiled:
-        grammar = self._compiler.compile_json_schema(json.dumps(schema), strict_mode=False)
-        return _Compiled(grammar, self._buffer)
+        with native_messages() as lines:
+            grammar = self._compiler.compile_json_schema(json.dumps(schema), strict_mode=False)
+        notes = dict.fromkeys(line.split("Warning: ")[-1] for line in lines if line.strip())
+        return _Compiled(grammar, self._buffer, tuple(notes))
 
 
 def open_engine(tokens: TokenSpace) -> _Engine:
