@@ -35,18 +35,26 @@ class Refusals:
         self._rows: OrderedDict[int, NDArray[np.uint32]] = OrderedDict()
         self._refused: dict[int, NDArray[np.int64]] = {}
         self._doubtful: dict[int, NDArray[np.int64]] = {}
+        self._begun = _BEGUN_OR_ARRAY if machine.compares else _BEGUN
         self._reaching: dict[tuple[int, Place, frozenset[Reach]], NDArray[np.int64]] = {}
 
     def mask(self, state: int, limit: int) -> NDArray[np.uint32]:
         """See `CheckedMachine.mask`."""
-        own, _ = self._machine.split(state)
-        refused = self.refused(state)
-        if limit < 0:
+        machine = self._machine
+        own, text = machine.split(state)
+        if limit >= 0:
+            row = without(machine.inner.mask(own, limit), self.refused(state))
+            machine.completions.drop_far(state, row, limit)
+            return row
+        if text is None:
+            row = machine.inner.mask(own)
+            if not self._texts.reaching(self._begun, Place.IDLE, row).size:
+                return row
+            row = row.copy()
+        else:
             row = self._row(own)
-            return without(row, refused) if refused.size else row
-        row = without(self._machine.inner.mask(own, limit), refused)
-        self._machine.completions.drop_far(state, row, limit)
-        return row
+        refused = self.refused(state)
+        return without(row, refused) if refused.size else row
 
     def refused(self, state: int) -> NDArray[np.int64]:
         """The tokens that the automaton allows and the checker does not; and some that neither allows."""
@@ -93,7 +101,7 @@ class Refusals:
         place = _place(text)
         if text is not None and text.level is not None and text.level.gathers:
             return self._allowed(own, place, _ITEMS)
-        found = self._allowed(own, place, _BEGUN_OR_ARRAY if self._machine.compares else _BEGUN)
+        found = self._allowed(own, place, self._begun)
         if found.size and not doubts and self._machine.open_names:
             return self._allowed(own, place, _ENDED_OR_ARRAY if self._machine.compares else _ENDED)
         return found

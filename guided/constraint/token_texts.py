@@ -39,7 +39,7 @@ class Reach(Enum):
 
 _BEGUN = rb',\s*(?:"|$)'
 _ENDED = rb',\s*"[\s\S]*"'
-_TWO_NAMES = rb'"[^,]*"[\s\S]*'
+_TWO_NAMES = rb'"\s*:[\s\S]*'
 _CLOSED = rb'"[\s\S]*'
 _ARRAY = re.compile(rb"\[[\s\S]*,")
 _PATTERNS = {
