@@ -128,12 +128,12 @@ class CheckedMachine:
                 if not self._eventful[token]:
                     return self.inner.advance_token(own, token)
             elif not self._structural[token]:
-                data = self.vocabulary.token_bytes(token) or b""
+                data = self.vocabulary.spelled(token) or b""
                 then = self.reader.plain(text, data)
                 if then is not None:
                     after = self.inner._advance_token(own, token)
                     return self.join(after, self._still_name(after, then) if then.mode is Mode.NAME else then)
-            return self.join(*self._read(own, text, self.vocabulary.token_bytes(token) or b""))
+            return self.join(*self._read(own, text, self.vocabulary.spelled(token) or b""))
 
     def _read(self, state: int, text: Text | None, data: bytes) -> tuple[int, Text | None]:
         at, size = 0, len(data)

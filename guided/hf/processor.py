@@ -17,7 +17,7 @@ from guided.constraint.batch import fill_masks
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, LimitError, VocabularyError
 from guided.grammar.ir import Grammar
-from guided.hf.constraints import constraints_for
+from guided.hf.constraints import constraints_for, named_special_ids
 from guided.hf.masking import mask_scores, n_words
 from guided.hf.prompt import SeenPrompts, running_generate
 from guided.hf.states import PrefixStates
@@ -175,9 +175,11 @@ class GuidedLogitsProcessor(LogitsProcessor):
         if width < self.vocabulary.size:
             lost = (np.flatnonzero(self._has_text[width:]) + width).tolist()
             lost += [end for end in self.vocabulary.eos_ids if end >= width]
+            lost += [token for each in self.constraints for token in named_special_ids(each) if token >= width]
             if lost:
                 raise VocabularyError(
-                    f"the model scores {width} ids, but the vocabulary has text or an end at ids {lost[:5]}",
+                    f"the model scores {width} ids, but the vocabulary has text, an end or a special token that the"
+                    f" grammar asks for at ids {lost[:5]}",
                     remedy="Use the tokenizer that belongs to this model.",
                 )
         self._checked_width = width
