@@ -13,6 +13,7 @@ from functools import lru_cache
 from guided.errors import LimitError
 from guided.grammar.ir import Body, Choice, Mark, Member, Members, Reference, Repetition, Rule, Sequence, Terminal
 from guided.grammar.json_schema.counting import ItemCounter, State
+from guided.grammar.json_schema.distinct import Distinct
 from guided.grammar.json_schema.extras import goals
 from guided.grammar.json_schema.graph import Graph, living_numbers, pointer_of, strings_alive
 from guided.grammar.json_schema.number_text import number_text
@@ -70,6 +71,7 @@ class Lowering:
         self._undeclared: dict[Need, Reference] = {}
         self._compares = any(array.unique is not None for shape in graph.shapes.values() for array in shape.arrays)
         """Must the checker compare items, and so know which containers are open?"""
+        self._distinct = Distinct(graph)
         self._waiting: list[tuple[int, str, Shape]] = []
         space: tuple[Body, ...] = () if layout.space is None else (layout.space,)
         self._space = space
@@ -156,6 +158,8 @@ class Lowering:
     # -- arrays ---------------------------------------------------------------------------------------------------
 
     def _array(self, array: ArrayShape, pointer: str) -> Body:
+        if array.unique and not self._distinct.array_alive(array, pointer):
+            return Choice(())
         if array.counts:
             return self._counted_array(array, pointer)
         alive = self.graph.alive
@@ -226,8 +230,8 @@ class Lowering:
     def _object(self, thing: ObjectShape, pointer: str) -> Body:
         declared = self._declared(thing)
         extras = self._extras(thing)
-        if extras and thing.low > len(thing.required) + 1:
-            self.notes[f"a repeated undeclared name counts twice for minProperties at {pointer}"] = None
+        if extras and thing.low > len(thing.required):
+            self._distinct.check_object(thing, pointer)
         low = 0 if thing.low <= len(thing.required) else thing.low
         high = thing.high
         if high is not None and not extras and high >= len(declared):
