@@ -13,7 +13,7 @@ from guided.errors import GrammarError
 from guided.grammar.json_schema import numbers, patterns, strings
 from guided.grammar.json_schema.algebra import arranged, intersect_objects
 from guided.grammar.json_schema.document import Document, Located, kind_name
-from guided.grammar.json_schema.formats import format_language, format_note
+from guided.grammar.json_schema.formats import ONLY_ON_DEMAND, Formats, format_language, format_note, format_numbers
 from guided.grammar.json_schema.numbers import ANY_NUMBER, NumberRange, exact
 from guided.grammar.json_schema.shape import (
     ANY_ARRAY,
@@ -32,7 +32,7 @@ from guided.grammar.json_schema.strings import ANY_STRING, CONTENT, StringSet
 from guided.grammar.regular.expr import Expr, alternation
 
 _TYPES = frozenset(("null", "boolean", "number", "integer", "string", "array", "object"))
-_NUMERIC = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
+_NUMERIC = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "format"))
 _STRINGS = frozenset(("minLength", "maxLength", "pattern", "format"))
 _ARRAYS = frozenset(
     (
@@ -63,7 +63,7 @@ _OBJECTS = frozenset(
 VALIDATION = (
     frozenset(("type", "enum", "const", "required", "dependentRequired", "minContains", "maxContains", "uniqueItems"))
     | frozenset(("minItems", "maxItems", "minLength", "maxLength", "pattern", "minProperties", "maxProperties"))
-    | _NUMERIC
+    | (_NUMERIC - {"format"})
 )
 """The keywords of the validation vocabulary, which a meta-schema may leave out."""
 IN_PLACE = frozenset(
@@ -95,9 +95,9 @@ ASSERTING = IN_PLACE | VALIDATION | _STRINGS | _ARRAYS | _OBJECTS
 class Assertions(ABC):
     """Reads the assertion keywords of a schema; needs of subschemas come from the class below."""
 
-    def __init__(self, document: Document, assert_formats: bool) -> None:
+    def __init__(self, document: Document, formats: Formats) -> None:
         self.document = document
-        self._assert_formats = assert_formats
+        self._formats = formats
 
     @abstractmethod
     def need(self, at: Located) -> Need:
@@ -181,7 +181,22 @@ class Assertions(ABC):
             if step <= 0:
                 raise GrammarError("multipleOf must be positive", where=f"{at.pointer}/multipleOf")
             result = result and numbers.intersect(result, NumberRange(step=step))
+        if "format" in schema:
+            form = format_numbers(schema["format"])
+            if form is not None and self.asserts_format(at, schema):
+                result = result and numbers.intersect(result, form)
         return result
+
+    def asserts_format(self, at: Located, schema: dict[str, Any]) -> bool:
+        """Is ``format`` an assertion here?"""
+        if self._formats is not Formats.DEFAULT:
+            return self._formats is Formats.ASSERT
+        if not isinstance(schema["format"], str) or schema["format"] in ONLY_ON_DEMAND:
+            return False
+        dialect = at.resource.dialect
+        if dialect.order < 2020 or not self.document.declared_dialect or dialect.asserts_formats:
+            return True
+        return schema.get("type") == "string"
 
     def _string(self, at: Located, schema: dict[str, Any]) -> tuple[StringSet, ...]:
         low = self.count(at, schema, "minLength") or 0
@@ -191,7 +206,7 @@ class Assertions(ABC):
             pointer = f"{at.pointer}/pattern"
             language = patterns.pattern_language(schema["pattern"], pointer)
             result = result and strings.intersect(result, StringSet(None, language))
-        if "format" in schema and self._assert_formats:
+        if "format" in schema and self.asserts_format(at, schema):
             form = format_language(schema["format"], at.resource.dialect.order)
             note = format_note(schema["format"])
             if note and note not in self.document.notes:

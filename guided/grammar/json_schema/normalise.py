@@ -17,6 +17,7 @@ from guided.grammar.json_schema.algebra import intersect, unite
 from guided.grammar.json_schema.assertions import APPLICATORS, ASSERTING, IN_PLACE, REFERENCES, VALIDATION
 from guided.grammar.json_schema.document import Document, Located, escape
 from guided.grammar.json_schema.evaluated import Alternatives, Container, Evaluation, self_applying
+from guided.grammar.json_schema.formats import Formats
 from guided.grammar.json_schema.negation import subtract
 from guided.grammar.json_schema.shape import (
     ANYTHING,
@@ -49,10 +50,8 @@ class Overlap:
 class Normaliser(Evaluation):
     """Expands needs to shapes, each once."""
 
-    def __init__(
-        self, document: Document, assert_formats: bool, overlapping: frozenset[Branches] = frozenset()
-    ) -> None:
-        super().__init__(document, assert_formats)
+    def __init__(self, document: Document, formats: Formats, overlapping: frozenset[Branches] = frozenset()) -> None:
+        super().__init__(document, formats)
         self._overlapping = overlapping
         self.overlaps: list[Overlap] = []
         self._dead_needs: dict[Need, bool] = {}
