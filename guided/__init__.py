@@ -12,12 +12,14 @@ from guided.errors import (
     GrammarError,
     GuidedError,
     LimitError,
+    TextError,
     UnsatisfiableError,
     UnsupportedError,
     VocabularyError,
 )
 
 if TYPE_CHECKING:
+    from guided.constraint.batch import fill_masks
     from guided.constraint.compile import compile
     from guided.constraint.constraint import Constraint
     from guided.constraint.limits import Limits
@@ -27,47 +29,82 @@ if TYPE_CHECKING:
     from guided.grammar.json_schema import json_schema
     from guided.grammar.lark import lark
     from guided.grammar.regex import regex
+    from guided.grammar.special import special_token
     from guided.grammar.sql import sql
+    from guided.grammar.tags import Tag, ToolChoice, ToolStyle, tags, think, tool_calls
     from guided.hf.generate import generate
+    from guided.hf.masking import allocate_masks, apply_masks
+    from guided.reading.captures import captures
+    from guided.reading.json_stream import FieldState, JsonStream
+    from guided.reading.partial_json import partial_json
     from guided.vocab.vocabulary import Vocabulary
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Constraint": "guided.constraint.constraint",
+    "FieldState": "guided.reading.json_stream",
     "Grammar": "guided.grammar.ir",
+    "JsonStream": "guided.reading.json_stream",
     "Limits": "guided.constraint.limits",
+    "Tag": "guided.grammar.tags",
+    "ToolChoice": "guided.grammar.tags",
+    "ToolStyle": "guided.grammar.tags",
     "Vocabulary": "guided.vocab.vocabulary",
+    "allocate_masks": "guided.hf.masking",
+    "apply_masks": "guided.hf.masking",
+    "captures": "guided.reading.captures",
     "choice": "guided.grammar.choice",
     "compile": "guided.constraint.compile",
+    "fill_masks": "guided.constraint.batch",
     "gbnf": "guided.grammar.gbnf",
     "generate": "guided.hf.generate",
     "json_schema": "guided.grammar.json_schema",
     "lark": "guided.grammar.lark",
+    "partial_json": "guided.reading.partial_json",
     "regex": "guided.grammar.regex",
+    "special_token": "guided.grammar.special",
     "sql": "guided.grammar.sql",
+    "tags": "guided.grammar.tags",
+    "think": "guided.grammar.tags",
+    "tool_calls": "guided.grammar.tags",
 }
 
 __all__ = [
     "Constraint",
+    "FieldState",
     "Grammar",
     "GrammarError",
     "GuidedError",
+    "JsonStream",
     "LimitError",
     "Limits",
+    "Tag",
+    "TextError",
+    "ToolChoice",
+    "ToolStyle",
     "UnsatisfiableError",
     "UnsupportedError",
     "Vocabulary",
     "VocabularyError",
+    "allocate_masks",
+    "apply_masks",
+    "captures",
     "choice",
     "compile",
+    "fill_masks",
     "gbnf",
     "generate",
     "grammar",
     "json_schema",
     "lark",
+    "partial_json",
     "regex",
+    "special_token",
     "sql",
+    "tags",
+    "think",
+    "tool_calls",
 ]
 
 

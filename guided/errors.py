@@ -7,6 +7,7 @@
     ├── UnsupportedError        well-formed, but guided cannot enforce it exactly, so it is refused
     ├── UnsatisfiableError      the language is empty: nothing could ever be generated
     ├── LimitError              a counted work limit (`guided.Limits`) was reached
+    ├── TextError               a text is not what it was said to be: not JSON, not in the grammar
     └── VocabularyError         a tokenizer whose token bytes cannot be known, or that cannot spell the language
 
 Every error says what, where and what to do.  ``where`` is a JSON pointer (``#/properties/a``), ``line 3, column 7``,
@@ -19,6 +20,7 @@ __all__ = [
     "GrammarError",
     "GuidedError",
     "LimitError",
+    "TextError",
     "UnsatisfiableError",
     "UnsupportedError",
     "VocabularyError",
@@ -65,6 +67,10 @@ class UnsatisfiableError(GuidedError):
 
 class LimitError(GuidedError):
     """A counted work limit was reached; see ``guided.Limits``."""
+
+
+class TextError(GuidedError):
+    """A text that was to be read back is not JSON, or not in the language of its grammar."""
 
 
 class VocabularyError(GuidedError):

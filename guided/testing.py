@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.constraint.protocol import Constrains
+from guided.special_bytes import SENTINEL, special_bytes
 
 __all__ = ["brute_force_mask", "check_constraint"]
 
@@ -107,7 +108,7 @@ class _Check:
         self.full_left = full_states
         self.seen: dict[int, _Seen] = {}
         self.eos = _packed(np.isin(np.arange(self.vocabulary.size), self.vocabulary.eos_ids), self.vocabulary.n_words)
-        lengths = np.diff(self.vocabulary.offsets)
+        lengths = np.diff(self.vocabulary.spelling.offsets)
         self.without_text = _packed(lengths == 0, self.vocabulary.n_words) & ~self.eos
         self.with_text = np.flatnonzero(lengths > 0)
 
@@ -189,13 +190,13 @@ class _Check:
             tokens += [int(self.with_text[self.rnd.randrange(self.with_text.size)]) for _ in range(3)]
         self.hold(self.constraint.advance_bytes(seen.state, b"") == seen.state, "no bytes change the state", seen.path)
         for token in tokens:
-            data = self.vocabulary.token_bytes(token) or b""
+            data = self.vocabulary.spelled(token) or b""
             by_token = self.constraint.advance(seen.state, token)
             at_once = self.constraint.advance_bytes(seen.state, data)
             one_by_one = seen.state
-            for byte in data:
+            for piece in self.pieces(data):
                 if one_by_one:
-                    one_by_one = self.constraint.advance_bytes(one_by_one, bytes([byte]))
+                    one_by_one = self.constraint.advance_bytes(one_by_one, piece)
             for how, state in (("at once", at_once), ("one by one", one_by_one)):
                 message = f"{self.name(token)} by advance and by its bytes {how} differ"
                 self.hold((by_token != 0) == (state != 0), message, seen.path)
@@ -211,17 +212,28 @@ class _Check:
         state = seen.state
         forced = self.constraint.forced(state)
         self.hold(not (forced and seen.accepting), "bytes are forced where the text may end", seen.path)
-        for count, byte in enumerate(forced[:_FORCED]):
-            alive = self.live_bytes(state)
+        for count, piece in enumerate(self.pieces(forced)[:_FORCED]):
+            alive = self.live_pieces(state)
             where = f"forced byte {count} of {forced[:_FORCED]!r}"
-            self.hold(alive == [byte], f"{where}: possible are {bytes(alive)!r}", seen.path)
+            self.hold(alive == [piece], f"{where}: possible are {alive!r}", seen.path)
             self.hold(not self.constraint.is_accepting(state), f"{where}: the text may end before it", seen.path)
-            state = self.constraint.advance_bytes(state, bytes([byte]))
+            state = self.constraint.advance_bytes(state, piece)
         if not forced and not seen.accepting:
-            self.hold(len(self.live_bytes(state)) > 1, "one byte alone can come next, but it is not forced", seen.path)
+            self.hold(len(self.live_pieces(state)) > 1, "one byte alone can come next, but it is not forced", seen.path)
 
-    def live_bytes(self, state: int) -> list[int]:
-        return [byte for byte in range(256) if self.constraint.advance_bytes(state, bytes([byte]))]
+    def pieces(self, data: bytes) -> list[bytes]:
+        """The single bytes of a text, and its special tokens, which come whole or not at all."""
+        if not self.vocabulary.has_special:
+            return [bytes([byte]) for byte in data]
+        pieces: list[bytes] = []
+        for number, part in enumerate(data.split(SENTINEL)):
+            pieces += [SENTINEL + part + SENTINEL] if number % 2 else [bytes([byte]) for byte in part]
+        return pieces
+
+    def live_pieces(self, state: int) -> list[bytes]:
+        """The bytes and special tokens that can come next."""
+        pieces = [bytes([byte]) for byte in range(256)] + list(map(special_bytes, self.vocabulary.special_tokens))
+        return [piece for piece in pieces if self.constraint.advance_bytes(state, piece)]
 
     def finish(self, state: int, path: tuple[int, ...]) -> None:
         """Reach an end in the promised number of tokens, at each step by any token of the budgeted mask."""
@@ -300,11 +312,11 @@ class _Check:
         self.hold(constraint.is_accepting(state) == seen.accepting, "is_accepting has changed its mind", seen.path)
 
     def name(self, token: int) -> str:
-        return f"token {token} ({self.vocabulary.token_bytes(token)!r})"
+        return f"token {token} ({self.vocabulary.spelled(token)!r})"
 
     def hold(self, true: bool, what: str, path: tuple[int, ...]) -> None:
         if not true:
-            text = b"".join(self.vocabulary.token_bytes(token) or b"" for token in path)
+            text = b"".join(self.vocabulary.spelled(token) or b"" for token in path)
             raise AssertionError(f"{what}\n  after {text!r}\n  tokens {list(path)}\n  of {self.constraint!r}")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from guided.errors import UnsatisfiableError
+from guided.grammar.goals import fewest_to_meet
 from guided.grammar.ir import Body, Choice, Grammar, Member, Members, Reference, Repetition, Rule, Sequence, Terminal
 from guided.grammar.regular.derivative import inhabited
 
@@ -63,7 +64,9 @@ def analyse(grammar: Grammar) -> Analysis:
 
 
 def counts_trivially(body: Members) -> bool:
-    """Do the bounds on the number of members follow from which are required and declared?"""
+    """Do the bounds on the number of members follow from which are required and declared, without any goals?"""
+    if body.goals:
+        return False
     required = sum(member.required for member in body.declared)
     return body.low <= required and (body.high is None or (not body.extras and body.high >= len(body.declared)))
 
@@ -177,6 +180,11 @@ def _productive(body: Body, known: frozenset[int]) -> bool:
                 return False
             extras = any(usable(member, known) for member in body.extras)
             required = sum(member.required for member in body.declared)
+            if body.goals:
+                needed = fewest_to_meet([m.meets for m in body.extras if usable(m, known)], body.goals)
+                if needed is None:
+                    return False
+                required += needed
             most = None if extras else sum(declared)
             if not _productive(body.separator, known):
                 most = 1 if most is None else min(most, 1)
@@ -200,7 +208,7 @@ def _nullable(body: Body, known: frozenset[int]) -> bool:
             separated = body.low == 1 or body.separator is None or _nullable(body.separator, known)
             return separated and _nullable(body.body, known)
         case Members():
-            return body.low == 0 and not any(member.required for member in body.declared)
+            return body.low == 0 and body.goals == 0 and not any(member.required for member in body.declared)
 
 
 def _lefts(body: Body, nullable: frozenset[int]) -> list[int]:

@@ -60,7 +60,10 @@ class RuleCosts:
             case Members():
                 required = [self._member(member) for member in body.declared if member.required]
                 optional = [self._member(member) for member in body.declared if not member.required]
-                return self.members(body.separator, required, optional, body.extras, body.low, 0)
+                most = body.high
+                return self.members(
+                    body.separator, required, optional, body.extras, body.low, 0, False, body.goals, most
+                )
 
     def copies(self, body: Repetition, done: int) -> int:
         """The least that the copies still missing after ``done`` of them take."""
@@ -82,20 +85,46 @@ class RuleCosts:
         low: int,
         done: int,
         separated: bool = False,
+        goals: int = 0,
+        most: int | None = None,
     ) -> int:
-        """The least that the members still missing cost; ``separated``: the separator before the next is written."""
-        missing = max(low - done - len(required), 0)
-        if missing == 0 and separated and not required:
-            missing = 1
-        chosen = sorted(optional)[:missing]
-        if len(chosen) < missing or extras:
-            extra = min((self._member(member) for member in extras), default=FAR)
-            chosen = sorted([*optional, *[extra] * missing])[:missing]
-        if len(chosen) < missing:
-            return FAR
-        count = len(required) + missing
-        between = count - (done == 0 or separated) if count else 0
-        return min(FAR, sum(required) + sum(chosen) + between * self.body(separator))
+        """The least that the members still missing cost; ``separated``: the separator before the next is written.
+
+        ``done`` members are there; extras must still meet the ``goals``, with no more than ``most`` members in all.
+        """
+        best = FAR
+        for n_meeting, meeting in enumerate(self._meeting(extras, goals)):
+            known = len(required) + n_meeting
+            missing = max(low - done - known, 0)
+            if missing == 0 and separated and not known:
+                missing = 1
+            if meeting == FAR or (most is not None and done + known + missing > most):
+                continue
+            chosen = sorted(optional)[:missing]
+            if len(chosen) < missing or extras:
+                extra = min((self._member(member) for member in extras), default=FAR)
+                chosen = sorted([*optional, *[extra] * missing])[:missing]
+            if len(chosen) < missing:
+                continue
+            count = known + missing
+            between = count - (done == 0 or separated) if count else 0
+            best = min(best, sum(required) + meeting + sum(chosen) + between * self.body(separator))
+        return best
+
+    def _meeting(self, extras: tuple[Member, ...], goals: int) -> list[int]:
+        """For each number of extras, the least that so many cost which together meet the goals."""
+        cheapest = {0: 0}
+        found = [0 if goals == 0 else FAR]
+        for _ in range(goals.bit_count()):
+            more: dict[int, int] = {}
+            for met, price in cheapest.items():
+                for member in extras:
+                    then = met | (member.meets & goals)
+                    if then != met:
+                        more[then] = min(more.get(then, FAR), price + self._member(member))
+            cheapest = more
+            found.append(cheapest.get(goals, FAR))
+        return found
 
     def node(self, start: int) -> int:
         """The least that leads from a node to the end of its rule."""

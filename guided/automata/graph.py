@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from guided.automata.analysis import Analysis, counts_trivially, is_counted, usable
 from guided.automata.costs import RuleCosts
+from guided.automata.members import FreeMembers
 from guided.automata.states import StateTable
 from guided.errors import LimitError
 from guided.grammar.ir import Body, Choice, Member, Members, Reference, Repetition, Sequence, Terminal
@@ -328,7 +329,7 @@ class RuleGraph:
         if body.ordered and counts_trivially(body):
             self._chain_members(body, start, end)
         else:
-            _FreeMembers(self, body, end).edges(start, 0, 0)
+            FreeMembers(self, body, end).edges(start, 0, 0, 0)
 
     def _chain_members(self, body: Members, start: int, end: int) -> None:
         """Members in order as a chain of nodes: keys[p] offers member p, or by an empty edge what comes later."""
@@ -422,83 +423,3 @@ class RuleGraph:
                     work.append(node)
         for node in nodes:
             self._pending[node] = [edge for edge in self._pending[node] if edge[2] in useful]
-
-
-class _FreeMembers:
-    """Members in any order, or with bounds on their number: one lazily made node per set of those already written."""
-
-    def __init__(self, graph: RuleGraph, body: Members, end: int) -> None:
-        known = graph.analysis.productive
-        self.graph = graph
-        self.body = body
-        self.end = end
-        self.extras = [member for member in body.extras if usable(member, known)]
-        self.declared = [member for member in body.declared if usable(member, known)]
-        self.required = sum(1 << i for i, member in enumerate(self.declared) if member.required)
-        self.most = body.high
-        if not graph.analysis.can_finish(body.separator):
-            self.most = 1
-        # Beyond this count nothing depends on it any more.
-        self.cap = max(body.low, 1) if self.most is None else self.most
-        self.nodes: dict[tuple[int, int, bool], int] = {}
-
-    def node(self, used: int, count: int, separated: bool) -> int:
-        key = (used, count, separated)
-        found = self.nodes.get(key)
-        if found is None:
-            maker = self.keys if separated else self.edges
-            found = self.nodes[key] = self.graph._lazy(lambda node: maker(node, used, count), self.end)
-            self.graph.prices[found] = (lambda costs: self.price(costs, used, count, separated), self.end)
-        return found
-
-    def price(self, costs: RuleCosts, used: int, count: int, separated: bool) -> int:
-        """Fewest bytes from a node to the end of the members."""
-        first = self.position(used) if self.body.ordered else 0
-        left = [
-            (member.required, costs.body(member.key) + costs.body(member.value))
-            for i, member in enumerate(self.declared)
-            if i >= first and not used >> i & 1
-        ]
-        required = [price for needed, price in left if needed]
-        optional = [price for needed, price in left if not needed]
-        extras = tuple(self.extras)
-        return costs.members(self.body.separator, required, optional, extras, self.body.low, count, separated)
-
-    def feasible(self, used: int, count: int) -> bool:
-        """Can the members be completed from here within the bounds?"""
-        missing = bin(self.required & ~used).count("1")
-        if self.most is not None and count + missing > self.most:
-            return False
-        if self.body.ordered and self.required & ((1 << self.position(used)) - 1) & ~used:
-            return False
-        left = len(self.declared) - (self.position(used) if self.body.ordered else bin(used).count("1"))
-        return bool(self.extras) or count + left >= self.body.low
-
-    def position(self, used: int) -> int:
-        return used.bit_length()
-
-    def edges(self, node: int, used: int, count: int) -> None:
-        if count >= self.body.low and not self.required & ~used:
-            self.graph._add(node, EMPTY, 0, self.end)
-        if count == 0:
-            self.keys(node, used, count)
-        elif any(True for _ in self.options(used, count)):
-            self.graph._lower(self.body.separator, node, self.node(used, count, True))
-
-    def options(self, used: int, count: int):  # type: ignore[no-untyped-def]
-        after = min(count + 1, self.cap) if self.most is None else count + 1
-        if self.most is not None and after > self.most:
-            return
-        first = self.position(used) if self.body.ordered else 0
-        for i in range(first, len(self.declared)):
-            if not used >> i & 1 and self.feasible(used | 1 << i, after):
-                yield self.declared[i], used | 1 << i, after
-        if self.feasible(used, after):
-            for extra in self.extras:
-                yield extra, used, after
-
-    def keys(self, node: int, used: int, count: int) -> None:
-        for member, then, after in self.options(used, count):
-            value = self.graph._node()
-            self.graph._lower(member.key, node, value)
-            self.graph._lower(member.value, value, self.node(then, after, False))

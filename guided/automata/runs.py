@@ -99,7 +99,7 @@ def run_less_words(content: Expr) -> tuple[Expr, Expr] | None:
     run: Expr | None = None
     words: list[Expr] = []
     for part in cast("tuple[Expr, ...]", content.parts):
-        if part.kind is Kind.COMPLEMENT and _finite(cast(Expr, part.parts[0])):
+        if part.kind is Kind.COMPLEMENT and is_finite(cast(Expr, part.parts[0])):
             words.append(cast(Expr, part.parts[0]))
         elif run is None and (found := _prefixed(part)) is not None and found[2:] == (0, None):
             run = part
@@ -134,7 +134,8 @@ def run_with_pattern(expr: Expr) -> tuple[Run, Expr] | None:
 _ANY = utf8(ANY_CHARACTER)
 
 
-def _finite(expr: Expr) -> bool:
+def is_finite(expr: Expr) -> bool:
+    """Is the language visibly finite: built without repetition or complement?"""
     stack = [expr]
     seen: set[Expr] = set()
     while stack:

@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from guided.cli.check import check
+from guided.cli.evaluate import evaluations
 from guided.cli.exits import EXIT_HELP, ExitCode, exit_code
 from guided.cli.extract import extract
 from guided.cli.output import print_error, print_text
@@ -111,6 +112,7 @@ def _options(
 
 for _command in (extract, sql, check, warmup, version):
     application.command(epilog=EXIT_HELP)(_command)
+application.add_typer(evaluations)
 
 
 def run() -> None:

@@ -1,88 +1,24 @@
-"""Texts of a grammar byte by byte, without a tokenizer: an example, the shortest text, and where a text fails.
+"""Where a text fails a grammar, character by character, without a tokenizer.
 
 Everything here asks a constraint over the vocabulary of the 256 bytes, through its public functions.
 """
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from guided.eval.byte_sampling import END, allowed_bytes
+
 if TYPE_CHECKING:
     from guided.constraint.constraint import Constraint
-    from guided.grammar.ir import Grammar
 
-__all__ = ["Verdict", "compile_bytes", "judge", "sample_text", "shortest_text"]
+__all__ = ["Verdict", "judge"]
 
-END = 256
-"""The end-of-text id of the byte vocabulary."""
-SLACK = 40
-"""Bytes that a sampled example may be longer than the shortest text."""
-END_CHANCE = 0.3
-_WEIGHTS = (
-    (b"abcdefghijklmnopqrstuvwxyz", 8.0),
-    (b"0123456789", 3.0),
-    (b"\"'", 3.0),
-    (b"}])>", 3.0),
-    (b"{[(<", 1.5),
-    (b",:", 2.0),
-    (b".;+-*/=_|&!?#@%", 1.0),
-    (b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", 0.5),
-    (b" ", 0.4),
-    (b"\n", 0.02),
-)
-"""Chances by class, shared among its bytes: what a person expects to read.  All other bytes share `_REST`."""
-_REST = 0.02
 MAX_NAMED = 8
 """Single characters that an expectation lists before it counts them."""
-
-
-def compile_bytes(grammar: Grammar) -> Constraint:
-    """The grammar over the vocabulary of single bytes; raises as `guided.compile` does."""
-    import guided
-
-    tokens: list[bytes | None] = [*(bytes([byte]) for byte in range(256)), None]
-    return guided.compile(grammar, guided.Vocabulary.from_tokens(tokens, eos_ids=[END]))
-
-
-def shortest_text(constraint: Constraint) -> str:
-    """One of the shortest texts, of likeable characters."""
-    return _drawn(constraint, constraint.shortest_completion(constraint.start), None)
-
-
-def sample_text(constraint: Constraint, seed: int) -> str:
-    """A random text, at most `SLACK` bytes longer than the shortest."""
-    return _drawn(constraint, constraint.shortest_completion(constraint.start) + SLACK, random.Random(seed))
-
-
-def _drawn(constraint: Constraint, length: int, rng: random.Random | None) -> str:
-    weights = np.full(END + 1, _REST / 256)
-    for members, weight in _WEIGHTS:
-        weights[list(members)] = weight / len(members)
-    row = np.zeros(constraint.vocabulary.n_words, np.uint32)
-    out = bytearray()
-    state = constraint.start
-    while True:
-        # The end of the text counts as one more token.
-        constraint.fill_budget_mask(state, row, length + 1 - len(out))
-        allowed = _bits(row)
-        if END in allowed and (rng is None or allowed == [END] or rng.random() < END_CHANCE):
-            return out.decode()
-        choices = [byte for byte in allowed if byte != END]
-        if rng is None:
-            byte = max(choices, key=lambda one: float(weights[one]))
-        else:
-            (byte,) = rng.choices(choices, [float(weights[one]) for one in choices])
-        out.append(byte)
-        state = constraint.advance(state, byte)
-
-
-def _bits(row: np.typing.NDArray[np.uint32]) -> list[int]:
-    bits = np.unpackbits(row.view(np.uint8), bitorder="little")[: END + 1]
-    return [int(index) for index in np.flatnonzero(bits)]
 
 
 @dataclass(frozen=True)
@@ -136,7 +72,7 @@ def expected_after(constraint: Constraint, state: int) -> str:
         return repr(forced.decode("utf-8", "replace"))
     row = np.zeros(constraint.vocabulary.n_words, np.uint32)
     constraint.fill_mask(state, row)
-    allowed = _bits(row)
+    allowed = allowed_bytes(row)
     ends = ["the end of the text"] if END in allowed else []
     return _joined(_named({byte for byte in allowed if byte != END}) + ends)
 

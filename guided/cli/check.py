@@ -12,6 +12,7 @@ from guided.cli.inputs import STDIN, located, shown_name
 from guided.cli.options import AsJson
 from guided.cli.output import print_json, stdout_console
 from guided.cli.progress import kernel_compilation
+from guided.cli.prompts import PACKAGED
 from guided.errors import GuidedError
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ def check(
     grammar: Annotated[
         str, typer.Argument(metavar="GRAMMAR", help="A file, - for standard input, or the name of a ready grammar.")
     ],
+    instances: Annotated[
+        list[str] | None, typer.Argument(metavar="[INSTANCE]...", help="Files of JSON values to judge, for --compare.")
+    ] = None,
     accepts: Annotated[
         str | None, typer.Option("--accepts", metavar="TEXT", help="Is this text accepted? Exit code 1 if not.")
     ] = None,
@@ -46,7 +50,14 @@ def check(
         typer.Option("--tokenizer", "-t", metavar="PATH", help="Also compile for a tokenizer: file, folder or name."),
     ] = None,
     rules: Annotated[bool, typer.Option("--rules", help="Print the rules that it compiled to.")] = False,
-    seed: Annotated[int, typer.Option(help="Seed of the sampled example.")] = 0,
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ENGINES",
+            help="Which engine enforces which keyword of the schema: llguidance,xgrammar,outlines beside ours.",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of what is sampled.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Say what a grammar or schema compiles to, what is refused and where, and which texts it accepts.
@@ -60,9 +71,19 @@ def check(
         guided check calc.lark --start expression --rules
         echo '[0-9]+' | guided check - --format regex --accepts 12a
         guided check smiles --tokenizer tokenizer.json
+        guided check person.json --compare llguidance,xgrammar,outlines ada.json bob.json
     """
     if accepts is not None and accepts_file is not None:
         raise GuidedError("--accepts and --accepts-file are both given", remedy="Pass one of them.")
+    if instances and compare is None:
+        raise GuidedError("instances are given without --compare", remedy="Pass --accepts-file for a single one.")
+    if compare is not None:
+        from guided.cli.comparison import show_comparison
+
+        names = instances or []
+        name = tokenizer or PACKAGED
+        show_comparison(grammar, format, compare, names, tokenizer=name, seed=seed, as_json=as_json)
+        return
     read = read_grammar(grammar, format, start=start, order=order, whitespace=None)
     text = _text(grammar, accepts, accepts_file)
     with kernel_compilation(quiet=as_json), located(grammar):
@@ -111,7 +132,8 @@ def _facts(read: ReadGrammar) -> dict[str, Any]:
 
 def _examine(read: ReadGrammar, record: dict[str, Any], text: str | None, seed: int) -> Verdict | None:
     """Compile over bytes; adds the examples and the verdict on ``text``."""
-    from guided.cli.byte_texts import compile_bytes, judge, sample_text, shortest_text
+    from guided.cli.byte_texts import judge
+    from guided.eval.byte_sampling import compile_bytes, sample_text, shortest_text
 
     constraint = compile_bytes(read.grammar)
     record["shortest"] = shortest_text(constraint)

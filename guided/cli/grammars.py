@@ -13,7 +13,7 @@ from guided.errors import GuidedError
 if TYPE_CHECKING:
     from guided.grammar.ir import Grammar
 
-__all__ = ["Format", "ReadGrammar", "read_grammar"]
+__all__ = ["Format", "ReadGrammar", "format_of", "read_grammar"]
 
 
 class Format(str, Enum):
@@ -45,6 +45,11 @@ class ReadGrammar:
     schema: Any = None
 
 
+def format_of(path: str) -> Format | None:
+    """The notation that a file's suffix stands for; None where it says nothing."""
+    return _SUFFIXES.get(Path(path).suffix)
+
+
 def read_grammar(
     argument: str, wanted: Format | None, *, start: str | None, order: str, whitespace: str | None
 ) -> ReadGrammar:
@@ -63,7 +68,7 @@ def read_grammar(
             )
         return ReadGrammar(argument, "ready grammar", grammar(argument, start=start))
     text = read_text(argument, "grammar")
-    kind = wanted or _SUFFIXES.get(Path(argument).suffix)
+    kind = wanted or format_of(argument)
     if kind is None:
         raise GuidedError(
             f"the format of {shown_name(argument)} cannot be told from its name",

@@ -16,7 +16,7 @@ from guided.cli.output import stderr_console
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["counting", "kernel_compilation", "steps"]
+__all__ = ["counted_stages", "counting", "kernel_compilation", "steps"]
 
 
 def _progress() -> Progress:
@@ -69,6 +69,35 @@ def counting(what: str, total: int, *, quiet: bool = False) -> Iterator[Callable
             progress.update(task, completed=done, note=f"{done}/{total}")
 
         yield advance
+
+
+@contextmanager
+def counted_stages(
+    what: str, total: int, *, quiet: bool = False
+) -> Iterator[tuple[Callable[[str], None], Callable[[str], None]]]:
+    """A bar over ``total`` items: ``stage(text)`` while they are prepared, ``advance(text)`` after each.
+
+    ``advance`` shows what was done last, and how long the rest may take.
+    """
+    if quiet or not total:
+        yield (lambda _: None), (lambda _: None)
+        return
+    from rich.progress import TimeRemainingColumn
+
+    with _progress() as progress:
+        progress.columns = (*progress.columns, TimeRemainingColumn())
+        task = progress.add_task(what, total=None, note="")
+        done = 0
+
+        def stage(text: str) -> None:
+            progress.update(task, description=text)
+
+        def advance(text: str) -> None:
+            nonlocal done
+            done += 1
+            progress.update(task, description=text, total=total, completed=done, note=f"{done}/{total} {what}")
+
+        yield stage, advance
 
 
 @contextmanager

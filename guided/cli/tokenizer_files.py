@@ -1,4 +1,7 @@
-"""The tokenizer of `guided check --tokenizer`: a file or folder without transformers, a name on the hub with it."""
+"""The tokenizer of `guided check --tokenizer`: a file or folder without transformers, a name on the hub with it.
+
+The peers that ``--compare`` runs read their vocabularies from a tokenizer of transformers, and from nothing else.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,37 @@ from guided.errors import GuidedError
 if TYPE_CHECKING:
     from guided.vocab import Vocabulary
 
-__all__ = ["load_vocabulary"]
+__all__ = ["load_tokenizer", "load_vocabulary"]
 
 
 def load_vocabulary(name: str) -> Vocabulary:
     """The vocabulary of a ``tokenizer.json``, of a folder with one, of the packaged model, or of a model's name."""
     from guided.vocab import Vocabulary
 
+    file = _file_of(name)
+    if file is not None:
+        return Vocabulary.from_tokenizer(_read(file), eos_ids=_declared_end(file))
+    return Vocabulary.from_tokenizer(_from_hub(name))
+
+
+def load_tokenizer(name: str) -> Any:
+    """The same as a fast tokenizer of transformers, with its end-of-text token set where one is declared."""
+    from guided.cli.models import silence
+
+    file = _file_of(name)
+    if file is None:
+        return _from_hub(name)
+    silence()
+    from transformers import PreTrainedTokenizerFast
+
+    read = _read(file)
+    ends = _declared_end(file)
+    end = None if ends is None else read.id_to_token(ends[0])
+    return PreTrainedTokenizerFast(tokenizer_object=read, eos_token=end)  # type: ignore[no-untyped-call]
+
+
+def _file_of(name: str) -> Path | None:
+    """The ``tokenizer.json`` that a name means; None where it is a name on the hub."""
     if name == PACKAGED:
         from guided.nano import MODEL_PATH
 
@@ -27,12 +54,12 @@ def load_vocabulary(name: str) -> Vocabulary:
         path = Path(name).expanduser()
     file = path / "tokenizer.json" if path.is_dir() else path
     if file.is_file():
-        return Vocabulary.from_tokenizer(_read(file), eos_ids=_declared_end(file))
+        return file
     if path.is_dir() or name.startswith((".", "/", "~")) or name.count("/") > 1 or path.suffix == ".json":
         raise GuidedError(
             f"there is no tokenizer at {str(path)!r}", remedy="Name a tokenizer.json, or a folder that holds one."
         )
-    return Vocabulary.from_tokenizer(_from_hub(name))
+    return None
 
 
 def _read(file: Path) -> Any:

@@ -10,12 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.constraint.checked import machine_for
 from guided.constraint.explain import explain
 from guided.constraint.limits import Limits
-from guided.constraint.machine import ConstraintMachine
+from guided.constraint.special import named_special_tokens
 from guided.grammar.ir import Grammar
 from guided.kernels.layout import DEAD, FINISHED
+from guided.special_bytes import SENTINEL, special_names_in
 from guided.vocab.vocabulary import Vocabulary
+
+_NEVER = 1 << 62
+"""A number of tokens that no budget reaches."""
 
 
 class Constraint:
@@ -30,7 +35,8 @@ class Constraint:
         self.grammar = grammar
         self.vocabulary = vocabulary
         self.limits = limits or Limits()
-        self._machine = ConstraintMachine(grammar, vocabulary, self.limits)
+        self._special_bytes = named_special_tokens(grammar, vocabulary)
+        self._machine = machine_for(grammar, vocabulary, self.limits)
         self.start: int = self._machine.start
         """The state before any text."""
         self.end: int = FINISHED
@@ -43,6 +49,8 @@ class Constraint:
         self._steps: dict[tuple[int, int], int] = {}
         self._masks: dict[int, NDArray[np.uint32]] = {FINISHED: self._eos_row, DEAD: np.zeros_like(self._eos_row)}
         self._accepting: dict[int, bool] = {DEAD: False, FINISHED: True}
+        self._addresses: dict[int, tuple[int, NDArray[np.uint32]]] = {}
+        self._ample: dict[int, int] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Constraint, (self.grammar, self.vocabulary, self.limits))
@@ -58,13 +66,31 @@ class Constraint:
         found = self._masks.get(state)
         row[:] = self._mask(state) if found is None else found
 
+    def remembered_row(self, state: int) -> tuple[int, NDArray[np.uint32]] | None:
+        """Address and array of a mask that is at hand, for copying many at once; None for a state to be filled.
+
+        Whoever uses the address must hold on to the array.
+        """
+        found = self._addresses.get(state)
+        if found is None:
+            with self._machine.lock:
+                row = self._masks.get(state)
+                if row is not None:
+                    found = self._addresses[state] = (row.ctypes.data, row)
+        return found
+
     def advance(self, state: int, token: int) -> int:
         """The state after ``token``: 0 when it is not allowed; `end` after an end-of-text id."""
         found = self._steps.get((state, token))
         return self._advance(state, token) if found is None else found
 
     def advance_bytes(self, state: int, data: bytes) -> int:
-        """The state after the bytes of a text, however they would be tokenized; 0 when they cannot come here."""
+        """The state after the bytes of a text, however they would be tokenized; 0 when they cannot come here.
+
+        A special token is `guided.special_bytes.special_bytes` of its name, whole.
+        """
+        if self.vocabulary.has_special and special_names_in(data, self.vocabulary.special_tokens) is None:
+            return DEAD
         return self._machine.advance(state, data)
 
     def is_accepting(self, state: int) -> bool:
@@ -75,15 +101,20 @@ class Constraint:
         return found
 
     def forced(self, state: int) -> bytes:
-        """The longest text that must come next: empty where there is a choice, or where the text may end."""
+        """The longest text that must come next: empty where there is a choice, or where the text may end.
+
+        A special token in it is `guided.special_bytes.special_bytes` of its name.
+        """
         out = bytearray()
         while len(out) < self.limits.forced_bytes and not self.is_accepting(state):
-            allowed = np.flatnonzero(self._machine.next_bytes(state))
-            after = [(byte, then) for byte in allowed.tolist() if (then := self.advance_bytes(state, bytes([byte])))]
+            pieces = [bytes([byte]) for byte in np.flatnonzero(self._machine.next_bytes(state)).tolist()]
+            if SENTINEL in pieces:
+                pieces += self._special_bytes
+            after = [(piece, then) for piece in pieces if (then := self.advance_bytes(state, piece))]
             if len(after) != 1:
                 break
-            byte, state = after[0]
-            out.append(byte)
+            piece, state = after[0]
+            out += piece
         return bytes(out)
 
     def shortest_completion(self, state: int) -> int:
@@ -99,13 +130,18 @@ class Constraint:
         ``budget`` counts the token itself, all that follow it and the end-of-text token.  The mask is never empty;
         raises `guided.LimitError` when even the shortest completion does not fit.
         """
-        if state <= FINISHED:
+        if state <= FINISHED or budget >= self._ample.get(state, budget + 1):
             self.fill_mask(state, row)
             return
         with self._machine.lock:
             self._completions.fill(state, row, budget)
         if self.is_accepting(state):
             row |= self._eos_row
+        # More tokens never forbid more: a budget that forbids nothing here makes all above it a copy of the mask.
+        if state not in self._ample:
+            self._ample[state] = _NEVER
+        elif np.array_equal(row, self._mask(state)):
+            self._ample[state] = min(budget, self._ample[state])
 
     def explain(self, state: int, token: int) -> str:
         """Why a token is or is not allowed, in the grammar's own words."""
@@ -119,6 +155,7 @@ class Constraint:
             if (len(self._masks) + 1) * row.nbytes > self.limits.mask_bytes:
                 for key in list(self._masks)[2 : len(self._masks) // 2 + 2]:
                     del self._masks[key]
+                    self._addresses.pop(key, None)
             self._masks[state] = row
             return row
 
@@ -133,5 +170,5 @@ class Constraint:
         return after
 
     def _has_text(self, token: int) -> bool:
-        offsets = self.vocabulary.offsets
+        offsets = self.vocabulary.spelling.offsets
         return 0 <= token < self.vocabulary.size and bool(offsets[token] < offsets[token + 1])

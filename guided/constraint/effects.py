@@ -79,7 +79,7 @@ class TokenEffects:
         """Changes whenever an array is replaced."""
         self.root = trie.n_nodes
         self.n_words = vocabulary.n_words
-        self.longest = max(vocabulary.longest, 1)
+        self.longest = max(vocabulary.spelling.longest, 1)
         n_nodes, n_ids = trie.n_nodes, trie.token_ids.size
         room = n_nodes // 2 + 1024
         self.tokens = Tokens(

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from guided.constraint.checked import CheckedMachine
 from guided.kernels.layout import DEAD, FINISHED
+from guided.special_bytes import SENTINEL
 
 if TYPE_CHECKING:
     from guided.constraint.constraint import Constraint
@@ -16,7 +18,7 @@ NAMED = 8
 """Alternatives that one explanation names."""
 
 
-def explain(constraint: Constraint, machine: ConstraintMachine, state: int, token: int) -> str:
+def explain(constraint: Constraint, machine: ConstraintMachine | CheckedMachine, state: int, token: int) -> str:
     """One or two sentences; see `Constraint.explain`."""
     vocabulary = constraint.vocabulary
     if state == DEAD:
@@ -31,19 +33,30 @@ def explain(constraint: Constraint, machine: ConstraintMachine, state: int, toke
         return "the text has ended; only an end-of-text token may follow"
     data = vocabulary.token_bytes(token)
     if data is None:
-        return f"token {token} is a special token or padding, which never matches text"
+        spelled = vocabulary.spelled(token)
+        if spelled is None:
+            return f"token {token} is a special token or padding, which never matches text"
+        what = f"the special token {_special_name(spelled)}"
+        after = machine.advance(state, spelled)
+        if after == DEAD:
+            return f"{what} is not allowed: {_expected(machine, state)}"
+        then = "the text may end" if machine.is_accepting(after) else _expected(machine, after)
+        return f"{what} is allowed; after it {then}"
     at = state
     for position, byte in enumerate(data):
         after = machine.advance(at, bytes([byte]))
         if after == DEAD:
             where = f"after {_show(data[:position])}, " if position else ""
+            repeats = machine.repetition(at, byte) if isinstance(machine, CheckedMachine) else None
+            if repeats is not None:
+                return f"{_show(data)} is not allowed: {where}{_show(bytes([byte]))} {repeats}"
             return f"{_show(data)} is not allowed: {where}{_show(bytes([byte]))} does not fit; {_expected(machine, at)}"
         at = after
     then = "the text may end" if machine.is_accepting(at) else _expected(machine, at)
     return f"{_show(data)} is allowed; after it {then}"
 
 
-def _expected(machine: ConstraintMachine, state: int) -> str:
+def _expected(machine: ConstraintMachine | CheckedMachine, state: int) -> str:
     """What may come next, by name where a terminal begins and by bytes inside one."""
     names: list[str] = []
     inside = False
@@ -56,7 +69,12 @@ def _expected(machine: ConstraintMachine, state: int) -> str:
             if name and name not in names:
                 names.append(name)
     if inside:
-        names.append(_bytes(np.flatnonzero(machine.next_bytes(state)).tolist()))
+        following = np.flatnonzero(machine.next_bytes(state)).tolist()
+        if SENTINEL[0] in following:
+            following.remove(SENTINEL[0])
+            names.append("a special token")
+        if following:
+            names.append(_bytes(following))
     if machine.is_accepting(state):
         names.append("the end of the text")
     if not names:
@@ -79,6 +97,11 @@ def _bytes(values: list[int]) -> str:
 
 def _byte(value: int) -> str:
     return repr(chr(value)) if 0x20 <= value < 0x7F else f"0x{value:02x}"
+
+
+def _special_name(spelled: bytes) -> str:
+    """The name in what automata read for a special token."""
+    return spelled.strip(SENTINEL).decode()
 
 
 def _show(data: bytes) -> str:

@@ -92,14 +92,14 @@ class ConstraintMachine:
         self.graph = RuleGraph(analyse(grammar), grammar.start, self.states, starts, ignored)
         self.lalr = LalrStacks.arrays(self.stacks)
         self.tables = _tables(256)
-        self.scratch = small_scratch(max(vocabulary.longest, 8))
+        self.scratch = small_scratch(max(vocabulary.spelling.longest, 8))
         self.counters = np.zeros(N_COUNTERS, np.int64)
         self._extra: dict[str, NDArray[Any]] = {
             "counters": self.counters,
             "joined": np.zeros((0, 3), np.int64),
             "rows": np.zeros((SHARES, vocabulary.n_words), np.uint32),
-            "token_data": vocabulary.data,
-            "token_offsets": vocabulary.offsets,
+            "token_data": vocabulary.spelling.data,
+            "token_offsets": vocabulary.spelling.offsets,
             "bytes_out": np.zeros(256, np.uint8),
         }
         self._addresses = np.zeros((N_ROWS, 3), np.int64)
@@ -114,12 +114,12 @@ class ConstraintMachine:
 
     def _start(self) -> int:
         with self.lock:
-            bottom = self._run(entry.settle_one, True, ENDS)
+            bottom = self.run(entry.settle_one, True, ENDS)
             if bottom != 1:
                 raise AssertionError("the continuation that only lets the text end has a fixed id")
             node = self.graph.first if self.stacks is None else self.stacks.start + 1
-            first = self._run(entry.settle_one, self.lexed, node << 32 | bottom)
-            start = self._payable(self._run(entry.boundary_state, first))
+            first = self.run(entry.settle_one, self.lexed, node << 32 | bottom)
+            start = self._payable(self.run(entry.boundary_state, first))
             if start != DEAD and self._spellable(start) == DEAD:
                 raise VocabularyError(
                     f"this vocabulary's tokens cannot spell any text of the grammar, such as "
@@ -143,7 +143,7 @@ class ConstraintMachine:
         if state <= FINISHED:
             return DEAD if data else state
         with self.lock:
-            return self._payable(self._run(entry.advance_bytes, self.lexed, state, np.frombuffer(data, np.uint8)))
+            return self._payable(self.run(entry.advance_bytes, self.lexed, state, np.frombuffer(data, np.uint8)))
 
     def advance_token(self, state: int, token: int) -> int:
         """The state after a token's bytes (not an end-of-text id), `DEAD` when they cannot come here."""
@@ -151,7 +151,7 @@ class ConstraintMachine:
 
     def _advance_token(self, state: int, token: int) -> int:
         with self.lock:
-            return self._payable(self._run(entry.advance_token, self.lexed, state, token))
+            return self._payable(self.run(entry.advance_token, self.lexed, state, token))
 
     def mask(self, state: int, limit: int = -1) -> NDArray[np.uint32]:
         """The row of tokens that keep ``state`` alive, end-of-text ids aside; valid until the next call.
@@ -159,7 +159,7 @@ class ConstraintMachine:
         With ``limit`` >= 0 only those after which so many tokens are enough to end the text.
         """
         with self.lock:
-            self._run(entry.fill, self.lexed, self.effects.root, state, limit)
+            self.run(entry.fill, self.lexed, self.effects.root, state, limit)
             rows: NDArray[np.uint32] = self._extra["rows"]
             filled: NDArray[np.uint32] = rows[0]
             if not self.owing and self.vocabulary.byte_complete:
@@ -202,7 +202,7 @@ class ConstraintMachine:
                     f"whether the vocabulary can spell a text was not decided in {self.limits.search_states} states",
                     remedy="Use a tokenizer that knows every byte, or pass Limits(search_states=...).",
                 )
-            self._run(entry.fill, self.lexed, self.effects.root, at, -1)
+            self.run(entry.fill, self.lexed, self.effects.root, at, -1)
             rows = self._extra["rows"]
             for token in tokens_of(rows[0] | rows[-1]):
                 after = self._advance_token(at, token)
@@ -237,9 +237,9 @@ class ConstraintMachine:
                     remedy="Terminals that may follow each other without a break overlap; separate them, "
                     "or pass Limits(search_states=...).",
                 )
-            self._run(entry.next_bytes, self.lexed, at)
+            self.run(entry.next_bytes, self.lexed, at)
             for byte in np.flatnonzero(self._extra["bytes_out"]).tolist():
-                after = self._run(entry.advance_bytes, self.lexed, at, np.asarray([byte], np.uint8))
+                after = self.run(entry.advance_bytes, self.lexed, at, np.asarray([byte], np.uint8))
                 if after != DEAD and after not in seen:
                     seen.add(after)
                     queue.append(after)
@@ -258,7 +258,7 @@ class ConstraintMachine:
     def next_bytes(self, state: int) -> NDArray[np.uint8]:
         """``uint8[256]``: 1 for every byte that some thread can read next; valid until the next call."""
         with self.lock:
-            self._run(entry.next_bytes, self.lexed, state)
+            self.run(entry.next_bytes, self.lexed, state)
             found: NDArray[np.uint8] = self._extra["bytes_out"]
             return found
 
@@ -297,7 +297,7 @@ class ConstraintMachine:
     def closure(self, continuation: int) -> list[tuple[int, int, int]]:
         """What may come at a boundary: (lexer start state, continuation after, label)."""
         with self.lock:
-            self._run(entry.open_boundary, self.lexed, continuation)
+            self.run(entry.open_boundary, self.lexed, continuation)
             first = self.tables.closure_first[continuation]
             stop = first + self.tables.closure_count[continuation]
             columns = (self.tables.closure_state, self.tables.closure_next, self.tables.closure_label)
@@ -332,7 +332,7 @@ class ConstraintMachine:
         result.reverse()
         return result
 
-    def _run(self, kernel: Callable[..., Any], *arguments: Any) -> int:
+    def run(self, kernel: Callable[..., Any], *arguments: Any) -> int:
         """Run an entry kernel until it answers."""
         self.counters[FUEL] = self.limits.step_work
         while True:

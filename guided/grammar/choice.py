@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from guided.errors import GrammarError, UnsatisfiableError
 from guided.grammar.ir import Grammar, Rule, Terminal
 from guided.grammar.regular.expr import words
+from guided.special_bytes import SENTINEL
 
 _SHOWN = 60
 """Characters of the options that a label quotes."""
@@ -39,6 +40,7 @@ def choice(options: Sequence[str | bytes]) -> Grammar:
         start=0,
         rebuild=(choice, (options,), {}),
         key=digest.hexdigest(),
+        holds_sentinel=any(SENTINEL in data for data in spelled),
     )
 
 

@@ -3,7 +3,8 @@
 The language is that of the context-free grammar; every split of the text counts.  Parts that are regular become single
 terminals, so that the parser has few steps: folding changes no language, only the cost.
 
-Left recursion, which llama.cpp refuses, is fine.  References to tokens are refused, since a grammar knows no tokens.
+Left recursion, which llama.cpp refuses, is fine.  A token ``<name>`` is the special token of that name; negated tokens
+are refused, since a grammar knows no others.
 """
 
 from __future__ import annotations
@@ -12,10 +13,23 @@ import hashlib
 from collections.abc import Mapping
 
 from guided.errors import GrammarError
-from guided.grammar.gbnf_syntax import Class, Definition, Either, Name, Piece, Repeated, Row, Text, place_of, read_gbnf
+from guided.grammar.gbnf_syntax import (
+    Class,
+    Definition,
+    Either,
+    Name,
+    Piece,
+    Repeated,
+    Row,
+    Special,
+    Text,
+    place_of,
+    read_gbnf,
+)
 from guided.grammar.ir import Body, Choice, Grammar, Reference, Repetition, Rule, Sequence, Terminal
 from guided.grammar.regular.characters import utf8
 from guided.grammar.regular.expr import EMPTY, EPSILON, Expr, alternation, concat, literal, optional, repeat
+from guided.grammar.special import special_terminal
 
 MAX_FOLDED = 48
 """Pieces that one terminal may be folded from.  A JSON string or number needs about 15.  A terminal shares its
@@ -24,17 +38,19 @@ MAX_COUNTED = 8
 """Pieces in the body of a counted repetition inside a terminal: its states multiply with the count."""
 
 
-def gbnf(text: str, *, start: str = "root") -> Grammar:
+def gbnf(text: str, *, start: str = "root", special_tokens: Mapping[str, int] | None = None) -> Grammar:
     """The language of a GBNF grammar, beginning at rule ``start``.
 
-    Raises `GrammarError` for malformed text and undefined rules, `UnsupportedError` for references to tokens.
+    ``<think>`` is the special token of that name, brackets included.  ``<[151657]>`` is the one with that id, which
+    only ``special_tokens=vocabulary.special_tokens`` can tell.  Raises `GrammarError` for malformed text and undefined
+    rules, `UnsupportedError` for ids without it and for negated tokens.
 
     >>> gbnf('root ::= "-"? [0-9]+ ("." [0-9]+)?')
     <Grammar 'root': 1 rules, lexing none>
     """
     if not isinstance(text, str):
         raise GrammarError("a GBNF grammar is a str", remedy="Read the file and pass its text.")
-    definitions = read_gbnf(text)
+    definitions = read_gbnf(text, special_tokens)
     if start not in definitions:
         known = ", ".join(definitions) or "none"
         raise GrammarError(
@@ -53,11 +69,15 @@ def gbnf(text: str, *, start: str = "root") -> Grammar:
     folded = _fold({name: definitions[name] for name in used})
     numbers = {name: index for index, name in enumerate(used)}
     lowering = _Lowering(folded, numbers)
+    rules = tuple(Rule(name, lowering.rule(name, definitions[name].body)) for name in used)
+    named = tuple(sorted(lowering.special))
+    source = f"gbnf\0{start}\0{named}\0{text}"
     return Grammar(
-        rules=tuple(Rule(name, lowering.rule(name, definitions[name].body)) for name in used),
+        rules=rules,
         start=0,
-        rebuild=(gbnf, (text,), {"start": start}),
-        key=hashlib.sha256(f"gbnf\0{start}\0{text}".encode("utf-8", "surrogatepass")).hexdigest(),
+        rebuild=(gbnf, (text,), {"start": start, "special_tokens": dict(special_tokens) if special_tokens else None}),
+        key=hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest(),
+        special_tokens=named,
     )
 
 
@@ -134,6 +154,8 @@ def _regular(piece: Piece, folded: Mapping[str, _Folded]) -> _Folded | None:
             return _Folded(utf8(ranges), 1)
         case Name(name):
             return folded.get(name)
+        case Special():
+            return None
         case Repeated(body, low, high):
             inner = _regular(body, folded)
             counted = low > 1 or high not in (None, 0, 1)
@@ -204,6 +226,7 @@ class _Lowering:
     def __init__(self, folded: Mapping[str, _Folded], numbers: Mapping[str, int]) -> None:
         self.folded = folded
         self.numbers = numbers
+        self.special: set[str] = set()
 
     def rule(self, name: str, body: Piece) -> Body:
         found = self.folded.get(name)
@@ -222,6 +245,10 @@ class _Lowering:
                 return Choice(tuple(self.body(option) for option in options))
             case Repeated(body, low, high):
                 return Repetition(self.body(body), low, high)
+            case Special(names):
+                self.special.update(names)
+                named = tuple(map(special_terminal, names))
+                return named[0] if len(named) == 1 else Choice(named)
             case _:
                 raise AssertionError("texts and classes are regular")
 
@@ -256,6 +283,8 @@ def _written(piece: Piece) -> str:
             return "[" + "".join(_shown_range(low, high) for low, high in ranges[:8]) + "]"
         case Name(name):
             return name
+        case Special(names):
+            return " | ".join(names)
         case Row(parts):
             return " ".join(map(_written, parts))
         case Either(options):

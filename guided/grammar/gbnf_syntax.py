@@ -7,11 +7,13 @@ in `guided.grammar.gbnf`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from guided.errors import GrammarError, LimitError, UnsupportedError
 from guided.grammar.regular.characters import ANY_CHARACTER, CharacterSet, negate, normalise
+from guided.grammar.special import names_of_reference
 
 MAX_NESTING = 100
 """Parentheses inside each other.  Grammars converted from JSON Schema nest up to some dozen; what follows recurses."""
@@ -42,6 +44,13 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Special:
+    """Any one of these special tokens."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Row:
     """The parts one after another; none: the empty text."""
 
@@ -64,7 +73,7 @@ class Repeated:
     high: int | None
 
 
-Piece: TypeAlias = "Text | Class | Name | Row | Either | Repeated"
+Piece: TypeAlias = "Text | Class | Name | Special | Row | Either | Repeated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +84,15 @@ class Definition:
     offset: int
 
 
-def read_gbnf(text: str) -> dict[str, Definition]:
+def read_gbnf(text: str, special_tokens: Mapping[str, int] | None = None) -> dict[str, Definition]:
     """All rules by name, in order; raises `GrammarError`, `UnsupportedError` or `LimitError` with line and column.
+
+    ``special_tokens`` are a tokenizer's by name, for references by id.
 
     >>> sorted(read_gbnf('root ::= "a" | b # comment\\nb ::= [0-9]+'))
     ['b', 'root']
     """
-    return _Reader(text).rules()
+    return _Reader(text, special_tokens).rules()
 
 
 @dataclass(slots=True)
@@ -117,8 +128,9 @@ _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 
 
 class _Reader:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, special_tokens: Mapping[str, int] | None) -> None:
         self.text = text
+        self.special_tokens = special_tokens
         self.at = 0
 
     def rules(self) -> dict[str, Definition]:
@@ -205,11 +217,18 @@ class _Reader:
         if character == ".":
             self.at += 1
             return Class(ANY_CHARACTER)
-        if character in "<!":
+        if character == "<":
+            end = self.text.find(">", offset)
+            reference = self.text[offset : end + 1]
+            if end < 0 or "\n" in reference:
+                raise self.error("this token is never closed", offset, "Add the missing '>', or quote the '<'.")
+            self.at = end + 1
+            return Special(names_of_reference(reference, self.special_tokens, self.place(offset)))
+        if character == "!":
             raise UnsupportedError(
-                "references to tokens belong to one tokenizer, and a grammar here knows none",
+                "'!' stands for every other token of a tokenizer, and a grammar here knows none",
                 where=self.place(offset),
-                remedy="Write the token's text in quotes.",
+                remedy="Write the text by its characters: no text holds a special token, '.*' is all of it.",
             )
         name = self.name()
         return Name(name, offset) if name else None

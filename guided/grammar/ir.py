@@ -80,11 +80,15 @@ class Repetition:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Member:
-    """A declared member of `Members`: its key, what follows the key (separator and value), must it be there?"""
+    """A member of `Members`: its key, what follows the key (separator and value), must it be there?
+
+    ``meets`` is for extras: the bit set of those goals of the record that such a member meets.
+    """
 
     key: Terminal
     value: Body
     required: bool = False
+    meets: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,9 +106,33 @@ class Members:
     ordered: bool = True
     low: int = 0
     high: int | None = None
+    goals: int = 0
 
 
 Body: TypeAlias = "Terminal | Reference | Sequence | Choice | Repetition | Members"
+
+
+class Mark(Enum):
+    """What a rule means for the checker that runs beside the automaton (`guided.constraint.checked`).
+
+    The first four are rules that begin with the opening bracket and end *before* the closing one, which must follow
+    the reference; then an open container is always a return into its caller, and the depth of a text can be counted.
+    A grammar in which some array is `DISTINCT` or `REPEATING` marks every object and array, others mark none.
+    """
+
+    OBJECT = "object"
+    """An object, from its opening brace to before the closing one."""
+    ARRAY = "array"
+    """An array, from its opening bracket to before the closing one."""
+    DISTINCT = "array of distinct items"
+    """The same; no two items may be equal JSON values (``uniqueItems``)."""
+    REPEATING = "array in which two items are equal"
+    """The same; some two items must be equal JSON values (negated ``uniqueItems``)."""
+    UNDECLARED = "what follows an undeclared name"
+    """From behind the name of a member whose name the automaton does not count: the checker sees that it is new.
+
+    Stands directly behind the name's terminal, as the value of an extra of `Members` or as the next part of a sequence.
+    """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,6 +141,7 @@ class Rule:
 
     name: str
     body: Body
+    mark: Mark | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +164,10 @@ class Grammar:
     """A content hash of the source, or None when there is none; equal keys mean equal languages."""
     notes: tuple[str, ...] = ()
     """What the user should know about how the source was read (annotations ignored, options in force)."""
+    special_tokens: tuple[str, ...] = ()
+    """The special tokens that the rules name, sorted; in a terminal each is `special_bytes` of its name."""
+    holds_sentinel: bool = False
+    """May texts hold the byte 0xFF other than around the name of a special token?  UTF-8 never does."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.rebuild is None:

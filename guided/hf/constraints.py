@@ -11,7 +11,7 @@ from guided.errors import GuidedError, VocabularyError
 from guided.grammar.ir import Grammar
 from guided.vocab import Vocabulary
 
-__all__ = ["constraints_for", "vocabulary_for"]
+__all__ = ["constraints_for", "named_special_ids", "vocabulary_for"]
 
 # Reading a tokenizer of 128,000 ids takes 50 ms from the disk cache; `generate` is called in loops with the same one.
 _VOCABULARIES: weakref.WeakKeyDictionary[object, dict[object, Vocabulary]] = weakref.WeakKeyDictionary()
@@ -73,3 +73,10 @@ def constraints_for(
     # The same grammar for several rows is one constraint, with one set of states and memos.
     unique = {id(item): compile_grammar(item, vocabulary) if isinstance(item, Grammar) else item for item in given}
     return tuple(unique[id(item)] for item in given)
+
+
+def named_special_ids(constraint: Constrains) -> dict[int, str]:
+    """The special tokens that a compiled grammar asks for, by id."""
+    grammar = getattr(constraint, "grammar", None)
+    names = grammar.special_tokens if isinstance(grammar, Grammar) else ()
+    return {constraint.vocabulary.special_tokens[name]: name for name in names}

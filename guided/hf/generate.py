@@ -11,7 +11,7 @@ import torch
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, UnsupportedError
 from guided.grammar.ir import Grammar
-from guided.hf.constraints import constraints_for
+from guided.hf.constraints import constraints_for, named_special_ids
 from guided.hf.loading import LoadedModel, end_ids
 from guided.hf.processor import GuidedLogitsProcessor
 
@@ -29,7 +29,7 @@ class Generation:
     """One generated text."""
 
     text: str
-    """The generated text alone: no prompt, no special tokens."""
+    """The generated text alone: no prompt, and of special tokens the names of those that the grammar asks for."""
     token_ids: tuple[int, ...]
     """Its tokens, without the end-of-text id and padding."""
     finished: bool
@@ -196,7 +196,9 @@ def _result(processor: GuidedLogitsProcessor, ids: Sequence[int], index: int) ->
     vocabulary = processor.vocabulary
     ends = [i for i, token in enumerate(ids) if token in vocabulary.eos_ids]
     tokens = ids[: ends[0]] if ends else ids
-    data = b"".join(vocabulary.token_bytes(token) or b"" for token in tokens if 0 <= token < vocabulary.size)
+    named = named_special_ids(processor.constraints[index])
+    known = [token for token in tokens if 0 <= token < vocabulary.size]
+    data = b"".join(named.get(token, "").encode() or vocabulary.token_bytes(token) or b"" for token in known)
     # A text that was cut from outside may end within a character.
     text = data.decode("utf-8", errors="replace")
     return Generation(text, tuple(tokens), processor.is_whole(tokens, index))

@@ -13,15 +13,19 @@ import torch
 from numpy.typing import NDArray
 from transformers import LogitsProcessor
 
+from guided.constraint.batch import fill_masks
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, LimitError, VocabularyError
 from guided.grammar.ir import Grammar
-from guided.hf.constraints import constraints_for
+from guided.hf.constraints import constraints_for, named_special_ids
 from guided.hf.masking import mask_scores, n_words
 from guided.hf.prompt import SeenPrompts, running_generate
 from guided.hf.states import PrefixStates
 
 __all__ = ["GuidedLogitsProcessor"]
+
+ROWS_A_THREAD = 4
+"""Rows of 128,000 scores that take about as long as it takes to start on another thread, some 30 us each."""
 
 
 class GuidedLogitsProcessor(LogitsProcessor):
@@ -83,7 +87,9 @@ class GuidedLogitsProcessor(LogitsProcessor):
             return scores
         owners = self._owners(len(ids))
         start = self._prompt_end(ids, owners) if call is None else call.prompt_length
-        return mask_scores(scores, self._masks(ids[:, start:], owners, scores.shape[1]))
+        masks = self._masks(ids[:, start:], owners, scores.shape[1])
+        # Never in place: `generate` reuses the tensor (prompt lookup asks about several prefixes with one).
+        return mask_scores(scores, masks, threads=_threads(len(ids)))
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (self.constraints, self.max_new_tokens, self.prompt_length))
@@ -103,24 +109,25 @@ class GuidedLogitsProcessor(LogitsProcessor):
     def _masks(self, generated: NDArray[np.int64], owners: Sequence[int], width: int) -> NDArray[np.uint32]:
         """Packed rows ``uint32[rows, n_words(width)]``; zero beyond the vocabulary."""
         self._check_width(width)
-        own = self.vocabulary.n_words
-        masks = np.zeros((len(generated), max(n_words(width), own)), np.uint32)
+        masks = np.zeros((len(generated), max(n_words(width), self.vocabulary.n_words)), np.uint32)
+        constraints = [self.constraints[owner] for owner in owners]
+        states = [self._states[owner].after(tokens) for tokens, owner in zip(generated, owners, strict=True)]
+        # A row that holds a forbidden token may only end: see above.
+        states = [state or constraint.end for state, constraint in zip(states, constraints, strict=True)]
         left = None if self.max_new_tokens is None else self.max_new_tokens - generated.shape[1]
-        for row, tokens, owner in zip(masks, generated, owners, strict=True):
-            self._fill(row[:own], self.constraints[owner], self._states[owner].after(tokens), left)
-        return np.ascontiguousarray(masks[:, : n_words(width)])
+        try:
+            fill_masks(constraints, states, masks, threads=_threads(len(states)), budgets=left)
+        except LimitError:
+            for row, constraint, state in zip(masks, constraints, states, strict=True):
+                self._fill(row[: self.vocabulary.n_words], constraint, state, left)
+        return masks[:, : n_words(width)]
 
     def _fill(self, row: NDArray[np.uint32], constraint: Constrains, state: int, left: int | None) -> None:
-        if state in (0, constraint.end):
+        try:
+            fill_masks(constraint, [state], row[None], budgets=left)
+        except LimitError:
+            # The start fits (checked at construction), so a token that the budget forbade was taken: as above.
             row[:] = self._end_row
-        elif left is None:
-            constraint.fill_mask(state, row)
-        else:
-            try:
-                constraint.fill_budget_mask(state, row, left)
-            except LimitError:
-                # The start fits (checked at construction), so a token that the budget forbade was taken: see above.
-                row[:] = self._end_row
 
     def _owners(self, n_rows: int) -> list[int]:
         """The index of each row's constraint."""
@@ -168,9 +175,11 @@ class GuidedLogitsProcessor(LogitsProcessor):
         if width < self.vocabulary.size:
             lost = (np.flatnonzero(self._has_text[width:]) + width).tolist()
             lost += [end for end in self.vocabulary.eos_ids if end >= width]
+            lost += [token for each in self.constraints for token in named_special_ids(each) if token >= width]
             if lost:
                 raise VocabularyError(
-                    f"the model scores {width} ids, but the vocabulary has text or an end at ids {lost[:5]}",
+                    f"the model scores {width} ids, but the vocabulary has text, an end or a special token that the"
+                    f" grammar asks for at ids {lost[:5]}",
                     remedy="Use the tokenizer that belongs to this model.",
                 )
         self._checked_width = width
@@ -187,6 +196,11 @@ class GuidedLogitsProcessor(LogitsProcessor):
                     " the end-of-text token included",
                     remedy=f"Pass max_new_tokens={needed} or more, to the processor and to generate.",
                 ) from error
+
+
+def _threads(n_rows: int) -> int:
+    """Threads for a batch: as many as torch may use, where each has enough rows to be worth its start."""
+    return max(1, min(n_rows // ROWS_A_THREAD, torch.get_num_threads()))
 
 
 def _rebuild(

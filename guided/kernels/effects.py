@@ -39,9 +39,10 @@ def survey(
 
     ``kept[i]`` is a token and ``kept_count[i]`` how many times its path came to the state ``home``, plus one when it
     ends between two such times, or -1 - count when it ends exactly where a match ends and nothing can follow inside.
-    ``kept_at`` are the states in which it ends and what it began of an escape.  ``exits`` rows are ``(node, tag, pending, count)``.  States whose
-    edges are not known are gathered in ``unknown`` and their subtrees skipped, so that one round asks for all that it
-    can find out; the request holds their number.  Returns ``n_kept << 32 | n_exits``.
+    ``kept_at`` are the states in which it ends, with ``also``, and what it began of an escape.  ``exits`` rows are
+    ``(node, tag, pending, count)``.  States whose edges are not known are gathered in ``unknown`` and their subtrees
+    skipped, so that one round asks for all that it can find out; the request holds their number.  Returns
+    ``n_kept << 32 | n_exits``, or `OWING`.
     """
     places = scratch.walk_state
     ends = scratch.walk_end

@@ -29,8 +29,8 @@ class Automaton(NamedTuple):
 
     ``mode[x]`` has bit `STRING` for the inside of a JSON string: its edges read the text's UTF-8, and
     `guided.kernels.strings` reads the spelling; bit `CLOSES` when the string may end here, bit `CANONICAL` when only
-    one spelling counts.  Inside an escape, ``decode[x]`` says what of it was read and ``base[x]`` is the state before it;
-    elsewhere ``decode[x] = 0`` and ``base[x] = x``.  ``owes[x]``: a state with which ``base[x]`` goes on as an
+    one spelling counts.  Inside an escape, ``decode[x]`` says what of it was read and ``base[x]`` is the state before
+    it; elsewhere ``decode[x] = 0`` and ``base[x] = x``.  ``owes[x]``: a state with which ``base[x]`` goes on as an
     obligation (a run of characters that must not be one of some words), 0 for none.  ``partials`` finds states inside
     escapes by hash of (base, decode).
     """

@@ -321,7 +321,8 @@ def fill(table, lexed, root, state, limit):
     stamps[0] = counters[STAMP]
     depth = 0
     for t in range(machine.state_offset[state], machine.state_offset[state + 1]):
-        depth = _push(table, depth, 1, root, machine.thread_state[t], machine.thread_next[t], machine.thread_obligation[t])
+        inside, continuation, obligation = machine.thread_state[t], machine.thread_next[t], machine.thread_obligation[t]
+        depth = _push(table, depth, 1, root, inside, continuation, obligation)
         if depth < 0:
             return -1
     while depth > 0:

@@ -1,8 +1,8 @@
 """How lexer states read a byte: plain edges, and the spelling of JSON strings on top of edges that read their text.
 
 A place is ``decode << 32 | state``.  ``decode`` is 0 outside escapes; inside, its kind in the bits from 24 on, and
-below the digits read: ``count << 12 | value`` of the first four, and from bit 14 the high half of a surrogate pair.  So an
-escape costs no states, whatever the text's language is, and a state's table is that of the text alone.
+below the digits read: ``count << 12 | value`` of the first four, and from bit 14 the high half of a surrogate pair.  So
+an escape costs no states, whatever the text's language is, and a state's table is that of the text alone.
 """
 
 from __future__ import annotations

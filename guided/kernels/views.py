@@ -59,7 +59,8 @@ def _i32_2d(t, i):
 
 
 @njit(cache=True, nogil=True)
-def _u32_2d(t, i):
+def uint32_rows(t, i):
+    """The rows of ``uint32`` that line ``i`` of a table of addresses says."""
     return carray(_pointer(t[i, 0]), (t[i, 1], t[i, 2]), np.uint32)
 
 
@@ -129,7 +130,7 @@ def effects(t):
     e = _EFFECTS
     return Effects(
         _i32(t, e), _i32(t, e + 1), _i32(t, e + 2), _i32(t, e + 3), _i32(t, e + 4), _i32(t, e + 5), _i32(t, e + 6),
-        _i32(t, e + 7), _i32(t, e + 8), _u32_2d(t, e + 9), _i32(t, e + 10), _i32(t, e + 11), _i32(t, e + 12),
+        _i32(t, e + 7), _i32(t, e + 8), uint32_rows(t, e + 9), _i32(t, e + 10), _i32(t, e + 11), _i32(t, e + 12),
         _i32(t, e + 13), _i32(t, e + 14),
     )  # fmt: skip
 
@@ -149,7 +150,7 @@ def joined(t):
 @njit(cache=True, nogil=True)
 def rows(t):
     """Mask rows."""
-    return _u32_2d(t, _EXTRA + 2)
+    return uint32_rows(t, _EXTRA + 2)
 
 
 @njit(cache=True, nogil=True)

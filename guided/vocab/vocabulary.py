@@ -8,8 +8,9 @@ from __future__ import annotations
 import hashlib
 import itertools
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,13 @@ from numpy.typing import NDArray
 
 from guided.errors import VocabularyError
 from guided.vocab.cache import Entry, load, store
+from guided.vocab.special import Spelling, checked_special_tokens, spell
 from guided.vocab.trie import Trie, build_trie
 
 __all__ = ["Vocabulary"]
 
 # Part of the cache's key: raise it when the bytes read for a tokenizer, the trie or the entry's arrays change meaning.
-_FORMAT = 1
+_FORMAT = 2
 
 # One object per content: constraints that were compiled or unpickled apart still share what is kept with a vocabulary.
 _BY_DIGEST: weakref.WeakValueDictionary[str, Vocabulary] = weakref.WeakValueDictionary()
@@ -32,7 +34,8 @@ class Vocabulary:
     """The bytes of every token id, and the end-of-text ids; immutable, picklable, equal and hashed by content.
 
     Build it with `from_tokenizer` or `from_tokens`.  Concatenating the bytes of generated tokens gives the bytes of
-    the generated text; an id without bytes (special, added, unused, padding, end of text) never matches text.
+    the generated text; an id without bytes (special, added, unused, padding, end of text) never matches text.  Special
+    tokens have names, by which a grammar may ask for them (`guided.special_token`); they have no bytes all the same.
 
     >>> vocab = Vocabulary.from_tokens([b"a", b"b", b"ab", None], eos_ids=[3])
     >>> vocab.size, vocab.eos_ids, vocab.token_bytes(2), vocab.token_bytes(3)
@@ -52,6 +55,8 @@ class Vocabulary:
     is real when the token continues a prompt, and only a caller that starts from an empty text may strip it.  (Where
     that first token is white space alone or a ``##`` continuation, some decoders print it differently still.)
     """
+    special_tokens: Mapping[str, int]
+    """The ids that a grammar may ask for by name; an end-of-text id among them still only ends the text."""
     data: NDArray[np.uint8]
     """``uint8[total]``: all token bytes end to end, in order of id; read-only."""
     offsets: NDArray[np.int64]
@@ -62,18 +67,27 @@ class Vocabulary:
 
     @classmethod
     def from_tokens(
-        cls, tokens: Sequence[bytes | None], *, eos_ids: Iterable[int], first_token_strips_space: bool = False
+        cls,
+        tokens: Sequence[bytes | None],
+        *,
+        eos_ids: Iterable[int],
+        special_tokens: Mapping[str, int] | None = None,
+        first_token_strips_space: bool = False,
     ) -> Vocabulary:
         """Make a vocabulary from the bytes of each id; ``None`` and ``b""`` never match text.
 
-        An end-of-text id never matches text either, whatever its entry.  ``eos_ids`` may be empty, and then nothing
-        ever ends a generation.  Raises `VocabularyError` for an end-of-text id outside ``range(len(tokens))`` and
-        `TypeError` for an entry that is neither bytes nor ``None``.
+        An end-of-text id never matches text either, whatever its entry, and neither does an id of ``special_tokens``,
+        which names those that grammars may ask for.  ``eos_ids`` may be empty, and then nothing ever ends a generation.
+        In a vocabulary with special tokens no grammar can ask for the byte 0xFF, which no UTF-8 text holds.
+
+        Raises `VocabularyError` for ids outside ``range(len(tokens))``, for empty names and for ids with two names,
+        and `TypeError` for an entry that is neither bytes nor ``None``.
         """
         ends = _checked_eos_ids(eos_ids, len(tokens))
+        special = checked_special_tokens(special_tokens or {}, len(tokens))
         texts = [b"" if token is None else token for token in tokens]
-        for end in ends:
-            texts[end] = b""
+        for silent in (*ends, *special.values()):
+            texts[silent] = b""
         lengths = np.fromiter(map(len, texts), np.int64, len(texts))
         try:
             joined = b"".join(texts)
@@ -81,7 +95,7 @@ class Vocabulary:
             position = next(i for i, text in enumerate(texts) if not isinstance(text, bytes))
             raise TypeError(f"tokens[{position}] is {type(texts[position]).__name__}, not bytes or None") from None
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-        return cls._of(np.frombuffer(joined, np.uint8), offsets, ends, first_token_strips_space)
+        return cls._of(np.frombuffer(joined, np.uint8), offsets, ends, special, first_token_strips_space)
 
     @classmethod
     def from_tokenizer(
@@ -98,7 +112,8 @@ class Vocabulary:
         ``size`` is the width of the model's logits where it exceeds the tokenizer's: the ids above are padding.
         ``eos_ids`` replaces the tokenizer's own end-of-text id; pass the generation configuration's where it has
         several.  Special and added tokens never match text, even when they are not marked special (Gemma's runs of
-        white space, ``<tool_call>``); ``text_ids`` names added tokens whose content is text all the same.
+        white space, ``<tool_call>``); ``text_ids`` names added tokens whose content is text all the same.  All others
+        are in `special_tokens` by their content.
 
         ``cache=False`` neither reads nor writes the cache on disk.  Raises `VocabularyError` naming the ids whose
         bytes cannot be known, or saying that no end-of-text id was found.
@@ -119,14 +134,24 @@ class Vocabulary:
                     remedy="Pass the width of the model's logits, or leave size out.",
                 )
             tokens = tokens + [None] * (size - len(tokens))
-        self = cls.from_tokens(tokens, eos_ids=reading.eos_ids, first_token_strips_space=table.first_token_strips_space)
+        self = cls.from_tokens(
+            tokens,
+            eos_ids=reading.eos_ids,
+            special_tokens=table.special,
+            first_token_strips_space=table.first_token_strips_space,
+        )
         if cache:
             store("vocabulary", key, self._entry())
         return self
 
     def _entry(self) -> Entry:
         trie = self.trie
-        facts = {"digest": self.digest, "eos_ids": self.eos_ids, "strips": self.first_token_strips_space}
+        facts = {
+            "digest": self.digest,
+            "eos_ids": self.eos_ids,
+            "special": dict(self.special_tokens),
+            "strips": self.first_token_strips_space,
+        }
         arrays: dict[str, NDArray[Any]] = {
             "data": self.data,
             "lengths": np.diff(self.offsets).astype(np.int32),
@@ -142,7 +167,8 @@ class Vocabulary:
         arrays, facts = entry.arrays, entry.facts
         trie = Trie(arrays["byte"], arrays["end"], arrays["token_offset"], arrays["token_ids"])
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(arrays["lengths"], dtype=np.int64)])
-        return cls._of(arrays["data"], offsets, tuple(facts["eos_ids"]), facts["strips"], facts["digest"], trie)
+        ends, special = tuple(facts["eos_ids"]), facts["special"]
+        return cls._of(arrays["data"], offsets, ends, special, facts["strips"], facts["digest"], trie)
 
     @classmethod
     def _of(
@@ -150,13 +176,14 @@ class Vocabulary:
         data: NDArray[np.uint8],
         offsets: NDArray[np.int64],
         eos_ids: tuple[int, ...],
+        special_tokens: Mapping[str, int],
         first_token_strips_space: bool,
         digest: str | None = None,
         trie: Trie | None = None,
     ) -> Vocabulary:
         """Return the one vocabulary with this content; a digest that comes with it is trusted."""
         if digest is None:
-            digest = _digest(data, offsets, eos_ids, first_token_strips_space)
+            digest = _digest(data, offsets, eos_ids, special_tokens, first_token_strips_space)
         known = _BY_DIGEST.get(digest)
         if known is not None:
             if trie is not None:
@@ -169,6 +196,7 @@ class Vocabulary:
             "size": offsets.size - 1,
             "eos_ids": eos_ids,
             "digest": digest,
+            "special_tokens": MappingProxyType(dict(special_tokens)),
             "first_token_strips_space": first_token_strips_space,
             "data": data,
             "offsets": offsets,
@@ -192,15 +220,43 @@ class Vocabulary:
         return tuple(joined[start:stop] or None for start, stop in itertools.pairwise(self.offsets.tolist()))
 
     @cached_property
+    def spelling(self) -> Spelling:
+        """What automata read for each id: its bytes, for a special token its name between two bytes 0xFF.
+
+        The very arrays ``data`` and ``offsets`` where there are no special tokens.
+        """
+        return spell(self.data, self.offsets, self.special_tokens, self.eos_ids)
+
+    @property
+    def has_special(self) -> bool:
+        """True where some special token can be asked for: then the byte 0xFF stands around names and in no text."""
+        return self.spelling.offsets is not self.offsets
+
+    def spelled(self, token: int) -> bytes | None:
+        """Return what automata read for an id, ``None`` if it is never allowed; `IndexError` outside ``range(size)``.
+
+        >>> Vocabulary.from_tokens([b"a", None], eos_ids=[], special_tokens={"<t>": 1}).spelled(1)
+        b'\\xff<t>\\xff'
+        """
+        if not 0 <= token < self.size:
+            raise IndexError(f"token id {token} is not in range({self.size})")
+        data, offsets = self.spelling
+        return data[offsets[token] : offsets[token + 1]].tobytes() or None
+
+    @cached_property
     def trie(self) -> Trie:
-        """The flat preorder trie over all ids that match text; see `guided.vocab.trie.Trie`."""
-        return build_trie(self.data, self.offsets)
+        """The flat preorder trie over `spelling`: all ids that some grammar can allow; see `guided.vocab.trie.Trie`."""
+        return build_trie(*self.spelling)
 
     @cached_property
     def byte_complete(self) -> bool:
-        """True when each of the 256 bytes is a token of its own, so that any text can be spelled."""
-        single = self.offsets[:-1][np.diff(self.offsets) == 1]
-        return bool(np.unique(self.data[single]).size == 256)
+        """True when each byte that a grammar can ask for is a token of its own, so that any text can be spelled.
+
+        These are all 256 bytes, or, where there are special tokens, all but the one around their names.
+        """
+        data, offsets = self.spelling
+        single = offsets[:-1][np.diff(offsets) == 1]
+        return bool(np.unique(data[single]).size == (255 if self.has_special else 256))
 
     @cached_property
     def longest(self) -> int:
@@ -234,7 +290,8 @@ class Vocabulary:
         trie = self.__dict__.get("trie")
         # Arrays, not the Trie: its constructor makes them read-only again.
         arrays = None if trie is None else (trie.byte, trie.end, trie.token_offset, trie.token_ids)
-        content = (self.data, self.offsets, self.eos_ids, self.first_token_strips_space, self.digest, arrays)
+        special = dict(self.special_tokens)
+        content = (self.data, self.offsets, self.eos_ids, special, self.first_token_strips_space, self.digest, arrays)
         return (_restore, content)
 
 
@@ -242,11 +299,12 @@ def _restore(
     data: NDArray[np.uint8],
     offsets: NDArray[np.int64],
     eos_ids: tuple[int, ...],
+    special: dict[str, int],
     strips: bool,
     digest: str,
     trie: tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]] | None,
 ) -> Vocabulary:
-    return Vocabulary._of(data, offsets, eos_ids, strips, digest, None if trie is None else Trie(*trie))
+    return Vocabulary._of(data, offsets, eos_ids, special, strips, digest, None if trie is None else Trie(*trie))
 
 
 def _checked_eos_ids(eos_ids: Iterable[int], size: int) -> tuple[int, ...]:
@@ -261,9 +319,15 @@ def _checked_eos_ids(eos_ids: Iterable[int], size: int) -> tuple[int, ...]:
 
 
 def _digest(
-    data: NDArray[np.uint8], offsets: NDArray[np.int64], eos_ids: tuple[int, ...], first_token_strips_space: bool
+    data: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    eos_ids: tuple[int, ...],
+    special_tokens: Mapping[str, int],
+    first_token_strips_space: bool,
 ) -> str:
     head = f"guided vocabulary 1;{offsets.size - 1};{eos_ids};{first_token_strips_space};"
+    if special_tokens:
+        head += f"{sorted(special_tokens.items())};"
     content = hashlib.sha256(head.encode())
     content.update(offsets.astype("<i8").tobytes())
     content.update(data.tobytes())

@@ -79,14 +79,14 @@ def _members(table: Productions, name: int, body: Members) -> None:
     n_declared = len(body.declared)
     required = {i for i, m in enumerate(body.declared) if m.required}
     cap = body.high if body.high is not None else max(body.low, n_declared) + 1
-    memo: dict[tuple[frozenset[int], int, int], int] = {}
+    memo: dict[tuple[frozenset[int], int, int, int], int] = {}
 
-    def state(used: frozenset[int], position: int, count: int) -> int:
-        key = (used, position, count)
+    def state(used: frozenset[int], position: int, count: int, met: int) -> int:
+        key = (used, position, count, met)
         if key in memo:
             return memo[key]
         memo[key] = node = table.new()
-        enough = count >= body.low and required <= used
+        enough = count >= body.low and required <= used and not body.goals & ~met
         if enough:
             table.rules[node].append(())
         lead = (between,) if count else ()
@@ -97,11 +97,12 @@ def _members(table: Productions, name: int, body: Members) -> None:
             if body.ordered and i < n_declared and any(j not in used for j in required if j < i):
                 continue
             extra = i >= n_declared
-            after = state(used if extra else used | {i}, position if extra else i + 1, min(count + 1, cap))
+            then = met | body.extras[i - n_declared].meets if extra else met
+            after = state(used if extra else used | {i}, position if extra else i + 1, min(count + 1, cap), then)
             table.rules[node].append((*lead, *pair, after))
         return node
 
-    table.rules[name].append((state(frozenset(), 0, 0),))
+    table.rules[name].append((state(frozenset(), 0, 0, 0),))
 
 
 def _productive(table: Productions) -> Productions:

@@ -69,8 +69,16 @@ def _assertions(rnd: random.Random, depth: int, names: tuple[str, ...]) -> dict[
             result["minItems"] = rnd.randint(0, 2)
         if rnd.random() < 0.3:
             result["maxItems"] = rnd.randint(0, 3)
-        if rnd.random() < 0.12:
+        if rnd.random() < 0.2:
             result["contains"] = schema(rnd, depth - 1, names)
+            if rnd.random() < 0.3:
+                result["minContains"] = rnd.randint(0, 3)
+            if rnd.random() < 0.3:
+                result["maxContains"] = rnd.randint(0, 2)
+        if rnd.random() < 0.12:
+            result["uniqueItems"] = True
+        if rnd.random() < 0.12:
+            result["unevaluatedItems"] = rnd.choice([False, False, schema(rnd, depth - 1, names)])
     if depth > 0 and "object" in types and rnd.random() < 0.85:
         _object(rnd, result, depth - 1, names)
     return result
@@ -92,10 +100,13 @@ def _object(rnd: random.Random, result: dict[str, Any], depth: int, names: tuple
         result["maxProperties"] = rnd.randint(0, 3)
     if rnd.random() < 0.08:
         result["propertyNames"] = rnd.choice([{"pattern": "a"}, {"maxLength": 1}, {"enum": ["a", "c"]}, True])
+    if rnd.random() < 0.15:
+        result["unevaluatedProperties"] = rnd.choice([False, False, schema(rnd, depth, names)])
     if rnd.random() < 0.08:
         result["dependentRequired"] = {rnd.choice(NAMES): rnd.sample(NAMES, rnd.randint(0, 2))}
     if rnd.random() < 0.05:
-        result["dependentSchemas"] = {rnd.choice(NAMES): schema(rnd, depth, names)}
+        # Applied to the same value, so without references: a schema must not apply itself to the same value.
+        result["dependentSchemas"] = {rnd.choice(NAMES): schema(rnd, depth, ())}
 
 
 def _applicators(rnd: random.Random, depth: int, names: tuple[str, ...]) -> dict[str, Any]:

@@ -55,15 +55,24 @@ def _members(rnd: random.Random, n_rules: int, depth: int) -> Members:
     keys = rnd.sample(KEYS, rnd.randint(0, 3))
     extras = rnd.sample(EXTRAS, rnd.choice((0, 0, 1, 1, 2)))
     low = rnd.choice((0, 0, 0, 1, 2, 4))
+    goals = rnd.choice((0, 0, 1, 3)) if extras else 0
+    if goals:
+        # The same keys once more, as those that meet something.
+        extras = [(label, expr, meets) for label, expr in extras for meets in {0, rnd.randint(0, goals)}]
+    else:
+        extras = [(label, expr, 0) for label, expr in extras]
     return Members(
         declared=tuple(
             Member(Terminal(expr, label), _value(rnd, n_rules, depth), rnd.random() < 0.4) for label, expr in keys
         ),
-        extras=tuple(Member(Terminal(expr, label), _value(rnd, n_rules, depth)) for label, expr in extras),
+        extras=tuple(
+            Member(Terminal(expr, label), _value(rnd, n_rules, depth), meets=meets) for label, expr, meets in extras
+        ),
         separator=Terminal(COMMA, ",") if rnd.random() < 0.8 else random_body(rnd, n_rules, depth),
         ordered=rnd.random() < 0.5,
         low=low,
         high=None if rnd.random() < 0.6 else low + rnd.choice((0, 1, 2, 3)),
+        goals=goals,
     )
 
 

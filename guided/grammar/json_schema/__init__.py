@@ -14,13 +14,14 @@ from typing import Any
 from guided.errors import GrammarError, LimitError
 from guided.grammar.ir import Grammar, Terminal
 from guided.grammar.json_schema.document import Document
+from guided.grammar.json_schema.formats import Formats
 from guided.grammar.json_schema.graph import Graph
 from guided.grammar.json_schema.lower import Layout, Lowering, Order
 from guided.grammar.json_schema.normalise import Branches, Normaliser
 from guided.grammar.json_schema.source import read
 from guided.grammar.regular.expr import byte_set, repeat
 
-__all__ = ["json_schema"]
+__all__ = ["Formats", "json_schema"]
 
 _SPACE = repeat(byte_set(1 << 0x20 | 1 << 0x09 | 1 << 0x0A | 1 << 0x0D))
 _ANY_SPACE = Terminal(_SPACE, "white space")
@@ -32,7 +33,7 @@ def json_schema(
     order: str = "schema",
     whitespace: str | None = None,
     registry: Any = None,
-    assert_formats: bool = True,
+    formats: str | Formats = Formats.DEFAULT,
 ) -> Grammar:
     """The grammar of all JSON texts that are valid against a schema.
 
@@ -42,7 +43,7 @@ def json_schema(
     ``whitespace`` is None (anything JSON allows), ``"compact"`` (none, and names and constants in the one spelling of
     ``json.dumps(..., ensure_ascii=False)``), or a regular expression for the white space at each place JSON allows.
     ``registry`` is a ``referencing.Registry`` for references outside the schema; nothing is ever fetched.
-    ``assert_formats=False`` makes ``format`` an annotation.
+    ``formats`` says when ``format`` is asserted: `Formats.DEFAULT` follows the draft, "assert" and "annotate" do not.
 
     Numbers are compared as exact decimals.  Under ``minimum`` and the like a number may have an exponent only in
     normalised scientific notation (``1.5e-7``); integers and multiples have none.  `Grammar.notes` says where this and
@@ -56,14 +57,25 @@ def json_schema(
         member_order = Order(order)
     except ValueError:
         raise GrammarError(f"there is no order {order!r}", remedy='Use "schema" or "any".') from None
+    try:
+        asserted = Formats(formats)
+    except ValueError:
+        raise GrammarError(
+            f"there is no choice {formats!r} for formats", remedy='Use "default", "assert" or "annotate".'
+        ) from None
     source = read(schema)
     layout = Layout(member_order, _space(whitespace), whitespace == "compact")
     try:
         text = json.dumps(source)
-        document = Document(source, registry)
+    except RecursionError:
+        raise LimitError("the schema is nested too deeply", remedy="Use $ref instead of nesting.") from None
+    except (TypeError, ValueError) as error:
+        raise GrammarError(f"the schema is not plain JSON data: {error}", remedy="Pass plain JSON data.") from None
+    try:
+        document = Document(source, registry, text)
         overlapping: frozenset[Branches] = frozenset()
         while True:
-            normaliser = Normaliser(document, assert_formats, overlapping)
+            normaliser = Normaliser(document, asserted, overlapping)
             graph = Graph(normaliser, normaliser.need(document.root))
             if not graph.overlapping:
                 break
@@ -72,10 +84,8 @@ def json_schema(
         rules = lowering.run()
     except RecursionError:
         raise LimitError("the schema is nested too deeply", remedy="Use $ref instead of nesting.") from None
-    except TypeError as error:
-        raise GrammarError(f"the schema is not plain JSON data: {error}") from None
-    key = hashlib.sha256(f"json_schema\0{order}\0{whitespace}\0{assert_formats}\0{text}".encode()).hexdigest()
-    keywords = {"order": order, "whitespace": whitespace, "registry": registry, "assert_formats": assert_formats}
+    key = hashlib.sha256(f"json_schema\0{order}\0{whitespace}\0{asserted.value}\0{text}".encode()).hexdigest()
+    keywords = {"order": order, "whitespace": whitespace, "registry": registry, "formats": asserted}
     return Grammar(
         rules,
         0,

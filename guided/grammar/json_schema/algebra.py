@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import product
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from guided.errors import LimitError
 from guided.grammar.json_schema import numbers, strings
@@ -14,12 +14,17 @@ from guided.grammar.json_schema.shape import (
     ANY_ARRAY,
     ANY_OBJECT,
     ANYTHING,
+    TRUE,
     ArrayShape,
     Classes,
+    Constant,
+    Count,
     Need,
     ObjectShape,
     Shape,
     class_need,
+    is_false,
+    negate,
 )
 from guided.grammar.json_schema.strings import ANY_STRING, StringSet, holds_word
 from guided.grammar.regular.derivative import inhabited
@@ -133,27 +138,83 @@ def intersect_arrays(a: ArrayShape, b: ArrayShape) -> list[ArrayShape]:
         return []
     size = max(len(a.prefix), len(b.prefix))
     prefix = tuple(a.item(i) | b.item(i) for i in range(size))
-    plain = ArrayShape(prefix, a.rest | b.rest, low, high)
-    if not a.some and not b.some:
-        return [plain]
-    result = [plain]
-    for side in (a, b):
-        for need in side.some:
-            result = [more for shape in result for more in with_some_item(shape, need, len(side.prefix))]
-    return result
+    unique = a.unique if b.unique is None else b.unique
+    if a.unique is not None and unique is not a.unique:
+        return []
+    rest = a.rest | b.rest
+    if not a.counts and not b.counts and unique is None:
+        return [ArrayShape(prefix, rest, low, high)]
+    return arranged(ArrayShape(prefix, rest, low, high, a.counts + b.counts, unique))
 
 
-def with_some_item(shape: ArrayShape, need: Need, start: int) -> list[ArrayShape]:
-    """The arrays of ``shape`` in which an item at ``start`` or later meets the need, as a union."""
-    found = []
-    for index in range(start, len(shape.prefix)):
-        if shape.high is None or index < shape.high:
-            prefix = (*shape.prefix[:index], shape.prefix[index] | need, *shape.prefix[index + 1 :])
-            found.append(replace(shape, prefix=prefix, low=max(shape.low, index + 1)))
-    low = max(shape.low, len(shape.prefix) + 1)
-    if shape.high is None or low <= shape.high:
-        found.append(replace(shape, low=low, some=tuple(dict.fromkeys((*shape.some, need)))))
-    return found
+def arranged(array: ArrayShape) -> list[ArrayShape]:
+    """The same arrays with simple conditions said without counting; none when conditions contradict each other."""
+    low, high = array.low, array.high
+    prefix, rest = list(array.prefix), array.rest
+    bounds: dict[tuple[int, Need], tuple[int, int | None]] = {}
+    for count in array.counts:
+        key = (count.start, count.need)
+        least, most = bounds.get(key, (0, None))
+        least = max(least, count.low)
+        bounds[key] = least, count.high if most is None else most if count.high is None else min(most, count.high)
+    counts = []
+    for (start, need), (least, most) in bounds.items():
+        if most is not None and most < least:
+            return []
+        if need == TRUE:
+            low = max(low, start + least if least else 0)
+            high = high if most is None else start + most if high is None else min(high, start + most)
+        elif is_false(need):
+            if least:
+                return []
+        elif most == 0:
+            opposite = negate(need, _pointer(need))
+            prefix += [rest] * (start - len(prefix))
+            prefix[start:] = [item | opposite for item in prefix[start:]]
+            rest = rest | opposite
+        elif least or most is not None:
+            counts.append(Count(need, start, least, most))
+            if least:
+                low = max(low, start + least)
+    unique = array.unique
+    if unique is False:
+        low = max(low, 2)
+    elif unique is True and high is not None and high < 2:
+        unique = None
+    if high is not None and high < low:
+        return []
+    if unique is not None and high is not None and high <= len(prefix) and high == low:
+        distinct = _distinct(prefix[:high])
+        if distinct is not None:
+            if distinct is not unique:
+                return []
+            unique = None
+    return [ArrayShape(tuple(prefix), rest, low, high, tuple(counts), unique)]
+
+
+def _pointer(need: Need) -> str:
+    return min(atom.pointer for atom in need)
+
+
+def _distinct(items: list[Need]) -> bool | None:
+    """Are the items distinct values?  None when some item is not a constant."""
+    values = set()
+    for need in items:
+        constant = next((atom for atom in need if isinstance(atom, Constant)), None)
+        if constant is None:
+            return None
+        values.add(unordered(constant.value))
+    return len(values) == len(items)
+
+
+def unordered(value: Any) -> Any:
+    """A frozen value (see `guided.grammar.json_schema.values`) so that equality ignores the order of members."""
+    kind, content = value
+    if kind == "array":
+        return (kind, tuple(map(unordered, content)))
+    if kind == "object":
+        return (kind, frozenset((name, unordered(item)) for name, item in content))
+    return value
 
 
 def intersect_objects(a: ObjectShape, b: ObjectShape) -> list[ObjectShape]:

@@ -9,11 +9,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-from guided.errors import GrammarError, UnsupportedError
+from guided.errors import GrammarError
 from guided.grammar.json_schema import numbers, patterns, strings
-from guided.grammar.json_schema.algebra import intersect_objects, with_some_item
+from guided.grammar.json_schema.algebra import arranged, intersect_objects
 from guided.grammar.json_schema.document import Document, Located, kind_name
-from guided.grammar.json_schema.formats import format_language, format_note
+from guided.grammar.json_schema.formats import ONLY_ON_DEMAND, Formats, format_language, format_note, format_numbers
 from guided.grammar.json_schema.numbers import ANY_NUMBER, NumberRange, exact
 from guided.grammar.json_schema.shape import (
     ANY_ARRAY,
@@ -22,6 +22,7 @@ from guided.grammar.json_schema.shape import (
     TRUE,
     ArrayShape,
     Classes,
+    Count,
     Need,
     ObjectShape,
     Shape,
@@ -31,7 +32,7 @@ from guided.grammar.json_schema.strings import ANY_STRING, CONTENT, StringSet
 from guided.grammar.regular.expr import Expr, alternation
 
 _TYPES = frozenset(("null", "boolean", "number", "integer", "string", "array", "object"))
-_NUMERIC = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
+_NUMERIC = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "format"))
 _STRINGS = frozenset(("minLength", "maxLength", "pattern", "format"))
 _ARRAYS = frozenset(
     (
@@ -62,7 +63,7 @@ _OBJECTS = frozenset(
 VALIDATION = (
     frozenset(("type", "enum", "const", "required", "dependentRequired", "minContains", "maxContains", "uniqueItems"))
     | frozenset(("minItems", "maxItems", "minLength", "maxLength", "pattern", "minProperties", "maxProperties"))
-    | _NUMERIC
+    | (_NUMERIC - {"format"})
 )
 """The keywords of the validation vocabulary, which a meta-schema may leave out."""
 IN_PLACE = frozenset(
@@ -80,9 +81,13 @@ IN_PLACE = frozenset(
         "dependentRequired",
         "dependentSchemas",
         "dependencies",
+        "unevaluatedItems",
+        "unevaluatedProperties",
     )
 )
 APPLICATORS = IN_PLACE - {"enum", "const"}
+REFERENCES = (("$ref", 4), ("$recursiveRef", 2019), ("$dynamicRef", 2020))
+"""Keywords that refer, and the draft from which on they do; ``$recursiveRef`` is of 2019-09 alone."""
 ASSERTING = IN_PLACE | VALIDATION | _STRINGS | _ARRAYS | _OBJECTS
 """Every keyword that can make a difference to what is valid."""
 
@@ -90,9 +95,9 @@ ASSERTING = IN_PLACE | VALIDATION | _STRINGS | _ARRAYS | _OBJECTS
 class Assertions(ABC):
     """Reads the assertion keywords of a schema; needs of subschemas come from the class below."""
 
-    def __init__(self, document: Document, assert_formats: bool) -> None:
+    def __init__(self, document: Document, formats: Formats) -> None:
         self.document = document
-        self._assert_formats = assert_formats
+        self._formats = formats
 
     @abstractmethod
     def need(self, at: Located) -> Need:
@@ -176,7 +181,22 @@ class Assertions(ABC):
             if step <= 0:
                 raise GrammarError("multipleOf must be positive", where=f"{at.pointer}/multipleOf")
             result = result and numbers.intersect(result, NumberRange(step=step))
+        if "format" in schema:
+            form = format_numbers(schema["format"])
+            if form is not None and self.asserts_format(at, schema):
+                result = result and numbers.intersect(result, form)
         return result
+
+    def asserts_format(self, at: Located, schema: dict[str, Any]) -> bool:
+        """Is ``format`` an assertion here?"""
+        if self._formats is not Formats.DEFAULT:
+            return self._formats is Formats.ASSERT
+        if not isinstance(schema["format"], str) or schema["format"] in ONLY_ON_DEMAND:
+            return False
+        dialect = at.resource.dialect
+        if dialect.order < 2020 or not self.document.declared_dialect or dialect.asserts_formats:
+            return True
+        return schema.get("type") == "string"
 
     def _string(self, at: Located, schema: dict[str, Any]) -> tuple[StringSet, ...]:
         low = self.count(at, schema, "minLength") or 0
@@ -186,7 +206,7 @@ class Assertions(ABC):
             pointer = f"{at.pointer}/pattern"
             language = patterns.pattern_language(schema["pattern"], pointer)
             result = result and strings.intersect(result, StringSet(None, language))
-        if "format" in schema and self._assert_formats:
+        if "format" in schema and self.asserts_format(at, schema):
             form = format_language(schema["format"], at.resource.dialect.order)
             note = format_note(schema["format"])
             if note and note not in self.document.notes:
@@ -223,24 +243,16 @@ class Assertions(ABC):
         high = self.count(at, schema, "maxItems")
         if high is not None and high < low:
             return ()
-        if schema.get("uniqueItems") is True and (high is None or high > 1):
-            self.refuse(at, "uniqueItems")
-        if "unevaluatedItems" in schema and dialect.order >= 2019:
-            if not IN_PLACE.isdisjoint(schema) or "contains" in schema:
-                self.refuse(at, "unevaluatedItems")
-            if "items" not in schema or (isinstance(items, list) and "additionalItems" not in schema):
-                rest = self.need(child(at, "unevaluatedItems"))
-        result = ArrayShape(prefix, rest, low, high)
+        unique = schema.get("uniqueItems") is True or None
+        counts: tuple[Count, ...] = ()
         if "contains" in schema and dialect.order >= 6:
             counted = dialect.order >= 2019
-            if counted and "maxContains" in schema:
-                self.refuse(at, "maxContains")
             least = self.count(at, schema, "minContains") if counted else None
-            if least is not None and least > 1:
-                self.refuse(at, "minContains")
-            if least != 0:
-                return tuple(with_some_item(result, self.need(child(at, "contains")), 0))
-        return (result,)
+            most = self.count(at, schema, "maxContains") if counted else None
+            counts = (Count(self.need(child(at, "contains")), 0, 1 if least is None else least, most),)
+        if not counts and unique is None:
+            return (ArrayShape(prefix, rest, low, high),)
+        return tuple(arranged(ArrayShape(prefix, rest, low, high, counts, unique)))
 
     def _object(self, at: Located, schema: dict[str, Any]) -> tuple[ObjectShape, ...]:
         dialect = at.resource.dialect
@@ -249,10 +261,6 @@ class Assertions(ABC):
         classes: Classes = ((CONTENT, TRUE),)
         if "additionalProperties" in schema:
             classes = ((CONTENT, self.need(child(at, "additionalProperties"))),)
-        elif "unevaluatedProperties" in schema and dialect.order >= 2019:
-            if not IN_PLACE.isdisjoint(schema) or "dependentSchemas" in schema:
-                self.refuse(at, "unevaluatedProperties")
-            classes = ((CONTENT, self.need(child(at, "unevaluatedProperties"))),)
         found: list[tuple[Expr, Need]] = []
         if "patternProperties" in schema:
             for pattern in self.mapping(at, schema, "patternProperties"):
@@ -297,14 +305,6 @@ class Assertions(ABC):
                 remedy="List the names in the schema of the object.",
             )
         return names
-
-    def refuse(self, at: Located, keyword: str) -> None:
-        """Refuse a keyword that cannot be enforced exactly."""
-        raise UnsupportedError(
-            f"the keyword {keyword!r} is not supported here",
-            where=f"{at.pointer}/{keyword}",
-            remedy="Remove it, or say the same with supported keywords; it is never ignored silently.",
-        )
 
     def count(self, at: Located, schema: dict[str, Any], keyword: str) -> int | None:
         """The value of a keyword that counts, or None when it is absent."""

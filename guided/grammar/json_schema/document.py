@@ -1,7 +1,9 @@
 """Where schemas are: dialects, resources with their base URIs, and references resolved to places; never the network.
 
-A `Located` is one subschema with its JSON pointer and its `Resource`; equal places are the same object.  Nothing here
-knows what a keyword asserts, only which keywords hold subschemas.
+A `Located` is one subschema with its JSON pointer, its `Resource` and its dynamic scope; equal places are the same
+object.  Of the dynamic scope only that part is kept which ``$dynamicRef`` and ``$recursiveRef`` can ask for: for each
+dynamic anchor the outermost resource on the way that has it.  So there are finitely many scopes, and one in nearly all
+schemas.  Nothing here knows what a keyword asserts, only which keywords hold subschemas.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ class Dialect:
     """4, 6, 7, 2019 or 2020: later drafts compare greater."""
     asserts: bool = True
     """Is the validation vocabulary in force?  (A meta-schema of one's own may leave it out.)"""
+    asserts_formats: bool | None = None
+    """Does a meta-schema of one's own say whether ``format`` is asserted?"""
 
     @property
     def identifier(self) -> str:
@@ -78,7 +82,25 @@ class Resource:
     dialect: Dialect
     pointer: str
     """Where the root is, for messages: ``#`` or an absolute URI with ``#``."""
-    targets: dict[str, Located] = field(default_factory=dict)
+    targets: dict[str, Target] = field(default_factory=dict)
+    dynamic: dict[str, Target] = field(default_factory=dict)
+    """Dynamic anchors by name; a resource with ``$recursiveAnchor`` has its root under `RECURSIVE`."""
+
+
+@dataclass(eq=False, slots=True)
+class Target:
+    """What a reference names, in whatever dynamic scope."""
+
+    schema: Any
+    pointer: str
+    resource: Resource
+
+
+Scope: TypeAlias = "tuple[tuple[str, Target], ...]"
+"""What each dynamic anchor stands for, sorted by name."""
+
+RECURSIVE = "#"
+"""The name under which a ``$recursiveAnchor`` is kept; no anchor can have it."""
 
 
 @dataclass(eq=False, slots=True)
@@ -88,6 +110,7 @@ class Located:
     schema: Schema
     pointer: str
     resource: Resource
+    scope: Scope = ()
 
 
 def escape(name: str) -> str:
@@ -100,13 +123,17 @@ def escape(name: str) -> str:
 
 
 class Document:
-    """A root schema, the resources inside it, and those of the caller's registry."""
+    """A root schema, the resources inside it, and those of the caller's registry.
 
-    def __init__(self, schema: Schema, registry: Any = None) -> None:
+    ``text`` is the schema as JSON text, if at hand; without it the schema is searched for dynamic anchors.
+    """
+
+    def __init__(self, schema: Schema, registry: Any = None, text: str | None = None) -> None:
         self._registry = registry
-        self._places: dict[tuple[int, int], Located] = {}
+        self._places: dict[tuple[int, int, Scope], Located] = {}
+        self._owners: dict[tuple[int, int], Resource] = {}
         self._resources: dict[str, Resource] | None = None
-        self._anchors: dict[tuple[str, str], Located] = {}
+        self._anchors: dict[tuple[str, str], Target] = {}
         self.notes: list[str] = []
         self.declared_dialect = isinstance(schema, dict) and "$schema" in schema
         """Does the schema say its draft?  If not, forms that only older drafts know are read as those drafts do."""
@@ -118,6 +145,8 @@ class Document:
             if isinstance(found, str):
                 uri = urldefrag(found)[0]
         self.resource = Resource(schema, uri, dialect, "#")
+        if text is None or '"$dynamicAnchor"' in text or '"$recursiveAnchor"' in text:
+            self._all_resources()
         self.root = self.place(schema, "#", self.resource)
 
     def _dialect(self, schema: dict[str, Any], default: Dialect, pointer: str) -> Dialect:
@@ -153,13 +182,18 @@ class Document:
                     where=f"{pointer}/$schema",
                     remedy="Use a meta-schema that does not need it.",
                 )
-        return replace(base, asserts=any(uri.endswith("/vocab/validation") for uri in vocabulary))
+        return replace(
+            base,
+            asserts=any(uri.endswith("/vocab/validation") for uri in vocabulary),
+            asserts_formats=any(uri.endswith("/vocab/format-assertion") for uri in vocabulary)
+            or vocabulary.get("https://json-schema.org/draft/2019-09/vocab/format") is True,
+        )
 
-    def place(self, schema: Any, pointer: str, resource: Resource) -> Located:
+    def place(self, schema: Any, pointer: str, resource: Resource, scope: Scope = ()) -> Located:
         """The `Located` of a subschema; checks that it is a schema, and enters an embedded resource."""
         if schema is True or schema is False:
             return Located(schema, pointer, resource)
-        key = (id(schema), id(resource))
+        key = (id(schema), id(resource), scope)
         found = self._places.get(key)
         if found is None:
             if not isinstance(schema, dict):
@@ -168,21 +202,37 @@ class Document:
                     where=pointer,
                     remedy="Correct the schema.",
                 )
-            if schema is not resource.root:
-                resource = self._embedded(schema, pointer, resource)
-            found = self._places[key] = Located(schema, pointer, resource)
+            owner = self._owner(schema, pointer, resource)
+            for name, target in owner.dynamic.items():
+                if all(name != known for known, _ in scope):
+                    scope = tuple(sorted((*scope, (name, target)), key=lambda pair: pair[0]))
+            inner = (id(schema), id(owner), scope)
+            found = self._places.get(inner)
+            if found is None:
+                found = self._places[inner] = Located(schema, pointer, owner, scope)
+            self._places[key] = found
         return found
 
-    def _embedded(self, schema: dict[str, Any], pointer: str, resource: Resource) -> Resource:
+    def _owner(self, schema: dict[str, Any], pointer: str, resource: Resource) -> Resource:
+        """The resource that a subschema found in ``resource`` belongs to: its own if it has an identifier."""
         name = schema.get(resource.dialect.identifier)
+        own = schema.get("$schema")
+        if not isinstance(name, str) and not isinstance(own, str):
+            return resource
+        if schema is resource.root:
+            return resource
+        dialect = resource.dialect if own is None else self._dialect(schema, resource.dialect, pointer)
+        name = schema.get(dialect.identifier)
         if not isinstance(name, str) or name.startswith("#"):
             return resource
-        if "$ref" in schema and resource.dialect.reference_stands_alone:
+        if "$ref" in schema and dialect.reference_stands_alone:
             return resource
-        uri = urldefrag(urljoin(resource.uri, name))[0]
-        if self._resources is not None and uri in self._resources and self._resources[uri].root is schema:
-            return self._resources[uri]
-        return Resource(schema, uri, self._dialect(schema, resource.dialect, pointer), pointer)
+        key = (id(schema), id(resource))
+        found = self._owners.get(key)
+        if found is None:
+            uri = urldefrag(urljoin(resource.uri, name))[0]
+            found = self._owners[key] = Resource(schema, uri, dialect, pointer)
+        return found
 
     def child(self, at: Located, keyword: str, name: str | int | None = None) -> Located:
         """The subschema under a keyword, or under a name or index below it."""
@@ -191,11 +241,23 @@ class Document:
         if name is not None:
             value = value[name]
             pointer = f"{pointer}/{escape(name) if isinstance(name, str) else name}"
-        return self.place(value, pointer, at.resource)
+        return self.place(value, pointer, at.resource, at.scope)
 
-    def resolve(self, at: Located, reference: Any, keyword: str = "$ref") -> Located:
-        """The place that a reference in ``at`` means."""
-        where = f"{at.pointer}/{keyword}"
+    def resolve(self, at: Located, keyword: str = "$ref") -> Located:
+        """The place that a reference in ``at`` means; ``keyword`` may be a dynamic one."""
+        reference = at.schema[keyword]  # type: ignore[index]
+        target = self._target(at, reference, f"{at.pointer}/{keyword}")
+        if keyword != "$ref" and isinstance(target.schema, dict):
+            if keyword == "$recursiveRef":
+                anchor = RECURSIVE if target.schema.get("$recursiveAnchor") is True else None
+            else:
+                anchor = reference.partition("#")[2]
+                anchor = anchor if anchor and anchor == target.schema.get("$dynamicAnchor") else None
+            if anchor is not None:
+                target = next((bound for name, bound in at.scope if name == anchor), target)
+        return self.place(target.schema, target.pointer, target.resource, at.scope)
+
+    def _target(self, at: Located, reference: Any, where: str) -> Target:
         if not isinstance(reference, str):
             raise GrammarError(f"a reference must be a string, not {kind_name(reference)}", where=where)
         found = at.resource.targets.get(reference)
@@ -207,10 +269,9 @@ class Document:
             at.resource.targets[reference] = found
         return found
 
-    def _walk(self, resource: Resource, fragment: str, where: str) -> Located:
+    def _walk(self, resource: Resource, fragment: str, where: str) -> Target:
         value: Any = resource.root
         pointer = resource.pointer
-        place = self.place(value, pointer, resource)
         for raw in unquote(fragment).split("/")[1:]:
             token = raw.replace("~1", "/").replace("~0", "~")
             if isinstance(value, dict) and token in value:
@@ -225,17 +286,14 @@ class Document:
                 )
             pointer = f"{pointer}/{raw}"
             if isinstance(value, dict):
-                place = self.place(value, pointer, place.resource)
-        return self.place(value, pointer, place.resource)
+                resource = self._owner(value, pointer, resource)
+        return Target(value, pointer, resource)
 
-    def _by_uri(self, at: Located, reference: str, where: str) -> Located:
+    def _by_uri(self, at: Located, reference: str, where: str) -> Target:
         uri, fragment = urldefrag(urljoin(at.resource.uri, reference))
         if reference.startswith("#"):
             uri = at.resource.uri
-        if self._resources is None:
-            self._resources = {self.resource.uri: self.resource}
-            self._scan(self.resource)
-        resource = self._resources.get(uri) or self._retrieve(uri, at.resource.dialect)
+        resource = self._all_resources().get(uri) or self._retrieve(uri, at.resource.dialect)
         if resource is None:
             raise UnsupportedError(
                 f"the reference {reference!r} is not in this schema",
@@ -244,13 +302,22 @@ class Document:
             )
         if not fragment or fragment.startswith("/"):
             return self._walk(resource, fragment, where)
-        found = self._anchors.get((uri, fragment))
+        found = self._anchors.get((resource.uri, fragment))
         if found is None:
-            raise GrammarError(f"there is no anchor {fragment!r} for the reference {reference!r}", where=where)
+            raise GrammarError(
+                f"there is no anchor {fragment!r} for the reference {reference!r}",
+                where=where,
+                remedy="Correct the reference, or add the anchor.",
+            )
         return found
 
+    def _all_resources(self) -> dict[str, Resource]:
+        if self._resources is None:
+            self._resources = {self.resource.uri: self.resource}
+            self._scan(self.resource)
+        return self._resources
+
     def _retrieve(self, uri: str, dialect: Dialect) -> Resource | None:
-        assert self._resources is not None
         contents = None
         for registry in (self._registry, _specifications()):
             if registry is not None and contents is None:
@@ -261,41 +328,47 @@ class Document:
                         break
         if contents is None:
             return None
+        own = None
         if isinstance(contents, dict):
             dialect = self._dialect(contents, dialect, f"{uri}#")
+            own = contents.get(dialect.identifier)
         resource = Resource(contents, uri, dialect, f"{uri}#")
-        self._resources[uri] = resource
-        self._scan(resource)
-        own = contents.get(dialect.identifier) if isinstance(contents, dict) else None
         if isinstance(own, str):
             resource.uri = urldefrag(urljoin(uri, own))[0]
-            self._resources.setdefault(resource.uri, resource)
-            self._anchors.update(
-                {(resource.uri, name): place for (base, name), place in self._anchors.items() if base == uri}
-            )
+        resources = self._all_resources()
+        resource = resources.setdefault(resource.uri, resource)
+        resources[uri] = resource
+        self._scan(resource)
         return resource
 
     def _scan(self, resource: Resource) -> None:
         """Record every embedded resource and anchor of a document, in the places where schemas can be."""
-        assert self._resources is not None
+        resources = self._all_resources()
         work: list[tuple[Any, str, Resource]] = [(resource.root, resource.pointer, resource)]
         while work:
             schema, pointer, owner = work.pop()
             if not isinstance(schema, dict):
                 continue
-            place = self.place(schema, pointer, owner)
-            if "$ref" in schema and place.resource.dialect.reference_stands_alone:
+            owner = self._owner(schema, pointer, owner)
+            dialect = owner.dialect
+            if "$ref" in schema and dialect.reference_stands_alone:
                 continue
-            if place.resource is not owner:
-                owner = place.resource
-                self._resources.setdefault(owner.uri, owner)
-            for keyword in ("$anchor", "$dynamicAnchor", owner.dialect.identifier):
+            if schema is owner.root:
+                resources.setdefault(owner.uri, owner)
+                if schema.get("$recursiveAnchor") is True and dialect.order == 2019:
+                    owner.dynamic[RECURSIVE] = Target(schema, pointer, owner)
+            for keyword in ("$anchor", "$dynamicAnchor", dialect.identifier):
                 name = schema.get(keyword)
                 if isinstance(name, str):
-                    if keyword[-2:] != "id":
-                        self._anchors.setdefault((owner.uri, name), place)
-                    elif "#" in name and name.partition("#")[2]:
-                        self._anchors.setdefault((owner.uri, name.partition("#")[2]), place)
+                    target = Target(schema, pointer, owner)
+                    if keyword == dialect.identifier:
+                        name = name.partition("#")[2]
+                    elif dialect.order < (2020 if keyword == "$dynamicAnchor" else 2019):
+                        continue
+                    elif keyword == "$dynamicAnchor":
+                        owner.dynamic.setdefault(name, target)
+                    if name:
+                        self._anchors.setdefault((owner.uri, name), target)
             for keyword in _ONE:
                 if isinstance(schema.get(keyword), dict):
                     work.append((schema[keyword], f"{pointer}/{keyword}", owner))

@@ -6,16 +6,17 @@ whose first ``minItems`` items are, an object whose required members are.  Recur
 
 from __future__ import annotations
 
-from functools import lru_cache
+from dataclasses import replace
 
 from guided.errors import LimitError, UnsatisfiableError
+from guided.grammar.goals import fewest_to_meet
+from guided.grammar.json_schema.counting import ItemCounter, State, Step
+from guided.grammar.json_schema.extras import Extra, extras, few_names_declared, goals, other_names
 from guided.grammar.json_schema.normalise import Normaliser
 from guided.grammar.json_schema.number_text import number_text
 from guided.grammar.json_schema.numbers import NumberRange
 from guided.grammar.json_schema.shape import ArrayShape, Need, ObjectShape, Shape
-from guided.grammar.json_schema.strings import CONTENT, every_word
-from guided.grammar.regular.derivative import inhabited
-from guided.grammar.regular.expr import EMPTY, Expr, complement, intersection
+from guided.grammar.regular.expr import EMPTY
 
 MAX_NODES = 20_000
 """Distinct conjunctions of subschemas; the largest of the JSON Schema corpora need about 3,000."""
@@ -56,7 +57,7 @@ class Graph:
             need = work.pop()
             if need in self.shapes:
                 continue
-            shape = self.shapes[need] = self.normaliser.shape(need)
+            shape = self.shapes[need] = _told_apart(self.normaliser.shape(need))
             if len(self.shapes) > MAX_NODES:
                 raise LimitError(
                     f"the schema combines its parts in more than {MAX_NODES} ways",
@@ -95,35 +96,45 @@ class Graph:
 
     def array_alive(self, array: ArrayShape) -> bool:
         """Can its first ``low`` items be there?"""
-        if any(array.rest | need not in self.alive for need in array.some):
-            return False
+        if array.counts:
+            return bool(self.item_states(array))
         if array.low == 0:
             return True
         if any(need not in self.alive for need in array.prefix[: array.low]):
             return False
         return array.low <= len(array.prefix) or array.rest in self.alive
 
+    def item_states(self, array: ArrayShape) -> dict[State, list[Step]]:
+        """The automaton of an array that counts its items, of living items only; empty when there is no such array."""
+        return ItemCounter(array).living(self.alive.__contains__)
+
     def object_alive(self, thing: ObjectShape) -> bool:
         """Can its required members, and as many as ``low`` asks for, be there?"""
         if any(thing.declared[name] not in self.alive for name in thing.required):
             return False
-        if any(not self.some_members(thing, pair) for pair in thing.some):
+        needed = len(thing.required)
+        if thing.some:
+            fewest = fewest_to_meet([extra.meets for extra in self.living_extras(thing)], goals(thing))
+            if fewest is None:
+                return False
+            needed += fewest
+        if thing.high is not None and needed > thing.high:
             return False
-        if thing.low <= len(thing.required):
+        if thing.low <= needed:
             return True
         possible = sum(need in self.alive for need in thing.declared.values())
         if possible >= thing.low:
             return True
         return any(need in self.alive and other_names(thing, language) is not EMPTY for language, need in thing.classes)
 
-    def some_members(self, thing: ObjectShape, pair: tuple[Expr, Need]) -> list[tuple[Expr, Need]]:
-        """Where the member that a pair of ``some`` asks for can be: languages of names with living needs."""
-        return [cell for cell in some_cells(thing, pair) if cell[1] in self.alive]
+    def living_extras(self, thing: ObjectShape) -> list[Extra]:
+        """The sorts of undeclared members that have a value."""
+        return [extra for extra in extras(thing) if extra.need in self.alive]
 
     def _cause(self, need: Need) -> str:
         """The pointer of the deepest part that makes a need empty."""
         seen: set[Need] = set()
-        while need not in seen:
+        while need in self.shapes and need not in seen:
             seen.add(need)
             shape = self.shapes[need]
             dead: Need | None = None
@@ -147,16 +158,25 @@ def pointer_of(need: Need) -> str:
 def _children(shape: Shape) -> list[Need]:
     found: list[Need] = []
     for array in shape.arrays:
+        if array.counts:
+            found.extend(ItemCounter(array).needs())
+            continue
         found.extend(array.prefix)
         if array.high is None or array.high > len(array.prefix):
             found.append(array.rest)
-        found.extend(array.rest | need for need in array.some)
     for thing in shape.objects:
         found.extend(thing.declared.values())
         found.extend(need for _, need in thing.classes)
-        for pair in thing.some:
-            found.extend(need for _, need in some_cells(thing, pair))
+        if thing.some:
+            found.extend(extra.need for extra in extras(thing))
     return found
+
+
+def _told_apart(shape: Shape) -> Shape:
+    """The same values, with names declared that must be told apart."""
+    if all(not thing.some and thing.low <= len(thing.required) for thing in shape.objects):
+        return shape
+    return replace(shape, objects=tuple(more for thing in shape.objects for more in few_names_declared(thing)))
 
 
 def scalar_alive(shape: Shape) -> bool:
@@ -173,27 +193,3 @@ def strings_alive(shape: Shape) -> bool:
     """Is there a string?  The alternatives that are easy to decide are asked first."""
     found = shape.strings
     return any(item.is_surely_inhabited() for item in found) or any(not item.is_empty() for item in found)
-
-
-def some_cells(thing: ObjectShape, pair: tuple[Expr, Need]) -> list[tuple[Expr, Need]]:
-    """The undeclared names that a pair of ``some`` means, by class, with the need of class and pair together."""
-    language, need = pair
-    cells = []
-    for names, own in thing.classes:
-        both = other_names(thing, language if names is CONTENT else intersection((names, language)))
-        if both is not EMPTY and inhabited(both):
-            cells.append((both, own | need))
-    return cells
-
-
-def other_names(thing: ObjectShape, language: Expr) -> Expr:
-    """The names of a class that are not declared; EMPTY when there are none."""
-    return _without(language, frozenset(thing.declared))
-
-
-@lru_cache(maxsize=16384)
-def _without(language: Expr, names: frozenset[str]) -> Expr:
-    if not names:
-        return language
-    rest = intersection((language, complement(every_word(names))))
-    return rest if language is CONTENT or inhabited(rest) else EMPTY

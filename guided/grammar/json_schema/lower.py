@@ -10,9 +10,12 @@ from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
 
-from guided.errors import LimitError, UnsupportedError
-from guided.grammar.ir import Body, Choice, Member, Members, Reference, Repetition, Rule, Sequence, Terminal
-from guided.grammar.json_schema.graph import Graph, living_numbers, other_names, pointer_of, strings_alive
+from guided.errors import LimitError
+from guided.grammar.ir import Body, Choice, Mark, Member, Members, Reference, Repetition, Rule, Sequence, Terminal
+from guided.grammar.json_schema.counting import ItemCounter, State
+from guided.grammar.json_schema.distinct import Distinct
+from guided.grammar.json_schema.extras import goals
+from guided.grammar.json_schema.graph import Graph, living_numbers, pointer_of, strings_alive
 from guided.grammar.json_schema.number_text import number_text
 from guided.grammar.json_schema.numbers import NumberRange
 from guided.grammar.json_schema.shape import ArrayShape, Need, ObjectShape, Shape
@@ -22,12 +25,7 @@ from guided.grammar.json_schema.strings import (
     every_word,
     quoted,
 )
-from guided.grammar.regular.expr import EMPTY, Expr, alternation, literal
-
-MAX_SPLITS = 64
-"""Places of a special item or member that are written out one by one."""
-MAX_FREE_SPLITS = 6
-"""The same for declared members in every order, where each subset of them may come first."""
+from guided.grammar.regular.expr import Expr, alternation, literal
 
 
 class Order(Enum):
@@ -65,6 +63,10 @@ class Lowering:
         self.notes: dict[str, None] = {}
         self.rules: list[Rule | None] = [None]
         self._bodies: dict[Need, Body] = {}
+        self._undeclared: dict[Need, Reference] = {}
+        self._compares = any(array.unique is not None for shape in graph.shapes.values() for array in shape.arrays)
+        """Must the checker compare items, and so know which containers are open?"""
+        self._distinct = Distinct(graph)
         self._waiting: list[tuple[int, str, Shape]] = []
         space: tuple[Body, ...] = () if layout.space is None else (layout.space,)
         self._space = space
@@ -149,6 +151,10 @@ class Lowering:
     # -- arrays ---------------------------------------------------------------------------------------------------
 
     def _array(self, array: ArrayShape, pointer: str) -> Body:
+        if array.unique and not self._distinct.array_alive(array, pointer):
+            return Choice(())
+        if array.counts:
+            return self._counted_array(array, pointer)
         alive = self.graph.alive
         prefix = array.prefix if array.high is None else array.prefix[: array.high]
         high = array.high
@@ -160,14 +166,12 @@ class Lowering:
             high = len(prefix) if high is None else min(high, len(prefix))
         left = None if high is None else high - len(prefix)
         tail: Body = _EMPTY
-        if array.some:
-            tail = self._some_item(array, len(prefix), left, pointer)
-        elif left is None or left > 0:
+        if left is None or left > 0:
             item = self._item(array.rest)
             low = max(array.low - len(prefix), 0)
             if not prefix:
                 content: Body = Repetition(item, low, left, self._comma)
-                return _sequence(*self._open_array, content, self._close_array)
+                return self._brackets(content, array.unique, pointer)
             tail = Repetition(_sequence(self._comma, item), low, left)
         # Items that must be there stand in one sequence; optional ones each in a rule, which keeps bodies flat.
         for index in range(len(prefix) - 1, array.low - 1, -1):
@@ -177,42 +181,39 @@ class Lowering:
         parts: list[Body] = []
         for index, need in enumerate(prefix[: array.low]):
             parts.extend((self._comma, self._item(need)) if index else (self._item(need),))
-        return _sequence(*self._open_array, *parts, tail, self._close_array)
+        return self._brackets(_sequence(*parts, tail), array.unique, pointer)
 
-    def _some_item(self, array: ArrayShape, size: int, left: int | None, pointer: str) -> Body:
-        """Items after the prefix of which one meets a further need: it may stand at any place."""
-        if len(array.some) > 1:
-            raise UnsupportedError(
-                "several items that each must meet a different condition",
-                where=pointer,
-                remedy="Use one contains, or one not, for an array.",
-            )
-        low = max(array.low - size, 1)
-        if low > MAX_SPLITS or (left is not None and left > MAX_SPLITS):
-            raise UnsupportedError(
-                f"an item that must meet a condition in an array with a bound above {MAX_SPLITS}",
-                where=pointer,
-                remedy="Lower minItems and maxItems, or drop them.",
-            )
-        lead = (self._comma,) if size else ()
-        special = self._item(array.rest | array.some[0])
-        if array.rest not in self.graph.alive:
-            return _sequence(*lead, special)
-        item = self._item(array.rest)
-        options = []
-        for before in range(left if left is not None else low):
-            after = Repetition(
-                _sequence(self._comma, item), max(low - 1 - before, 0), None if left is None else left - 1 - before
-            )
-            # Without an upper bound the last of these stands for "this many or more before".
-            many = None if left is None and before == low - 1 else before
-            front = Repetition(_sequence(item, self._comma), before, many)
-            options.append(_sequence(*lead, front, special, after))
-        return options[0] if len(options) == 1 else Choice(tuple(options))
+    def _counted_array(self, array: ArrayShape, pointer: str) -> Body:
+        """One rule for each state of the counts; the first is written in place."""
+        states = self.graph.item_states(array)
+        counter = ItemCounter(array)
+        rules: dict[State, Reference] = {}
+        for state in states:
+            if state != counter.start:
+                self.rules.append(None)
+                rules[state] = Reference(len(self.rules) - 1)
+        content: Body = _EMPTY
+        for state, steps in states.items():
+            options: list[Body] = [_EMPTY] if counter.accepts(state) else []
+            lead = (self._comma,) if state[0] else ()
+            options.extend(_sequence(*lead, self._item(step.need), rules[step.state]) for step in steps)
+            body = options[0] if len(options) == 1 else Choice(tuple(options))
+            if state == counter.start:
+                content = body
+            else:
+                self.rules[rules[state].rule] = Rule(f"items of {pointer} after {state[0]}", body)
+        return self._brackets(content, array.unique, pointer)
 
-    def _rule(self, body: Body, name: str) -> Reference:
-        self.rules.append(Rule(name, body))
+    def _rule(self, body: Body, name: str, mark: Mark | None = None) -> Reference:
+        self.rules.append(Rule(name, body, mark))
         return Reference(len(self.rules) - 1)
+
+    def _brackets(self, content: Body, unique: bool | None, pointer: str) -> Body:
+        """An array of this content; a rule of its own where the checker must know that it is open."""
+        if not self._compares:
+            return _sequence(*self._open_array, content, self._close_array)
+        mark = Mark.ARRAY if unique is None else Mark.DISTINCT if unique else Mark.REPEATING
+        return _sequence(self._rule(_sequence(*self._open_array, content), pointer, mark), self._close_array)
 
     def _item(self, need: Need) -> Body:
         return _sequence(self.value(need), *self._space)
@@ -220,17 +221,16 @@ class Lowering:
     # -- objects --------------------------------------------------------------------------------------------------
 
     def _object(self, thing: ObjectShape, pointer: str) -> Body:
-        if thing.some:
-            return self._some_member(thing, pointer)
         declared = self._declared(thing)
         extras = self._extras(thing)
-        if extras and thing.low > len(thing.required) + 1:
-            self.notes[f"a repeated undeclared name counts twice for minProperties at {pointer}"] = None
+        if extras and thing.low > len(thing.required):
+            self._distinct.check_object(thing, pointer)
         low = 0 if thing.low <= len(thing.required) else thing.low
         high = thing.high
         if high is not None and not extras and high >= len(declared):
             high = None
-        return self._braces(self._members(declared, extras, low, high))
+        ordered = self.layout.order is Order.SCHEMA
+        return self._braces(Members(declared, extras, self._comma, ordered, low, high, goals(thing)), pointer)
 
     def _declared(self, thing: ObjectShape) -> tuple[Member, ...]:
         alive = self.graph.alive
@@ -241,64 +241,26 @@ class Lowering:
         )
 
     def _extras(self, thing: ObjectShape) -> tuple[Member, ...]:
-        extras = []
-        for language, need in thing.classes:
-            if need in self.graph.alive:
-                names = other_names(thing, language)
-                if names is not EMPTY:
-                    extras.append(Member(_other_key(names, self.compact), self._member(need)))
-        return tuple(extras)
+        found = []
+        for extra in self.graph.living_extras(thing):
+            key = _other_key(extra.names, self.compact)
+            found.append(Member(key, self._undeclared_member(extra.need), meets=extra.meets))
+        return tuple(found)
 
-    def _members(
-        self, declared: tuple[Member, ...], extras: tuple[Member, ...], low: int = 0, high: int | None = None
-    ) -> Members:
-        return Members(declared, extras, self._comma, self.layout.order is Order.SCHEMA, low, high)
-
-    def _braces(self, body: Body) -> Body:
-        return _sequence(*self._open_object, body, self._close_object)
-
-    def _some_member(self, thing: ObjectShape, pointer: str) -> Body:
-        """Members of which one, not declared, meets a further need: the declared ones come before or after it."""
-        declared = self._declared(thing)
-        extras = self._extras(thing)
-        ordered = self.layout.order is Order.SCHEMA
-        if len(thing.some) > 1 or thing.high is not None or thing.low > len(thing.required) + 1:
-            raise UnsupportedError(
-                "a member of any name that must meet a condition, with other such members or counts",
-                where=pointer,
-                remedy="Name the members, or drop minProperties and maxProperties.",
-            )
-        # The same bound for both orders: what compiles in one order compiles in the other.
-        if len(declared) > MAX_FREE_SPLITS:
-            raise UnsupportedError(
-                f"a member of any name that must meet a condition beside {len(declared)} declared ones",
-                where=pointer,
-                remedy="Declare fewer members, or say the condition for each name.",
-            )
-        special = []
-        for names, need in self.graph.some_members(thing, thing.some[0]):
-            special.append(_sequence(_other_key(names, self.compact), self._member(need)))
-        middle: Body = special[0] if len(special) == 1 else Choice(tuple(special))
-        options: list[Body] = []
-        for chosen in range(len(declared) + 1) if ordered else range(1 << len(declared)):
-            if ordered:
-                front, back = declared[:chosen], declared[chosen:]
-            else:
-                front = tuple(member for i, member in enumerate(declared) if chosen >> i & 1)
-                back = tuple(member for i, member in enumerate(declared) if not chosen >> i & 1)
-            parts: list[Body] = []
-            if front or extras:
-                before = _sequence(self._members(front, extras, 1), self._comma)
-                parts.append(before if any(member.required for member in front) else Choice((_EMPTY, before)))
-            parts.append(middle)
-            if back or extras:
-                after = _sequence(self._comma, self._members(back, extras, 1))
-                parts.append(after if any(member.required for member in back) else Choice((_EMPTY, after)))
-            options.append(_sequence(*parts))
-        return self._braces(options[0] if len(options) == 1 else Choice(tuple(options)))
+    def _braces(self, body: Body, pointer: str) -> Body:
+        if not self._compares:
+            return _sequence(*self._open_object, body, self._close_object)
+        return _sequence(self._rule(_sequence(*self._open_object, body), pointer, Mark.OBJECT), self._close_object)
 
     def _member(self, need: Need) -> Body:
         return Sequence((*self._colon, self.value(need), *self._space))
+
+    def _undeclared_member(self, need: Need) -> Reference:
+        """The same behind a name that the checker must see to be new."""
+        found = self._undeclared.get(need)
+        if found is None:
+            found = self._undeclared[need] = self._rule(self._member(need), pointer_of(need), Mark.UNDECLARED)
+        return found
 
 
 def _sequence(*parts: Body) -> Body:

@@ -10,18 +10,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from guided.grammar.json_schema import numbers
-from guided.grammar.json_schema.algebra import intersect
-from guided.grammar.json_schema.document import Located
+from guided.grammar.json_schema.algebra import arranged, intersect
 from guided.grammar.json_schema.shape import (
     ANYTHING,
-    FALSE,
     NOTHING,
     TRUE,
     ArrayShape,
-    Need,
-    Not,
+    Count,
     ObjectShape,
     Shape,
+    negate,
 )
 from guided.grammar.json_schema.strings import ANY_STRING, CONTENT, StringSet, every_word, holds_word
 from guided.grammar.regular.derivative import inhabited
@@ -62,19 +60,6 @@ def subtract(shape: Shape, other: Shape, pointer: str, prune: Callable[[Shape], 
     return result
 
 
-def negate(need: Need, pointer: str) -> Need:
-    """The need of everything that ``need`` does not allow."""
-    if need == TRUE:
-        return FALSE
-    if len(need) == 1:
-        atom = next(iter(need))
-        if isinstance(atom, Not):
-            return atom.need
-        if isinstance(atom, Located) and atom.schema is False:
-            return TRUE
-    return frozenset((Not(need, pointer),))
-
-
 def _strings(string: StringSet) -> tuple[StringSet, ...]:
     found = []
     if string.words is not None:
@@ -102,12 +87,17 @@ def _arrays(array: ArrayShape, pointer: str) -> list[ArrayShape]:
         if array.high is not None and array.high - size <= MAX_POSITIONS:
             reach = max(array.high, size)
         else:
-            bad = negate(array.rest, pointer)
-            found.append(ArrayShape((TRUE,) * size, TRUE, size + 1, None, () if bad == TRUE else (bad,)))
+            found.extend(arranged(ArrayShape(counts=(Count(negate(array.rest, pointer), size),))))
     for index in range(reach):
         if array.item(index) != TRUE:
             found.append(ArrayShape((*(TRUE,) * index, negate(array.item(index), pointer)), TRUE, index + 1))
-    found.extend(ArrayShape((TRUE,) * size, negate(need, pointer)) for need in array.some)
+    for count in array.counts:
+        if count.low:
+            found.extend(arranged(ArrayShape(counts=(replace(count, low=0, high=count.low - 1),))))
+        if count.high is not None:
+            found.extend(arranged(ArrayShape(counts=(replace(count, low=count.high + 1, high=None),))))
+    if array.unique is not None:
+        found.extend(arranged(ArrayShape(unique=not array.unique)))
     return found
 
 

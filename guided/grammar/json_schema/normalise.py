@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, TypeAlias
 
-from guided.errors import GrammarError, GuidedError, UnsupportedError
+from guided.errors import GrammarError, GuidedError
 from guided.grammar.json_schema.algebra import intersect, unite
-from guided.grammar.json_schema.assertions import APPLICATORS, ASSERTING, IN_PLACE, VALIDATION, Assertions
+from guided.grammar.json_schema.assertions import APPLICATORS, ASSERTING, IN_PLACE, REFERENCES, VALIDATION
 from guided.grammar.json_schema.document import Document, Located, escape
+from guided.grammar.json_schema.evaluated import Alternatives, Container, Evaluation, self_applying
+from guided.grammar.json_schema.formats import Formats
 from guided.grammar.json_schema.negation import subtract
 from guided.grammar.json_schema.shape import (
     ANYTHING,
@@ -31,8 +33,10 @@ from guided.grammar.json_schema.shape import (
 )
 from guided.grammar.json_schema.values import freeze, shape_of
 
-Branches: TypeAlias = "tuple[str, int, int]"
-"""Pointer of a ``oneOf`` and two of its branches."""
+Branches: TypeAlias = "tuple[Located, int, int]"
+"""Where a ``oneOf`` is and two of its branches."""
+
+UNEVALUATED = frozenset(container.value for container in Container)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,18 +47,17 @@ class Overlap:
     branches: Branches
 
 
-class Normaliser(Assertions):
+class Normaliser(Evaluation):
     """Expands needs to shapes, each once."""
 
-    def __init__(
-        self, document: Document, assert_formats: bool, overlapping: frozenset[Branches] = frozenset()
-    ) -> None:
-        super().__init__(document, assert_formats)
+    def __init__(self, document: Document, formats: Formats, overlapping: frozenset[Branches] = frozenset()) -> None:
+        super().__init__(document, formats)
         self._overlapping = overlapping
         self.overlaps: list[Overlap] = []
         self._dead_needs: dict[Need, bool] = {}
         self._required_names: dict[str, Need] = {}
         self._shapes: dict[tuple[Atom, bool], Shape | None] = {}
+        self._alternatives: dict[tuple[Located, Container], Alternatives | None] = {}
 
     def need(self, at: Located) -> Need:
         """What a place asks for; references, and applicators of a single schema, that stand alone are followed."""
@@ -68,12 +71,15 @@ class Normaliser(Assertions):
                 alone = len(schema) == 1 or at.resource.dialect.reference_stands_alone
                 if not alone and not ASSERTING.isdisjoint(schema.keys() - {"$ref"}):
                     return frozenset((at,))
-                at = self.document.resolve(at, schema["$ref"])
+                at = self.document.resolve(at)
                 continue
             said = ASSERTING.intersection(schema)
             if not said:
                 return TRUE
             only = next(iter(said))
+            if len(said) == 1 and self._refers(at, only):
+                at = self.document.resolve(at, only)
+                continue
             branches = schema[only] if len(said) == 1 and only in ("allOf", "anyOf", "oneOf") else None
             if not isinstance(branches, list) or len(branches) != 1:
                 return frozenset((at,))
@@ -82,29 +88,30 @@ class Normaliser(Assertions):
             "the reference leads back to itself", where=f"{at.pointer}/$ref", remedy="Let it end in a schema."
         )
 
+    @staticmethod
+    def _refers(at: Located, keyword: str) -> bool:
+        order = at.resource.dialect.order
+        return any(keyword == name and order >= since for name, since in REFERENCES)
+
     def shape(self, need: Need) -> Shape:
         """The values that all atoms of the need allow."""
         result = ANYTHING
         for atom in need:
-            shape = self._expand(atom, True)
-            result = shape if result is ANYTHING else self._both(result, shape, atom.pointer)
+            shape = self.expand(atom, True)
+            result = shape if result is ANYTHING else self.both(result, shape, atom.pointer)
         return result
 
     def complement(self, need: Need) -> Shape:
         """The values that some atom of the need does not allow."""
-        return unite([self._expand(atom, False) for atom in need]) if need else NOTHING
+        return unite([self.expand(atom, False) for atom in need]) if need else NOTHING
 
-    def _expand(self, atom: Atom, positive: bool) -> Shape:
+    def expand(self, atom: Atom, positive: bool) -> Shape:
         """The values that one atom allows, or (not ``positive``) all others."""
         key = (atom, positive)
         if key in self._shapes:
             found = self._shapes[key]
             if found is None:
-                raise UnsupportedError(
-                    "the schema is defined by itself: it applies itself to the same value",
-                    where=atom.pointer,
-                    remedy="Remove the circle of $ref, allOf, anyOf or oneOf.",
-                )
+                raise self_applying(atom.pointer)
             return found
         self._shapes[key] = None
         try:
@@ -128,19 +135,27 @@ class Normaliser(Assertions):
         if "$ref" in schema and dialect.reference_stands_alone:
             need = self.need(atom)
             return self.shape(need) if positive else self.complement(need)
-        if not dialect.asserts:
-            schema = {keyword: value for keyword, value in schema.items() if keyword not in VALIDATION}
+        schema = self.keywords(atom)
         if not positive:
             return unite(self._failures(atom, schema))
         shape = self.assertions(atom, schema)
         return shape if IN_PLACE.isdisjoint(schema) else self._in_place(atom, schema, shape)
+
+    def keywords(self, at: Located) -> dict[str, Any]:
+        """The keywords in force in a schema object."""
+        schema = at.schema
+        assert isinstance(schema, dict)
+        if at.resource.dialect.asserts:
+            return schema
+        return {keyword: value for keyword, value in schema.items() if keyword not in VALIDATION}
 
     def _others(self, shape: Shape, pointer: str) -> Shape:
         return subtract(ANYTHING, shape, pointer, self._prune)
 
     # -- alternatives that are surely empty ------------------------------------------------------------------------
 
-    def _both(self, a: Shape, b: Shape, pointer: str) -> Shape:
+    def both(self, a: Shape, b: Shape, pointer: str) -> Shape:
+        """The values in both, without alternatives that are surely empty."""
         return self._prune(intersect(a, b, pointer))
 
     def _prune(self, shape: Shape) -> Shape:
@@ -178,47 +193,69 @@ class Normaliser(Assertions):
 
     def _in_place(self, at: Located, schema: dict[str, Any], shape: Shape) -> Shape:
         order = at.resource.dialect.order
+        shape = self.listed(at, schema, shape)
+        if order >= 2019 and not UNEVALUATED.isdisjoint(schema):
+            return self._with_unevaluated(at, schema, shape)
+        return self._applied(at, schema, shape)
+
+    def _with_unevaluated(self, at: Located, schema: dict[str, Any], shape: Shape) -> Shape:
+        asked = [container for container in Container if container.value in schema]
+        rest = shape
+        if Container.ARRAY in asked:
+            rest = replace(rest, arrays=())
+        if Container.OBJECT in asked:
+            rest = replace(rest, objects=())
+        parts = [self._applied(at, schema, rest)]
+        for container in asked:
+            if shape.arrays if container is Container.ARRAY else shape.objects:
+                parts.append(self.with_unevaluated(at, container))
+        return unite(parts)
+
+    def _applied(self, at: Located, schema: dict[str, Any], shape: Shape) -> Shape:
+        """The values of ``shape`` that meet all keywords which apply schemas to the same value."""
         pointer = at.pointer
-        self._refuse_dynamic(at, schema)
-        shape = self._listed(at, schema, shape)
-        if "$ref" in schema:
-            shape = self._both(shape, self.shape(self.need(self.document.resolve(at, schema["$ref"]))), pointer)
+        for keyword, since in REFERENCES:
+            if keyword in schema and at.resource.dialect.order >= since:
+                shape = self.both(shape, self.shape(self.need(self.document.resolve(at, keyword))), pointer)
         if "allOf" in schema:
-            for i, need in enumerate(self._branches(at, schema, "allOf")):
-                shape = self._both(shape, self.shape(need), f"{pointer}/allOf/{i}")
+            for i, need in enumerate(self.branches(at, schema, "allOf")):
+                shape = self.both(shape, self.shape(need), f"{pointer}/allOf/{i}")
         if "anyOf" in schema:
-            shape = self._both(shape, unite(map(self.shape, self._branches(at, schema, "anyOf"))), f"{pointer}/anyOf")
+            shape = self.both(shape, unite(map(self.shape, self.branches(at, schema, "anyOf"))), f"{pointer}/anyOf")
         if "oneOf" in schema:
             shape = self._one_of(at, schema, shape)
         if "not" in schema:
-            shape = self._both(shape, self.complement(self.need(self.document.child(at, "not"))), f"{pointer}/not")
-        if "if" in schema and order >= 7 and ("then" in schema or "else" in schema):
+            shape = self.both(shape, self.complement(self.need(self.document.child(at, "not"))), f"{pointer}/not")
+        if "if" in schema and at.resource.dialect.order >= 7 and ("then" in schema or "else" in schema):
             shape = self._conditional(at, schema, shape)
-        for name, asked in self._dependents(at, schema):
+        for name, asked in self.dependents(at, schema):
             if shape.objects:
-                present = self._both(_with_member(name), self.shape(asked), pointer)
-                shape = self._both(shape, unite((_without_member(name), present)), pointer)
+                present = self.both(_with_member(name), self.shape(asked), pointer)
+                shape = self.both(shape, unite((_without_member(name), present)), pointer)
         return shape
 
     def _failures(self, at: Located, schema: dict[str, Any]) -> Iterator[Shape]:
         """The ways in which a value can fail the schema: one for each keyword."""
         order = at.resource.dialect.order
         pointer = at.pointer
+        if order >= 2019 and not UNEVALUATED.isdisjoint(schema):
+            yield self._others(self.expand(at, True), pointer)
+            return
         yield self._others(self.assertions(at, schema), pointer)
         if IN_PLACE.isdisjoint(schema):
             return
-        self._refuse_dynamic(at, schema)
         if "enum" in schema or ("const" in schema and order >= 6):
-            yield self._others(self._listed(at, schema, ANYTHING), pointer)
-        if "$ref" in schema:
-            yield self.complement(self.need(self.document.resolve(at, schema["$ref"])))
+            yield self._others(self.listed(at, schema, ANYTHING), pointer)
+        for keyword, since in REFERENCES:
+            if keyword in schema and order >= since:
+                yield self.complement(self.need(self.document.resolve(at, keyword)))
         if "allOf" in schema:
-            for need in self._branches(at, schema, "allOf"):
+            for need in self.branches(at, schema, "allOf"):
                 yield self.complement(need)
         if "anyOf" in schema:
-            yield self._all(map(self.complement, self._branches(at, schema, "anyOf")), pointer)
+            yield self._all(map(self.complement, self.branches(at, schema, "anyOf")), pointer)
         if "oneOf" in schema:
-            needs = self._branches(at, schema, "oneOf")
+            needs = self.branches(at, schema, "oneOf")
             yield self._all(map(self.complement, needs), pointer)
             for j, second in enumerate(needs):
                 for first in needs[:j]:
@@ -229,46 +266,41 @@ class Normaliser(Assertions):
             condition = self.need(self.document.child(at, "if"))
             if "then" in schema:
                 then = self.complement(self.need(self.document.child(at, "then")))
-                yield self._both(self.shape(condition), then, pointer)
+                yield self.both(self.shape(condition), then, pointer)
             if "else" in schema:
                 otherwise = self.complement(self.need(self.document.child(at, "else")))
-                yield self._both(self.complement(condition), otherwise, pointer)
-        for name, asked in self._dependents(at, schema):
-            yield self._both(_with_member(name), self.complement(asked), pointer)
+                yield self.both(self.complement(condition), otherwise, pointer)
+        for name, asked in self.dependents(at, schema):
+            yield self.both(_with_member(name), self.complement(asked), pointer)
 
     def _all(self, shapes: Iterator[Shape], pointer: str) -> Shape:
-        return reduce(lambda a, b: self._both(a, b, pointer), shapes, ANYTHING)
+        return reduce(lambda a, b: self.both(a, b, pointer), shapes, ANYTHING)
 
-    def _listed(self, at: Located, schema: dict[str, Any], shape: Shape) -> Shape:
+    def listed(self, at: Located, schema: dict[str, Any], shape: Shape) -> Shape:
         """The values of ``shape`` that ``enum`` and ``const`` list."""
         if "enum" in schema:
             values = schema["enum"]
             if not isinstance(values, list):
                 raise GrammarError("enum must be a list of values", where=f"{at.pointer}/enum")
             frozen = [freeze(value, f"{at.pointer}/enum/{i}") for i, value in enumerate(values)]
-            shape = self._both(shape, shape_of(frozen, f"{at.pointer}/enum"), at.pointer)
+            shape = self.both(shape, shape_of(frozen, f"{at.pointer}/enum"), at.pointer)
         if "const" in schema and at.resource.dialect.order >= 6:
             frozen = [freeze(schema["const"], f"{at.pointer}/const")]
-            shape = self._both(shape, shape_of(frozen, f"{at.pointer}/const"), at.pointer)
+            shape = self.both(shape, shape_of(frozen, f"{at.pointer}/const"), at.pointer)
         return shape
-
-    def _refuse_dynamic(self, at: Located, schema: dict[str, Any]) -> None:
-        for keyword, since in (("$recursiveRef", 2019), ("$dynamicRef", 2020)):
-            if keyword in schema and at.resource.dialect.order >= since:
-                self.refuse(at, keyword)
 
     def _one_of(self, at: Located, schema: dict[str, Any], shape: Shape) -> Shape:
         """Branches that can overlap lose what the others allow; those that seem not to are checked on the graph."""
         pointer = f"{at.pointer}/oneOf"
-        needs = self._branches(at, schema, "oneOf")
-        shapes = [self._both(shape, self.shape(need), pointer) for need in needs]
+        needs = self.branches(at, schema, "oneOf")
+        shapes = [self.both(shape, self.shape(need), pointer) for need in needs]
         overlapping: list[list[int]] = [[] for _ in needs]
         for j, second in enumerate(shapes):
             for i in range(j):
-                both = self._both(shapes[i], second, pointer)
+                both = self.both(shapes[i], second, pointer)
                 if both.is_empty():
                     continue
-                pair = (pointer, i, j)
+                pair = (at, i, j)
                 if both.has_scalar() or pair in self._overlapping:
                     overlapping[i].append(j)
                     overlapping[j].append(i)
@@ -277,22 +309,22 @@ class Normaliser(Assertions):
         parts = []
         for own, others in zip(shapes, overlapping, strict=True):
             for other in others:
-                own = self._both(own, self.complement(needs[other]), pointer)
+                own = self.both(own, self.complement(needs[other]), pointer)
             parts.append(own)
         return unite(parts)
 
     def _conditional(self, at: Located, schema: dict[str, Any], shape: Shape) -> Shape:
         child = self.document.child
         condition = self.need(child(at, "if"))
-        held = self._both(shape, self.shape(condition), f"{at.pointer}/if")
+        held = self.both(shape, self.shape(condition), f"{at.pointer}/if")
         if "then" in schema:
-            held = self._both(held, self.shape(self.need(child(at, "then"))), f"{at.pointer}/then")
-        failed = self._both(shape, self.complement(condition), f"{at.pointer}/if")
+            held = self.both(held, self.shape(self.need(child(at, "then"))), f"{at.pointer}/then")
+        failed = self.both(shape, self.complement(condition), f"{at.pointer}/if")
         if "else" in schema:
-            failed = self._both(failed, self.shape(self.need(child(at, "else"))), f"{at.pointer}/else")
+            failed = self.both(failed, self.shape(self.need(child(at, "else"))), f"{at.pointer}/else")
         return unite((held, failed))
 
-    def _dependents(self, at: Located, schema: dict[str, Any]) -> Iterator[tuple[str, Need]]:
+    def dependents(self, at: Located, schema: dict[str, Any]) -> Iterator[tuple[str, Need]]:
         """Names whose presence asks something of the whole object, with what it asks."""
         order = at.resource.dialect.order
         older = order <= 7 or not self.document.declared_dialect
@@ -322,7 +354,8 @@ class Normaliser(Assertions):
             need = self._required_names[pointer] = frozenset((Located({"required": names}, pointer, at.resource),))
         return need
 
-    def _branches(self, at: Located, schema: dict[str, Any], keyword: str) -> list[Need]:
+    def branches(self, at: Located, schema: dict[str, Any], keyword: str) -> list[Need]:
+        """The needs of a keyword that lists schemas."""
         found = schema[keyword]
         if not isinstance(found, list) or not found:
             raise GrammarError(f"{keyword} must be a list of at least one schema", where=f"{at.pointer}/{keyword}")
@@ -344,7 +377,7 @@ def _same(a: Atom, b: Atom) -> bool:
     if a is b:
         return True
     if isinstance(a, Located) and isinstance(b, Located):
-        return a.resource is b.resource and a.schema == b.schema
+        return a.resource is b.resource and a.scope == b.scope and a.schema == b.schema
     return a == b
 
 

@@ -43,18 +43,47 @@ FALSE: Need = frozenset((Located(False, "", None),))  # type: ignore[arg-type]
 """No value."""
 
 
+def is_false(need: Need) -> bool:
+    """Does the need say outright that there is no value?"""
+    return any(isinstance(atom, Located) and atom.schema is False for atom in need)
+
+
+def negate(need: Need, pointer: str) -> Need:
+    """The need of everything that ``need`` does not allow."""
+    if need == TRUE:
+        return FALSE
+    if len(need) == 1:
+        atom = next(iter(need))
+        if isinstance(atom, Not):
+            return atom.need
+        if isinstance(atom, Located) and atom.schema is False:
+            return TRUE
+    return frozenset((Not(need, pointer),))
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many items from ``start`` on meet a need: ``low`` to ``high`` (None: any number)."""
+
+    need: Need
+    start: int = 0
+    low: int = 1
+    high: int | None = None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ArrayShape:
     """Arrays of ``low`` to ``high`` items: each of ``prefix`` in turn, then any number of ``rest``.
 
-    For each need in ``some``, an item after the prefix also meets it.
+    Every condition in ``counts`` holds too.  ``unique``: all items differ (True), two are equal (False), or either.
     """
 
     prefix: tuple[Need, ...] = ()
     rest: Need = TRUE
     low: int = 0
     high: int | None = None
-    some: tuple[Need, ...] = ()
+    counts: tuple[Count, ...] = ()
+    unique: bool | None = None
 
     def item(self, index: int) -> Need:
         """What the item at an index must be."""

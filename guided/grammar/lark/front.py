@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from guided.errors import UnsupportedError
+from guided.errors import GrammarError, GuidedError, UnsupportedError
 from guided.grammar.ir import Grammar, Lexing
-from guided.grammar.lark.load import Loaded, load
+from guided.grammar.lark.load import Loaded, load, place_of
 from guided.grammar.lark.rules import number_rules, read_rules
+from guided.grammar.lark.special import Replaced, references, replace_references
 from guided.grammar.lark.tables import read_tables
 from guided.grammar.lark.terminals import for_contextual_lexer, for_dynamic_lexer
 
@@ -21,12 +23,17 @@ def lark(
     start: str = "start",
     lexing: Lexing | None = None,
     import_paths: Iterable[str | os.PathLike[str]] = (),
+    special_tokens: bool | Mapping[str, int] = False,
 ) -> Grammar:
     """The language that Lark gives to a grammar in its notation.
 
     Without ``lexing``, a grammar without LALR(1) conflicts means what ``Lark(text, parser="lalr")`` parses, with its
     contextual lexer (`Lexing.CONTEXTUAL`); any other what ``Lark(text)`` parses, Earley's algorithm with the dynamic
     lexer (`Lexing.DYNAMIC`).  ``lexing`` forces one of the two; ``import_paths`` are folders for ``%import``.
+
+    ``special_tokens=True`` adds to Lark's notation, as llguidance does, special tokens in rules: ``<think>`` is the one
+    of that name, brackets included.  With a tokenizer's own, ``special_tokens=vocabulary.special_tokens``, they may be
+    given by id, ``<[151657]>``.  To the lexer a special token is a character that no terminal matches.
 
     One defect of Lark is not imitated: its Earley parser raises RuntimeError on a text with two parses of which one
     ignores at the end what the other reads; such a text is accepted here.
@@ -42,13 +49,45 @@ def lark(
         raise UnsupportedError(
             "a Lark grammar has a lexer", remedy="Use Lexing.CONTEXTUAL or Lexing.DYNAMIC, or write GBNF instead."
         )
-    loaded = load(text, start, paths)
+    replaced = _replaced(text, special_tokens)
+    try:
+        loaded = load(replaced.text, start, paths)
+        replaced.check(loaded)
+        grammar = _read(start, lexing, loaded, replaced)
+    except GuidedError as error:
+        if not special_tokens and isinstance(text, str) and (found := next(references(text), None)):
+            raise GrammarError(
+                f"{found[0]} looks like a special token, which is not Lark's notation",
+                where=place_of(text, found.start()),
+                remedy="Pass special_tokens=True, or quote it if it is text.",
+            ) from error
+        if replaced.names:
+            raise replaced.translated(error) from error
+        raise
+    return replace(grammar, rebuild=(lark, (text,), _keywords(start, lexing, paths, special_tokens)))
+
+
+def _replaced(text: str, special_tokens: bool | Mapping[str, int]) -> Replaced:
+    if not isinstance(text, str) or special_tokens is False:
+        return Replaced(text)
+    return replace_references(text, None if special_tokens is True else special_tokens)
+
+
+def _keywords(
+    start: str, lexing: Lexing | None, paths: tuple[str, ...], special_tokens: bool | Mapping[str, int]
+) -> dict[str, Any]:
+    known = special_tokens if isinstance(special_tokens, bool) else dict(special_tokens)
+    return {"start": start, "lexing": lexing, "import_paths": paths, "special_tokens": known}
+
+
+def _read(start: str, lexing: Lexing | None, loaded: Loaded, replaced: Replaced) -> Grammar:
+    special = replaced.used(loaded)
     nonterminals = number_rules(loaded.rules)
     notes: tuple[str, ...] = ()
     tables = None
     terminals = None
     if lexing is not Lexing.DYNAMIC:
-        terminals = for_contextual_lexer(loaded.terminals, loaded.ignore)
+        terminals = for_contextual_lexer(loaded.terminals, loaded.ignore, special)
         read = read_tables(loaded.rules, start, terminals, nonterminals)
         if not isinstance(read, str):
             tables = read
@@ -58,11 +97,12 @@ def lark(
                 remedy="Leave out lexing=... to read it as Lark's Earley parser does, or remove the conflict.",
             )
         else:
-            notes = (f"not LALR(1) ({read}): read as Lark's Earley parser with the dynamic lexer does",)
+            reason = replaced.in_words(read)
+            notes = (f"not LALR(1) ({reason}): read as Lark's Earley parser with the dynamic lexer does",)
     mode = Lexing.DYNAMIC if tables is None else Lexing.CONTEXTUAL
     if tables is None or terminals is None:
         used = {str(symbol.name) for rule in loaded.rules for symbol in rule.expansion if symbol.is_term}
-        terminals = for_dynamic_lexer(loaded.terminals, loaded.ignore, used)
+        terminals = for_dynamic_lexer(loaded.terminals, loaded.ignore, used, special)
     return Grammar(
         rules=read_rules(loaded.rules, nonterminals, terminals.index, terminals.items),
         start=nonterminals[start],
@@ -70,15 +110,15 @@ def lark(
         terminals=terminals.items,
         ignore=tuple(sorted(terminals.ignore)),
         tables=tables,
-        rebuild=(lark, (text,), {"start": start, "lexing": lexing, "import_paths": paths}),
-        key=_key(loaded, start, mode),
+        key=_key(loaded, start, mode, special),
         notes=notes,
+        special_tokens=tuple(sorted(special.values())),
     )
 
 
-def _key(loaded: Loaded, start: str, mode: Lexing) -> str:
+def _key(loaded: Loaded, start: str, mode: Lexing, special: Mapping[str, str]) -> str:
     """A hash of everything that decides the language, imported grammars included."""
-    content: list[Any] = ["lark", start, mode.value, loaded.ignore]
+    content: list[Any] = ["lark", start, mode.value, loaded.ignore, sorted(special.items())]
     content += [(rule.origin.name, [(s.is_term, s.name) for s in rule.expansion]) for rule in loaded.rules]
     content += sorted((t.name, t.pattern.type, t.pattern.to_regexp(), t.priority) for t in loaded.terminals)
     return hashlib.sha256(repr(content).encode("utf-8", "surrogatepass")).hexdigest()

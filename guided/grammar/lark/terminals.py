@@ -6,14 +6,15 @@ Source of every rule here: lark/lexer.py, `BasicLexer` and `_create_unless` (Lar
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from guided.errors import GuidedError, UnsupportedError
 from guided.grammar.lexing import LexerTerminal
 from guided.grammar.regex.parse import parse
-from guided.grammar.regex.syntax import Dialect
+from guided.grammar.regex.syntax import Characters, Dialect
+from guided.grammar.regular.characters import special_character
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +31,17 @@ class Terminals:
     phantoms: dict[int, int]
 
 
-def for_dynamic_lexer(definitions: Sequence[Any], ignored: Sequence[str], used: Collection[str]) -> Terminals:
+def for_dynamic_lexer(
+    definitions: Sequence[Any], ignored: Sequence[str], used: Collection[str], special: Mapping[str, str]
+) -> Terminals:
     """Lark's terminal definitions where each is matched alone; ``used`` are the names in rules.
+
+    ``special``: the special token behind each terminal that stands for one.
 
     A terminal that is ignored and used in rules may be either: its ignored half gets an index of its own.  Raises
     `UnsupportedError`, `GrammarError` or `LimitError` naming the terminal.
     """
-    found = for_contextual_lexer(definitions, ignored, keywords=False)
+    found = for_contextual_lexer(definitions, ignored, special, keywords=False)
     items = list(found.items)
     ignore = set(found.ignore)
     for name in ignored:
@@ -47,22 +52,32 @@ def for_dynamic_lexer(definitions: Sequence[Any], ignored: Sequence[str], used: 
     return Terminals(tuple(items), found.index, frozenset(ignore), {})
 
 
-def for_contextual_lexer(definitions: Sequence[Any], ignored: Sequence[str], keywords: bool = True) -> Terminals:
+def for_contextual_lexer(
+    definitions: Sequence[Any], ignored: Sequence[str], special: Mapping[str, str], keywords: bool = True
+) -> Terminals:
     """Lark's terminal definitions in match order; with ``keywords``, also what a string inside a pattern does.
+
+    ``special``: the special token behind each terminal that stands for one; what Lark holds for its text counts for
+    nothing.
 
     Raises `UnsupportedError`, `GrammarError` or `LimitError` naming the terminal.
     """
     ordered = sorted(definitions, key=lambda d: (-d.priority, -d.pattern.max_width, -len(d.pattern.value), d.name))
     index = {str(definition.name): position for position, definition in enumerate(ordered)}
     ignore = frozenset(index[str(name)] for name in ignored)
-    items = [LexerTerminal(_shown(definition), _node(definition)) for definition in ordered]
+    items = [
+        LexerTerminal(special[name], Characters(special_character(special[name])))
+        if (name := str(definition.name)) in special
+        else LexerTerminal(_shown(definition), _node(definition))
+        for definition in ordered
+    ]
     phantoms: dict[int, int] = {}
     if keywords:
         _check_together(ordered)
         for position, definition in enumerate(ordered):
             if definition.pattern.type != "re":
                 continue
-            inside = [other for other in ordered if _is_keyword(definition, other)]
+            inside = [other for other in ordered if other.name not in special and _is_keyword(definition, other)]
             if not inside:
                 continue
             pairs = []

@@ -9,6 +9,7 @@ encoding.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,6 +26,7 @@ from guided.grammar.regular.expr import (
     repeat,
     switch,
 )
+from guided.special_bytes import special_bytes
 
 CharacterSet: TypeAlias = "tuple[tuple[int, int], ...]"
 
@@ -99,11 +101,32 @@ class Encoding(Protocol):
         """Exactly this text, in any of its spellings."""
 
 
+_special_names: list[str] = []
+_special_codes: dict[str, int] = {}
+_special_lock = threading.Lock()
+
+
+def special_character(name: str) -> CharacterSet:
+    """A special token as one character beyond Unicode, for lexers, whose patterns are over characters.
+
+    No set made of Unicode characters holds it, `normalise` and `negate` drop it, and `utf8` writes it as
+    `special_bytes`.  The code point is good for this process only.
+    """
+    with _special_lock:
+        code = _special_codes.get(name)
+        if code is None:
+            code = _special_codes[name] = MAX_CODE_POINT + 1 + len(_special_names)
+            _special_names.append(name)
+    return ((code, code),)
+
+
 @lru_cache(maxsize=4096)
 def utf8(ranges: CharacterSet) -> Expr:
-    """One character of the set, in UTF-8."""
+    """One character of the set, in UTF-8; a `special_character` as its `special_bytes`."""
     parts: list[Expr] = []
     for low, high in ranges:
+        for code in range(max(low, MAX_CODE_POINT + 1), high + 1):
+            parts.append(literal(special_bytes(_special_names[code - MAX_CODE_POINT - 1])))
         for start, stop, length in ((0, 0x7F, 1), (0x80, 0x7FF, 2), (0x800, 0xFFFF, 3), (0x10000, MAX_CODE_POINT, 4)):
             first, last = max(low, start), min(high, stop)
             if first <= last:

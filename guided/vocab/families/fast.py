@@ -8,7 +8,7 @@ from typing import Any
 from guided.errors import VocabularyError
 from guided.vocab.families.pipeline import piece_decoder
 from guided.vocab.families.self_check import check_round_trips
-from guided.vocab.families.table import Reading, TokenTable, joined_pieces, known_end_ids
+from guided.vocab.families.table import Reading, TokenTable, joined_pieces, known_end_ids, special_names
 
 __all__ = ["read_fast"]
 
@@ -49,7 +49,8 @@ def read_fast(tokenizer: Any, eos_ids: tuple[int, ...] | None, text_ids: frozens
             if token not in added:
                 raise VocabularyError(f"text id {token} is no added token", remedy="Leave it out of text_ids.")
             tokens[token] = added[token].encode()
-        return TokenTable(tokens, rule.first_token_strips_space)
+        named = [(added.get(token) or pieces[token], token) for token in sorted(never) if token < len(pieces)]
+        return TokenTable(tokens, rule.first_token_strips_space, special_names(named, text_ids))
 
     return Reading(content, eos_ids, table)
 

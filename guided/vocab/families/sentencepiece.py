@@ -13,7 +13,7 @@ from typing import Any
 
 from guided.errors import VocabularyError
 from guided.vocab.families.self_check import check_round_trips
-from guided.vocab.families.table import Reading, TokenTable, known_end_ids
+from guided.vocab.families.table import Reading, TokenTable, known_end_ids, special_names
 
 __all__ = ["Model", "PieceKind", "parse_model", "piece_bytes", "read_sentencepiece"]
 
@@ -52,9 +52,14 @@ def read_sentencepiece(processor: Any, eos_ids: tuple[int, ...] | None, text_ids
             if not 0 <= token < len(tokens) or model.pieces[token][1] is not PieceKind.USER_DEFINED:
                 raise VocabularyError(f"text id {token} is no user-defined piece", remedy="Leave it out of text_ids.")
             tokens[token] = piece_bytes(model.pieces[token][0], PieceKind.NORMAL)
-        return TokenTable(tokens, model.strips_first_space)
+        named = ((piece, token) for token, (piece, kind) in enumerate(model.pieces) if kind in _NAMED)
+        return TokenTable(tokens, model.strips_first_space, special_names(named, text_ids))
 
     return Reading([b"sentencepiece 1", proto, repr(sorted(text_ids)).encode()], eos_ids, table)
+
+
+_NAMED = (PieceKind.CONTROL, PieceKind.USER_DEFINED)
+"""Pieces that a grammar may ask for by name."""
 
 
 def piece_bytes(piece: str, kind: PieceKind) -> bytes | None:

@@ -12,7 +12,7 @@ from typing import Any
 from guided.errors import VocabularyError
 from guided.vocab.families.self_check import check_round_trips
 from guided.vocab.families.sentencepiece import PieceKind, parse_model, piece_bytes
-from guided.vocab.families.table import Reading, TokenTable, joined_pieces, known_end_ids, unknown_bytes
+from guided.vocab.families.table import Reading, TokenTable, joined_pieces, known_end_ids, special_names, unknown_bytes
 from guided.vocab.families.word_piece import word_piece_decoder
 
 __all__ = ["read_slow"]
@@ -39,10 +39,11 @@ def read_slow(tokenizer: Any, eos_ids: tuple[int, ...] | None, text_ids: frozens
             pieces[token] = piece
     family, to_bytes, strips = _family(tokenizer, [piece for piece in pieces if piece is not None])
     content = [
-        b"slow 1",
+        b"slow 2",
         family.encode(),
         repr(pieces).encode("utf-8", "surrogatepass"),
         joined_pieces([f"{token} {added[token]}" for token in sorted(text_ids)]),
+        joined_pieces([f"{token} {name}" for token, name in sorted(added.items())]),
     ]
 
     def table() -> TokenTable:
@@ -56,7 +57,8 @@ def read_slow(tokenizer: Any, eos_ids: tuple[int, ...] | None, text_ids: frozens
         )
         for token in text_ids:
             tokens[token] = added[token].encode()
-        return TokenTable(tokens, strips)
+        named = [(added[token], token) for token in sorted(added)]
+        return TokenTable(tokens, strips, special_names(named, text_ids))
 
     return Reading(content, eos_ids, table)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from guided.errors import VocabularyError
 
-__all__ = ["Reading", "TokenTable", "joined_pieces", "known_end_ids", "unknown_bytes"]
+__all__ = ["Reading", "TokenTable", "joined_pieces", "known_end_ids", "special_names", "unknown_bytes"]
 
 # Names under which well-known tokenizers declare the end of a text or of a turn, used only where a tokenizer does not
 # say itself which id that is.
@@ -28,10 +28,11 @@ _END_NAMES = (
 
 @dataclass(frozen=True)
 class TokenTable:
-    """The bytes of every id (``None``: never text) and how ``decode`` treats the first token of a text."""
+    """The bytes of every id (``None``: never text), how ``decode`` treats the first token, and the special tokens."""
 
     tokens: list[bytes | None]
     first_token_strips_space: bool = False
+    special: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,19 @@ def joined_pieces(pieces: Sequence[str | None]) -> bytes:
         joined = json.dumps(pieces, ensure_ascii=False)
         return b"json" + joined.encode("utf-8", "surrogatepass")
     return b"text" + joined.encode("utf-8", "surrogatepass")
+
+
+def special_names(named: Iterable[tuple[str | None, int]], text_ids: Iterable[int]) -> dict[str, int]:
+    """Return the special tokens ``(name, id)`` that are no text, by name; of equal names the first counts.
+
+    A name with half a surrogate pair cannot be written in a grammar, so it is left out.
+    """
+    text = frozenset(text_ids)
+    found: dict[str, int] = {}
+    for name, token in named:
+        if name and token not in text and not any("\ud800" <= character <= "\udfff" for character in name):
+            found.setdefault(name, token)
+    return found
 
 
 def known_end_ids(names: Iterable[tuple[str, int]], kind: str) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from guided.errors import VocabularyError
-from guided.vocab.families.table import Reading, TokenTable, known_end_ids
+from guided.vocab.families.table import Reading, TokenTable, known_end_ids, special_names
 
 __all__ = ["read_tiktoken"]
 
@@ -29,5 +29,6 @@ def read_tiktoken(encoding: Any, eos_ids: tuple[int, ...] | None, text_ids: froz
 
     tokens = [token_bytes(token) for token in range(encoding.n_vocab)]
     lengths = b",".join(b"-" if token is None else str(len(token)).encode() for token in tokens)
-    content = [b"tiktoken 1", lengths, b"".join(token or b"" for token in tokens)]
-    return Reading(content, eos_ids, lambda: TokenTable(tokens))
+    names = special_names(((special[token], token) for token in sorted(special)), text_ids)
+    content = [b"tiktoken 2", lengths, b"".join(token or b"" for token in tokens), repr(names).encode()]
+    return Reading(content, eos_ids, lambda: TokenTable(tokens, special=names))

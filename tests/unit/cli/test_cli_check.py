@@ -9,7 +9,8 @@ import jsonschema
 import pytest
 
 import guided
-from guided.cli.byte_texts import compile_bytes, judge, sample_text, shortest_text
+from guided.cli.byte_texts import judge
+from guided.eval.byte_sampling import compile_bytes, sample_text, shortest_text
 from guided.cli.grammar_facts import facts_of, rule_lines
 from tests.unit.cli.conftest import PERSON
 

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from guided.grammar.json_schema.formats import FORMATS, format_language
+from guided.grammar.json_schema import Formats, json_schema
+from guided.grammar.json_schema.formats import FORMATS, format_language, format_numbers
 from guided.grammar.json_schema.strings import canonical
 from guided.grammar.regular.derivative import matches
+from tests.twin.earley import accepts
 
 
 def holds(name: str, text: str, draft: int = 2020) -> bool:
@@ -110,6 +112,20 @@ def test_addresses_agree_with_the_standard_library() -> None:
         ("json-pointer", ["", "/", "/a~0b/~1", "/é\n"], ["a", "/~", "/~2", "#/a"]),
         ("relative-json-pointer", ["0", "1/a", "12#"], ["01", "-1", "/a", "1a", "##"]),
         ("uri-reference", ["", "a/b", "//x", "?q", "#f", "http://a"], ["a b", "\\\\x", "1:2", "#a#b"]),
+        (
+            "iri",
+            ["http://ƒøø.ßår/?∂éœ=πîx#πîüx", "urn:é"],
+            ["/é", "http://é b", "http://a/\ue000", "http://\ud7ff\ufffe"],
+        ),
+        ("iri", ["http://a/?\ue000", "http://\U0001f600.x/"], ["http://a/\U0001fffe"]),
+        ("iri-reference", ["é/ü", "#ƒ", ""], ["\\\\é", "é é"]),
+        (
+            "uri-template",
+            ["", "http://a/{x,y:3}{?q*}", "it's/{;%41b.c}"],
+            ["{", "}", "a b", "{}", "{x:0}", "{x y}", "<"],
+        ),
+        ("idn-email", ["실례@실례.테스트", '"é"@x', "a@b"], ["2962", "é", "@é", "a@-é"]),
+        ("byte", ["", "aGk=", "aGVsbG8h", "AA=="], ["a", "aGk", "a-b=", "===="]),
         ("hostname", ["a.b-c.d", "localhost", "a" * 63], ["-a", "a-", "a..b", "a_b", "a" * 64, ".", ""]),
     ],
 )
@@ -119,5 +135,31 @@ def test_chosen_texts(name: str, yes: list[str], no: list[str]) -> None:
 
 
 def test_unknown_formats_assert_nothing() -> None:
-    assert format_language("int32") is None
+    assert format_language("idn-hostname") is None
     assert format_language(5) is None
+
+
+def test_number_formats_are_ranges() -> None:
+    for name, low, high in (("int32", -(2**31), 2**31 - 1), ("int64", -(2**63), 2**63 - 1), ("uint8", 0, 255)):
+        found = format_numbers(name)
+        assert found is not None
+        assert (found.low, found.high, found.step) == (low, high, 1)
+    for name in ("float", "double", "password", "binary", 3):
+        assert format_numbers(name) is None
+        assert format_language(name) is None
+
+
+@pytest.mark.parametrize(
+    ("schema", "asserted"),
+    [
+        ({"format": "date"}, True),
+        ({"$schema": "http://json-schema.org/draft-07/schema#", "format": "date"}, True),
+        ({"$schema": "https://json-schema.org/draft/2019-09/schema", "format": "date"}, True),
+        ({"$schema": "https://json-schema.org/draft/2020-12/schema", "format": "date"}, False),
+        ({"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "string", "format": "date"}, True),
+    ],
+)
+def test_when_formats_are_asserted(schema: dict[str, str], asserted: bool) -> None:
+    for choice, wanted in ((Formats.DEFAULT, asserted), ("assert", True), ("annotate", False)):
+        assert accepts(json_schema(schema, formats=choice), b'"2020-13-01"') is not wanted
+        assert accepts(json_schema(schema, formats=choice), b'"2020-12-01"')

@@ -171,4 +171,3 @@ def test_notes_say_how_numbers_are_read() -> None:
     assert json_schema({"type": "string"}).notes == ()
     assert any("exponent" in note for note in json_schema({"type": "integer"}).notes)
     assert any("exponent" in note for note in json_schema({"type": "number", "minimum": 3}).notes)
-    assert any("minProperties" in note for note in json_schema({"type": "object", "minProperties": 2}).notes)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from guided.special_bytes import SENTINEL, special_bytes
 from guided.vocab import Vocabulary
 
 NAMES = ("gpt2", "llama2", "llama3", "qwen2.5")
@@ -105,4 +106,8 @@ def test_trie_spells_every_token(vocab: Vocabulary) -> None:
         open_until.append(ends[node])
         for token in ids[offsets[node] : offsets[node + 1]]:
             spelled[token] = bytes(path)
-    assert spelled == {token: text for token, text in enumerate(vocab.tokens) if text is not None}
+    special = {token: special_bytes(name) for name, token in vocab.special_tokens.items() if token not in vocab.eos_ids}
+    text = {token: text for token, text in enumerate(vocab.tokens) if text is not None}
+    if vocab.has_special:
+        text = {token: data for token, data in text.items() if SENTINEL not in data}
+    assert spelled == text | special

@@ -1,0 +1,33 @@
+"""`guided eval`: the group of the evaluations, one command a file."""
+
+from __future__ import annotations
+
+import typer
+
+from guided.cli.exits import EXIT_HELP
+from guided.cli.jsonschemabench import jsonschemabench
+
+__all__ = ["evaluations"]
+
+evaluations = typer.Typer(
+    name="eval",
+    help=(
+        "Evaluations: how much an engine covers, how sound and how fast it is."
+        "\n\nData is read from where you have it; nothing is downloaded. Every run can be stopped and goes on with the"
+        " same command."
+        "\n\nTry this:"
+        "\n\n    guided eval jsonschemabench --data JSONSchemaBench/ --limit 100"
+    ),
+    epilog=EXIT_HELP,
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@evaluations.callback()
+def _group() -> None:
+    """Keeps the name of the evaluation in the command even while there is but one."""
+
+
+evaluations.command(epilog=EXIT_HELP)(jsonschemabench)

@@ -1,0 +1,191 @@
+"""`guided eval jsonschemabench`: the JSONSchemaBench evaluation of an engine with a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from guided.cli.exits import ExitCode
+from guided.cli.options import AsJson, Device, Model, Offline, Sample, Seed, Temperature, decoding
+from guided.cli.output import print_json, print_note, stdout_console
+from guided.cli.progress import counted_stages
+from guided.errors import GuidedError
+from guided.eval.engines.names import EngineName
+
+if TYPE_CHECKING:
+    from guided.eval.records import Record, RecordLog
+    from guided.eval.run import Task
+    from guided.eval.settings import Settings
+
+__all__ = ["jsonschemabench"]
+
+_RUN = "Run"
+SHOWN_FAILURES = 20
+
+
+def jsonschemabench(
+    data: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR",
+            help="The data set's snapshot (parquet, JSON, JSON Lines), the repository's data folder, or MaskBench's"
+            " rows (.jsonl, .jsonl.gz).",
+        ),
+    ],
+    model: Model = "nano",
+    engine: Annotated[
+        list[EngineName],
+        typer.Option(
+            metavar="|".join(name.value for name in EngineName),
+            help="What constrains the model; repeat it to compare engines in one run.",
+        ),
+    ] = [EngineName.GUIDED],  # noqa: B006 - typer copies it
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="At most N schemas, in turn from every split; all without it."),
+    ] = None,
+    split: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this split (Github_easy); may be repeated.")
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where results.jsonl, summary.json and plot.png go.")] = Path(
+        "jsonschemabench"
+    ),
+    max_new_tokens: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Most tokens of an output.", rich_help_panel="Decoding")
+    ] = 512,
+    sample: Sample = False,
+    temperature: Temperature = None,
+    seed: Seed = 0,
+    device: Device = None,
+    offline: Offline = False,
+    compile_seconds: Annotated[
+        float, typer.Option(min=0.001, metavar="S", help="Limit of compiling one schema.", rich_help_panel=_RUN)
+    ] = 40.0,
+    generate_seconds: Annotated[
+        float, typer.Option(min=0.001, metavar="S", help="Limit of generating one output.", rich_help_panel=_RUN)
+    ] = 60.0,
+    ray: Annotated[
+        bool,
+        typer.Option("--ray", help="Run on Ray: the cluster of RAY_ADDRESS, else this machine.", rich_help_panel=_RUN),
+    ] = False,
+    workers: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Workers on Ray, each with its own model.", rich_help_panel=_RUN)
+    ] = 2,
+    plot: Annotated[
+        bool | None,
+        typer.Option(help="Draw plot.png; by default where matplotlib is installed.", rich_help_panel=_RUN),
+    ] = None,
+    failures: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Failures to list here; all are in the files.")
+    ] = SHOWN_FAILURES,
+    as_json: AsJson = False,
+) -> None:
+    """Measure coverage, compliance and speed on JSONSchemaBench: one output for each schema, checked by jsonschema.
+
+    **Declared coverage** is the share of schemas that the engine takes, **empirical coverage** the share of valid
+    outputs, **compliance** the second divided by the first. GCT is the time to compile, TTFT to the first token,
+    TPOT per further token.
+
+    Every result is written to results.jsonl when it is there. Stop it whenever you like: the same command goes on
+    where it stopped and repeats nothing.
+
+    **Examples:**
+
+        guided eval jsonschemabench --data JSONSchemaBench/ --limit 100
+        guided eval jsonschemabench --data maskbench.jsonl.gz --engine guided --engine xgrammar --engine none
+        guided eval jsonschemabench --data data/ --split Github_easy --model Qwen/Qwen2.5-0.5B-Instruct
+        guided eval jsonschemabench --data data/ --ray --workers 8
+    """
+    from guided.cli.models import silence
+    from guided.eval.corpus import choose, read_rows
+    from guided.eval.records import RecordLog
+    from guided.eval.run import records_of, tasks_for
+    from guided.eval.settings import Settings
+
+    silence()
+    if plot:
+        _check_plot()
+    how = decoding(max_new_tokens, sample, temperature, seed)
+    settings = Settings(
+        model, device, offline, max_new_tokens, how.temperature, seed, compile_seconds, generate_seconds
+    )
+    rows = choose(read_rows(data), limit, split or ())
+    tasks = tasks_for(rows, list(dict.fromkeys(engine)))
+    with RecordLog(out / "results.jsonl") as log:
+        before = len(records_of(tasks, settings, log))
+        if before and not as_json:
+            print_note(f"{before} of {len(tasks)} results are in {log.path} already")
+        interrupted = False
+        try:
+            _run(tasks, settings, log, workers if ray else None, quiet=as_json)
+        except KeyboardInterrupt:
+            interrupted = True
+        records = records_of(tasks, settings, log)
+        if interrupted and not as_json:
+            print_note(f"interrupted with {len(records)} of {len(tasks)} results; the same command goes on from there")
+        _conclude(records, settings, len(tasks), out, plot, failures, as_json)
+    if interrupted:
+        raise typer.Exit(ExitCode.INTERRUPTED)
+
+
+def _check_plot() -> None:
+    from guided.eval.plot import can_plot
+
+    if not can_plot():
+        raise GuidedError("--plot needs matplotlib", remedy="Install it: pip install 'guided[eval]'.")
+
+
+def _run(tasks: list[Task], settings: Settings, log: RecordLog, workers: int | None, *, quiet: bool) -> None:
+    from guided.eval.distributed import run_on_ray
+    from guided.eval.run import run_here, tasks_left
+
+    with counted_stages("schemas", len(tasks_left(tasks, settings, log)), quiet=quiet) as (stage, advance):
+
+        def done(record: Record) -> None:
+            advance(f"{record.engine}: {record.id}")
+
+        if workers is None:
+            run_here(tasks, settings, log, on_stage=stage, on_record=done)
+        else:
+            run_on_ray(tasks, settings, log, workers=workers, on_stage=stage, on_record=done)
+
+
+def _conclude(
+    records: list[Record], settings: Settings, n_tasks: int, out: Path, plot: bool | None, shown: int, as_json: bool
+) -> None:
+    """Write the summary and the plot, and print what there is."""
+    import json
+
+    from guided.eval.measures import measure
+    from guided.eval.plot import can_plot, save_plot
+    from guided.eval.report import failures_of, show_failures, show_measures, summary_record
+
+    measures = measure(records)
+    summary = summary_record(measures, records, _facts(settings), n_tasks)
+    (out / "summary.json").write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    drawn = bool(records) and (can_plot() if plot is None else plot)
+    if drawn:
+        save_plot(measures, out / "plot.png")
+    if as_json:
+        print_json(summary)
+        return
+    console = stdout_console()
+    show_failures(console, failures_of(records), shown)
+    show_measures(console, measures)
+    written = ["results.jsonl", "summary.json", *(["plot.png"] if drawn else [])]
+    print_note(f"written to {out}: {', '.join(written)}")
+    if not drawn and plot is None and records:
+        print_note("no plot: matplotlib is not installed (pip install 'guided[eval]')")
+
+
+def _facts(settings: Settings) -> dict[str, Any]:
+    import os
+    import platform
+
+    from guided.eval.engines.names import engine_version
+
+    versions = {name.value: engine_version(name) for name in EngineName if engine_version(name)}
+    machine = {"system": platform.platform(), "python": platform.python_version(), "processors": os.cpu_count()}
+    return {"settings": settings.as_record(), "versions": versions, "machine": machine}

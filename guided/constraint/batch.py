@@ -1,0 +1,107 @@
+"""`fill_masks`: the masks of a whole batch by one call, each row from its own constraint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.constraint.pool import spread
+from guided.constraint.protocol import Constrains
+from guided.errors import VocabularyError
+
+__all__ = ["fill_masks", "mask_rows"]
+
+
+def fill_masks(
+    constraints: Constrains | Sequence[Constrains],
+    states: Sequence[int],
+    out: Any,
+    *,
+    threads: int = 1,
+    budgets: int | Sequence[int] | None = None,
+) -> None:
+    """Write the mask of ``states[i]`` under ``constraints[i]`` (one constraint: for all rows) to row ``i`` of ``out``.
+
+    ``out`` is an array or CPU tensor, ``int32`` or ``uint32[n, words]``, such as `guided.allocate_masks` makes: token
+    ``t`` is bit ``t & 31`` of word ``t >> 5``; words beyond the vocabulary become 0, and so do rows of dead states.
+    ``budgets`` counts the tokens that are left, for all rows or for each: see ``Constraint.fill_budget_mask``.
+
+    Rows that a constraint remembers are copied by one compiled call; the others are made on ``threads`` threads, which
+    a pool keeps.  They run in parallel where they belong to different constraints, as long as they are in compiled
+    code.  Raises `VocabularyError` when a row is too narrow, `LimitError` when a budget fits no text; the other rows
+    are then filled or not.
+
+    >>> import guided, numpy
+    >>> vocabulary = guided.Vocabulary.from_tokens([b"yes", b"no", b"y", None], eos_ids=[3])
+    >>> constraint = guided.compile(guided.choice(["yes", "no"]), vocabulary)
+    >>> masks = numpy.zeros((2, 1), numpy.uint32)
+    >>> guided.fill_masks(constraint, [constraint.start, constraint.advance(constraint.start, 1)], masks)
+    >>> masks.ravel().tolist()
+    [3, 8]
+    """
+    rows = mask_rows(out)
+    n = rows.shape[0]
+    owners = list(constraints) if isinstance(constraints, Sequence) else [constraints] * n
+    left = list(budgets) if isinstance(budgets, Sequence) else [budgets] * n
+    given = [int(state) for state in states]
+    for what, count in (("constraints", len(owners)), ("states", len(given)), ("budgets", len(left))):
+        if count != n:
+            raise ValueError(f"{count} {what} for {n} rows of masks")
+    widest = max((owner.vocabulary.n_words for owner in set(owners)), default=0)
+    if widest > rows.shape[1]:
+        raise VocabularyError(
+            f"rows of {rows.shape[1]} words are too narrow for a vocabulary of {widest} words",
+            remedy="Allocate masks for the vocabulary's size.",
+        )
+    narrow = not n or min(owner.vocabulary.n_words for owner in set(owners)) < rows.shape[1]
+    if narrow:
+        rows[:] = 0
+    missing = list(range(n)) if budgets is not None else _copy(owners, given, rows)
+    if missing:
+
+        def fill(low: int, high: int) -> None:
+            for i in missing[low:high]:
+                _fill(owners[i], given[i], rows[i], left[i])
+
+        spread(fill, len(missing), threads)
+
+
+def _copy(owners: Sequence[Constrains], states: Sequence[int], rows: NDArray[np.uint32]) -> list[int]:
+    """Copy the rows that constraints remember; the numbers of the others."""
+    from guided.kernels.apply import copy_rows
+
+    table = np.zeros((len(owners), 3), np.int64)
+    held: list[Any] = []
+    missing: list[int] = []
+    for i, (owner, state) in enumerate(zip(owners, states, strict=True)):
+        ask: Callable[[int], tuple[int, Any] | None] | None = getattr(owner, "remembered_row", None)
+        found = None if ask is None else ask(state)
+        if found is None:
+            missing.append(i)
+        else:
+            held.append(found)
+            table[i] = (found[0], 1, owner.vocabulary.n_words)
+    if held:
+        copy_rows(table, rows)
+    return missing
+
+
+def _fill(owner: Constrains, state: int, row: NDArray[np.uint32], budget: int | None) -> None:
+    row = row[: owner.vocabulary.n_words]
+    if state == 0:
+        row[:] = 0
+    elif budget is None:
+        owner.fill_mask(state, row)
+    else:
+        owner.fill_budget_mask(state, row, budget)
+
+
+def mask_rows(masks: Any) -> NDArray[np.uint32]:
+    """An array or CPU tensor of packed masks as ``uint32[n, words]``, without a copy."""
+    array: NDArray[Any] = masks if isinstance(masks, np.ndarray) else masks.detach().numpy()
+    if array.ndim != 2 or array.dtype not in (np.int32, np.uint32):
+        raise TypeError(f"masks are int32 or uint32[rows, words], not {array.dtype}{list(array.shape)}")
+    return array.view(np.uint32)

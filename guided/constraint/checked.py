@@ -1,0 +1,288 @@
+"""A machine with a checker beside it: what no context-free language holds, names and items that must differ.
+
+A state is a pair of the machine's state and of what the text holds so far (`guided.constraint.json_text`), interned as
+an int; where the text holds nothing to remember it is the machine's own state, so that grammars and texts without
+undeclared names and without distinct items cost what they cost without a checker.  The pair is refused where a name or
+item repeats one seen before, and where it could only come to that (`guided.constraint.look_ahead`).
+
+It has the methods of `ConstraintMachine` on which `Constraint` and `Completions` rest, and the same contracts.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.constraint.checked_completion import CheckedCompletions
+from guided.constraint.demands import has_open_names, marks_of
+from guided.constraint.frames import Frames
+from guided.constraint.json_text import QUOTE, Expects, Level, Mode, Reader, Text
+from guided.constraint.likeness import Likeness
+from guided.constraint.limits import Limits
+from guided.constraint.look_ahead import LookAhead
+from guided.constraint.machine import ConstraintMachine
+from guided.constraint.refusals import Refusals
+from guided.constraint.token_texts import TokenTexts
+from guided.errors import UnsupportedError
+from guided.grammar.ir import Grammar, Mark
+from guided.kernels.layout import DEAD, FINISHED
+from guided.vocab.vocabulary import Vocabulary
+
+_PAIRED = 1 << 32
+"""From here on states are pairs; the machine's own are 32-bit ints."""
+
+_PLAIN = re.compile(rb'[^"\\\[\]{},:]+')
+_OPEN_ARRAY, _CLOSE_ARRAY, _OPEN_OBJECT, _CLOSE_OBJECT = b"[]{}"
+
+
+def machine_for(grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> ConstraintMachine | CheckedMachine:
+    """The machine of a grammar: with a checker where some rule is marked for one."""
+    return (
+        CheckedMachine(grammar, vocabulary, limits)
+        if marks_of(grammar)
+        else ConstraintMachine(grammar, vocabulary, limits)
+    )
+
+
+class CheckedMachine:
+    """The append-only tables of a compiled constraint whose rules are marked; states are ints into them."""
+
+    def __init__(self, grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> None:
+        marks = marks_of(grammar)
+        if Mark.REPEATING in marks:
+            where = next(rule.name for rule in grammar.rules if rule.mark is Mark.REPEATING)
+            raise UnsupportedError(
+                "an array in which two items must be equal",
+                where=where,
+                remedy="Drop the negated uniqueItems.",
+            )
+        self.inner = ConstraintMachine(grammar, vocabulary, limits)
+        self.grammar = grammar
+        self.vocabulary = vocabulary
+        self.limits = limits
+        self.lock: threading.RLock = self.inner.lock
+        self.lexed = self.inner.lexed
+        self.owing = self.inner.owing
+        self.compares = Mark.DISTINCT in marks
+        """Are items of some array compared?"""
+        self.frames = Frames(self.inner)
+        self.reader = Reader()
+        self.likeness = Likeness(self.reader)
+        self.look = LookAhead(self)
+        self.refusals = Refusals(self)
+        self._byte_steps: dict[tuple[int, int], int] = {}
+        self._pairs: list[tuple[int, Text]] = []
+        self._pair_ids: dict[tuple[int, Text], int] = {}
+        texts = TokenTexts.of(vocabulary)
+        self._eventful = texts.quotes_or_arrays if self.compares else texts.quotes
+        self._structural = texts.structural
+        self.completions = CheckedCompletions(self)
+        self.start = self.inner.start
+
+    @cached_property
+    def open_names(self) -> bool:
+        """Can every undeclared name go on in infinitely many ways?"""
+        return has_open_names(self.grammar)
+
+    # Pairs.
+
+    def split(self, state: int) -> tuple[int, Text | None]:
+        """The machine's state, and what the text holds."""
+        return (state, None) if state < _PAIRED else self._pairs[state - _PAIRED]
+
+    def join(self, state: int, text: Text | None) -> int:
+        """The one state of a pair; `DEAD` where nothing can follow."""
+        if state == DEAD or text is None:
+            return self.inner._spellable(state)
+        key = (state, text)
+        found = self._pair_ids.get(key)
+        if found is None:
+            if self.inner._spellable(state) == DEAD or not self.look.alive(state, text):
+                found = DEAD
+            else:
+                found = _PAIRED + len(self._pairs)
+                self._pairs.append(key)
+            self._pair_ids[key] = found
+        return found
+
+    # Steps.
+
+    def advance(self, state: int, data: bytes) -> int:
+        """The state after the bytes ``data``."""
+        if state <= FINISHED:
+            return DEAD if data else state
+        with self.lock:
+            return self.join(*self._read(*self.split(state), data))
+
+    advance_text = advance
+
+    def advance_token(self, state: int, token: int) -> int:
+        """The state after a token's bytes (not an end-of-text id)."""
+        with self.lock:
+            own, text = self.split(state)
+            if text is None:
+                if not self._eventful[token]:
+                    return self.inner.advance_token(own, token)
+            elif not self._structural[token]:
+                data = self.vocabulary.spelled(token) or b""
+                then = self.reader.plain(text, data)
+                if then is not None:
+                    after = self.inner._advance_token(own, token)
+                    return self.join(after, self._still_name(after, then) if then.mode is Mode.NAME else then)
+            return self.join(*self._read(own, text, self.vocabulary.spelled(token) or b""))
+
+    def _read(self, state: int, text: Text | None, data: bytes) -> tuple[int, Text | None]:
+        at, size = 0, len(data)
+        while at < size and state != DEAD:
+            run = _PLAIN.match(data, at)
+            if run is not None and run.end() - at > 1:
+                then = None if text is None else self.reader.plain(text, run.group())
+                if text is None or then is not None:
+                    state = self.inner.advance_text(state, run.group())
+                    if then is not None and then.mode is Mode.NAME and state != DEAD:
+                        then = self._still_name(state, then)
+                    text = then
+                    at = run.end()
+                    continue
+            state, text = self.step(state, text, data[at])
+            at += 1
+        return state, text
+
+    def byte_step(self, state: int, byte: int) -> int:
+        """The machine's state after one byte, remembered."""
+        key = (state, byte)
+        found = self._byte_steps.get(key)
+        if found is None:
+            found = self._byte_steps[key] = self.inner.advance_text(state, bytes((byte,)))
+        return found
+
+    def step(self, state: int, text: Text | None, byte: int) -> tuple[int, Text | None]:
+        """The pair after one byte, `DEAD` when the byte is refused or completes a duplicate; looks no further ahead."""
+        after = self.byte_step(state, byte)
+        if after == DEAD:
+            return DEAD, None
+        reader = self.reader
+        if text is None:
+            if byte == QUOTE and self.frames.inside_undeclared_name(after):
+                return after, reader.text(None, Mode.NAME)
+            if byte == _OPEN_ARRAY and self.compares and Mark.DISTINCT in self.frames.innermost(after):
+                return after, reader.text(reader.opened(None, True, True))
+            return after, None
+        level, mode = text.level, text.mode
+        if mode is Mode.BETWEEN:
+            assert level is not None
+            return self._between(after, level, byte)
+        then = reader.inside(text, byte)
+        if then is not None:
+            return after, self._still_name(after, then) if mode is Mode.NAME else then
+        if mode is Mode.NAME:
+            if level is not None and text.text in level.seen:
+                return DEAD, None
+            return after, reader.with_name(level, text.text, self.frames.behind_undeclared_name(after))
+        assert level is not None
+        if mode is Mode.STRING:
+            return self._completed(after, level, reader.values.string(text.text))
+        if mode is Mode.SCALAR:
+            longer = text.text + bytes((byte,))
+            if text.text[:1] in b"ntf":
+                return self._completed(after, level, reader.values.literal(longer))
+            # A number ends with what follows it, so it is judged before that.
+            value = reader.values.number(text.text)
+            kept, then = self._completed(state, level, value)
+            if kept == DEAD or then is None or then.level is None:
+                return DEAD, None
+            after = after if kept == state else self.byte_step(kept, byte)
+            return (DEAD, None) if after == DEAD else self._between(after, then.level, byte)
+        if level.expects is Expects.NAME:
+            return after, reader.text(reader.changed(level, expects=Expects.COLON))
+        return after, reader.text(reader.with_value(level, None))
+
+    def _between(self, after: int, level: Level, byte: int) -> tuple[int, Text | None]:
+        reader = self.reader
+        if byte == _OPEN_ARRAY:
+            compares = self.compares and Mark.DISTINCT in self.frames.innermost(after)
+            return after, reader.text(reader.opened(level, True, compares))
+        if byte == _OPEN_OBJECT:
+            return after, reader.text(reader.opened(level, False, False))
+        if byte in (_CLOSE_ARRAY, _CLOSE_OBJECT):
+            if level.parent is None:
+                return after, None
+            value = reader.closed(level)
+            if value is None:
+                return after, reader.text(reader.with_value(level.parent, None))
+            return self._completed(after, level.parent, value)
+        return after, reader.begun(level, byte)
+
+    def _completed(self, state: int, level: Level, value: int) -> tuple[int, Text | None]:
+        """The pair after a value; threads in which it must not repeat another are dropped where it does."""
+        if level.compares and value in level.seen:
+            state = self.frames.without(state, Mark.DISTINCT)
+            if state == DEAD:
+                return DEAD, None
+        return state, self.reader.text(self.reader.with_value(level, value))
+
+    def _still_name(self, state: int, text: Text) -> Text | None:
+        """The text in a name; once it is surely declared it need not be remembered."""
+        level = text.level
+        if (level is not None and level.collects) or self.frames.inside_undeclared_name(state):
+            return text
+        if level is None:
+            return None
+        return self.reader.text(level, Mode.SKIPPED_ESCAPE if text.pending == b"\\" else Mode.SKIPPED)
+
+    # What the rest of a constraint asks for.
+
+    def mask(self, state: int, limit: int = -1) -> NDArray[np.uint32]:
+        """The row of tokens that keep ``state`` alive; with ``limit`` only those after which so many tokens suffice."""
+        with self.lock:
+            return self.refusals.mask(state, limit)
+
+    def is_accepting(self, state: int) -> bool:
+        """May the text end here?"""
+        own, text = self.split(state)
+        return text is None and self.inner.is_accepting(own)
+
+    def next_bytes(self, state: int) -> NDArray[np.uint8]:
+        """``uint8[256]``: 1 for every byte that may come next; some of them may yet be refused."""
+        return self.inner.next_bytes(self.split(state)[0])
+
+    def cost(self, state: int) -> int:
+        """Fewest bytes after which the text may end, duplicates aside."""
+        return self.inner.cost(self.split(state)[0])
+
+    def spell(self, text: bytes) -> list[int]:
+        """The fewest tokens that join to ``text``; empty when none do."""
+        return self.inner.spell(text)
+
+    def threads(self, state: int) -> list[tuple[int, int, int]]:
+        """The threads of a state: (lexer state or 0, continuation, obligation)."""
+        return self.inner.threads(self.split(state)[0])
+
+    def closure(self, continuation: int) -> list[tuple[int, int, int]]:
+        """What may come at a boundary: (lexer start state, continuation after, label)."""
+        return self.inner.closure(continuation)
+
+    def label(self, start: int, label: int) -> str:
+        """The name of a terminal that may come."""
+        return self.inner.label(start, label)
+
+    def repetition(self, state: int, byte: int) -> str | None:
+        """Why the checker alone refuses a byte, after "it"; None when the automaton refuses it too."""
+        own, text = self.split(state)
+        with self.lock:
+            if self.byte_step(own, byte) == DEAD:
+                return None
+            if self.step(own, text, byte)[0] != DEAD:
+                return "leaves no way on that does not repeat a name or an item"
+            if text is not None and text.mode is Mode.NAME:
+                return f"would repeat the name {text.text.decode('utf-8', 'replace')!r}"
+            return "would repeat an item of an array whose items must differ"
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of the automaton's tables; what texts hold is not counted."""
+        return self.inner.n_bytes

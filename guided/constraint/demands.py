@@ -1,0 +1,117 @@
+"""What the rules of a marked grammar ask of the checker, read off once when the grammar is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import cast
+
+from guided.automata.runs import is_finite
+from guided.errors import LimitError
+from guided.grammar.ir import Body, Choice, Grammar, Mark, Members, Reference, Repetition, Rule, Sequence, Terminal
+from guided.grammar.regular.derivative import edges
+from guided.grammar.regular.expr import EPSILON, Expr, Kind, concat, intersection
+
+EXPLORED = 400
+"""States of a name's automaton that are looked at to see that it is open; any string takes some twenty."""
+
+
+def marks_of(grammar: Grammar) -> frozenset[Mark]:
+    """The marks that some rule has; empty for grammars that need no checker."""
+    return frozenset(rule.mark for rule in grammar.rules if rule.mark is not None)
+
+
+def forces_several(grammar: Grammar) -> bool:
+    """May the automaton's shortest texts hold several undeclared names of one object, or items of a compared array?"""
+    if any(rule.mark is Mark.DISTINCT for rule in grammar.rules):
+        return True
+    return any(
+        isinstance(body, Members)
+        and bool(body.extras)
+        and (bool(body.goals) or body.low > sum(member.required for member in body.declared))
+        for body in _bodies(grammar.rules)
+    )
+
+
+def has_open_names(grammar: Grammar) -> bool:
+    """Can every undeclared name, however it began, go on in infinitely many ways?  False also where it is not seen."""
+    rules = grammar.rules
+    for body in _bodies(rules):
+        if isinstance(body, Members):
+            pairs = [(member.key, member.value) for member in body.extras]
+        elif isinstance(body, Sequence):
+            pairs = [(a, b) for a, b in zip(body.parts, body.parts[1:], strict=False) if isinstance(a, Terminal)]
+        else:
+            continue
+        for key, value in pairs:
+            if isinstance(value, Reference) and rules[value.rule].mark is Mark.UNDECLARED and not _is_open(key.expr):
+                return False
+    return True
+
+
+def _bodies(rules: tuple[Rule, ...]) -> Iterator[Body]:
+    stack: list[Body] = [rule.body for rule in rules]
+    while stack:
+        body = stack.pop()
+        yield body
+        match body:
+            case Members():
+                stack.extend(member.value for member in (*body.declared, *body.extras))
+            case Sequence(parts):
+                stack.extend(parts)
+            case Choice(options):
+                stack.extend(options)
+            case Repetition():
+                stack.append(body.body)
+
+
+def _is_open(expr: Expr) -> bool:
+    """Is what remains after every beginning infinite, until all has been read?"""
+    if expr.kind is Kind.CONCAT and cast(Expr, expr.parts[1]).kind is Kind.JSON_STRING:
+        return _finite_rests(_without_exceptions(cast(Expr, cast(Expr, expr.parts[1]).parts[0]))) == []
+    return _finite_rests(_without_exceptions(expr)) == [EPSILON]
+
+
+@lru_cache(maxsize=4096)
+def _finite_rests(expr: Expr) -> list[Expr] | None:
+    """The finite languages that can remain after some beginning; None when there is too much to look at."""
+    after: dict[Expr, set[Expr]] = {}
+    work = [expr]
+    try:
+        while work:
+            item = work.pop()
+            if item in after:
+                continue
+            after[item] = {_without_exceptions(target) for _, _, target in edges(item)}
+            if len(after) > EXPLORED:
+                return None
+            work.extend(after[item])
+    except LimitError:
+        return None
+    before: dict[Expr, list[Expr]] = {item: [] for item in after}
+    for item, targets in after.items():
+        for target in targets:
+            before[target].append(item)
+    left = {item: len(targets) for item, targets in after.items()}
+    finite = [item for item, count in left.items() if count == 0]
+    for item in finite:
+        for source in before[item]:
+            left[source] -= 1
+            if left[source] == 0:
+                finite.append(source)
+    return finite
+
+
+def _without_exceptions(expr: Expr) -> Expr:
+    """A larger language that differs from ``expr`` by finitely many words: without the words that it leaves out."""
+    if expr.kind is Kind.CONCAT:
+        head, tail = cast("tuple[Expr, Expr]", expr.parts)
+        return concat(_without_exceptions(head), _without_exceptions(tail))
+    if expr.kind is Kind.INTERSECTION:
+        parts = cast("tuple[Expr, ...]", expr.parts)
+        return intersection(tuple(part for part in parts if not _is_exception(part)))
+    return expr
+
+
+def _is_exception(part: Expr) -> bool:
+    return part.kind is Kind.COMPLEMENT and is_finite(cast(Expr, part.parts[0]))

@@ -1,0 +1,154 @@
+"""What the checker must know of a machine's threads: which marked rules are open in them.
+
+The one file beside the machine that reads continuations.  A container's rule ends before the closing bracket, so while
+the container is open every thread holds, somewhere up its continuations, the node to which that rule returns; how many
+such nodes a thread holds is the depth of the text.  Everything here is remembered by continuation or state, since
+those never change.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from guided.grammar.ir import Mark
+from guided.kernels.layout import CALL, DEAD
+from guided.kernels.parser import intern_set
+from guided.kernels.threads import intern_state
+
+if TYPE_CHECKING:
+    from guided.constraint.machine import ConstraintMachine
+
+_MASK32 = 0xFFFFFFFF
+
+
+class Frames:
+    """Asked by state; the machine's lock must be held."""
+
+    def __init__(self, machine: ConstraintMachine) -> None:
+        self._machine = machine
+        self._graph = machine.graph
+        rules = self._graph.analysis.rules
+        self._undeclared = {index for index, rule in enumerate(rules) if rule.mark is Mark.UNDECLARED}
+        self._containers = {
+            index: rule.mark for index, rule in enumerate(rules) if rule.mark not in (None, Mark.UNDECLARED)
+        }
+        self._is_container = np.zeros(len(rules), np.bool_)
+        self._is_container[list(self._containers)] = True
+        self._scanned = 0
+        self._returns: dict[int, Mark] = {}
+        self._behind: dict[int, bool] = {}
+        self._inside_name: dict[int, bool] = {}
+        self._innermost: dict[int, frozenset[Mark]] = {}
+        self._without: dict[tuple[int, Mark], int] = {}
+
+    def inside_undeclared_name(self, state: int) -> bool:
+        """Does some thread read the name of an undeclared member?"""
+        found = self._inside_name.get(state)
+        if found is None:
+            found = self._inside_name[state] = any(
+                lexer_state != 0 and self._calls_undeclared(continuation)
+                for lexer_state, continuation, _ in self._machine.threads(state)
+            )
+        return found
+
+    def behind_undeclared_name(self, state: int) -> bool:
+        """Has some thread just read the name of an undeclared member?"""
+        return any(
+            lexer_state == 0 and self._calls_undeclared(continuation)
+            for lexer_state, continuation, _ in self._machine.threads(state)
+        )
+
+    def innermost(self, state: int) -> frozenset[Mark]:
+        """What the threads say of the innermost open container; empty where none is marked."""
+        marks: frozenset[Mark] = frozenset()
+        for _, continuation, _ in self._machine.threads(state):
+            marks |= self._innermost_of(continuation)
+        return marks
+
+    def without(self, state: int, mark: Mark) -> int:
+        """The state of those threads whose innermost open container has another mark; `DEAD` when there are none."""
+        marks = self.innermost(state)
+        if mark not in marks:
+            return state
+        if len(marks) == 1:
+            return DEAD
+        threads = []
+        for lexer_state, continuation, obligation in self._machine.threads(state):
+            kept = self._continuation_without(continuation, mark)
+            if kept:
+                threads.append((lexer_state, kept, obligation))
+        return self._intern_state(threads)
+
+    # Continuations.
+
+    def _calls_undeclared(self, continuation: int) -> bool:
+        found = self._behind.get(continuation)
+        if found is None:
+            found = self._behind[continuation] = any(
+                kind == CALL and argument in self._undeclared
+                for item in self._machine.items(continuation)
+                for kind, argument, _ in self._graph.edges(item >> 32)
+            )
+        return found
+
+    def _mark(self, node: int) -> Mark | None:
+        """The mark of the container in which a node is the place behind its rule."""
+        graph = self._graph
+        if graph.n_edges > self._scanned:
+            arrays, new = graph.arrays, slice(self._scanned, graph.n_edges)
+            calls = (arrays.kind[new] == CALL) & self._is_container[
+                np.where(arrays.kind[new] == CALL, arrays.argument[new], 0)
+            ]
+            for edge in (np.flatnonzero(calls) + self._scanned).tolist():
+                self._returns[int(arrays.to[edge])] = self._containers[int(arrays.argument[edge])]
+            self._scanned = graph.n_edges
+        return self._returns.get(node)
+
+    def _innermost_of(self, continuation: int) -> frozenset[Mark]:
+        found = self._innermost.get(continuation)
+        if found is None:
+            marks: set[Mark] = set()
+            seen = {continuation}
+            work = [continuation]
+            while work:
+                for item in self._machine.items(work.pop()):
+                    mark = self._mark(item >> 32)
+                    frame = item & _MASK32
+                    if mark is not None:
+                        marks.add(mark)
+                    elif frame not in seen:
+                        seen.add(frame)
+                        work.append(frame)
+            found = self._innermost[continuation] = frozenset(marks)
+        return found
+
+    def _continuation_without(self, continuation: int, mark: Mark) -> int:
+        """The continuation less the items in which the innermost container has the mark; 0 when none are left.
+
+        Recursive over the rules that are open inside one container, which are few.
+        """
+        key = (continuation, mark)
+        found = self._without.get(key)
+        if found is None:
+            kept = []
+            for item in self._machine.items(continuation):
+                own = self._mark(item >> 32)
+                frame = item & _MASK32
+                if own is None and frame != continuation:
+                    frame = self._continuation_without(frame, mark)
+                if own is not mark and frame:
+                    kept.append((item >> 32) << 32 | frame)
+            found = self._without[key] = self._intern_set(sorted(set(kept)))
+        return found
+
+    def _intern_set(self, items: list[int]) -> int:
+        return self._machine.run(intern_set, np.asarray(items, np.int64), len(items))
+
+    def _intern_state(self, threads: list[tuple[int, int, int]]) -> int:
+        machine = self._machine
+        for at, (lexer_state, continuation, obligation) in enumerate(threads):
+            machine.scratch.thread_a[at] = lexer_state << 32 | obligation
+            machine.scratch.thread_b[at] = continuation
+        return machine.run(intern_state, len(threads))

@@ -1,0 +1,295 @@
+"""An incremental reader of JSON text: which containers are open, what they hold, what is being read.
+
+It reads no more than the checker needs: from the first undeclared name of an object, or the opening of an array whose
+items are compared, to the closing of that container; before and after, the text is *idle* (``None`` here).  Everything
+is an immutable value, interned, so that equal situations are the same object.  It knows no grammar: the text is known
+to be JSON, and what only the automaton knows (is this name undeclared, are this array's items compared) is passed in.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from guided.constraint.json_values import LITERALS, Items, Values, read_prefix
+from guided.constraint.seen import Seen
+
+QUOTE, BACKSLASH, COMMA, COLON = b'"\\,:'
+_OPEN_ARRAY, _CLOSE_ARRAY, _OPEN_OBJECT, _CLOSE_OBJECT = b"[]{}"
+_IN_SCALAR = frozenset(b"0123456789+-.eEtruefalsn")
+_ESCAPES = {
+    ord(k): v
+    for k, v in {'"': b'"', "\\": b"\\", "/": b"/", "b": b"\b", "f": b"\f", "n": b"\n", "r": b"\r", "t": b"\t"}.items()
+}
+
+
+class Mode(IntEnum):
+    """What is being read."""
+
+    BETWEEN = 0
+    """Nothing that is kept: punctuation, white space, scalars whose value does not matter."""
+    NAME = 1
+    """A name that may be undeclared."""
+    STRING = 2
+    """A string whose value matters."""
+    SCALAR = 3
+    """A number or literal whose value matters."""
+    SKIPPED = 4
+    """A string that does not matter."""
+    SKIPPED_ESCAPE = 5
+    """The same, just behind a backslash."""
+
+
+class Expects(IntEnum):
+    """What may come next in a container."""
+
+    NAME = 0
+    COLON = 1
+    VALUE = 2
+    COMMA = 3
+
+
+class Level:
+    """An open container: what it holds so far, and whether that matters.
+
+    ``compares``: an array in which some thread wants all items to differ.  ``collects``: the container is in such an
+    array's item, so its own value matters.  ``seen`` holds the names of an object that were undeclared, or the items of
+    an array that compares; ``items`` and ``members`` the whole content where the level collects.
+    """
+
+    __slots__ = (
+        "collects",
+        "compares",
+        "expects",
+        "is_array",
+        "items",
+        "longer",
+        "members",
+        "name",
+        "origin",
+        "parent",
+        "seen",
+    )
+
+    def __init__(
+        self, parent: Level | None, is_array: bool, compares: bool, collects: bool, expects: Expects, seen: Seen,
+        items: Items, members: frozenset[tuple[bytes, int]], name: bytes | None,
+    ) -> None:  # fmt: skip
+        self.parent = parent
+        self.is_array = is_array
+        self.compares = compares
+        self.collects = collects
+        self.expects = expects
+        self.seen = seen
+        self.items = items
+        self.members = members
+        self.name = name
+        self.origin: Level | None = None
+        """The level one part earlier, when it is known."""
+
+    @property
+    def gathers(self) -> bool:
+        """Do the values in it matter?"""
+        return self.compares or self.collects
+
+
+class Text:
+    """Where the reader is: the innermost open container, and what is being read in it.
+
+    ``text`` is what was read of it: characters of a name or string in UTF-8 (escapes resolved), the text of a number.
+    ``pending`` is an escape that is not complete yet, in lower case.
+    """
+
+    __slots__ = ("consistent", "level", "mode", "pending", "text")
+
+    def __init__(self, level: Level | None, mode: Mode, text: bytes, pending: bytes) -> None:
+        self.level = level
+        self.mode = mode
+        self.text = text
+        self.pending = pending
+        self.consistent: bool | None = None
+        """Remembered by `guided.constraint.likeness`."""
+
+
+class Reader:
+    """Makes texts from texts; owns the tables that intern them."""
+
+    def __init__(self) -> None:
+        self.values = Values()
+        self.nothing = Seen()
+        self._levels: dict[tuple[object, ...], Level] = {}
+        self._texts: dict[tuple[object, ...], Text] = {}
+
+    def text(
+        self, level: Level | None, mode: Mode = Mode.BETWEEN, text: bytes = b"", pending: bytes = b""
+    ) -> Text | None:
+        """The one text of this content; idle when nothing is open and nothing is read."""
+        if level is None and mode is Mode.BETWEEN:
+            return None
+        key = (id(level), mode, text, pending)
+        found = self._texts.get(key)
+        if found is None:
+            found = self._texts[key] = Text(level, mode, text, pending)
+        return found
+
+    def level(
+        self, parent: Level | None, is_array: bool, *, compares: bool = False, collects: bool = False,
+        expects: Expects, seen: Seen | None = None, items: Items | None = None,
+        members: frozenset[tuple[bytes, int]] = frozenset(), name: bytes | None = None, origin: Level | None = None,
+    ) -> Level:  # fmt: skip
+        """The one level of this content."""
+        seen = seen or self.nothing
+        items = items or self.values.empty
+        key = (id(parent), is_array, compares, collects, expects, id(seen), id(items), members, name)
+        found = self._levels.get(key)
+        if found is None:
+            found = self._levels[key] = Level(parent, is_array, compares, collects, expects, seen, items, members, name)
+            found.origin = origin
+        return found
+
+    def changed(
+        self, level: Level, *, expects: Expects, seen: Seen | None = None, items: Items | None = None,
+        members: frozenset[tuple[bytes, int]] | None = None, name: bytes | None = None,
+    ) -> Level:  # fmt: skip
+        """A level with other content."""
+        return self.level(
+            level.parent, level.is_array, compares=level.compares, collects=level.collects, expects=expects,
+            seen=seen or level.seen, items=items or level.items,
+            members=level.members if members is None else members, name=name, origin=level,
+        )  # fmt: skip
+
+    # Inside names, strings and scalars.
+
+    def inside(self, text: Text, byte: int) -> Text | None:
+        """The text after a byte that stays inside the name, string or scalar being read; None when it ends there."""
+        mode = text.mode
+        if mode is Mode.SKIPPED:
+            if byte == QUOTE:
+                return None
+            return text if byte != BACKSLASH else self.text(text.level, Mode.SKIPPED_ESCAPE)
+        if mode is Mode.SKIPPED_ESCAPE:
+            return self.text(text.level, Mode.SKIPPED)
+        if mode is Mode.SCALAR:
+            if byte not in _IN_SCALAR or text.text in LITERALS:
+                return None
+            longer = text.text + bytes((byte,))
+            return None if longer in LITERALS else self.text(text.level, mode, longer)
+        if mode is Mode.BETWEEN:
+            return None
+        if text.pending:
+            decoded, pending = _escape(text.pending + bytes((byte,)).lower())
+            return self.text(text.level, mode, text.text + decoded, pending)
+        if byte == QUOTE:
+            return None
+        if byte == BACKSLASH:
+            return self.text(text.level, mode, text.text, b"\\")
+        return self.text(text.level, mode, text.text + bytes((byte,)))
+
+    def plain(self, text: Text, data: bytes) -> Text | None:
+        """The text after bytes without quotes, backslashes, brackets, commas and colons; None: ask for each byte."""
+        mode = text.mode
+        if mode is Mode.SKIPPED:
+            return text
+        if mode is Mode.BETWEEN:
+            return None if text.level is not None and text.level.gathers else text
+        if mode is Mode.SCALAR or mode is Mode.SKIPPED_ESCAPE or text.pending:
+            return None
+        return self.text(text.level, mode, text.text + data)
+
+    # Between them.
+
+    def opened(self, level: Level | None, is_array: bool, compares: bool) -> Level:
+        """A container that has just been opened in another."""
+        collects = level is not None and level.gathers
+        return self.level(
+            level, is_array, compares=compares, collects=collects, expects=Expects.VALUE if is_array else Expects.NAME
+        )
+
+    def begun(self, level: Level, byte: int) -> Text | None:
+        """The text after the first byte of a name or scalar, a comma or a colon; the same level for white space."""
+        if byte == QUOTE:
+            if not level.is_array and level.expects is Expects.NAME:
+                return self.text(level, Mode.NAME)
+            return self.text(level, Mode.STRING if level.gathers else Mode.SKIPPED)
+        if byte == COMMA:
+            return self.text(self.changed(level, expects=Expects.VALUE if level.is_array else Expects.NAME))
+        if byte == COLON:
+            return self.text(self.changed(level, expects=Expects.VALUE, name=level.name))
+        if level.gathers and byte in _IN_SCALAR:
+            return self.text(level, Mode.SCALAR, bytes((byte,)))
+        return self.text(level)
+
+    def scalar(self, text: bytes) -> int:
+        """The value of a number or literal."""
+        return self.values.literal(text) if text in LITERALS else self.values.number(text)
+
+    def closed(self, level: Level) -> int | None:
+        """The value of a container that has just been closed, if it matters."""
+        if not level.collects:
+            return None
+        return self.values.array(level.items) if level.is_array else self.values.thing(level.members)
+
+    def with_value(self, level: Level, value: int | None) -> Level:
+        """The level after one more value; it is new, where that matters, or need not be."""
+        if value is None:
+            return self.changed(level, expects=Expects.COMMA)
+        seen = level.seen
+        if level.compares and value not in seen:
+            seen = seen.with_entry(value)
+        if not level.collects:
+            return self.changed(level, expects=Expects.COMMA, seen=seen)
+        if level.is_array:
+            return self.changed(level, expects=Expects.COMMA, seen=seen, items=level.items.with_item(value))
+        members = level.members | {(level.name or b"", value)}
+        return self.changed(level, expects=Expects.COMMA, seen=seen, members=members)
+
+    def with_name(self, level: Level | None, name: bytes, undeclared: bool) -> Text | None:
+        """The text behind a name; a name that was not undeclared need not be remembered."""
+        if level is None:
+            if not undeclared:
+                return None
+            level = self.level(None, False, expects=Expects.COLON, seen=self.nothing.with_entry(name))
+            return self.text(level)
+        seen = level.seen.with_entry(name) if undeclared and name not in level.seen else level.seen
+        kept = name if level.collects else None
+        return self.text(self.changed(level, expects=Expects.COLON, seen=seen, name=kept))
+
+
+def _escape(pending: bytes) -> tuple[bytes, bytes]:
+    """The character that an escape spells, and what is still pending."""
+    size = len(pending)
+    if size == 2 and pending[1] != 0x75:
+        return _ESCAPES.get(pending[1], b""), b""
+    if size == 6:
+        code = int(pending[2:], 16)
+        if 0xD800 <= code < 0xDC00:
+            return b"", pending
+        return chr(code).encode("utf-8", "surrogatepass"), b""
+    if size == 12:
+        high, low = int(pending[2:6], 16), int(pending[8:], 16)
+        return chr(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00)).encode("utf-8", "surrogatepass"), b""
+    return b"", pending
+
+
+def reduced(text: Text) -> tuple[object, ...]:
+    """A key under which a search may take texts for the same: numbers whose further zeros make no difference.
+
+    Zeros behind the point and in front of an exponent can go on for ever without a new value; beyond `_ZEROS` of them
+    a number is like one with fewer.
+    """
+    if text.mode is not Mode.SCALAR or text.text[:1] not in b"-0123456789":
+        return (id(text),)
+    prefix = read_prefix(text.text)
+    whole, point, fraction = text.text.lower().partition(b"e")[0].partition(b".")
+    zeros = len(fraction) - len(fraction.rstrip(b"0"))
+    kept = fraction if zeros <= _ZEROS else fraction[: len(fraction) - zeros + _ZEROS]
+    exponent = prefix.exponent
+    if exponent is not None:
+        sign = exponent[:1] if exponent[:1] in ("+", "-") else ""
+        digits = exponent[len(sign) :]
+        # Zero has the same value under every exponent.
+        exponent = sign + ((digits.lstrip("0") if prefix.digits else "") or (digits[:1] and "0"))
+    return (id(text.level), whole, point, kept, exponent)
+
+
+_ZEROS = 48
+"""Trailing zeros that a search tells apart; a search that meets a number with more digits only looks further."""

@@ -1,0 +1,208 @@
+"""Can what is being read still become like something that is there already?
+
+A text is *consistent* when the name in progress, or the item in progress of some open array that compares, may yet turn
+out equal to one seen before, as far as its own content tells (what the grammar allows is not asked).  A text that is
+not consistent has gone its own way in every open container: nothing that is in progress can become a duplicate.
+"""
+
+from __future__ import annotations
+
+from guided.constraint.json_text import BACKSLASH, QUOTE, Expects, Level, Mode, Reader, Text
+from guided.constraint.json_values import LITERALS, NumberPrefix, NumberValue, read_prefix
+from guided.constraint.seen import Node
+
+
+class Likeness:
+    """Answers for the texts of one reader."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._content = reader.values.content
+        self._levels: dict[Level, frozenset[int]] = {}
+
+    def consistent(self, text: Text | None) -> bool:
+        """See above; remembered with the text."""
+        if text is None or text.level is None:
+            return False
+        found = text.consistent
+        if found is None:
+            found = text.consistent = self._consistent(text, text.level)
+        return found
+
+    def ways_on(self, text: Text) -> set[int] | None:
+        """Bytes after which a consistent name or string may still be so, or ends; None when that is not known."""
+        level = text.level
+        if level is None or text.pending or text.mode not in (Mode.NAME, Mode.STRING):
+            return None
+        found = {QUOTE, BACKSLASH}
+        if text.mode is Mode.NAME:
+            node = level.seen.string_node(text.text, None)
+            like = [name for value in self.candidates(level) for name in self._members(value)] if level.collects else []
+        else:
+            node = level.seen.string_node(text.text, self._reader.values) if level.compares else None
+            like = [item for value in self._expected(level) if isinstance(item := self._content[value], bytes)]
+        if node is not None:
+            found.update(byte for byte, child in node.children.items() if child.first < level.seen.size)
+        at = len(text.text)
+        found.update(item[at] for item in like if len(item) > at and item.startswith(text.text))
+        return found
+
+    def _consistent(self, text: Text, level: Level) -> bool:
+        mode = text.mode
+        if mode is Mode.NAME:
+            return self._name(text, level)
+        if mode is Mode.STRING:
+            return self._string(text, level)
+        if mode is Mode.SCALAR:
+            return self._scalar(text.text, level)
+        if mode is Mode.BETWEEN:
+            if level.expects is Expects.NAME:
+                return bool(level.seen.size) or bool(self.candidates(level))
+            if level.expects is Expects.VALUE and level.gathers:
+                return bool(level.compares and level.seen.size) or bool(self._expected(level))
+        return level.collects and bool(self.candidates(level))
+
+    def _name(self, text: Text, level: Level) -> bool:
+        node = level.seen.string_node(text.text, None)
+        if node is not None and _goes_on(node, level.seen.size, text.pending):
+            return True
+        if not level.collects:
+            return False
+        written = {name for name, _ in level.members}
+        return any(
+            name.startswith(text.text) and name not in written and (not text.pending or name != text.text)
+            for candidate in self.candidates(level)
+            for name in self._members(candidate)
+        )
+
+    def _string(self, text: Text, level: Level) -> bool:
+        if level.compares:
+            node = level.seen.string_node(text.text, self._reader.values)
+            if node is not None and _goes_on(node, level.seen.size, text.pending):
+                return True
+        for candidate in self._expected(level):
+            content = self._content[candidate]
+            if (
+                isinstance(content, bytes)
+                and content.startswith(text.text)
+                and (not text.pending or content != text.text)
+            ):
+                return True
+        return False
+
+    def _scalar(self, text: bytes, level: Level) -> bool:
+        if text[:1] in (b"n", b"t", b"f"):
+            value = next(word for word in LITERALS if word.startswith(text))
+            entry = self._reader.values.literal(value)
+            return (level.compares and entry in level.seen) or entry in self._expected(level)
+        prefix: NumberPrefix = read_prefix(text)
+        if level.compares and level.seen.has_number(prefix, self._reader.values):
+            return True
+        for candidate in self._expected(level):
+            content = self._content[candidate]
+            if isinstance(content, NumberValue) and prefix.may_become(content.value):
+                return True
+        return False
+
+    def candidates(self, level: Level) -> frozenset[int]:
+        """The values that an open container may become so that an item around it, or it itself, were a duplicate."""
+        if not level.collects:
+            return _NONE
+        # Levels are made one part at a time, so a known one is usually one step back; kept without recursion.
+        way = []
+        at: Level | None = level
+        while at is not None and at.collects and at not in self._levels:
+            way.append(at)
+            at = at.origin or at.parent
+        for item in reversed(way):
+            self._levels[item] = self._candidates(item)
+        return self._levels[level]
+
+    def _candidates(self, level: Level) -> frozenset[int]:
+        if level.origin is not None:
+            before = self._levels[level.origin]
+            if not before or (level.items is level.origin.items and level.members == level.origin.members):
+                return before
+        else:
+            before = self._base(level)
+        return frozenset(value for value in before if self._holds(value, level))
+
+    def _base(self, level: Level) -> frozenset[int]:
+        """The same before the container's own content is looked at."""
+        parent = level.parent
+        if parent is None:
+            return _NONE
+        kind = list if level.is_array else dict
+        found = set(self._expected(parent))
+        if parent.compares:
+            found.update(parent.seen.composites(self._reader.values))
+        return frozenset(value for value in found if isinstance(self._content[value], kind))
+
+    def _expected(self, level: Level) -> frozenset[int]:
+        """The values of the next item or member that would keep a collecting level like a candidate."""
+        if not level.collects:
+            return _NONE
+        candidates = self.candidates(level)
+        if not candidates:
+            return _NONE
+        found = set()
+        if level.is_array:
+            at = level.items.length
+            for candidate in candidates:
+                items = self._items(candidate)
+                if at < len(items):
+                    found.add(items[at])
+        elif level.name is not None:
+            for candidate in candidates:
+                value = self._members(candidate).get(level.name)
+                if value is not None:
+                    found.add(value)
+        return frozenset(found)
+
+    def _holds(self, candidate: int, level: Level) -> bool:
+        """Does the candidate begin with the level's items, or have its members?"""
+        if not level.is_array:
+            members = self._members(candidate)
+            return all(members.get(name) == value for name, value in level.members)
+        items = self._items(candidate)
+        if len(items) < level.items.length:
+            return False
+        at = level.items
+        while at.shorter is not None:
+            if items[at.length - 1] != at.item:
+                return False
+            if level.origin is not None:
+                # All but the last item were compared for the level before.
+                return True
+            at = at.shorter
+        return True
+
+    def _items(self, value: int) -> list[int]:
+        content = self._content[value]
+        assert isinstance(content, list)
+        return content
+
+    def _members(self, value: int) -> dict[bytes, int]:
+        content = self._content[value]
+        assert isinstance(content, dict)
+        return content
+
+
+_NONE: frozenset[int] = frozenset()
+_SHORT = frozenset(b'"\\/\b\f\n\r\t')
+"""Characters with an escape of two bytes, which is complete at once."""
+
+
+def _goes_on(node: Node, size: int, pending: bytes) -> bool:
+    """Does some string go on from a node, with a character whose escape begins so if there is one?"""
+    if not pending:
+        return True
+    for byte, child in node.children.items():
+        if child.first < size:
+            if byte >= 0x80:
+                # The first byte of a longer character; which one is not looked at.
+                if pending[1:2] in (b"", b"u"):
+                    return True
+            elif (b"\\u%04x" % byte).startswith(pending) or (pending == b"\\" and byte in _SHORT):
+                return True
+    return False

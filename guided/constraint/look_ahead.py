@@ -1,0 +1,144 @@
+"""Can a text still end, and by which way does it leave what is there already?
+
+The automaton alone has no dead ends, and every array of distinct items and every object has, by the conditions of
+`guided.grammar.json_schema.distinct`, a new value for each place that must be filled.  So a text that is not consistent
+with anything seen (`guided.constraint.likeness`) can end; and one that is can end exactly if it can get away, by
+finitely many texts that stay consistent.  That is searched, breadth first; usually one byte is enough.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from guided.constraint.json_text import Mode, Text, reduced
+from guided.errors import LimitError
+from guided.kernels.layout import DEAD, FINISHED
+
+if TYPE_CHECKING:
+    from guided.constraint.checked import CheckedMachine
+
+_FIRST = np.asarray(sorted(range(256), key=lambda byte: (not chr(byte).isalnum() or byte > 127, byte)))
+"""Bytes in the order in which a way out is looked for: letters and digits, of which one usually is a new one, first."""
+
+
+class LookAhead:
+    """Answers for the pairs of one checked machine."""
+
+    def __init__(self, machine: CheckedMachine) -> None:
+        self._machine = machine
+        self._alive: dict[tuple[int, Text], bool] = {}
+        self._bytes: dict[int, list[int]] = {}
+        self._byte_sets: dict[int, frozenset[int]] = {}
+
+    def alive(self, state: int, text: Text | None) -> bool:
+        """Is there a text that goes on from here, repeats nothing, and ends?"""
+        machine = self._machine
+        if text is None or not machine.likeness.consistent(text):
+            return True
+        if machine.open_names and not (text.level is not None and text.level.gathers):
+            # Only a name is in question, and of infinitely many finitely many are taken.
+            return True
+        found = self._alive.get((state, text))
+        if found is None:
+            found = self._search(state, text)
+        return found
+
+    def next_bytes(self, state: int) -> list[int]:
+        """The bytes that the automaton can read next, likely ways out first."""
+        found = self._bytes.get(state)
+        if found is None:
+            marked = self._machine.inner.next_bytes(state)
+            found = self._bytes[state] = _FIRST[marked[_FIRST] != 0].tolist()
+        return found
+
+    def next_byte_set(self, state: int) -> frozenset[int]:
+        """The same without order."""
+        found = self._byte_sets.get(state)
+        if found is None:
+            found = self._byte_sets[state] = frozenset(self.next_bytes(state))
+        return found
+
+    def _search(self, state: int, text: Text) -> bool:
+        machine = self._machine
+        likeness, reader = machine.likeness, machine.reader
+        parents: dict[tuple[object, ...], tuple[object, ...] | None] = {}
+        start = (state, *reduced(text))
+        parents[start] = None
+        pairs: list[tuple[int, Text, tuple[object, ...]]] = [(state, text, start)]
+        for at, now, key in pairs:
+            known = self._alive.get((at, now))
+            if known:
+                self._remember(parents, key, pairs)
+                return True
+            if known is False:
+                continue
+            ending = []
+            for byte in self.next_bytes(at):
+                inside = reader.inside(now, byte) if now.mode is not Mode.BETWEEN else None
+                # Inside a name, string or number a byte needs no automaton to show that it leads away.
+                if inside is not None and not likeness.consistent(inside):
+                    self._remember(parents, key, pairs)
+                    return True
+                ending.append(byte)
+            for byte in ending:
+                after, then = machine.step(at, now, byte)
+                if after == DEAD:
+                    continue
+                if then is None or not likeness.consistent(then):
+                    self._remember(parents, key, pairs)
+                    return True
+                following = (after, *reduced(then))
+                if following not in parents:
+                    parents[following] = key
+                    pairs.append((after, then, following))
+            if len(pairs) > machine.limits.search_states:
+                raise LimitError(
+                    f"whether a name or item can still be a new one was not decided in {len(pairs)} states",
+                    remedy="Let names or items be longer or freer, or pass Limits(search_states=...).",
+                )
+        for at, now, _ in pairs:
+            self._alive[at, now] = False
+        return False
+
+    def _remember(
+        self,
+        parents: dict[tuple[object, ...], tuple[object, ...] | None],
+        key: tuple[object, ...] | None,
+        pairs: list[tuple[int, Text, tuple[object, ...]]],
+    ) -> None:
+        """Everything on the way from the start is alive."""
+        by_key = {key: (at, now) for at, now, key in pairs}
+        while key is not None:
+            self._alive[by_key[key]] = True
+            key = parents[key]
+
+    def way_out(self, state: int, text: Text) -> bytes:
+        """A short text after which nothing in progress can become a duplicate: best first by the automaton's prices."""
+        machine = self._machine
+        seen: set[tuple[object, ...]] = set()
+        queue: list[tuple[int, bytes, int, int]] = [(0, b"", 0, state)]
+        texts: list[Text | None] = [text]
+        while queue:
+            _, written, index, at = heapq.heappop(queue)
+            now = texts[index]
+            if now is None or not machine.likeness.consistent(now):
+                return written
+            key = (at, *reduced(now))
+            if key in seen:
+                continue
+            seen.add(key)
+            if len(seen) > machine.limits.search_states:
+                break
+            for byte in self.next_bytes(at):
+                after, then = machine.step(at, now, byte)
+                if after > FINISHED:
+                    texts.append(then)
+                    price = len(written) + 1 + machine.inner.cost(after)
+                    heapq.heappush(queue, (price, written + bytes((byte,)), len(texts) - 1, after))
+        raise LimitError(
+            f"no new name or item was found within {machine.limits.search_states} states",
+            remedy="Generate without a token budget, or pass Limits(search_states=...).",
+        )

@@ -1,0 +1,204 @@
+"""Masks of a checked machine: the automaton's, less the tokens that would repeat something or could only come to it.
+
+A token is refused somewhere along its bytes.  As long as what is being read is consistent with something seen
+(`guided.constraint.likeness`) the vocabulary's trie is walked with the checker, which meets few tokens; where the text
+has gone its own way only a token that goes on to the next name or item can still be refused, and there are so few that
+each is tried.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.constraint.json_text import Mode, Text
+from guided.constraint.machine import tokens_of
+from guided.constraint.token_texts import NO_TOKENS, Place, Reach, TokenTexts
+from guided.kernels.layout import DEAD
+
+if TYPE_CHECKING:
+    from guided.constraint.checked import CheckedMachine
+
+_ROWS = 256
+"""Masks of the automaton alone that are kept, since states that differ in what they hold share them."""
+
+
+class Refusals:
+    """Masks of one machine's states."""
+
+    def __init__(self, machine: CheckedMachine) -> None:
+        self._machine = machine
+        self._texts = TokenTexts.of(machine.vocabulary)
+        self._rows: OrderedDict[int, NDArray[np.uint32]] = OrderedDict()
+        self._refused: dict[int, NDArray[np.int64]] = {}
+        self._doubtful: dict[int, NDArray[np.int64]] = {}
+        self._begun = _BEGUN_OR_ARRAY if machine.compares else _BEGUN
+        self._reaching: dict[tuple[int, Place, frozenset[Reach]], NDArray[np.int64]] = {}
+
+    def mask(self, state: int, limit: int) -> NDArray[np.uint32]:
+        """See `CheckedMachine.mask`."""
+        machine = self._machine
+        own, text = machine.split(state)
+        if limit >= 0:
+            row = without(machine.inner.mask(own, limit), self.refused(state))
+            machine.completions.drop_far(state, row, limit)
+            return row
+        if text is None:
+            row = machine.inner.mask(own)
+            if not self._texts.reaching(self._begun, Place.IDLE, row).size:
+                return row
+            row = row.copy()
+        else:
+            row = self._row(own)
+        refused = self.refused(state)
+        return without(row, refused) if refused.size else row
+
+    def refused(self, state: int) -> NDArray[np.int64]:
+        """The tokens that the automaton allows and the checker does not; and some that neither allows."""
+        found = self._refused.get(state)
+        if found is None:
+            found = self._refused[state] = self._find(state)[0]
+        return found
+
+    def doubtful(self, state: int) -> NDArray[np.int64]:
+        """Allowed tokens after which the automaton's own shortest text may repeat something, and a few more."""
+        found = self._doubtful.get(state)
+        if found is None:
+            self._refused[state], found = self._find(state, doubts=True)
+            self._doubtful[state] = found
+        return found
+
+    def _row(self, own: int) -> NDArray[np.uint32]:
+        row = self._rows.get(own)
+        if row is None:
+            row = self._rows[own] = self._machine.inner.mask(own).copy()
+            if len(self._rows) > _ROWS:
+                self._rows.popitem(last=False)
+        else:
+            self._rows.move_to_end(own)
+        return row
+
+    def _find(self, state: int, *, doubts: bool = False) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        machine = self._machine
+        own, text = machine.split(state)
+        refused: list[int] = []
+        doubtful: list[int] = []
+        if not machine.vocabulary.byte_complete and text is not None:
+            tried = np.asarray(tokens_of(self._row(own)), np.int64)
+        else:
+            if text is not None and machine.likeness.consistent(text):
+                _Walk(machine, self._texts, refused, doubtful, doubts).run(own, text)
+            tried = self._tried(own, text, doubts)
+        for token in tried.tolist():
+            (refused if machine.advance_token(state, token) == DEAD else doubtful).append(token)
+        return _tokens(refused), _tokens(doubtful)
+
+    def _tried(self, own: int, text: Text | None, doubts: bool) -> NDArray[np.int64]:
+        """The tokens that the automaton allows and that reach a next name or item, having left what was seen."""
+        place = _place(text)
+        if text is not None and text.level is not None and text.level.gathers:
+            return self._allowed(own, place, _ITEMS)
+        found = self._allowed(own, place, self._begun)
+        if found.size and not doubts and self._machine.open_names:
+            return self._allowed(own, place, _ENDED_OR_ARRAY if self._machine.compares else _ENDED)
+        return found
+
+    def _allowed(self, own: int, place: Place, reaches: frozenset[Reach]) -> NDArray[np.int64]:
+        key = (own, place, reaches)
+        found = self._reaching.get(key)
+        if found is None:
+            found = self._reaching[key] = self._texts.reaching(reaches, place, self._row(own))
+        return found
+
+
+_ITEMS = frozenset((Reach.ITEM,))
+_ENDED = frozenset((Reach.NAME_ENDED,))
+_ENDED_OR_ARRAY = frozenset((Reach.NAME_ENDED, Reach.ARRAY))
+_BEGUN = frozenset((Reach.NAME_BEGUN,))
+_BEGUN_OR_ARRAY = frozenset((Reach.NAME_BEGUN, Reach.ARRAY))
+
+
+class _Walk:
+    """Follows the trie as long as the text stays consistent with something seen; adds tokens to the lists."""
+
+    def __init__(
+        self, machine: CheckedMachine, texts: TokenTexts, refused: list[int], doubtful: list[int], doubts: bool
+    ) -> None:
+        self._machine = machine
+        self._texts = texts
+        self._refused = refused
+        self._doubtful = doubtful
+        self._doubts = doubts
+
+    def run(self, state: int, text: Text) -> None:
+        machine = self._machine
+        byte, end = self._texts.byte, self._texts.end
+        stack: list[tuple[int, int, int, Text]] = [(1, len(byte), state, text)]
+        while stack:
+            node, stop, at, now = stack.pop()
+            possible = machine.look.next_byte_set(at)
+            ways = machine.likeness.ways_on(now)
+            if ways is not None:
+                possible = possible & ways
+            between = now.mode is Mode.BETWEEN
+            while node < stop:
+                last = end[node]
+                value = byte[node]
+                if value in possible:
+                    inside = None if between else machine.reader.inside(now, value)
+                    # Inside a name, string or number no automaton is needed to see that a byte leads away.
+                    if inside is None or machine.likeness.consistent(inside):
+                        self._node(stack, node, last, at, now, value)
+                node = last
+
+    def _node(
+        self, stack: list[tuple[int, int, int, Text]], node: int, last: int, at: int, now: Text, value: int
+    ) -> None:
+        machine = self._machine
+        offset, ids = machine.vocabulary.trie.token_offset, machine.vocabulary.trie.token_ids
+        after, then = machine.step(at, now, value)
+        if after == DEAD:
+            if machine.byte_step(at, value) != DEAD:
+                self._refused.extend(ids[offset[node] : offset[last]].tolist())
+            return
+        if then is None or not machine.likeness.consistent(then):
+            return
+        if offset[node] < offset[node + 1]:
+            if not machine.look.alive(after, then):
+                self._refused.extend(ids[offset[node] : offset[last]].tolist())
+                return
+            if self._doubts:
+                self._doubtful.extend(ids[offset[node] : offset[node + 1]].tolist())
+        if last > node + 1:
+            if self._matters(then, node, last):
+                stack.append((node + 1, last, after, then))
+            elif self._doubts:
+                self._doubtful.extend(ids[offset[node] : offset[last]].tolist())
+
+    def _matters(self, text: Text, node: int, last: int) -> bool:
+        """Can the tokens below a node do more than add white space to what is between names and items?"""
+        if text.mode is not Mode.BETWEEN:
+            return True
+        if text.level is not None and text.level.gathers:
+            return self._texts.is_visible_below(node, last)
+        return self._texts.has_quote_below(node, last)
+
+
+def _place(text: Text | None) -> Place:
+    if text is None:
+        return Place.IDLE
+    return Place.BETWEEN if text.mode in (Mode.BETWEEN, Mode.SCALAR) else Place.STRING
+
+
+def without(row: NDArray[np.uint32], tokens: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """A copy of the row less some tokens."""
+    row = row.copy()
+    np.bitwise_and.at(row, tokens >> 5, ~(np.uint32(1) << (tokens & 31).astype(np.uint32)))
+    return row
+
+
+def _tokens(found: list[int]) -> NDArray[np.int64]:
+    return np.unique(np.asarray(found, np.int64)) if found else NO_TOKENS

@@ -1,0 +1,145 @@
+"""Many schemas on many machines: Ray Data maps them over actors that each hold the model and the engines.
+
+The results come back one by one, as they are finished, and this process writes them; so an interrupted run has lost
+only what was being worked on, and the next run, here or on Ray, does the rest.  Each worker loads the model for itself,
+from the same name or path, which must exist on its machine.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from guided.errors import GuidedError
+from guided.eval.corpus import SchemaRow
+from guided.eval.engines.names import EngineName
+from guided.eval.records import Record, RecordLog
+from guided.eval.run import Task, tasks_left
+from guided.eval.settings import Settings
+
+__all__ = ["run_on_ray"]
+
+
+class _Worker:
+    """What an actor runs; the model is loaded with its first task, which brings the settings."""
+
+    def __init__(self) -> None:
+        self._evaluator: Any = None
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
+        lines = []
+        for written in batch["task"]:
+            task = json.loads(str(written))
+            if self._evaluator is None:
+                self._evaluator = _evaluator(
+                    Settings(**task["settings"]), [EngineName(name) for name in task["engines"]]
+                )
+            row = SchemaRow(task["id"], task["split"], task["schema"])
+            lines.append(self._evaluator.evaluate(row, EngineName(task["engine"])).line())
+        return {"record": lines}
+
+
+def _evaluator(settings: Settings, engines: Sequence[EngineName]) -> Any:
+    import torch
+
+    from guided.eval.evaluator import Evaluator
+
+    # As many threads as Ray gave the worker CPUs, else the workers of a machine get in each other's way.
+    torch.set_num_threads(1)
+    return Evaluator(settings, engines)
+
+
+def run_on_ray(
+    tasks: Sequence[Task],
+    settings: Settings,
+    log: RecordLog,
+    *,
+    workers: int,
+    on_stage: Callable[[str], None] | None = None,
+    on_record: Callable[[Record], None] | None = None,
+) -> None:
+    """Run the tasks that are left on ``workers`` actors, of one CPU each and of one GPU where ``device`` is a GPU.
+
+    Uses the Ray that this process is connected to, else the cluster that ``RAY_ADDRESS`` names, else a local one that
+    is shut down in the end.  Raises `GuidedError` without Ray and for what a worker could not be made with.
+    """
+    left = tasks_left(tasks, settings, log)
+    if not left:
+        return
+    try:
+        import ray
+        import ray.data
+    except ImportError as error:
+        raise GuidedError("--ray needs the package ray", remedy="Install it: pip install 'guided[ray]'.") from error
+    report = on_stage or (lambda stage: None)
+    ours = not ray.is_initialized()
+    if ours:
+        report("starting Ray")
+        ray.init(**_start_options(workers))
+    try:
+        _map(ray, left, settings, log, workers, report, on_record)
+    except ray.exceptions.RayError as error:
+        raise GuidedError(
+            f"a worker failed: {_cause(error)}",
+            remedy="What was finished is kept: the same command goes on. Check the model's name on every machine.",
+        ) from error
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+def _map(
+    ray: Any,
+    left: Sequence[Task],
+    settings: Settings,
+    log: RecordLog,
+    workers: int,
+    report: Callable[[str], None],
+    on_record: Callable[[Record], None] | None,
+) -> None:
+    context = ray.data.DataContext.get_current()
+    # Progress is shown by whoever called, and Ray's log goes to its own files in any case.
+    context.enable_progress_bars = False
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+    # Anything but a record is a failure of a worker itself, which trying again would only repeat.
+    context.max_errored_blocks = 0
+    names = list(dict.fromkeys(engine.value for _, engine in left))
+    told = {"settings": settings.as_record(), "engines": names}
+    items = [
+        {"task": json.dumps({**told, "id": row.id, "split": row.split, "schema": row.schema, "engine": engine.value})}
+        for row, engine in left
+    ]
+    report(f"{workers} workers load {settings.model}")
+    # A block for each task: a block is what a worker hands back, and what an interruption loses.
+    records = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
+        _Worker,
+        batch_size=1,
+        compute=ray.data.ActorPoolStrategy(size=workers),
+        num_cpus=1,
+        num_gpus=1 if (settings.device or "").startswith("cuda") else 0,
+    )
+    for item in records.iter_rows():
+        record = Record.of(json.loads(item["record"]))
+        log.append(record)
+        if on_record is not None:
+            on_record(record)
+
+
+def _start_options(workers: int) -> dict[str, Any]:
+    """For `ray.init`: quiet, and where no cluster is named, local with as many CPUs as there are workers."""
+    # The only way to keep Ray's native part from writing to the terminal.
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    options: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
+    if not os.environ.get("RAY_ADDRESS"):
+        options["num_cpus"] = workers + 1
+    return options
+
+
+def _cause(error: BaseException) -> str:
+    """What the worker raised: the last line of the innermost traceback, which Ray prints first."""
+    innermost = str(error).split("The above exception was the direct cause", maxsplit=1)[0]
+    lines = [line.strip() for line in innermost.splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__

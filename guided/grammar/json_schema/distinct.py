@@ -1,0 +1,110 @@
+"""Are there enough different values for the places that must be filled with different ones?
+
+The checker that compares names and items at run time relies on it: whatever has been written, a place that must be
+filled still has a value that is new.  So the place number ``j`` of an array of distinct items needs more than ``j``
+values, unless the array may end before it.  Where that is not so, the array has no value, or which items may come first
+depends on those that must come later; that is refused.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from guided.errors import UnsupportedError
+from guided.grammar.json_schema.cardinality import Cardinality, count_words
+from guided.grammar.json_schema.counting import ItemCounter
+from guided.grammar.json_schema.graph import Graph
+from guided.grammar.json_schema.shape import ArrayShape, Need, ObjectShape, Shape
+
+
+class Distinct:
+    """Answers for the arrays and objects of one graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._cardinality = Cardinality(graph)
+
+    def array_alive(self, array: ArrayShape, pointer: str) -> bool:
+        """Does a living array of distinct items have a value?
+
+        `UnsupportedError` where what may stand at one place depends on others.
+        """
+        if array.counts:
+            self._counted(array, pointer)
+            return True
+        places = [array.item(index) for index in range(min(array.low, len(array.prefix)))]
+        # Of the places behind the prefix the last one that must be filled has the most rivals.
+        behind = array.low - len(array.prefix)
+        for index, need in enumerate(places):
+            if not self._enough(need, places[:index], 0, places.count(need), pointer, index):
+                return False
+        return behind <= 0 or self._enough(
+            array.rest, places, behind - 1, behind + places.count(array.rest), pointer, array.low - 1
+        )
+
+    def _enough(self, need: Need, before: list[Need], same: int, wanted: int, pointer: str, index: int) -> bool:
+        """Is a new value left, whatever stands at the places before and at ``same`` further ones of the same need?
+
+        ``wanted`` places of just this need must be filled in all; False when there are fewer values.
+        """
+        least, most = self._cardinality.of(need)
+        shapes = self._graph.shapes
+        rivals = same + (
+            sum(overlap(shapes[need], shapes[other]) for other in before) if least <= same + len(before) else 0
+        )
+        if least > rivals:
+            return True
+        if most < wanted:
+            return False
+        return self._refuse(pointer, index, least)
+
+    def check_object(self, thing: ObjectShape, pointer: str) -> None:
+        """`UnsupportedError` where the names that an object must have beyond the declared ones may run out."""
+        missing = thing.low - len(thing.required)
+        extras = self._graph.living_extras(thing)
+        if missing > 0 and extras and sum(count_words(extra.names)[0] for extra in extras) < thing.low:
+            raise UnsupportedError(
+                f"at least {thing.low} members of which few names are possible",
+                where=pointer,
+                remedy="Lower minProperties, or declare the names.",
+            )
+
+    def _counted(self, array: ArrayShape, pointer: str) -> None:
+        counter = ItemCounter(array)
+        for state, steps in self._graph.item_states(array).items():
+            for step in steps:
+                counted = [
+                    count.low
+                    for count, before, after in zip(array.counts, state[1:], step.state[1:], strict=True)
+                    if after > before
+                ]
+                wanted = max(counted, default=array.low)
+                least, _ = self._cardinality.of(step.need)
+                if least < wanted and not counter.accepts(state):
+                    self._refuse(pointer, state[0], least)
+
+    def _refuse(self, pointer: str, index: int, count: int) -> NoReturn:
+        raise UnsupportedError(
+            f"distinct items of which number {index} has perhaps only {count} possible values, so that what may stand "
+            f"at one place depends on others",
+            where=pointer,
+            remedy="Allow more values for that item, or lower minItems.",
+        )
+
+
+def overlap(a: Shape, b: Shape) -> bool:
+    """May the shapes share a value?  Decided for literals, single numbers and finite sets of words; else by type."""
+    if (a.null and b.null) or (a.true and b.true) or (a.false and b.false):
+        return True
+    if (a.arrays and b.arrays) or (a.objects and b.objects):
+        return True
+    for one in a.numbers:
+        for other in b.numbers:
+            single = one.low is not None and one.low == one.high and other.low is not None and other.low == other.high
+            if not single or one.low == other.low:
+                return True
+    return any(
+        one.words is None or other.words is None or not one.words.isdisjoint(other.words)
+        for one in a.strings
+        for other in b.strings
+    )

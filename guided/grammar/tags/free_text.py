@@ -1,0 +1,72 @@
+"""Free text around tags as regular languages: texts without some words in them, and texts up to the first such word.
+
+One automaton for all words, after Aho and Corasick ("Efficient string matching", CACM 1975), over characters, so that a
+text always ends between two of them: its state is the longest end of the text that begins a word.  No word may be
+inside another, so it has read a word exactly when the state is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from guided.grammar.regular.characters import ANY_CHARACTER, negate, normalise, utf8
+from guided.grammar.regular.expr import EPSILON, Expr, alternation, concat, equations, repeat
+
+__all__ = ["TEXT", "text_up_to", "text_without"]
+
+TEXT = repeat(utf8(ANY_CHARACTER))
+"""Any text at all."""
+
+
+def text_without(words: Sequence[str]) -> Expr:
+    """Texts in which none of ``words`` occurs; they may end in the beginning of one.
+
+    >>> from guided.grammar.regular.derivative import matches
+    >>> [matches(text_without(["ab"]), text) for text in (b"ba", b"aa", b"cabc")]
+    [True, True, False]
+    """
+    return _language(tuple(sorted(set(words))), None) if words else TEXT
+
+
+def text_up_to(word: str, words: Sequence[str]) -> Expr:
+    """Texts that end with ``word``, which is the first of ``words`` to occur in them, and occurs once.
+
+    >>> from guided.grammar.regular.derivative import matches
+    >>> [matches(text_up_to("ab", ["ab", "c"]), text) for text in (b"xab", b"cab", b"abab", b"aab")]
+    [True, False, False, True]
+    """
+    return _language(tuple(sorted(set(words))), word)
+
+
+@lru_cache(maxsize=1024)
+def _language(words: tuple[str, ...], stop: str | None) -> Expr:
+    states = sorted({word[:length] for word in words for length in range(len(word))}, key=lambda s: (len(s), s))
+    number = {state: index for index, state in enumerate(states)}
+    letters = sorted({letter for word in words for letter in word})
+    others = utf8(negate(normalise((ord(letter), ord(letter)) for letter in letters)))
+
+    def after(state: str, letter: str) -> str | None:
+        """The state after one more letter; the word itself when that completes it."""
+        text = state + letter
+        while text not in number and text not in words:
+            text = text[1:]
+        return text
+
+    def build(unknowns: Sequence[Expr]) -> list[Expr]:
+        bodies: list[Expr] = []
+        for state in states:
+            ways = [concat(others, unknowns[0])] + [EPSILON] * (stop is None)
+            targets: dict[str | None, list[tuple[int, int]]] = {}
+            for letter in letters:
+                targets.setdefault(after(state, letter), []).append((ord(letter), ord(letter)))
+            for target, ranges in targets.items():
+                if target in number:
+                    ways.append(concat(utf8(normalise(ranges)), unknowns[number[target]]))
+                elif target == stop:
+                    ways.append(utf8(normalise(ranges)))
+            bodies.append(alternation(ways))
+        return bodies
+
+    # Decided: from every state some other letter leads to the first, and from there a word can be read in full.
+    return equations([stop is None] * len(states), build, decided=True)[0]

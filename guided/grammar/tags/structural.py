@@ -1,0 +1,209 @@
+"""`guided.tags`: free text in which triggers begin tags; a tag's content has a grammar, and after its end text goes on.
+
+Where a tag begins is decided by the text alone: at the first trigger.  So the free text holds none, and may end in the
+beginning of one only where the whole text ends or a special token begins a tag.  This is exact: the automata are in
+`guided.grammar.tags.free_text`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from guided.errors import GrammarError
+from guided.grammar.embed import Assembly
+from guided.grammar.ir import Body, Choice, Grammar, Reference, Repetition, Terminal
+from guided.grammar.ir import Sequence as Parts
+from guided.grammar.regular.expr import literal
+from guided.grammar.tags.delimiters import Delimiter, Piece, parts_of, pieces_of, sequence, shown
+from guided.grammar.tags.free_text import TEXT, text_up_to, text_without
+
+__all__ = ["Tag", "content_and_end", "tags"]
+
+_NOTHING = Parts(())
+
+
+@dataclass(frozen=True)
+class Tag:
+    """A part of a text: ``begin``, then ``content``, then ``end``.
+
+    ``begin`` and ``end`` are text, a `guided.special_token`, or a sequence of both; ``end`` may be empty.  ``content``
+    is any grammar without a lexer; None is free text, which ends where ``end`` first occurs.
+    """
+
+    begin: Delimiter
+    content: Grammar | None = None
+    end: Delimiter = ""
+
+
+def tags(
+    each: Sequence[Tag],
+    /,
+    *,
+    triggers: Sequence[str] | None = None,
+    at_least_one: bool = False,
+    at_most_one: bool = False,
+    stop_after_first: bool = False,
+    free_text: bool = True,
+    separator: str = "",
+) -> Grammar:
+    """Free text with tags in it, in any number and order: ``each`` are those that there may be.
+
+    A tag begins at the first *trigger* in the text.  Triggers are the tags' beginnings, unless ``triggers`` gives
+    shorter ones, each the beginning of some (``"<function="`` for ``"<function=a>"`` and ``"<function=b>"``): free text
+    never holds a trigger, so what follows one is a tag.  Tags that begin with a special token are triggered by it.
+
+    ``at_least_one`` asks for one; ``at_most_one`` leaves only free text after the first, and ``stop_after_first``
+    nothing.  ``free_text=False`` leaves out all of it: tags stand next to each other, with ``separator`` between.
+
+    Raises `GrammarError` for triggers that contradict each other, `UnsupportedError` for contents with a lexer (Lark).
+
+    >>> import guided
+    >>> call = Tag("<tool_call>", guided.json_schema({"type": "object"}), guided.special_token("<|end|>"))
+    >>> tags([call], at_least_one=True).special_tokens
+    ('<|end|>',)
+    """
+    each = tuple(each)
+    options: dict[str, Any] = {
+        "triggers": None if triggers is None else tuple(triggers),
+        "at_least_one": at_least_one,
+        "at_most_one": at_most_one,
+        "stop_after_first": stop_after_first,
+        "free_text": free_text,
+        "separator": separator,
+    }
+    if not each:
+        raise GrammarError("no tags", remedy="Pass at least one Tag(begin, content, end).")
+    if separator and free_text:
+        raise GrammarError(
+            "a separator stands between tags that follow each other, and here free text does",
+            remedy="Pass free_text=False with it.",
+        )
+    for number, tag in enumerate(each):
+        if not isinstance(tag, Tag):
+            raise GrammarError(f"{tag!r} is not a tag", where=f"tag {number}", remedy="Pass Tag(begin, content, end).")
+    begins = [pieces_of(tag.begin, f"the begin of tag {number}") for number, tag in enumerate(each)]
+    ends = [pieces_of(tag.end, f"the end of tag {number}") for number, tag in enumerate(each)]
+    assembly = Assembly()
+    rests: list[Body] = []
+    for number, (tag, end) in enumerate(zip(each, ends, strict=True)):
+        if not begins[number]:
+            raise GrammarError("a tag begins with nothing", where=f"tag {number}", remedy="Give it a begin.")
+        rests.append(assembly.rule(shown(begins[number]), content_and_end(assembly, tag.content, end, number)))
+    text = _Text(assembly, begins, _triggers(begins, triggers), rests)
+    if not free_text:
+        start = text.side_by_side(separator, at_least_one, at_most_one or stop_after_first)
+    else:
+        start = text.mixed(at_least_one, at_most_one, stop_after_first)
+    contents = [tag.content and tag.content.key for tag in each]
+    source = (plain(begins), plain(ends), contents, *options.values())
+    return assembly.finish(start, source=source, rebuild=(tags, (each,), options))
+
+
+def content_and_end(assembly: Assembly, content: Grammar | None, end: Sequence[Piece], number: int) -> Body:
+    """A tag's content and end; free content ends where the first piece of ``end`` first occurs."""
+    where = f"tag {number}"
+    if content is not None:
+        return sequence([assembly.embed(content, where=where), *parts_of(assembly, end)])
+    if not end:
+        raise GrammarError("free content without an end", where=where, remedy="Give the tag an end, or a content.")
+    return sequence([*free_up_to(assembly, end[0]), *parts_of(assembly, end[1:])])
+
+
+def free_up_to(assembly: Assembly, piece: Piece) -> list[Body]:
+    """Free text, and the piece where it first occurs."""
+    if isinstance(piece, str):
+        return [Terminal(text_up_to(piece, [piece]), f"text up to {piece!r}")]
+    return [Terminal(TEXT, "text"), assembly.embed(piece)]
+
+
+def plain(delimiters: Sequence[Sequence[Piece]]) -> list[list[tuple[str, str]]]:
+    """Delimiters as plain values, for a key."""
+    return [[("text", p) if isinstance(p, str) else ("special", p.special_tokens[0]) for p in d] for d in delimiters]
+
+
+def _triggers(begins: Sequence[Sequence[Piece]], given: Sequence[str] | None) -> list[str]:
+    """The triggers that are text; raises `GrammarError` where it is not certain which tag begins."""
+    texts = [pieces[0] for pieces in begins if isinstance(pieces[0], str)]
+    if given is None:
+        # Of beginnings that continue another the shorter one is the trigger for both.
+        found = sorted({text for text in texts if not any(o != text and text.startswith(o) for o in texts)})
+    else:
+        found = sorted(set(given))
+        if isinstance(given, str) or not all(isinstance(trigger, str) and trigger for trigger in found):
+            raise GrammarError("triggers are texts that are not empty", remedy='Pass a list, such as ["<function="].')
+        for text in texts:
+            if not any(text.startswith(trigger) for trigger in found):
+                raise GrammarError(
+                    f"no trigger begins the tag {text!r}", remedy="Add one: a beginning of it, or all of it."
+                )
+        for trigger in found:
+            if not any(text.startswith(trigger) for text in texts):
+                raise GrammarError(f"the trigger {trigger!r} begins no tag", remedy="Remove it.")
+    for trigger in found:
+        for other in found:
+            if other != trigger and other in trigger:
+                raise GrammarError(
+                    f"the trigger {trigger!r} is never read in full: it holds {other!r}, which begins a tag first",
+                    remedy="Change one of them.",
+                )
+    return found
+
+
+class _Text:
+    """Free text and tags of one grammar."""
+
+    def __init__(
+        self, assembly: Assembly, begins: Sequence[Sequence[Piece]], triggers: Sequence[str], rests: Sequence[Body]
+    ) -> None:
+        self.assembly = assembly
+        self.triggers = triggers
+        self.free = Terminal(text_without(triggers), "text")
+        self.after_trigger: dict[str, list[Body]] = {trigger: [] for trigger in triggers}
+        self.special: list[Body] = []
+        self.whole: list[Body] = []
+        for pieces, rest in zip(begins, rests, strict=True):
+            first = pieces[0]
+            self.whole.append(sequence([*parts_of(assembly, pieces), rest]))
+            if not isinstance(first, str):
+                self.special.append(self.whole[-1])
+                continue
+            trigger = next(t for t in triggers if first.startswith(t))
+            left = first[len(trigger) :]
+            lead: list[Body] = [Terminal(literal(left.encode()), repr(left))] if left else []
+            self.after_trigger[trigger].append(sequence([*lead, *parts_of(assembly, pieces[1:]), rest]))
+
+    def side_by_side(self, separator: str, at_least_one: bool, at_most_one: bool) -> Reference:
+        """Tags without text between them."""
+        between = Terminal(literal(separator.encode()), repr(separator)) if separator else None
+        tag = self.assembly.rule("a tag", _choice(self.whole))
+        repeated = Repetition(tag, int(at_least_one), 1 if at_most_one else None, between)
+        return self.assembly.rule("tags", repeated)
+
+    def mixed(self, at_least_one: bool, at_most_one: bool, stop_after_first: bool) -> Reference:
+        """Text, and then a tag with what follows it."""
+        if stop_after_first:
+            return self.assembly.rule("text with a tag", self._text_then(_NOTHING, not at_least_one))
+        if at_most_one:
+            after = self.assembly.rule("text", self.free)
+            return self.assembly.rule("text with a tag", self._text_then(after, not at_least_one))
+        loop = self.assembly.recursive("text with tags", lambda again: self._text_then(again, True))
+        return self.assembly.rule("text with tags", self._text_then(loop, False)) if at_least_one else loop
+
+    def _text_then(self, after: Body, may_end: bool) -> Body:
+        """Free text up to a tag, the tag, and ``after``; or free text up to the end."""
+        options: list[Body] = []
+        for trigger, rests in self.after_trigger.items():
+            up_to = Terminal(text_up_to(trigger, self.triggers), f"text up to {trigger!r}")
+            options.append(Parts((up_to, _choice(rests), after)))
+        tail: list[Body] = [Parts((_choice(self.special), after))] if self.special else []
+        if may_end:
+            tail.append(_NOTHING)
+        if tail:
+            options.append(sequence([self.free, _choice(tail)]) if self.special else self.free)
+        return _choice(options)
+
+
+def _choice(options: Sequence[Body]) -> Body:
+    return options[0] if len(options) == 1 else Choice(tuple(options))

@@ -1,0 +1,7 @@
+"""Texts read back: the value of a JSON text that is still coming, and the named parts of a finished text.
+
+* `partial_json`: one text; `json_stream`: text as it comes.
+* `captures`: by the names that a pattern or a Lark grammar gives, or by JSON pointer.
+
+Nothing here constrains anything, and nothing needs a vocabulary.
+"""

@@ -1,0 +1,178 @@
+"""`guided.captures`: the named parts of a finished text of a grammar.
+
+Who defines a notation reads it: `re` a Python pattern, Lark a Lark grammar, with the lexer and parser that it is
+enforced for.
+For a JSON Schema the names are JSON pointers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from guided.errors import GrammarError, TextError, UnsupportedError
+from guided.grammar.ir import Grammar, Lexing
+from guided.reading.json_pointer import pointer_of
+from guided.reading.json_stream import JsonStream
+
+__all__ = ["Capture", "captures"]
+
+
+class Capture(NamedTuple):
+    """A part of a text: ``text[start:end]``."""
+
+    text: str
+    start: int
+    end: int
+
+
+def captures(grammar: Grammar, text: str, *, names: Iterable[str] | None = None) -> dict[str, list[Capture]]:
+    """The named parts of ``text``, a whole text of ``grammar``, by name, in the order in which they begin.
+
+    * `guided.regex`: named groups, ``(?P<name>...)``, as ``re.fullmatch`` finds them: one part, the last of a group
+      that repeats, or none.
+    * `guided.lark`: rules, aliases (``-> name``) and terminals of Lark's parse tree, where Lark shows them: no rule
+      whose name begins with ``_``, none marked ``?`` with a single child, no terminal that the tree leaves out.
+    * `guided.json_schema`: every value by its JSON pointer.  That it is JSON is checked, not that it is valid.
+
+    ``names`` are those that are wanted; None is all.  Raises `TextError` for a text that is not of the grammar,
+    `GrammarError` for a name that the grammar does not have, `UnsupportedError` for other grammars.
+
+    >>> import guided
+    >>> captures(guided.regex(r"(?P<year>\\d{4})-(?P<month>\\d\\d)"), "2024-05")
+    {'year': [Capture(text='2024', start=0, end=4)], 'month': [Capture(text='05', start=5, end=7)]}
+    """
+    if not isinstance(text, str):
+        raise TextError(f"the text is a {type(text).__name__}", remedy="Decode it: captures count characters.")
+    if grammar.special_tokens:
+        raise UnsupportedError(
+            "the grammar names special tokens, which a text cannot tell from their names",
+            remedy="Split the generated tokens at the special ones, and capture from the text between.",
+        )
+    from guided.grammar.json_schema import json_schema
+    from guided.grammar.lark import lark
+    from guided.grammar.regex import regex
+
+    function, arguments, keywords = grammar.rebuild or (None, (), {})
+    if function is regex:
+        found = _of_pattern(arguments[0], keywords, text)
+    elif function is lark:
+        found = _of_tree(grammar, arguments[0], keywords, text)
+    elif function is json_schema:
+        found = _of_json(text)
+    else:
+        raise UnsupportedError(
+            f"{grammar!r} names no parts",
+            remedy="Captures are of guided.regex with named groups, guided.lark and guided.json_schema.",
+        )
+    if names is None:
+        return found
+    wanted = list(names)
+    unknown = [name for name in wanted if name not in found and function is not json_schema]
+    if unknown:
+        raise GrammarError(f"the grammar has no name {unknown[0]!r}", remedy=f"Its names are {', '.join(found)}.")
+    return {name: found.get(name, []) for name in wanted}
+
+
+def _of_pattern(pattern: str, keywords: Mapping[str, Any], text: str) -> dict[str, list[Capture]]:
+    from guided.grammar.regex import Dialect
+
+    if keywords.get("dialect", Dialect.PYTHON) is not Dialect.PYTHON:
+        raise UnsupportedError(
+            "groups of an ECMA-262 pattern; Python's re gives theirs another meaning",
+            remedy="Write the pattern in Python's notation, (?P<name>...).",
+        )
+    try:
+        compiled = re.compile(pattern, keywords.get("flags", 0))
+    except re.error as error:
+        raise UnsupportedError(
+            f"Python's re does not read this pattern: {error.msg}",
+            where=None if error.pos is None else f"offset {error.pos}",
+            remedy="Write it without \\p{...} and look-behinds of no fixed width.",
+        ) from error
+    match = compiled.fullmatch(text)
+    if match is None:
+        raise TextError(f"the text does not match the pattern {pattern!r}", remedy="Pass a whole text of the grammar.")
+    spans = {name: match.span(name) for name in compiled.groupindex}
+    return {name: [] if start < 0 else [Capture(text[start:end], start, end)] for name, (start, end) in spans.items()}
+
+
+def _of_tree(grammar: Grammar, source: str, keywords: Mapping[str, Any], text: str) -> dict[str, list[Capture]]:
+    from lark import Lark, Tree
+    from lark.exceptions import LarkError, UnexpectedInput
+
+    kind = (
+        {"parser": "lalr", "lexer": "contextual"}
+        if grammar.lexing is Lexing.CONTEXTUAL
+        else {"parser": "earley", "lexer": "dynamic"}
+    )
+    parser = Lark(
+        source,
+        start=keywords.get("start", "start"),
+        import_paths=list(keywords.get("import_paths", ())),
+        propagate_positions=True,
+        maybe_placeholders=False,
+        **kind,
+    )
+    try:
+        tree = parser.parse(text)
+    except UnexpectedInput as error:
+        at = None if getattr(getattr(error, "token", None), "type", "") == "$END" else error.pos_in_stream
+        raise TextError(
+            "Lark does not parse the text with this grammar",
+            where=f"offset {len(text) if at is None or at < 0 else at}",
+            remedy="Pass a whole text of the grammar.",
+        ) from error
+    except (LarkError, RuntimeError, RecursionError) as error:
+        raise UnsupportedError(
+            f"Lark fails on this text: {type(error).__name__}: {error}", remedy="Give each text one parse."
+        ) from error
+    found: dict[str, list[Capture]] = {name: [] for name in _names(parser)}
+    end_of_last = 0
+    waiting: list[Any] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Tree):
+            name = str(node.data)
+            # A rule that has read nothing stands where the text before it ended.
+            start = getattr(node.meta, "start_pos", end_of_last)
+            end = getattr(node.meta, "end_pos", start)
+            waiting += reversed(node.children)
+        else:
+            name, start = str(node.type), int(node.start_pos)
+            end = end_of_last = start + len(node)
+        if not name.startswith("__"):
+            found.setdefault(name, []).append(Capture(text[start:end], start, end))
+    return {name: sorted(parts, key=lambda part: (part.start, -part.end)) for name, parts in found.items()}
+
+
+def _names(parser: Any) -> list[str]:
+    """What a tree of this parser can show."""
+    rules = [str(rule.alias or rule.origin.name) for rule in parser.rules]
+    terminals = [
+        str(symbol.name)
+        for rule in parser.rules
+        for symbol in rule.expansion
+        if symbol.is_term and (rule.options.keep_all_tokens or not symbol.filter_out)
+    ]
+    return [name for name in dict.fromkeys([*rules, *terminals]) if not name.startswith("_")]
+
+
+class _Spans(JsonStream):
+    """A JSON text whose values are noted with their places."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spans: dict[str, tuple[int, int]] = {}
+
+    def _finished(self, value: Any, start: int, end: int) -> None:
+        self.spans[pointer_of(item.key for item in self._stack if item.key is not None)] = (start, end)
+
+
+def _of_json(text: str) -> dict[str, list[Capture]]:
+    stream = _Spans()
+    stream.append(text)
+    stream.close()
+    ordered = sorted(stream.spans.items(), key=lambda item: (item[1][0], -item[1][1]))
+    return {pointer: [Capture(text[start:end], start, end)] for pointer, (start, end) in ordered}
