@@ -46,8 +46,8 @@ class Expr:
     ``(head, tail)`` with a head that is no CONCAT; ALTERNATION and INTERSECTION the operands by serial number;
     COMPLEMENT ``(body,)``; REPEAT ``(body, low, high)`` with ``high = None`` for no bound; SWITCH ``(edges,
     nullable)``; RECURSION ``(body,)``; JSON_STRING ``(content, canonical)``; JSON_ESCAPE ``(content, canonical,
-    begun)``.  ``nullable``: the empty string is in the language.  ``decided``: only the expression EMPTY itself is empty
-    among such parts, so no search is needed to know that the language is not.
+    begun)``.  ``nullable``: the empty string is in the language.  ``decided``: only the expression EMPTY itself is
+    empty among such parts, so no search is needed to know that the language is not.
     """
 
     __slots__ = ("__weakref__", "decided", "edges", "inhabited", "kind", "least", "nullable", "parts", "raw", "serial")

@@ -12,7 +12,7 @@ import pytest
 from guided.errors import GrammarError
 from guided.grammar.ir import Terminal
 from guided.grammar.json_schema import json_schema
-from guided.grammar.json_schema.strings import STRING
+from guided.grammar.json_schema.strings import CONTENT, quoted
 from tests.twin import json_schemas
 from tests.twin.earley import Recogniser, accepts, is_prefix
 
@@ -141,7 +141,7 @@ def test_plain_strings_are_one_shared_expression() -> None:
     grammar = json_schema({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}})
     found = [t for rule in grammar.rules for t in _terminals(rule.body) if "string at" in t.label]
     assert len(found) >= 3
-    assert all(terminal.expr is STRING for terminal in found)
+    assert all(terminal.expr is quoted(CONTENT, False) for terminal in found)
     assert {terminal.label for terminal in found} >= {"string at #/properties/a", "string at #/properties/b"}
 
 
