@@ -59,7 +59,10 @@ class Likeness:
             if level.expects is Expects.NAME:
                 return bool(level.seen.size) or bool(self.candidates(level))
             if level.expects is Expects.VALUE and level.gathers:
-                return bool(level.compares and level.seen.size) or bool(self._expected(level))
+                if (level.compares and level.seen.size) or self._expected(level):
+                    return True
+                # An array that has just been opened may also be closed.
+                return level.is_array and not level.items.length and bool(self.candidates(level))
         return level.collects and bool(self.candidates(level))
 
     def _name(self, text: Text, level: Level) -> bool:
