@@ -118,6 +118,16 @@ class Constraint:
             out += piece
         return bytes(out)
 
+    def possible_bytes(self, state: int) -> NDArray[np.uint8]:
+        """``uint8[256]``: 0 for every byte that cannot come next; of the others a few may turn out dead."""
+        with self._machine.lock:
+            return self._machine.next_bytes(state).copy() if state > FINISHED else np.zeros(256, np.uint8)
+
+    def shortest_text(self, state: int) -> bytes:
+        """The shortest text that completes a live state, the first in byte order among equals."""
+        with self._machine.lock:
+            return self._completions.text(state)
+
     def shortest_completion(self, state: int) -> int:
         """Tokens to the nearest end, the end-of-text token not counted: of the shortest text, in its fewest tokens.
 
