@@ -117,17 +117,12 @@ def any_stays(merges, data, offsets, byte_ids, symbols, ranks, firsts, seconds, 
 
 
 @njit(cache=True, nogil=True)
-def keep_successors(merges, data, offsets, byte_ids, symbols, ranks, first, row):
-    """Clear the bits of ``row`` whose tokens do not stay apart from ``first``: for rows of few tokens."""
-    for j in range(row.shape[0]):
-        word = row[j]
-        if word == 0:
-            continue
-        for k in range(32):
-            bit = np.uint32(1) << np.uint32(k)
-            if word & bit and not stays(merges, data, offsets, byte_ids, symbols, ranks, first, 32 * j + k):
-                word &= ~bit
-        row[j] = word
+def first_apart(merges, data, offsets, byte_ids, symbols, ranks, first, seconds):
+    """The first token of ``seconds`` that stays apart from ``first``, -1 when none does."""
+    for second in seconds:
+        if stays(merges, data, offsets, byte_ids, symbols, ranks, first, second):
+            return second
+    return -1
 
 
 @njit(cache=True, nogil=True)

@@ -160,12 +160,12 @@ class BytePairs:
         with self._lock:
             return bool(stays(self._merges, *self._bytes, self._symbols, self._ranks, first, second))
 
-    def keep_apart(self, first: int, row: NDArray[np.uint32]) -> None:
-        """Clear the bits of ``row`` whose tokens do not stay apart from ``first``; 1 us for each bit set."""
-        from guided.kernels.canonical import keep_successors
+    def first_apart(self, first: int, seconds: NDArray[np.int64]) -> int:
+        """The first of ``seconds`` that stays apart from ``first``, -1 when none does; about 1 us for each tried."""
+        from guided.kernels.canonical import first_apart
 
         with self._lock:
-            keep_successors(self._merges, *self._bytes, self._symbols, self._ranks, first, row)
+            return int(first_apart(self._merges, *self._bytes, self._symbols, self._ranks, first, seconds))
 
     def any_apart(self, firsts: NDArray[np.int64], seconds: NDArray[np.int64]) -> NDArray[np.bool_]:
         """For each of ``firsts``: does some token of ``seconds`` stay apart from it?"""

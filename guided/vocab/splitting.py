@@ -220,7 +220,7 @@ class Splitter:
         self.pattern = pattern
         self._kinds = kinds
         # A key is (state, cut before the next character?), or ("rest", n, state after n more continuation bytes), or
-        # ("part", state, cut?, the character's bytes so far).
+        # ("part", the state after each kind of character, the character's bytes so far).
         self._keys: list[tuple[Any, ...]] = [(), (("start",), False)]
         self._numbers: dict[tuple[Any, ...], int] = {key: number for number, key in enumerate(self._keys)}
         self.table: NDArray[np.int32] = np.full((64, 256), -1, np.int32)
@@ -277,27 +277,38 @@ class Splitter:
                 return DEAD
             return int(then) if n == 1 else self._number(("rest", n - 1, then))
         if key[0] == "part":
-            _, state, cut, read = key
+            _, after, read = key
         else:
-            (state, cut), read = key, b""
+            after, read = self._after_kinds(*key), b""
         read += bytes([byte])
-        results = {self._after(state, cut, kind) for kind in self._kinds_within(read)}
         left = _length(read[0]) - len(read)
+        if left == 0 and len(read) > 1:
+            return int(after[self._kind(read)])
+        results = {after[kind] for kind in self._kinds_within(read)}
         if results <= {DEAD}:
             return DEAD
         if left == 0:
-            return results.pop()
+            return int(results.pop())
         # What remains of the character no longer matters when all that it may become is the same; the second byte of
         # some characters is restricted (no surrogates, no overlong forms), the others are any continuation byte.
         if len(results) == 1 and (len(read) > 1 or read[0] not in b"\xe0\xed\xf0\xf4"):
             return self._number(("rest", left, results.pop()))
-        return self._number(("part", state, cut, read))
+        return self._number(("part", after, read))
 
-    def _after(self, state: State, cut: bool, kind: Kind) -> int:
-        if state == ("start",) and not cut:
-            return DEAD
-        after = (_cut if cut else _inside)(self.pattern, state, kind)
-        return DEAD if after is None else self._number((after, False))
+    def _after_kinds(self, state: State, cut: bool) -> tuple[int, ...]:
+        """The state after a character of each kind, by the number of the kind; the last entry is for no character."""
+        move = _cut if cut else _inside
+        found = [
+            None if state == ("start",) and not cut else move(self.pattern, state, kind) for kind in Kind
+        ]
+        return (*(DEAD if after is None else self._number((after, False)) for after in found), DEAD)
+
+    def _kind(self, read: bytes) -> int:
+        """The kind of a whole character of two bytes or more; -1 if it is none."""
+        try:
+            return int(self._kinds[ord(read.decode())])
+        except UnicodeDecodeError:
+            return -1
 
     def _kinds_of_range(self, read: bytes) -> tuple[Kind, ...]:
         """The kinds of the characters whose UTF-8 begins with ``read``."""
@@ -320,8 +331,11 @@ class Splitter:
         within = within[(within < 0xD800) | (within > 0xDFFF)]
         return tuple(Kind(int(kind)) for kind in np.unique(self._kinds[within]))
 
-    def cuts(self, text: bytes) -> list[int]:
-        """The offsets at which the chunks of a whole text begin; None of them lies within a character."""
+    def markings(self, text: bytes) -> dict[int, tuple[int, ...]]:
+        """The states that a beginning of a text may have led to, each with the offsets at which its chunks begin.
+
+        Which of them is true depends on what follows; of a whole text, the one in which `may_end`.
+        """
         at: dict[int, tuple[int, ...]] = {INITIAL: ()}
         for offset, byte in enumerate(text):
             after: dict[int, tuple[int, ...]] = {}
@@ -332,7 +346,11 @@ class Splitter:
                 if new:
                     after[new] = (*found, offset)
             at = after
-        ends = [found for state, found in at.items() if self.may_end(state)]
+        return at
+
+    def cuts(self, text: bytes) -> list[int]:
+        """The offsets at which the chunks of a whole text begin; None of them lies within a character."""
+        ends = [found for state, found in self.markings(text).items() if self.may_end(state)]
         if text and len(ends) != 1:
             raise ValueError(f"{text!r} is not UTF-8")
         return list(ends[0]) if text else []
