@@ -219,7 +219,7 @@ class CheckedMachine:
 
     def _completed(self, state: int, level: Level, value: int) -> tuple[int, Text | None]:
         """The pair after a value; threads in which it must not repeat another are dropped where it does."""
-        if level.compares and value in level.seen:
+        if level.compares and self.reader.values.keys[value] in level.seen:
             state = self.frames.without(state, Mark.DISTINCT)
             if state == DEAD:
                 return DEAD, None

@@ -5,6 +5,7 @@ This is the public face; the tables and kernels behind it are in `guided.constra
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,25 @@ class Constraint:
             piece, state = after[0]
             out += piece
         return bytes(out)
+
+    def forced_tokens(self, state: int, tokenizer: Any, before: Sequence[int]) -> list[int]:
+        """The tokens that must come next after the tokens ``before``, in ``tokenizer``'s own spelling.
+
+        See `guided.constraint.forcing.forced_tokens`.
+        """
+        from guided.constraint.forcing import forced_tokens
+
+        return forced_tokens(self, state, tokenizer, before)
+
+    def possible_bytes(self, state: int) -> NDArray[np.uint8]:
+        """``uint8[256]``: 0 for every byte that cannot come next; of the others a few may turn out dead."""
+        with self._machine.lock:
+            return self._machine.next_bytes(state).copy() if state > FINISHED else np.zeros(256, np.uint8)
+
+    def shortest_text(self, state: int) -> bytes:
+        """The shortest text that completes a live state, the first in byte order among equals."""
+        with self._machine.lock:
+            return self._completions.text(state)
 
     def shortest_completion(self, state: int) -> int:
         """Tokens to the nearest end, the end-of-text token not counted: of the shortest text, in its fewest tokens.

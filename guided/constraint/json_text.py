@@ -52,8 +52,8 @@ class Level:
     """An open container: what it holds so far, and whether that matters.
 
     ``compares``: an array in which some thread wants all items to differ.  ``collects``: the container is in such an
-    array's item, so its own value matters.  ``seen`` holds the names of an object that were undeclared, or the items of
-    an array that compares; ``items`` and ``members`` the whole content where the level collects.
+    array's item, so its own value matters.  ``seen`` holds the names of an object that were undeclared, or the keys of
+    the items of an array that compares; ``items`` and ``members`` the whole content where the level collects.
     """
 
     __slots__ = (
@@ -233,8 +233,8 @@ class Reader:
         if value is None:
             return self.changed(level, expects=Expects.COMMA)
         seen = level.seen
-        if level.compares and value not in seen:
-            seen = seen.with_entry(value)
+        if level.compares and (key := self.values.keys[value]) not in seen:
+            seen = seen.with_key(key)
         if not level.collects:
             return self.changed(level, expects=Expects.COMMA, seen=seen)
         if level.is_array:
@@ -247,9 +247,9 @@ class Reader:
         if level is None:
             if not undeclared:
                 return None
-            level = self.level(None, False, expects=Expects.COLON, seen=self.nothing.with_entry(name))
+            level = self.level(None, False, expects=Expects.COLON, seen=self.nothing.with_key(name))
             return self.text(level)
-        seen = level.seen.with_entry(name) if undeclared and name not in level.seen else level.seen
+        seen = level.seen.with_key(name) if undeclared and name not in level.seen else level.seen
         kept = name if level.collects else None
         return self.text(self.changed(level, expects=Expects.COLON, seen=seen, name=kept))
 

@@ -15,6 +15,8 @@ Number: TypeAlias = "tuple[bool, str, int]"
 
 ZERO: Number = (False, "", 0)
 LITERALS = (b"null", b"true", b"false")
+STRING_KEY, ARRAY_KEY, OBJECT_KEY, ZERO_KEY, POSITIVE_KEY, NEGATIVE_KEY = b"s", b"a", b"o", b"z", b"n+", b"n-"
+"""How the keys of values begin."""
 
 
 class Items:
@@ -53,37 +55,53 @@ class Values:
         self.content: list[object] = []
         """For each id: `bytes` of a literal in a tuple, `bytes` of a string (UTF-8), `Number` in a `NumberValue`,
         a list of ids, or a mapping of names to ids."""
+        self.keys: list[bytes] = []
+        """For each id a byte string that is its own, ordered so that values with a common beginning are neighbours."""
         self.empty = Items()
 
     def literal(self, text: bytes) -> int:
         """``null``, ``true`` or ``false``."""
-        return self._id(("literal", text), (text,))
+        return self._id(b"l" + text, (text,), b"l" + text)
 
     def string(self, text: bytes) -> int:
         """A string of these characters, in UTF-8."""
-        return self._id(text, text)
+        key = STRING_KEY + text
+        return self._id(key, text, key)
 
     def number(self, text: bytes) -> int:
         """The number that a JSON text spells."""
         value = exact_number(text)
-        return self._id(("number", value), NumberValue(value))
+        key = number_key(value)
+        return self._id(key, NumberValue(value), key)
 
     def array(self, items: Items) -> int:
         """An array of these items."""
         found = self._ids.get(items)
-        return self._id(items, items.as_list()) if found is None else found
+        return self._id(items, items.as_list(), ARRAY_KEY) if found is None else found
 
     def thing(self, members: frozenset[tuple[bytes, int]]) -> int:
         """An object of these members."""
         found = self._ids.get(members)
-        return self._id(members, dict(members)) if found is None else found
+        return self._id(members, dict(members), OBJECT_KEY) if found is None else found
 
-    def _id(self, key: object, content: object) -> int:
-        found = self._ids.get(key)
+    def _id(self, identity: object, content: object, key: bytes) -> int:
+        found = self._ids.get(identity)
         if found is None:
-            found = self._ids[key] = len(self.content)
+            found = self._ids[identity] = len(self.content)
             self.content.append(content)
+            self.keys.append(key + found.to_bytes(8, "big") if key in (ARRAY_KEY, OBJECT_KEY) else key)
         return found
+
+
+def composite_of(key: bytes) -> int:
+    """The id of the array or object with this key."""
+    return int.from_bytes(key[1:], "big")
+
+
+def number_key(value: Number) -> bytes:
+    """The key of a number: sign, digits, then the power of ten, so that equal digits are neighbours."""
+    negative, digits, power = value
+    return b"%s%s\0%d" % (NEGATIVE_KEY if negative else POSITIVE_KEY, digits.encode(), power) if digits else ZERO_KEY
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +159,12 @@ def read_prefix(text: bytes) -> NumberPrefix:
     mantissa, e, exponent = shown.lstrip("-").partition("e")
     whole, _, fraction = mantissa.partition(".")
     return NumberPrefix(negative, (whole + fraction).lstrip("0"), -len(fraction), exponent if e else None)
+
+
+def is_zero(text: bytes) -> bool:
+    """Is a number's text zero whatever follows: has its exponent begun and no digit but zeros come before?"""
+    mantissa, e, _ = text.lower().partition(b"e")
+    return bool(e) and not mantissa.strip(b"-0.")
 
 
 def exact_number(text: bytes) -> Number:

@@ -8,8 +8,20 @@ not consistent has gone its own way in every open container: nothing that is in 
 from __future__ import annotations
 
 from guided.constraint.json_text import BACKSLASH, QUOTE, Expects, Level, Mode, Reader, Text
-from guided.constraint.json_values import LITERALS, NumberPrefix, NumberValue, read_prefix
-from guided.constraint.seen import Node
+from guided.constraint.json_values import (
+    ARRAY_KEY,
+    LITERALS,
+    NEGATIVE_KEY,
+    OBJECT_KEY,
+    POSITIVE_KEY,
+    STRING_KEY,
+    ZERO_KEY,
+    NumberPrefix,
+    NumberValue,
+    composite_of,
+    read_prefix,
+)
+from guided.constraint.seen import Seen
 
 
 class Likeness:
@@ -36,13 +48,12 @@ class Likeness:
             return None
         found = {QUOTE, BACKSLASH}
         if text.mode is Mode.NAME:
-            node = level.seen.string_node(text.text, None)
             like = [name for value in self.candidates(level) for name in self._members(value)] if level.collects else []
+            found |= level.seen.next_bytes(text.text)
         else:
-            node = level.seen.string_node(text.text, self._reader.values) if level.compares else None
             like = [item for value in self._expected(level) if isinstance(item := self._content[value], bytes)]
-        if node is not None:
-            found.update(byte for byte, child in node.children.items() if child.first < level.seen.size)
+            if level.compares:
+                found |= level.seen.next_bytes(STRING_KEY + text.text)
         at = len(text.text)
         found.update(item[at] for item in like if len(item) > at and item.startswith(text.text))
         return found
@@ -59,12 +70,14 @@ class Likeness:
             if level.expects is Expects.NAME:
                 return bool(level.seen.size) or bool(self.candidates(level))
             if level.expects is Expects.VALUE and level.gathers:
-                return bool(level.compares and level.seen.size) or bool(self._expected(level))
+                if (level.compares and level.seen.size) or self._expected(level):
+                    return True
+                # An array that has just been opened may also be closed.
+                return level.is_array and not level.items.length and bool(self.candidates(level))
         return level.collects and bool(self.candidates(level))
 
     def _name(self, text: Text, level: Level) -> bool:
-        node = level.seen.string_node(text.text, None)
-        if node is not None and _goes_on(node, level.seen.size, text.pending):
+        if _goes_on(level.seen, text.text, text.pending):
             return True
         if not level.collects:
             return False
@@ -76,10 +89,8 @@ class Likeness:
         )
 
     def _string(self, text: Text, level: Level) -> bool:
-        if level.compares:
-            node = level.seen.string_node(text.text, self._reader.values)
-            if node is not None and _goes_on(node, level.seen.size, text.pending):
-                return True
+        if level.compares and _goes_on(level.seen, STRING_KEY + text.text, text.pending):
+            return True
         for candidate in self._expected(level):
             content = self._content[candidate]
             if (
@@ -94,9 +105,9 @@ class Likeness:
         if text[:1] in (b"n", b"t", b"f"):
             value = next(word for word in LITERALS if word.startswith(text))
             entry = self._reader.values.literal(value)
-            return (level.compares and entry in level.seen) or entry in self._expected(level)
+            return (level.compares and self._reader.values.keys[entry] in level.seen) or entry in self._expected(level)
         prefix: NumberPrefix = read_prefix(text)
-        if level.compares and level.seen.has_number(prefix, self._reader.values):
+        if level.compares and _has_number(level.seen, prefix):
             return True
         for candidate in self._expected(level):
             content = self._content[candidate]
@@ -135,7 +146,7 @@ class Likeness:
         kind = list if level.is_array else dict
         found = set(self._expected(parent))
         if parent.compares:
-            found.update(parent.seen.composites(self._reader.values))
+            found.update(map(composite_of, parent.seen.beginning(ARRAY_KEY if level.is_array else OBJECT_KEY)))
         return frozenset(value for value in found if isinstance(self._content[value], kind))
 
     def _expected(self, level: Level) -> frozenset[int]:
@@ -193,16 +204,29 @@ _SHORT = frozenset(b'"\\/\b\f\n\r\t')
 """Characters with an escape of two bytes, which is complete at once."""
 
 
-def _goes_on(node: Node, size: int, pending: bytes) -> bool:
-    """Does some string go on from a node, with a character whose escape begins so if there is one?"""
+def _goes_on(seen: Seen, prefix: bytes, pending: bytes) -> bool:
+    """Does some key begin so, and go on with a character whose escape begins so if there is one?"""
     if not pending:
-        return True
-    for byte, child in node.children.items():
-        if child.first < size:
-            if byte >= 0x80:
-                # The first byte of a longer character; which one is not looked at.
-                if pending[1:2] in (b"", b"u"):
-                    return True
-            elif (b"\\u%04x" % byte).startswith(pending) or (pending == b"\\" and byte in _SHORT):
+        return seen.begins(prefix)
+    for byte in seen.next_bytes(prefix):
+        if byte >= 0x80:
+            # The first byte of a longer character; which one is not looked at.
+            if pending[1:2] in (b"", b"u"):
                 return True
+        elif (b"\\u%04x" % byte).startswith(pending) or (pending == b"\\" and byte in _SHORT):
+            return True
     return False
+
+
+def _has_number(seen: Seen, prefix: NumberPrefix) -> bool:
+    """May a number that begins so become one of the set?"""
+    sign = NEGATIVE_KEY if prefix.negative else POSITIVE_KEY
+    if not prefix.digits:
+        return ZERO_KEY in seen or (prefix.exponent is None and seen.begins(sign))
+    if prefix.exponent is None and seen.begins(sign + prefix.digits.encode()):
+        return True
+    digits = prefix.digits.rstrip("0")
+    return any(
+        prefix.may_become((prefix.negative, digits, int(key[key.index(0) + 1 :])))
+        for key in seen.beginning(sign + digits.encode() + b"\0")
+    )

@@ -3,7 +3,7 @@
 The automaton alone has no dead ends, and every array of distinct items and every object has, by the conditions of
 `guided.grammar.json_schema.distinct`, a new value for each place that must be filled.  So a text that is not consistent
 with anything seen (`guided.constraint.likeness`) can end; and one that is can end exactly if it can get away, by
-finitely many texts that stay consistent.  That is searched, breadth first; usually one byte is enough.
+finitely many texts that stay consistent.  That is searched, depth first; usually one byte is enough.
 """
 
 from __future__ import annotations
@@ -14,14 +14,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from guided.constraint.json_text import Mode, Text, reduced
+from guided.constraint.json_values import is_zero
 from guided.errors import LimitError
 from guided.kernels.layout import DEAD, FINISHED
 
 if TYPE_CHECKING:
     from guided.constraint.checked import CheckedMachine
 
-_FIRST = np.asarray(sorted(range(256), key=lambda byte: (not chr(byte).isalnum() or byte > 127, byte)))
-"""Bytes in the order in which a way out is looked for: letters and digits, of which one usually is a new one, first."""
+_FIRST = np.asarray(sorted(range(256), key=lambda byte: (not chr(byte).isalnum() or byte > 127, byte == 0x30, byte)))
+"""Bytes in the order in which a way out is looked for: digits and letters, of which one usually is a new one, first.
+
+A zero comes late, since zeros at the end of a number may be undone by an exponent.
+"""
+
+
+_LENGTHENING = {Mode.NAME: b"aA0 ", Mode.STRING: b"aA0 ", Mode.SCALAR: b"19"}
+"""Bytes of which each is one more character, or digit that counts."""
 
 
 class LookAhead:
@@ -30,6 +38,7 @@ class LookAhead:
     def __init__(self, machine: CheckedMachine) -> None:
         self._machine = machine
         self._alive: dict[tuple[int, Text], bool] = {}
+        self._open: dict[tuple[int, Mode], bool] = {}
         self._bytes: dict[int, list[int]] = {}
         self._byte_sets: dict[int, frozenset[int]] = {}
 
@@ -41,9 +50,25 @@ class LookAhead:
         if machine.open_names and not (text.level is not None and text.level.gathers):
             # Only a name is in question, and of infinitely many finitely many are taken.
             return True
+        if self.is_open(state, text.mode) and not (text.mode is Mode.SCALAR and is_zero(text.text)):
+            return True
         found = self._alive.get((state, text))
         if found is None:
             found = self._search(state, text)
+        return found
+
+    def is_open(self, state: int, mode: Mode) -> bool:
+        """Is there a byte that lengthens the name, string or number and leaves the automaton where it is?
+
+        Then infinitely many may come of it, and only finitely many have been seen.
+        """
+        tried = _LENGTHENING.get(mode)
+        if tried is None:
+            return False
+        key = (state, mode)
+        found = self._open.get(key)
+        if found is None:
+            found = self._open[key] = any(self._machine.byte_step(state, byte) == state for byte in tried)
         return found
 
     def next_bytes(self, state: int) -> list[int]:
@@ -68,7 +93,9 @@ class LookAhead:
         start = (state, *reduced(text))
         parents[start] = None
         pairs: list[tuple[int, Text, tuple[object, ...]]] = [(state, text, start)]
-        for at, now, key in pairs:
+        work = [0]
+        while work:
+            at, now, key = pairs[work.pop()]
             known = self._alive.get((at, now))
             if known:
                 self._remember(parents, key, pairs)
@@ -83,7 +110,7 @@ class LookAhead:
                     self._remember(parents, key, pairs)
                     return True
                 ending.append(byte)
-            for byte in ending:
+            for byte in reversed(ending):
                 after, then = machine.step(at, now, byte)
                 if after == DEAD:
                     continue
@@ -93,6 +120,7 @@ class LookAhead:
                 following = (after, *reduced(then))
                 if following not in parents:
                     parents[following] = key
+                    work.append(len(pairs))
                     pairs.append((after, then, following))
             if len(pairs) > machine.limits.search_states:
                 raise LimitError(

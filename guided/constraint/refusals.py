@@ -43,7 +43,8 @@ class Refusals:
         machine = self._machine
         own, text = machine.split(state)
         if limit >= 0:
-            row = without(machine.inner.mask(own, limit), self.refused(state))
+            refused = self.refused(state)
+            row = without(machine.inner.mask(own, limit), refused)
             machine.completions.drop_far(state, row, limit)
             return row
         if text is None:

@@ -1,149 +1,126 @@
-"""The names or items that an open container already holds: sets that grow by one and keep what they were.
+"""The names or items that an open container already holds: ordered sets of byte strings that grow by sharing.
 
-All sets that grew out of each other share one log; a set is how much of the log it sees.  So adding costs what the new
-entry costs, whatever the size, and going back is keeping the old set.  Only a set that grows in a second direction
-copies its part of the log.
+A set is a treap whose nodes never change: adding a key copies the path to it, some fourteen nodes among ten thousand,
+and leaves the old set as it was.  Priorities are hashes of the keys, so no order of adding makes it deep.  The order of
+the keys makes every question about a common beginning one descent.
+
+Source: Aragon and Seidel, "Randomized search trees", 1989.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
-
-from guided.constraint.json_values import Number, NumberPrefix, NumberValue, Values
-
-_NEVER = 1 << 60
+from typing import NamedTuple
 
 
-class Node:
-    """A place in a trie of byte strings, with when something first came through and when something first ended here."""
-
-    __slots__ = ("children", "end", "first", "powers")
-
-    def __init__(self, first: int) -> None:
-        self.children: dict[int, Node] = {}
-        self.first = first
-        self.end = _NEVER
-        self.powers: list[tuple[int, int]] = []
-        """For numbers with these digits: (power of ten, when)."""
-
-
-class _Log:
-    """Entries in the order in which they came, and what is needed to find them by their beginning."""
-
-    def __init__(self) -> None:
-        self.index: dict[object, int] = {}
-        self.strings = Node(_NEVER)
-        self.numbers = Node(_NEVER)
-        self.zero = _NEVER
-        self.composite: list[tuple[int, int]] = []
-        """(when, id) of arrays and objects."""
-        self.built = 0
-
-    def build(self, values: Values | None) -> None:
-        """Bring the tries up to date; with ``values`` entries are ids, else byte strings."""
-        if self.built == len(self.index):
-            return
-        entries = list(self.index)
-        for at in range(self.built, len(entries)):
-            entry = entries[at]
-            content = entry if values is None else values.content[cast(int, entry)]
-            if isinstance(content, bytes):
-                node = _insert(self.strings, content, at)
-                node.end = min(node.end, at)
-            elif isinstance(content, NumberValue):
-                negative, digits, power = content.value
-                if not digits:
-                    self.zero = min(self.zero, at)
-                else:
-                    node = _insert(self.numbers, (("-" if negative else "+") + digits).encode(), at)
-                    node.end = min(node.end, at)
-                    node.powers.append((power, at))
-            elif isinstance(content, list | dict):
-                self.composite.append((at, cast(int, entry)))
-        self.built = len(entries)
-
-
-def _insert(node: Node, text: bytes, at: int) -> Node:
-    node.first = min(node.first, at)
-    for byte in text:
-        after = node.children.get(byte)
-        if after is None:
-            after = node.children[byte] = Node(at)
-        node = after
-    return node
+class _Node(NamedTuple):
+    key: bytes
+    priority: int
+    left: _Node | None
+    right: _Node | None
 
 
 class Seen:
-    """A set of names (`bytes`) or of values (ids); equal ways of making one give the same object."""
+    """A set of byte strings; a set and a key give the same larger set each time."""
 
-    __slots__ = ("_after", "_log", "size")
+    __slots__ = ("_after", "_root", "size")
 
-    def __init__(self, log: _Log | None = None, size: int = 0) -> None:
-        self._log = log or _Log()
+    def __init__(self, root: _Node | None = None, size: int = 0) -> None:
+        self._root = root
         self.size = size
-        self._after: dict[object, Seen] = {}
+        self._after: dict[bytes, Seen] = {}
 
-    def __contains__(self, entry: object) -> bool:
-        return self._log.index.get(entry, _NEVER) < self.size
+    def __contains__(self, key: bytes) -> bool:
+        node = self._root
+        while node is not None:
+            if key == node.key:
+                return True
+            node = node.left if key < node.key else node.right
+        return False
 
-    def with_entry(self, entry: object) -> Seen:
-        """The set with one entry more, which must be new."""
-        found = self._after.get(entry)
+    def with_key(self, key: bytes) -> Seen:
+        """The set with one key more, which must be new."""
+        found = self._after.get(key)
         if found is None:
-            log = self._log
-            if len(log.index) != self.size:
-                log = _Log()
-                for old in list(self._log.index)[: self.size]:
-                    log.index[old] = len(log.index)
-            log.index[entry] = self.size
-            found = self._after[entry] = Seen(log, self.size + 1)
+            found = self._after[key] = Seen(_with(self._root, key), self.size + 1)
         return found
 
-    def string_node(self, prefix: bytes, values: Values | None) -> Node | None:
-        """Where the strings that begin so go on; None when there are none.  Nodes below may not be in this set."""
-        self._log.build(values)
-        node: Node | None = self._log.strings
-        for byte in prefix:
-            node = node.children.get(byte) if node is not None else None
-            if node is None or node.first >= self.size:
-                return None
-        return node if node is not None and node.first < self.size else None
+    def first_from(self, key: bytes) -> bytes | None:
+        """The least key that is not less than this one."""
+        found: bytes | None = None
+        node = self._root
+        while node is not None:
+            if node.key < key:
+                node = node.right
+            else:
+                found = node.key
+                node = node.left
+        return found
 
-    def has_number(self, prefix: NumberPrefix, values: Values) -> bool:
-        """May a number that begins so become one of the set?"""
-        self._log.build(values)
-        size, numbers = self.size, self._log.numbers
-        if not prefix.digits:
-            if self._log.zero < size:
-                return True
-            node = numbers.children.get(0x2D if prefix.negative else 0x2B)
-            return prefix.exponent is None and node is not None and node.first < size
-        path = (("-" if prefix.negative else "+") + prefix.digits).encode()
-        stripped = path.rstrip(b"0")
-        node = numbers
-        for at, byte in enumerate(path):
-            after = node.children.get(byte)
-            if after is None or after.first >= size:
-                return at >= len(stripped) and self._same_digits(numbers, stripped, prefix)
-            node = after
-        return prefix.exponent is None or self._same_digits(numbers, stripped, prefix)
+    def begins(self, prefix: bytes) -> bool:
+        """Does some key begin so?"""
+        found = self.first_from(prefix)
+        return found is not None and found.startswith(prefix)
 
-    def _same_digits(self, node: Node, path: bytes, prefix: NumberPrefix) -> bool:
-        for byte in path:
-            after = node.children.get(byte)
-            if after is None:
-                return False
-            node = after
-        sign, digits = prefix.negative, path[1:].decode()
-        return any(when < self.size and prefix.may_become((sign, digits, power)) for power, when in node.powers)
+    def next_bytes(self, prefix: bytes) -> set[int]:
+        """The bytes that may follow a beginning."""
+        found: set[int] = set()
+        size = len(prefix)
+        at = prefix + b"\0"
+        while (key := self.first_from(at)) is not None and key.startswith(prefix):
+            found.add(key[size])
+            if key[size] == 0xFF:
+                break
+            at = prefix + bytes((key[size] + 1,))
+        return found
 
-    def composites(self, values: Values) -> Iterator[int]:
-        """The arrays and objects of the set."""
-        self._log.build(values)
-        for when, entry in self._log.composite:
-            if when < self.size:
-                yield entry
+    def beginning(self, prefix: bytes) -> Iterator[bytes]:
+        """All keys that begin so, in order."""
+        stack: list[_Node] = []
+        node = self._root
+        while node is not None or stack:
+            while node is not None:
+                if node.key < prefix:
+                    node = node.right
+                else:
+                    stack.append(node)
+                    node = node.left
+            if not stack:
+                return
+            node = stack.pop()
+            if not node.key.startswith(prefix):
+                return
+            yield node.key
+            node = node.right
 
 
-__all__ = ["Node", "Number", "Seen"]
+def _with(root: _Node | None, key: bytes) -> _Node:
+    """The tree with the key: the path down to where its priority puts it, what is below split around it."""
+    priority = hash(key)
+    path: list[tuple[_Node, bool]] = []
+    node = root
+    while node is not None and (node.priority, node.key) > (priority, key):
+        goes_left = key < node.key
+        path.append((node, goes_left))
+        node = node.left if goes_left else node.right
+    made = _Node(key, priority, *_split(node, key))
+    for parent, goes_left in reversed(path):
+        made = parent._replace(left=made) if goes_left else parent._replace(right=made)
+    return made
+
+
+def _split(node: _Node | None, key: bytes) -> tuple[_Node | None, _Node | None]:
+    """The trees of the smaller and of the larger keys."""
+    path: list[tuple[_Node, bool]] = []
+    while node is not None:
+        goes_left = key < node.key
+        path.append((node, goes_left))
+        node = node.left if goes_left else node.right
+    smaller: _Node | None = None
+    larger: _Node | None = None
+    for parent, goes_left in reversed(path):
+        if goes_left:
+            larger = parent._replace(left=larger)
+        else:
+            smaller = parent._replace(right=smaller)
+    return smaller, larger

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from guided.constraint.constraint import Constraint
     from guided.grammar.ir import Grammar
 
-__all__ = ["END", "allowed_bytes", "compile_bytes", "sample_text", "shortest_text"]
+__all__ = ["END", "allowed_bytes", "compile_bytes", "rambling_text", "sample_text", "shortest_text"]
 
 END = 256
 """The end-of-text id of the byte vocabulary."""
@@ -55,6 +55,29 @@ def sample_text(constraint: Constraint, seed: int, slack: int = SLACK) -> str:
     return _drawn(constraint, constraint.shortest_completion(constraint.start) + slack, random.Random(seed))
 
 
+def rambling_text(constraint: Constraint, seed: int, steps: int) -> str:
+    """A random text: at most ``steps`` bytes freely, then the shortest way to an end from there.
+
+    Cheaper than `sample_text`, which asks at every byte what can still end in time.
+    """
+    rng = random.Random(seed)
+    weights = _weights()
+    row = np.zeros(constraint.vocabulary.n_words, np.uint32)
+    out = bytearray()
+    state = constraint.start
+    for _ in range(steps):
+        constraint.fill_mask(state, row)
+        allowed = allowed_bytes(row)
+        if END in allowed and (allowed == [END] or rng.random() < END_CHANCE):
+            return out.decode()
+        choices = [byte for byte in allowed if byte != END]
+        (byte,) = rng.choices(choices, [float(weights[one]) for one in choices])
+        out.append(byte)
+        state = constraint.advance(state, byte)
+    # Ids of the byte vocabulary are the bytes themselves.
+    return (out + bytes(constraint._completions.tokens(state))).decode()
+
+
 def allowed_bytes(row: np.typing.NDArray[np.uint32]) -> list[int]:
     """The ids whose bits a mask row of the byte vocabulary has, `END` included."""
     bits = np.unpackbits(row.view(np.uint8), bitorder="little")[: END + 1]
@@ -62,9 +85,7 @@ def allowed_bytes(row: np.typing.NDArray[np.uint32]) -> list[int]:
 
 
 def _drawn(constraint: Constraint, length: int, rng: random.Random | None) -> str:
-    weights = np.full(END + 1, _REST / 256)
-    for members, weight in _WEIGHTS:
-        weights[list(members)] = weight / len(members)
+    weights = _weights()
     row = np.zeros(constraint.vocabulary.n_words, np.uint32)
     out = bytearray()
     state = constraint.start
@@ -81,3 +102,10 @@ def _drawn(constraint: Constraint, length: int, rng: random.Random | None) -> st
             (byte,) = rng.choices(choices, [float(weights[one]) for one in choices])
         out.append(byte)
         state = constraint.advance(state, byte)
+
+
+def _weights() -> np.typing.NDArray[np.float64]:
+    weights = np.full(END + 1, _REST / 256)
+    for members, weight in _WEIGHTS:
+        weights[list(members)] = weight / len(members)
+    return weights

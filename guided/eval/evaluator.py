@@ -70,7 +70,8 @@ class Evaluator:
         room = getattr(config.get_text_config(), "max_position_embeddings", None)
         self._room = room if isinstance(room, int) and not config.is_encoder_decoder else None
         self._logits = NextLogits(self.model)
-        width = int(self.model.model.get_output_embeddings().weight.shape[0])
+        # Asked of the model itself: configurations of several parts do not agree on where they say it.
+        width = int(self._logits.begin([self.model.vocabulary.eos_ids[0]]).shape[1])
         self.tokens = TokenSpace(self.model.tokenizer, self.model.vocabulary, width)
         self._engines: dict[EngineName, Engine] = {}
         for name in engines:

@@ -16,20 +16,22 @@ from typing import Any
 
 import guided
 from guided.errors import GuidedError
-from guided.eval.byte_sampling import compile_bytes, sample_text
-from guided.eval.occurrences import Occurrence, Path, at, negated, occurrences, reached, routes, without
+from guided.eval.byte_sampling import compile_bytes, rambling_text
+from guided.eval.occurrences import Occurrence, Path, at, negated, occurrences, reached, routes, subschemas, without
 from guided.eval.validation import validator_for
 
 __all__ = ["FALSE_SCHEMA", "Probes", "find_probes", "relaxed", "written"]
 
 FALSE_SCHEMA = "false"
 """Stands for the keyword where a subschema is ``false``."""
-PER_KEYWORD = 4
-"""Mutants kept for a keyword: enough to see that an engine enforces it partly."""
+PER_SOURCE = 3
+"""Mutants kept for a keyword from each of the two sources; engines that enforce it partly may fail on either kind."""
 MOST_VALID = 12
 """Valid instances kept, those that come to different places first."""
 DRAWS = 3
 """Instances drawn from each schema."""
+STEPS = 12
+"""Bytes that the first of them is drawn freely; the others ramble longer."""
 MOST_CHANGES = 4000
 """Changed instances that are tried in all: at 0.2 ms for a small schema this is a second."""
 
@@ -61,7 +63,8 @@ class _Search:
         self.validator = validator_for(schema)
         self.validator.is_valid(None)
         self.all = occurrences(schema)
-        self.known = set(self.all)
+        nothing = (path for path, part in subschemas(schema) if part is False)
+        self.known = {*self.all, *(Occurrence(path, FALSE_SCHEMA) for path in nothing)}
         self.places: dict[int, Path] = {}
         """Schema objects by identity: jsonschema names the very object in which an error arose."""
         self._index(schema, ())
@@ -78,12 +81,13 @@ class _Search:
         for one in self.all:
             if one.path in ways:
                 for value in self._drawn(negated(self.schema, one, ways[one.path])):
-                    self._take_mutant(value)
+                    self._take_mutant(value, PER_SOURCE)
+        constants, names = self._constants(), self._names()
         left = MOST_CHANGES
         for value in self.found.valid:
-            for changed in _changes(value, self._constants()):
+            for changed in _changes(value, constants, names):
                 left -= 1
-                self._take_mutant(changed)
+                self._take_mutant(changed, 2 * PER_SOURCE)
                 if left <= 0:
                     break
         asserting = (one for one in self.all if one.keyword not in _DESCENDING and one.path in ways)
@@ -109,7 +113,7 @@ class _Search:
         try:
             constraint = compile_bytes(guided.json_schema(schema, whitespace="compact"))
             for number in range(count):
-                yield json.loads(sample_text(constraint, self.seed + number, slack=8 * (number + 1)))
+                yield json.loads(rambling_text(constraint, self.seed + number, STEPS * (number + 1)))
         except (GuidedError, RecursionError):
             return
 
@@ -124,14 +128,14 @@ class _Search:
         self._seen.add(text)
         return new
 
-    def _take_mutant(self, value: Any) -> None:
-        """Keep an instance for the innermost keywords that it breaks and that are all that it breaks."""
+    def _take_mutant(self, value: Any, most: int) -> None:
+        """Keep an instance for the innermost keyword that is all it breaks, which may have ``most`` of them."""
         errors = list(self.validator.iter_errors(value))
         if not errors:
             return
         for blamed in self._blamed(errors):
             kept = self.found.mutants.get(blamed, [])
-            if len(kept) >= PER_KEYWORD or value in kept:
+            if len(kept) >= most or value in kept:
                 continue
             if self._relaxed(blamed).is_valid(value):
                 self.found.mutants.setdefault(blamed, []).append(value)
@@ -144,21 +148,19 @@ class _Search:
         while stack:
             error = stack.pop()
             stack += error.context or ()
-            one = self._occurrence(error)
-            if one is not None and one not in found:
-                found.append(one)
+            for one in self._named(error):
+                modifiers = (Occurrence(one.path, name) for name in _MODIFIERS.get(one.keyword, ()))
+                found += [other for other in (*modifiers, one) if other in self.known and other not in found]
         return sorted(found, key=lambda one: -len(one.path))
 
-    def _occurrence(self, error: Any) -> Occurrence | None:
+    def _named(self, error: Any) -> list[Occurrence]:
+        """The keyword that an error is about; of a ``false``, jsonschema says only which keyword holds it."""
         if error.schema is False:
             path = tuple(error.absolute_schema_path)
-            try:
-                return Occurrence(path, FALSE_SCHEMA) if at(self.schema, path) is False else None
-            except (KeyError, IndexError, TypeError):
-                return None  # through a reference
+            inside = (one.path for one in self.known if one.keyword == FALSE_SCHEMA)
+            return [Occurrence(found, FALSE_SCHEMA) for found in inside if found[: len(path)] == path]
         place = self.places.get(id(error.schema))
-        one = None if place is None else Occurrence(place, str(error.validator))
-        return one if one in self.known else None
+        return [] if place is None else [Occurrence(place, str(error.validator))]
 
     def _relaxed(self, one: Occurrence) -> Any:
         if one not in self.relaxed:
@@ -174,9 +176,28 @@ class _Search:
                 found.append(value)
             elif one.keyword == "enum" and isinstance(value, list):
                 found += value[:3]
+            elif one.keyword in ("minLength", "maxLength") and isinstance(value, int) and value < MOST_CHARACTERS:
+                found.append("x" * (value + 1 if one.keyword == "maxLength" else max(value - 1, 0)))
             elif isinstance(value, (int, float)) and not isinstance(value, bool):
                 found += [value, value + 1, value - 1, value / 2]
         return found
+
+    def _names(self) -> list[str]:
+        """Names of properties that the schema mentions, and others."""
+        declared = (at(self.schema, one.path)[one.keyword] for one in self.all if one.keyword == "properties")
+        known = [name for properties in declared if isinstance(properties, dict) for name in properties]
+        return [*dict.fromkeys(known[:MOST_NAMES]), *_OTHER_NAMES]
+
+
+_MODIFIERS = {
+    "minimum": ("exclusiveMinimum",),
+    "maximum": ("exclusiveMaximum",),
+    "contains": ("minContains", "maxContains"),
+}
+"""Keywords in whose name jsonschema does not speak: in draft 4 ``exclusiveMinimum`` is a flag of ``minimum``."""
+MOST_CHARACTERS = 2000
+MOST_NAMES = 30
+_OTHER_NAMES = ("x", "extra_1", "Äé 0")
 
 
 _DESCENDING = frozenset(
@@ -202,11 +223,11 @@ def relaxed(schema: Any, gone: list[Occurrence]) -> Any:
 _POOL: tuple[Any, ...] = (None, True, 0, 1, -1, 0.5, 1000000, "", "x", "~ !", "a" * 300, [], {}, [None], {"x": 1})
 
 
-def _changes(value: Any, constants: list[Any]) -> Iterator[Any]:
+def _changes(value: Any, constants: list[Any], names: list[str]) -> Iterator[Any]:
     """The instance with one place changed, place by place."""
     for path in _places(value):
         here = at(value, path)
-        for other in (*_changed(here), *_POOL, *constants):
+        for other in (*constants, *_changed(here, names), *_POOL):
             if type(other) is type(here) and other == here:
                 continue
             if not path:
@@ -227,7 +248,7 @@ def _places(value: Any, path: Path = ()) -> Iterator[Path]:
             yield from _places(part, (*path, index))
 
 
-def _changed(value: Any) -> Iterator[Any]:
+def _changed(value: Any, names: list[str]) -> Iterator[Any]:
     """The neighbours of a value: one thing less, one more, one different."""
     if isinstance(value, str):
         yield from (value[:-1], value[1:], value + "x", value + value, value.upper(), f" {value}", value + "\n")
@@ -240,6 +261,7 @@ def _changed(value: Any) -> Iterator[Any]:
     elif isinstance(value, dict):
         for name in value:
             yield {key: part for key, part in value.items() if key != name}
-        for name in ("x", "extra_1", "Äé 0"):
+        for name in names:
             for other in (None, "x", 1):
-                yield {**value, name: other}
+                if name not in value:
+                    yield {**value, name: other}

@@ -19,6 +19,9 @@ from guided.errors import GuidedError
 
 __all__ = ["Outcome", "Record", "RecordLog"]
 
+_BEGINNING = b'{"key": "'
+"""Of every line that is ours."""
+
 
 class Outcome(str, Enum):
     """What became of a schema in an engine."""
@@ -100,22 +103,27 @@ class RecordLog:
 
     def _read(self) -> None:
         data = self.path.read_bytes()
-        for number, line in enumerate(data.split(b"\n"), 1):
+        end = data.rfind(b"\n") + 1
+        for number, line in enumerate(data[:end].split(b"\n"), 1):
             if not line.strip():
                 continue
             try:
                 record = Record.of(json.loads(line))
             except (ValueError, TypeError, KeyError) as error:
-                if isinstance(error, ValueError) and not data.endswith(b"\n") and data.endswith(line):
-                    continue  # the line at which an earlier run was cut off
-                raise GuidedError(
-                    "the results file has a line that is none of ours",
-                    where=f"{self.path}, line {number}",
-                    remedy="Pass another --out, or repair the file.",
-                ) from error
+                raise self._foreign(number) from error
             self.records.setdefault(record.key, record)
-        if data and not data.endswith(b"\n"):
-            os.ftruncate(self._file, data.rfind(b"\n") + 1)
+        cut_off = data[end:]
+        if cut_off and not (cut_off.startswith(_BEGINNING) or _BEGINNING.startswith(cut_off)):
+            raise self._foreign(data.count(b"\n") + 1)
+        if cut_off:
+            os.ftruncate(self._file, end)
+
+    def _foreign(self, number: int) -> GuidedError:
+        return GuidedError(
+            "the results file has a line that is none of ours",
+            where=f"{self.path}, line {number}",
+            remedy="Pass another --out, or repair the file.",
+        )
 
     def append(self, record: Record) -> None:
         """Write a result to the disk and remember it."""

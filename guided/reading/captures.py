@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from guided.errors import GrammarError, TextError, UnsupportedError
@@ -99,22 +100,11 @@ def _of_pattern(pattern: str, keywords: Mapping[str, Any], text: str) -> dict[st
 
 
 def _of_tree(grammar: Grammar, source: str, keywords: Mapping[str, Any], text: str) -> dict[str, list[Capture]]:
-    from lark import Lark, Tree
+    from lark import Tree
     from lark.exceptions import LarkError, UnexpectedInput
 
-    kind = (
-        {"parser": "lalr", "lexer": "contextual"}
-        if grammar.lexing is Lexing.CONTEXTUAL
-        else {"parser": "earley", "lexer": "dynamic"}
-    )
-    parser = Lark(
-        source,
-        start=keywords.get("start", "start"),
-        import_paths=list(keywords.get("import_paths", ())),
-        propagate_positions=True,
-        maybe_placeholders=False,
-        **kind,
-    )
+    paths = tuple(keywords.get("import_paths", ()))
+    parser = _parser(grammar.key, source, keywords.get("start", "start"), paths, grammar.lexing is Lexing.CONTEXTUAL)
     try:
         tree = parser.parse(text)
     except UnexpectedInput as error:
@@ -145,6 +135,29 @@ def _of_tree(grammar: Grammar, source: str, keywords: Mapping[str, Any], text: s
         if not name.startswith("__"):
             found.setdefault(name, []).append(Capture(text[start:end], start, end))
     return {name: sorted(parts, key=lambda part: (part.start, -part.end)) for name, parts in found.items()}
+
+
+@lru_cache(maxsize=32)
+def _parser(key: str | None, source: str, start: str, paths: tuple[str, ...], contextual: bool) -> Any:
+    """Lark's own parser of a grammar that is known to load; ``key`` tells imports with other contents apart."""
+    from lark import Lark
+    from lark.lexer import ContextualLexer
+
+    def lexer(conf: Any, states: Any, always_accept: Any = ()) -> Any:
+        # Lark would compare all terminals with each other, minutes for a large grammar, only to log what it finds.
+        conf.skip_validation = True
+        return ContextualLexer(conf, states, always_accept)
+
+    return Lark(
+        source,
+        start=start,
+        parser="lalr" if contextual else "earley",
+        lexer="contextual" if contextual else "dynamic",
+        import_paths=list(paths),
+        propagate_positions=True,
+        maybe_placeholders=False,
+        _plugins={"ContextualLexer": lexer},
+    )
 
 
 def _names(parser: Any) -> list[str]:

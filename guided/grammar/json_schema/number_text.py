@@ -3,7 +3,8 @@
 A range is compared with the digits of the text as they come, so bounds are exact at any size.  With an exponent the
 text's digits alone say nothing about its size, so under a bound an exponent is allowed only in normalised scientific
 notation (one digit that is not zero before the point: ``1.5e-7``, as programs write floats), and with a step
-(integers, ``multipleOf``) not at all.  Where neither is given, every JSON number is allowed.
+(integers, ``multipleOf``) only for integers without an upper bound, where the exponent says enough: ``1.5e+16``.  Where
+neither is given, every JSON number is allowed.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ from guided.grammar.regular.expr import (
 MAX_STATES = 12_000
 """States of one number's automaton; ``multipleOf: 9999`` needs 10,000 and a second."""
 
+MOST_PLACES = 17
+"""Digits after the point that an integer may have before its exponent; programs write at most 16."""
+
 _DIGIT = byte_range(0x30, 0x39)
 _NONZERO = byte_range(0x31, 0x39)
 _E = byte_set(1 << ord("e") | 1 << ord("E"))
@@ -57,7 +61,7 @@ def number_text(numbers: NumberRange) -> Expr:
         if numbers.step is None and not plain:
             return NUMBER if numbers.spelling is Spelling.ANY else _FRACTIONAL
         if (numbers.step is None or numbers.step == 1) and numbers.spelling is not Spelling.FRACTIONAL:
-            return INTEGER if plain else concat(INTEGER, WHOLE_FRACTION)
+            return INTEGER if plain else _any_integer()
     positive = _magnitudes(numbers, numbers.low, numbers.low_open, numbers.high, numbers.high_open)
     low = None if numbers.high is None else -numbers.high
     high = None if numbers.low is None else -numbers.low
@@ -78,7 +82,10 @@ def _magnitudes(
     bounds = (low, low_open, high, high_open)
     spelling = numbers.spelling
     if numbers.step is not None or numbers.avoid or spelling is Spelling.PLAIN:
-        return _decimals(*bounds, numbers.step, numbers.avoid, spelling)
+        texts = _decimals(*bounds, numbers.step, numbers.avoid, spelling)
+        if numbers.step == 1 and high is None and not numbers.avoid and spelling is Spelling.ANY:
+            return alternation((texts, _large_integers(0 if low is None else len(_digits(low)[0]))))
+        return texts
     if spelling is Spelling.FRACTIONAL:
         return alternation((_decimals(*bounds, None, frozenset(), spelling), _scientific(*bounds)))
     if high is None and (low is None or low == 0):
@@ -115,6 +122,23 @@ def _scientific(low: Fraction | None, low_open: bool, high: Fraction | None, hig
     if highest is not None:
         piece(one, False, highest[0], high_open, highest[1], highest[1])
     return alternation(parts)
+
+
+@lru_cache(maxsize=1)
+def _any_integer() -> Expr:
+    return concat(optional(_MINUS), alternation((concat(_WHOLE, WHOLE_FRACTION), _large_integers(0))))
+
+
+@lru_cache(maxsize=256)
+def _large_integers(least: int) -> Expr:
+    """Integers in normalised scientific notation with an exponent of at least ``least``, without sign.
+
+    As many digits after the point as a double has; the exponent makes up for all of them.
+    """
+    tail: Expr = EMPTY
+    for places in range(MOST_PLACES, 0, -1):
+        tail = concat(_DIGIT, alternation((concat(_E, _exponents(max(places, least), None)), tail)))
+    return concat(_NONZERO, alternation((concat(_E, _exponents(least, None)), concat(literal(b"."), tail))))
 
 
 def lead(value: Fraction) -> tuple[Fraction, int]:

@@ -1,0 +1,473 @@
+"""Which tokens of a constraint can still become the tokenizer's own spelling of some allowed text.
+
+A node is what matters for the future: the constraint's state after the last token, the place in the tokenizer, and the
+last token, since it decides what may follow in the same chunk.  A node survives when a path leads from it to an end.
+Nearly always one look is enough: the text may end, or some byte may come next before which the tokenizer cuts whatever
+follows.  Then all later tokens are free to be what the tokenizer makes of the rest, and the last token does not matter.
+So verdicts are first given to pairs (state, splitter's state), for all tokens that lead there at once; only the tokens
+of undecided pairs are searched for, one by one.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.constraint.limits import Limits
+from guided.constraint.protocol import Constrains
+from guided.errors import LimitError, UnsupportedError
+from guided.kernels.layout import DEAD, FINISHED
+from guided.vocab.canonical import SEALED, CanonicalTokenizer, Place, leads
+
+__all__ = ["Survivors"]
+
+_Node = tuple[int, int, int, int]
+"""Inner state's number, splitter's state, how far into a whole-chunk token, last token."""
+
+_ALIVE, _UNDECIDED = 1, 3
+
+_FIRST_BYTES = b"\"a1 ,}.)]:!\n"
+"""Bytes tried first as ones before which there is a cut: what grammars have most."""
+
+_FEW = 128
+"""Tokens that are tried pair by pair (1 us each) before the last token's row of successors is made (0.3 ms)."""
+
+_LIKELY = (b' "', b" a", b' {', b' [', b' }', b' ]', b" ,", b" :", b" 1", b" ", b"\n", b'"', b"a", b"1", b",")
+"""Texts of one token tried first as beginnings of a chunk that leave everything open."""
+
+_KEPT_ARRAYS = 8
+_NO_COST = -1
+
+
+class InnerAutomaton:
+    """The states of a constraint as an automaton over bytes, numbered from 1 as they are met."""
+
+    def __init__(self, constraint: Constrains) -> None:
+        self._constraint = constraint
+        self._possible = getattr(constraint, "possible_bytes", None)
+        self._states: list[int] = [DEAD]
+        self._numbers: dict[int, int] = {DEAD: 0}
+        self.table: NDArray[np.int32] = np.zeros((64, 256), np.int32)
+        """``int32[at least n, 256]``: where a byte leads, -1 not known yet; replaced when it grows."""
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def state(self, number: int) -> int:
+        """The constraint's own state."""
+        return self._states[number]
+
+    def number(self, state: int) -> int:
+        """The number of one of the constraint's states."""
+        number = self._numbers.get(state)
+        if number is None:
+            number = self._numbers[state] = len(self._states)
+            self._states.append(state)
+            if number >= len(self.table):
+                self.table = np.concatenate([self.table, np.zeros_like(self.table)])
+            self.table[number] = -1 if self._possible is None else np.where(self._possible(state), -1, 0)
+        return number
+
+    def step(self, number: int, byte: int) -> int:
+        """The number after one more byte."""
+        after = int(self.table[number, byte])
+        if after < 0:
+            after = self.number(self._constraint.advance_bytes(self._states[number], bytes([byte])))
+            self.table[number, byte] = after
+        return after
+
+
+@dataclass
+class _Side:
+    """The tokens that lead on from one pair of states, either within the chunk or after a cut."""
+
+    sure: NDArray[np.uint32]
+    """Those whose pair of states is alive by itself."""
+    n_sure: int
+    doubtful: list[tuple[int, int, int]]
+    """The others: token, inner state's number and splitter's state after it."""
+    some: NDArray[np.int64] | None = None
+    """The first of them."""
+    alive: NDArray[np.uint32] | None = None
+    """All that survive, once decided; tokens within a whole-chunk token's merges aside."""
+    costs: dict[int, int] = field(default_factory=dict)
+    """Tokens to an end after a doubtful token that survives: an upper bound."""
+    worst: int | None = None
+    """The largest cost of any surviving token, when asked for."""
+
+
+class Survivors:
+    """Rows of surviving tokens; the caller holds the tokenizer's lock."""
+
+    def __init__(self, constraint: Constrains, tokenizer: CanonicalTokenizer, limits: Limits) -> None:
+        self.automaton = InnerAutomaton(constraint)
+        self._constraint = constraint
+        self._tokenizer = tokenizer
+        self._splitter = tokenizer.splitter
+        self._pairs = tokenizer.pairs
+        self._limits = limits
+        self._verdicts = np.zeros((64, 64), np.uint8)
+        self._costs = np.full((64, 64), _NO_COST, np.int32)
+        self._completions: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._cut_bytes: dict[int, list[int]] = {}
+        self._sides: OrderedDict[tuple[int, int, bool], _Side] = OrderedDict()
+        self._inner_leads: OrderedDict[int, NDArray[np.int32]] = OrderedDict()
+        self._accepts: dict[int, bool] = {}
+        self._known: dict[_Node, bool] = {}
+        self._begun: dict[tuple[int, int], int | None] = {}
+        texts = [tokenizer.encode(text) for text in _LIKELY]
+        self._likely = [tokens[0] for tokens in texts if len(tokens) == 1 and tokens[0] not in tokenizer.whole]
+        size = tokenizer.vocabulary.size
+        self._doubtful, self._asked = np.zeros(size, np.int32), np.zeros((size, 2), np.int32)
+        self._row_bytes = 8 * tokenizer.vocabulary.n_words
+
+    def accepts(self, inner: int) -> bool:
+        """May the constraint's text end in this state?"""
+        found = self._accepts.get(inner)
+        if found is None:
+            found = self._accepts[inner] = self._constraint.is_accepting(self.automaton.state(inner))
+        return found
+
+    def row(self, inner: int, place: Place, last: int, limit: int | None = None) -> NDArray[np.uint32]:
+        """The surviving tokens at one place; with ``limit`` those after which so many tokens are enough."""
+        state, far = place
+        row = np.zeros(self._tokenizer.vocabulary.n_words, np.uint32)
+        if last >= 0 and far != SEALED:
+            side = self._decided(inner, state, False)
+            row |= side.alive & self._pairs.successors(last)
+            if far:
+                self._mend(inner, state, far, last, row)
+            self._limit(side, inner, state, False, limit, row)
+        if far not in self._tokenizer.whole_ends:
+            side = self._decided(inner, state, True)
+            begun = side.alive.copy()
+            self._limit(side, inner, state, True, limit, begun)
+            row |= begun
+        return row
+
+    def _mend(self, inner: int, state: int, far: int, last: int, row: NDArray[np.uint32]) -> None:
+        """Decide anew about tokens that continue a whole-chunk token's merges: its end must not be a chunk's end."""
+        for (at, token), then in self._continuations(far):
+            word, bit = token >> 5, np.uint32(1 << (token & 31))
+            if at == far and row[word] & bit and not self._survives(self._after(inner, state, then, token)):
+                row[word] &= ~bit
+
+    def _continuations(self, far: int) -> list[tuple[tuple[int, int], int]]:
+        return [(key, then) for key, then in self._tokenizer.whole_next.items() if key[0] == far]
+
+    def _after(self, inner: int, state: int, far: int, token: int) -> _Node:
+        for byte in self._tokenizer.vocabulary.token_bytes(token) or b"":
+            inner, state = self.automaton.step(inner, byte), self._splitter.step(state, byte)
+        return (inner, state, far, token)
+
+    # Verdicts on pairs of states.
+
+    def _verdict(self, inner: int, state: int) -> int:
+        """Alive when the text may end, or a byte may come before which there is a cut for certain."""
+        if self._splitter.may_end(state) and self.accepts(inner):
+            return _ALIVE
+        return _UNDECIDED if self._next_cut(inner, state) is None else _ALIVE
+
+    def _next_cut(self, inner: int, state: int) -> int | None:
+        """A byte that the constraint allows and before which there is a cut whatever comes after it."""
+        cuts = self._cut_bytes.get(state)
+        if cuts is None:
+            first = [*_FIRST_BYTES, *(byte for byte in range(128) if byte not in _FIRST_BYTES)]
+            cuts = [byte for byte in first if self._splitter.is_certain_cut(state, byte)]
+            self._cut_bytes[state] = cuts
+        return next((byte for byte in cuts if self.automaton.step(inner, byte) != DEAD), None)
+
+    def _leads(self, inner: int) -> NDArray[np.int32]:
+        found = self._inner_leads.get(inner)
+        if found is None:
+            found = self._inner_leads[inner] = leads(self._tokenizer.vocabulary, self.automaton, inner)
+            if len(self._inner_leads) > _KEPT_ARRAYS:
+                self._inner_leads.popitem(last=False)
+        return found
+
+    def _side(self, inner: int, state: int, cut: bool) -> _Side:
+        key = (inner, state, cut)
+        side = self._sides.get(key)
+        if side is None:
+            side = self._sides[key] = self._sort(inner, state, cut)
+            while len(self._sides) * self._row_bytes > self._limits.mask_bytes:
+                self._sides.popitem(last=False)
+        return side
+
+    def _sort(self, inner: int, state: int, cut: bool) -> _Side:
+        from guided.kernels.canonical import sift
+
+        sure = np.zeros(self._tokenizer.vocabulary.n_words, np.uint32)
+        root = self._splitter.cut(state) if cut else state
+        if root == DEAD:
+            return _Side(sure, 0, [])
+        starts = self._tokenizer.start_row if cut else self._tokenizer.inner_row
+        ours, theirs = self._leads(inner), self._tokenizer.leads(root)
+        doubtful, asked = self._doubtful, self._asked
+        while True:
+            self._make_room()
+            n_doubtful, n_asked = sift(ours, theirs, starts, self._verdicts, sure, doubtful, asked)
+            if not n_asked:
+                break
+            for i, o in asked[:n_asked].tolist():
+                self._verdicts[i, o] = self._verdict(i, o)
+        tokens = doubtful[:n_doubtful]
+        places = list(zip(tokens.tolist(), ours[tokens].tolist(), theirs[tokens].tolist(), strict=True))
+        return _Side(sure, int(np.bitwise_count(sure).sum()), places)
+
+    def _make_room(self) -> None:
+        """Verdicts and costs for all states that there are."""
+        rows, columns = self._verdicts.shape
+        if len(self.automaton) > rows or self._splitter.n_states > columns:
+            shape = (max(rows, 2 * len(self.automaton)), max(columns, 2 * self._splitter.n_states))
+            verdicts, costs = np.zeros(shape, np.uint8), np.full(shape, _NO_COST, np.int32)
+            verdicts[:rows, :columns], costs[:rows, :columns] = self._verdicts, self._costs
+            self._verdicts, self._costs = verdicts, costs
+
+    # Doubtful tokens.
+
+    def _decided(self, inner: int, state: int, cut: bool) -> Any:
+        side = self._side(inner, state, cut)
+        if side.alive is None:
+            alive = side.sure.copy()
+            for token in self._survivors_of(side, cut):
+                alive[token >> 5] |= np.uint32(1 << (token & 31))
+            side.alive = alive
+        return side
+
+    def _survivors_of(self, side: _Side, cut: bool) -> list[int]:
+        groups: dict[tuple[int, int], list[int]] = {}
+        for token, inner, state in side.doubtful:
+            groups.setdefault((inner, state), []).append(token)
+        found: list[int] = []
+        for (inner, state), tokens in groups.items():
+            free = [token for token in tokens if not (cut and token in self._tokenizer.whole)]
+            sealed = [token for token in tokens if cut and token in self._tokenizer.whole]
+            if self._after_cut(inner, state) is not None:
+                found += tokens
+                continue
+            rest = sealed
+            if free:
+                sure = self._some_sure(self._side(inner, state, False))
+                apart = self._pairs.any_apart(np.asarray(free, np.int64), sure)
+                found += [token for token, lives in zip(free, apart.tolist(), strict=True) if lives]
+                rest = rest + [token for token, lives in zip(free, apart.tolist(), strict=True) if not lives]
+            found += [token for token in rest if self._survives((inner, state, self._far(token, cut), token))]
+        return found
+
+    def _far(self, token: int, cut: bool) -> int:
+        if not cut:
+            return 0
+        return SEALED if token in self._tokenizer.whole else self._tokenizer.whole_next.get((0, token), 0)
+
+    def _after_cut(self, inner: int, state: int) -> int | None:
+        """A token that may begin a chunk here and is alive whatever comes after; a few likely ones are tried first."""
+        key = (inner, state)
+        if key not in self._begun:
+            cut = self._splitter.cut(state)
+            found = None
+            for token in self._likely if cut != DEAD else ():
+                after = self._after(inner, cut, 0, token)
+                if after[0] != DEAD and after[1] != DEAD and self._verdict(after[0], after[1]) == _ALIVE:
+                    found = token
+                    break
+            else:
+                some = self._some_sure(self._side(inner, state, True))
+                found = int(some[0]) if some.size else None
+            self._begun[key] = found
+        return self._begun[key]
+
+    def _some_sure(self, side: _Side) -> NDArray[np.int64]:
+        """Tokens of one side that are alive whatever stands before them: all, or a few where there are many."""
+        if side.some is None:
+            words = np.flatnonzero(side.sure)[:_FEW]
+            bits = np.unpackbits(side.sure[words].view(np.uint8), bitorder="little").reshape(-1, 32)
+            of_word, bit = np.nonzero(bits)
+            side.some = (32 * words[of_word] + bit)[:_FEW].astype(np.int64)
+        return side.some
+
+    def _survives(self, node: _Node) -> bool:
+        """Does a path lead from this node to one that is alive by itself?  Depth first; all that was met is decided."""
+        if node in self._known:
+            return self._known[node]
+        parents: dict[_Node, _Node | None] = {node: None}
+        stack = [node]
+        while stack:
+            at = stack.pop()
+            lives = self._is_sure(at) or self._sure_child(at) is not None
+            children = [] if lives else self._doubtful_children(at)
+            lives = lives or any(self._known.get(child) for child in children)
+            if lives:
+                up: _Node | None = at
+                while up is not None:
+                    self._known[up] = True
+                    up = parents[up]
+                return True
+            for child in children:
+                if child not in parents and child not in self._known:
+                    parents[child] = at
+                    stack.append(child)
+            if len(parents) > self._limits.search_states:
+                raise LimitError(
+                    f"whether the tokenizer can spell a text was not decided within {len(parents)} steps",
+                    remedy="Leave out canonical tokenisation, or pass Limits(search_states=...).",
+                )
+        self._known.update(dict.fromkeys(parents, False))
+        return False
+
+    def _is_sure(self, node: _Node) -> bool:
+        inner, state, far, _ = node
+        return far not in self._tokenizer.whole_ends and self._verdict(inner, state) == _ALIVE
+
+    def _sure_child(self, node: _Node) -> tuple[int, bool] | None:
+        """A token after this node that is alive whatever comes, and whether it begins a chunk."""
+        inner, state, far, last = node
+        if far not in self._tokenizer.whole_ends:
+            token = self._after_cut(inner, state)
+            if token is not None:
+                return token, True
+        if far == SEALED:
+            return None
+        side = self._side(inner, state, False)
+        if not side.n_sure:
+            return None
+        token: int | None
+        ends = [token for (_, token), _ in self._continuations(far)] if far else []
+        some = self._some_sure(side)
+        token = self._pairs.first_apart(last, some[~np.isin(some, ends)] if ends else some)
+        if token < 0 and side.n_sure > some.size:
+            row = side.sure & self._pairs.successors(last)
+            for end in ends:
+                row[end >> 5] &= ~np.uint32(1 << (end & 31))
+            words = np.flatnonzero(row)
+            token = _lowest(row, int(words[0])) if words.size else -1
+        return None if token < 0 else (token, False)
+
+    def _doubtful_children(self, node: _Node) -> list[_Node]:
+        inner, state, far, last = node
+        children: list[_Node] = []
+        if far not in self._tokenizer.whole_ends:
+            side = self._side(inner, state, True)
+            children += [(i, o, self._far(token, True), token) for token, i, o in side.doubtful]
+        if far != SEALED:
+            side = self._side(inner, state, False)
+            for token, i, o in side.doubtful:
+                if self._pairs.stay_apart(last, token):
+                    children.append((i, o, self._tokenizer.whole_next.get((far, token), 0) if far else 0, token))
+            for (_, token), then in self._continuations(far) if far else ():
+                is_sure = int(side.sure[token >> 5]) >> (token & 31) & 1
+                if is_sure and self._pairs.stay_apart(last, token):
+                    children.append(self._after(inner, state, then, token))
+        return children
+
+    # Ends, and how far they are.
+
+    def _completion(self, inner: int, state: int) -> tuple[int, ...] | None:
+        """The tokens of some text from a pair of states that is alive by itself to an end; None for another pair."""
+        found = self._completions.get((inner, state))
+        if found is None:
+            if self._splitter.may_end(state) and self.accepts(inner):
+                found = ()
+            else:
+                text = self._text_after_cut(inner, state)
+                if text is None:
+                    return None
+                found = tuple(self._tokenizer.encode(text))
+            self._completions[inner, state] = found
+        return found
+
+    def _text_after_cut(self, inner: int, state: int) -> bytes | None:
+        shortest = getattr(self._constraint, "shortest_text", None)
+        if shortest is None:
+            raise UnsupportedError(
+                f"budgets of a canonical {type(self._constraint).__name__} are not known",
+                remedy="Use a compiled constraint, or no token budget.",
+            )
+        text: bytes = shortest(self.automaton.state(inner))
+        if text and text[0] < 128 and self._splitter.is_certain_cut(state, text[0]):
+            return text
+        byte = self._next_cut(inner, state)
+        if byte is None:
+            return None
+        rest: bytes = shortest(self.automaton.state(self.automaton.step(inner, byte)))
+        return bytes([byte]) + rest
+
+    def path(self, inner: int, place: Place, last: int) -> tuple[int, ...] | None:
+        """Tokens from a place to an end, breadth first to the nearest known completion; None from a dead one."""
+        start: _Node = (inner, place[0], place[1], last)
+        ways: dict[_Node, tuple[int, ...]] = {start: ()}
+        queue = [start]
+        for at in queue:
+            way = ways[at]
+            rest = self._completion(at[0], at[1]) if at[2] not in self._tokenizer.whole_ends else None
+            if rest is not None:
+                return way + rest
+            child = self._sure_child(at)
+            if child is not None:
+                token, cut = child
+                node = self._after(at[0], self._splitter.cut(at[1]) if cut else at[1], 0, token)
+                return (*way, token, *(self._completion(node[0], node[1]) or ()))
+            for child_node in self._doubtful_children(at):
+                if child_node not in ways and self._survives(child_node):
+                    ways[child_node] = (*way, child_node[3])
+                    queue.append(child_node)
+        return None
+
+    def _limit(
+        self, side: _Side, inner: int, state: int, cut: bool, limit: int | None, row: NDArray[np.uint32]
+    ) -> None:
+        """Clear the tokens of ``row`` after which no completion of at most ``limit`` tokens is known."""
+        if limit is None or not row.any():
+            return
+        root = self._splitter.cut(state) if cut else state
+        if side.worst is None:
+            side.worst = self._measure(side, inner, root, cut)
+        if side.worst <= limit:
+            return
+        ours, theirs = self._leads(inner), self._tokenizer.leads(root)
+        for token in np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist():
+            cost = side.costs.get(token)
+            if cost is None:
+                cost = int(self._costs[ours[token], theirs[token]])
+            if cost > limit or cost == _NO_COST:
+                row[token >> 5] &= ~np.uint32(1 << (token & 31))
+
+    def _measure(self, side: _Side, inner: int, root: int, cut: bool) -> int:
+        """Price the tokens of one side; the highest price."""
+        worst = 0
+        tokens = np.flatnonzero(np.unpackbits(side.sure.view(np.uint8), bitorder="little"))
+        self._make_room()
+        if tokens.size:
+            ours, theirs = self._leads(inner)[tokens], self._tokenizer.leads(root)[tokens]
+            for key in np.unique(ours.astype(np.int64) << 32 | theirs).tolist():
+                i, o = key >> 32, key & 0xFFFFFFFF
+                if self._costs[i, o] == _NO_COST:
+                    cost = len(self._completion(i, o) or ())
+                    self._make_room()
+                    self._costs[i, o] = cost
+                worst = max(worst, int(self._costs[i, o]))
+        assert side.alive is not None
+        after: dict[tuple[int, int], int] = {}
+        for token, i, o in side.doubtful:
+            if not int(side.alive[token >> 5]) >> (token & 31) & 1:
+                continue
+            if (i, o) not in after:
+                # Where a cut leads on for certain, `path` takes the same way for all tokens.
+                after[i, o] = len(self.path(i, (o, 0), token) or ()) if self._after_cut(i, o) is not None else _NO_COST
+            cost = after[i, o]
+            if cost == _NO_COST:
+                path = self.path(i, (o, self._far(token, cut)), token)
+                assert path is not None
+                cost = len(path)
+            side.costs[token] = cost
+            worst = max(worst, cost)
+        return worst
+
+
+def _lowest(row: NDArray[np.uint32], word: int) -> int:
+    bits = int(row[word])
+    return 32 * word + (bits & -bits).bit_length() - 1
