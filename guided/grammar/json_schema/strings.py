@@ -93,10 +93,10 @@ class StringSet:
         return difference(lengths, every_word(self.without)) if self.without else lengths
 
     def text(self, compact: bool) -> Expr:
-        """The language in JSON, with quotes; ``compact`` writes each text in its one canonical spelling."""
+        """The language in JSON, with quotes; ``compact`` writes words in their one canonical spelling."""
         if self.words is not None and compact:
             return words(canonical(word) for word in self.words)
-        return quoted(self.content(), compact)
+        return quoted(self.content(), False)
 
 
 ANY_STRING = StringSet()
