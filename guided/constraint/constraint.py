@@ -20,7 +20,6 @@ from guided.kernels.layout import DEAD, FINISHED
 from guided.special_bytes import SENTINEL, special_names_in
 from guided.vocab.vocabulary import Vocabulary
 
-
 _NEVER = 1 << 62
 """A number of tokens that no budget reaches."""
 
