@@ -20,8 +20,10 @@ from guided.errors import (
 
 if TYPE_CHECKING:
     from guided.constraint.batch import fill_masks
+    from guided.constraint.canonical import canonical
     from guided.constraint.compile import compile
     from guided.constraint.constraint import Constraint
+    from guided.constraint.healing import heal
     from guided.constraint.limits import Limits
     from guided.grammar.choice import choice
     from guided.grammar.gbnf import gbnf
@@ -54,11 +56,13 @@ _HOMES = {
     "allocate_masks": "guided.hf.masking",
     "apply_masks": "guided.hf.masking",
     "captures": "guided.reading.captures",
+    "canonical": "guided.constraint.canonical",
     "choice": "guided.grammar.choice",
     "compile": "guided.constraint.compile",
     "fill_masks": "guided.constraint.batch",
     "gbnf": "guided.grammar.gbnf",
     "generate": "guided.hf.generate",
+    "heal": "guided.constraint.healing",
     "json_schema": "guided.grammar.json_schema",
     "lark": "guided.grammar.lark",
     "partial_json": "guided.reading.partial_json",
@@ -89,6 +93,7 @@ __all__ = [
     "VocabularyError",
     "allocate_masks",
     "apply_masks",
+    "canonical",
     "captures",
     "choice",
     "compile",
@@ -96,6 +101,7 @@ __all__ = [
     "gbnf",
     "generate",
     "grammar",
+    "heal",
     "json_schema",
     "lark",
     "partial_json",

@@ -66,6 +66,13 @@ def jsonschemabench(
     generate_seconds: Annotated[
         float, typer.Option(min=0.001, metavar="S", help="Limit of generating one output.", rich_help_panel=_RUN)
     ] = 60.0,
+    isolate: Annotated[
+        bool | None,
+        typer.Option(
+            help="Run in a process that is killed when an engine hangs; by default with any engine but ours.",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
     ray: Annotated[
         bool,
         typer.Option("--ray", help="Run on Ray: the cluster of RAY_ADDRESS, else this machine.", rich_help_panel=_RUN),
@@ -119,7 +126,9 @@ def jsonschemabench(
             print_note(f"{before} of {len(tasks)} results are in {log.path} already")
         interrupted = False
         try:
-            _run(tasks, settings, log, workers if ray else None, quiet=as_json)
+            peers = set(engine) - {EngineName.GUIDED, EngineName.NONE}
+            own = bool(peers) if isolate is None else isolate
+            _run(tasks, settings, log, workers if ray else None, own, quiet=as_json)
         except KeyboardInterrupt:
             interrupted = True
         records = records_of(tasks, settings, log)
@@ -137,7 +146,9 @@ def _check_plot() -> None:
         raise GuidedError("--plot needs matplotlib", remedy="Install it: pip install 'guided[eval]'.")
 
 
-def _run(tasks: list[Task], settings: Settings, log: RecordLog, workers: int | None, *, quiet: bool) -> None:
+def _run(
+    tasks: list[Task], settings: Settings, log: RecordLog, workers: int | None, isolate: bool, *, quiet: bool
+) -> None:
     from guided.eval.distributed import run_on_ray
     from guided.eval.run import run_here, tasks_left
 
@@ -147,7 +158,7 @@ def _run(tasks: list[Task], settings: Settings, log: RecordLog, workers: int | N
             advance(f"{record.engine}: {record.id}")
 
         if workers is None:
-            run_here(tasks, settings, log, on_stage=stage, on_record=done)
+            run_here(tasks, settings, log, on_stage=stage, on_record=done, isolate=isolate)
         else:
             run_on_ray(tasks, settings, log, workers=workers, on_stage=stage, on_record=done)
 

@@ -1,9 +1,9 @@
 """`canonical`: a constraint whose tokens are also what the tokenizer itself would make of the text.
 
-A language model has seen every text in one spelling only, the tokenizer's; a mask alone allows all others.  Here a token
-is allowed when some text of the constraint goes on from it whose tokens, as the tokenizer makes them, begin with all
-tokens so far.  So the texts stay the same, each has one spelling left, and there are no dead ends: a token that spells
-an allowed text, but none that the tokenizer would spell so, is found by search (`guided.constraint.survivors`).
+A language model has seen every text in one spelling only, the tokenizer's; a mask alone allows all others.  Here a
+token is allowed when some text of the constraint goes on from it whose tokens, as the tokenizer makes them, begin with
+all tokens so far.  So the texts stay the same, each has one spelling left, and there are no dead ends: whether a token
+leads to such a text at all is found by search (`guided.constraint.survivors`).
 """
 
 from __future__ import annotations

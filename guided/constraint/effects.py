@@ -108,7 +108,7 @@ class TokenEffects:
         self._unknown = np.zeros(256, np.int32)
         self._cursors = np.zeros((2, 1 << 16), np.int32)
         self._surveys: dict[tuple[int, int, int, int, int], _Survey] = {}
-        self._merged: dict[tuple[int, ...], tuple[int, int]] = {}
+        self._merged: dict[bytes, tuple[int, int]] = {}
         self._derived: dict[tuple[int, int, int, int, int, int], int] = {}
         self._to_end: dict[tuple[int, int, int], int] = {}
 
@@ -273,26 +273,29 @@ class TokenEffects:
 
     def _exit_ranges(self, exits: NDArray[np.int32], tag: int | None) -> list[tuple[int, int, int, int]]:
         """One trie range per terminal and obligation, merged where matches end at several nodes."""
-        groups: dict[tuple[int, int], list[int]] = {}
-        for node, ends_as, pending, _ in exits.tolist():
-            if self.tokens.end[node] > node + 1:
-                groups.setdefault((ends_as, pending), []).append(node)
-        return [(*self._merge(nodes), ends_as, pending) for (ends_as, pending), nodes in groups.items()]
+        # Where a text may end anywhere there are as many exits as nodes, so none is looked at by itself.
+        exits = exits[self.tokens.end[exits[:, 0]] > exits[:, 0] + 1]
+        ranges: list[tuple[int, int, int, int]] = []
+        while exits.size:
+            ends_as, pending = int(exits[0, 1]), int(exits[0, 2])
+            same = (exits[:, 1] == ends_as) & (exits[:, 2] == pending)
+            ranges.append((*self._merge(np.ascontiguousarray(exits[same, 0])), ends_as, pending))
+            exits = exits[~same]
+        return ranges
 
-    def _merge(self, nodes: list[int]) -> tuple[int, int]:
-        if len(nodes) == 1:
-            return nodes[0] + 1, int(self.tokens.end[nodes[0]])
-        key = tuple(nodes)
+    def _merge(self, starts: NDArray[np.int32]) -> tuple[int, int]:
+        if starts.size == 1:
+            return int(starts[0]) + 1, int(self.tokens.end[starts[0]])
+        key = starts.tobytes()
         found = self._merged.get(key)
         if found is not None:
             return found
-        starts = np.asarray(nodes, np.int32)
         while True:
-            if self._cursors.shape[1] < 4 * len(nodes):
-                self._cursors = np.zeros((2, 8 * len(nodes)), np.int32)
+            if self._cursors.shape[1] < 4 * starts.size:
+                self._cursors = np.zeros((2, 8 * starts.size), np.int32)
             depth = self.longest + 2
             stop = merge(
-                self.tokens, self._counters, starts, len(nodes), self._nodes_used, self._n_tokens,
+                self.tokens, self._counters, starts, starts.size, self._nodes_used, self._n_tokens,
                 self._cursors[0], self._cursors[1], np.zeros(depth, np.int32), np.zeros(depth, np.int32),
             )  # fmt: skip
             if stop >= 0:

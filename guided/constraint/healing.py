@@ -1,8 +1,8 @@
 """`heal`: prompts that end inside a token, whose end is taken back and put before the constraint.
 
-A tokenizer reads ``http:`` and ``http://`` differently, so a model that has seen ``:`` as the prompt's last token hardly
-ever goes on with ``//``.  The end of the prompt whose tokens the generated text could change is therefore generated
-again: by a constraint that first demands exactly that text.
+A tokenizer reads ``http:`` and ``http://`` differently, so a model that has seen ``:`` as the prompt's last token
+hardly ever goes on with ``//``.  The end of the prompt whose tokens the generated text could change is therefore
+generated again: by a constraint that first demands exactly that text.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ of undecided pairs are searched for, one by one.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,8 +20,8 @@ from numpy.typing import NDArray
 
 from guided.constraint.limits import Limits
 from guided.constraint.protocol import Constrains
-from guided.errors import LimitError, UnsupportedError
-from guided.kernels.layout import DEAD, FINISHED
+from guided.errors import LimitError
+from guided.kernels.layout import DEAD
 from guided.vocab.canonical import SEALED, CanonicalTokenizer, Place, leads
 
 __all__ = ["Survivors"]
@@ -30,13 +31,13 @@ _Node = tuple[int, int, int, int]
 
 _ALIVE, _UNDECIDED = 1, 3
 
-_FIRST_BYTES = b"\"a1 ,}.)]:!\n"
+_FIRST_BYTES = b'"a1 ,}.)]:!\n'
 """Bytes tried first as ones before which there is a cut: what grammars have most."""
 
 _FEW = 128
 """Tokens that are tried pair by pair (1 us each) before the last token's row of successors is made (0.3 ms)."""
 
-_LIKELY = (b' "', b" a", b' {', b' [', b' }', b' ]', b" ,", b" :", b" 1", b" ", b"\n", b'"', b"a", b"1", b",")
+_LIKELY = (b' "', b" a", b" {", b" [", b" }", b" ]", b" ,", b" :", b" 1", b" ", b"\n", b'"', b"a", b"1", b",")
 """Texts of one token tried first as beginnings of a chunk that leave everything open."""
 
 _KEPT_ARRAYS = 8
@@ -109,6 +110,7 @@ class Survivors:
         self._tokenizer = tokenizer
         self._splitter = tokenizer.splitter
         self._pairs = tokenizer.pairs
+        self._shortest: Callable[[int], bytes] | None = getattr(constraint, "shortest_text", None)
         self._limits = limits
         self._verdicts = np.zeros((64, 64), np.uint8)
         self._costs = np.full((64, 64), _NO_COST, np.int32)
@@ -327,15 +329,14 @@ class Survivors:
         """A token after this node that is alive whatever comes, and whether it begins a chunk."""
         inner, state, far, last = node
         if far not in self._tokenizer.whole_ends:
-            token = self._after_cut(inner, state)
-            if token is not None:
-                return token, True
+            begun = self._after_cut(inner, state)
+            if begun is not None:
+                return begun, True
         if far == SEALED:
             return None
         side = self._side(inner, state, False)
         if not side.n_sure:
             return None
-        token: int | None
         ends = [token for (_, token), _ in self._continuations(far)] if far else []
         some = self._some_sure(side)
         token = self._pairs.first_apart(last, some[~np.isin(some, ends)] if ends else some)
@@ -381,20 +382,33 @@ class Survivors:
         return found
 
     def _text_after_cut(self, inner: int, state: int) -> bytes | None:
-        shortest = getattr(self._constraint, "shortest_text", None)
-        if shortest is None:
-            raise UnsupportedError(
-                f"budgets of a canonical {type(self._constraint).__name__} are not known",
-                remedy="Use a compiled constraint, or no token budget.",
-            )
-        text: bytes = shortest(self.automaton.state(inner))
+        text = self._shortest_text(inner)
         if text and text[0] < 128 and self._splitter.is_certain_cut(state, text[0]):
             return text
         byte = self._next_cut(inner, state)
-        if byte is None:
-            return None
-        rest: bytes = shortest(self.automaton.state(self.automaton.step(inner, byte)))
-        return bytes([byte]) + rest
+        return None if byte is None else bytes([byte]) + self._shortest_text(self.automaton.step(inner, byte))
+
+    def _shortest_text(self, inner: int) -> bytes:
+        """The shortest text to an end, as the constraint says it or else breadth first over bytes."""
+        if self._shortest is not None:
+            found: bytes = self._shortest(self.automaton.state(inner))
+            return found
+        texts = {inner: b""}
+        queue = [inner]
+        for at in queue:
+            if self.accepts(at):
+                return texts[at]
+            if len(texts) > self._limits.search_states:
+                break
+            for byte in range(256):
+                after = self.automaton.step(at, byte)
+                if after != DEAD and after not in texts:
+                    texts[after] = texts[at] + bytes([byte])
+                    queue.append(after)
+        raise LimitError(
+            f"no end of the text was found within {self._limits.search_states} states of this one",
+            remedy="Generate without a token budget, or pass Limits(search_states=...).",
+        )
 
     def path(self, inner: int, place: Place, last: int) -> tuple[int, ...] | None:
         """Tokens from a place to an end, breadth first to the nearest known completion; None from a dead one."""

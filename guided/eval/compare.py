@@ -219,6 +219,8 @@ class _Trial:
         if not mutants:
             return Finding(Verdict.UNKNOWN, "no instance breaks this keyword alone")
         allowed = [value for value in mutants if self._accepts(self.refused, value)]
+        if not allowed and not self._rejected:
+            return Finding(Verdict.ENFORCED, f"forbids {_quoted(mutants)}")
         # Forbidden with the keyword and allowed without it: forbidden because of it.
         stopped = [v for v in mutants if v not in allowed and self._accepts((*self.refused, one), v)]
         if allowed and stopped:
@@ -228,8 +230,8 @@ class _Trial:
         strict = [value for value in self._rejected if self._accepts((*self.refused, one), value)]
         if strict:
             return Finding(Verdict.TOO_STRICT, f"forbids the valid {_quoted(strict)}")
-        if stopped or not self._rejected:
-            return Finding(Verdict.ENFORCED, f"forbids {_quoted(stopped or mutants)}")
+        if stopped:
+            return Finding(Verdict.ENFORCED, f"forbids {_quoted(stopped)}")
         return Finding(Verdict.UNCLEAR, f"forbids {_quoted(mutants)}, but also without this keyword, and valid ones")
 
     def _compile(self, gone: Sequence[Occurrence]) -> Compiled | str:

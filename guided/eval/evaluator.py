@@ -79,8 +79,11 @@ class Evaluator:
             self._engines[name] = open_engine(name, self.tokens)
             self._generate(self._engines[name].compile(_WARM_UP).start(), self._prompt(_WARM_UP), Draw(), 24)
 
-    def evaluate(self, row: SchemaRow, engine: EngineName) -> Record:
-        """The result for a schema; raises only what is no result: an interruption."""
+    def evaluate(self, row: SchemaRow, engine: EngineName, *, on_compiled: Callable[[], None] | None = None) -> Record:
+        """The result for a schema; raises only what is no result: an interruption.
+
+        ``on_compiled`` is called when the engine has taken the schema, before anything is generated.
+        """
         known: dict[str, Any] = {
             "key": result_key(row, engine, self.settings),
             "id": row.id,
@@ -106,6 +109,8 @@ class Evaluator:
         except BaseException as error:
             return Record(**known, outcome=Outcome.REFUSED, reason=engine_error(error))
         known["gct_s"] = time.perf_counter() - began
+        if on_compiled is not None:
+            on_compiled()
         draw = Draw(self.settings.temperature, _seed(self.settings.seed, row.id))
         try:
             made = self._generate(matcher, prompt, draw, left)

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, overload
 
 import torch
 
+from guided.constraint.constraint import Constraint
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, UnsupportedError
 from guided.grammar.ir import Grammar
@@ -45,6 +46,8 @@ def generate(
     tokenizer: Any = None,
     max_new_tokens: int = 256,
     chat: bool = False,
+    heal: bool = False,
+    canonical: bool = False,
     **options: Any,
 ) -> Generation: ...
 
@@ -58,6 +61,8 @@ def generate(
     tokenizer: Any = None,
     max_new_tokens: int = 256,
     chat: bool = False,
+    heal: bool = False,
+    canonical: bool = False,
     **options: Any,
 ) -> Generation | list[Generation]: ...
 
@@ -70,6 +75,8 @@ def generate(
     tokenizer: Any = None,
     max_new_tokens: int = 256,
     chat: bool = False,
+    heal: bool = False,
+    canonical: bool = False,
     **options: Any,
 ) -> Generation | list[Generation]:
     """Generate text that is in the grammar's language, whole, in at most ``max_new_tokens`` tokens.
@@ -78,6 +85,10 @@ def generate(
     text or a conversation, or a list of either; ``grammar`` one for all prompts or one for each.  ``chat`` puts texts
     through the model's chat template as a user's message.  ``options`` go to transformers' `generate`: ``do_sample``,
     ``num_beams``, ``assistant_model``, ``logits_processor`` (applied before the grammar) and the rest.
+
+    ``heal`` takes back the end of each prompt as far as its tokens depend on what follows, and generates it again (it
+    is not in the result's text, and its tokens count).  ``canonical`` allows only tokens that the tokenizer itself
+    would make of prompt and text; see `guided.heal` and `guided.canonical` for the tokenizers that they know.
 
     Returns one `Generation` for one prompt, else a list of them, in order; with ``num_return_sequences=n`` always a
     list, n for each prompt.  Raises `LimitError` when no text fits the budget.
@@ -96,9 +107,13 @@ def generate(
             f"{len(constraints)} grammars for {len(prompts)} prompts",
             remedy="Pass one grammar, or one for each prompt.",
         )
-    processor = GuidedLogitsProcessor(constraints, max_new_tokens=max_new_tokens)
     encoder_decoder = bool(model.config.is_encoder_decoder)
     encoded = [_encode(item, tokenizer, chat) for item in prompts]
+    joints = [_Joint(item, constraints[i % len(constraints)]) for i, item in enumerate(encoded)]
+    if heal or canonical:
+        joints = [_join(joint, tokenizer, heal, canonical, encoder_decoder) for joint in joints]
+        encoded, constraints = [list(joint.ids) for joint in joints], tuple(joint.constraint for joint in joints)
+    processor = GuidedLogitsProcessor(constraints, max_new_tokens=max_new_tokens)
     if not encoder_decoder:
         _check_room(model, max(map(len, encoded)), max_new_tokens)
     pad = _pad_id(model, tokenizer, constraints[0].vocabulary.eos_ids)
@@ -118,8 +133,37 @@ def generate(
     # The decoder of an encoder-decoder model begins with its one start token.
     rows = sequences[:, 1 if encoder_decoder else input_ids.shape[1] :].tolist()
     each = len(rows) // len(constraints)
-    results = [_result(processor, row, i // each) for i, row in enumerate(rows)]
+    of_prompt = len(rows) // len(joints)
+    results = [_result(processor, row, i // each, joints[i // of_prompt].removed) for i, row in enumerate(rows)]
     return results[0] if single and "num_return_sequences" not in options else results
+
+
+@dataclass(frozen=True)
+class _Joint:
+    """Where a prompt and its generated text meet."""
+
+    ids: Sequence[int]
+    constraint: Constrains
+    removed: bytes = b""
+    """The end of the prompt that is generated again."""
+
+
+def _join(joint: _Joint, tokenizer: Any, heal: bool, canonical: bool, encoder_decoder: bool) -> _Joint:
+    from guided.constraint.canonical import canonical as make_canonical
+    from guided.constraint.healing import heal as take_back
+
+    ids, constraint, removed = joint.ids, joint.constraint, joint.removed
+    if heal:
+        if encoder_decoder or not isinstance(constraint, Constraint):
+            raise UnsupportedError(
+                "only the prompt of a decoder-only model can be healed, before a grammar or a guided.Constraint",
+                remedy="Leave out heal=True.",
+            )
+        healed = take_back(ids, tokenizer, constraint)
+        ids, constraint, removed = healed.prompt_ids, healed.constraint, healed.removed
+    if canonical:
+        constraint = make_canonical(constraint, tokenizer, before=() if encoder_decoder else ids)
+    return _Joint(ids, constraint, removed)
 
 
 def _check_arguments(model: Any, tokenizer: Any, options: Mapping[str, Any]) -> None:
@@ -192,13 +236,13 @@ def _batch(encoded: Sequence[Sequence[int]], pad: int, *, left: bool) -> tuple[t
     return ids, mask
 
 
-def _result(processor: GuidedLogitsProcessor, ids: Sequence[int], index: int) -> Generation:
+def _result(processor: GuidedLogitsProcessor, ids: Sequence[int], index: int, removed: bytes) -> Generation:
     vocabulary = processor.vocabulary
     ends = [i for i, token in enumerate(ids) if token in vocabulary.eos_ids]
     tokens = ids[: ends[0]] if ends else ids
     named = named_special_ids(processor.constraints[index])
     known = [token for token in tokens if 0 <= token < vocabulary.size]
     data = b"".join(named.get(token, "").encode() or vocabulary.token_bytes(token) or b"" for token in known)
-    # A text that was cut from outside may end within a character.
-    text = data.decode("utf-8", errors="replace")
+    # A text that was cut from outside may end within a character, or within what was taken back from the prompt.
+    text = data[len(removed) :].decode("utf-8", errors="replace")
     return Generation(text, tuple(tokens), processor.is_whole(tokens, index))

@@ -1,4 +1,4 @@
-"""Byte-pair encoding over flat arrays, and which tokens it lets stand side by side; a walk of a trie by a byte automaton.
+"""Byte-pair encoding over flat arrays, which tokens it lets stand side by side, and a walk of a trie by an automaton.
 
 Terms: the derivation of a token is the sequence of merges that makes it from its bytes.  ``late[t]`` is the largest
 rank in it, -1 for a byte: merges are taken in the order of rank wherever they are possible, so when a token is part of

@@ -8,11 +8,13 @@ is.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Sequence
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,8 @@ from numpy.typing import NDArray
 
 from guided.errors import UnsupportedError
 from guided.vocab.bpe import BytePairs
-from guided.vocab.splitting import DEAD, INITIAL, Splitter, known_pattern, read_kinds
+from guided.vocab.cache import Entry, load, store
+from guided.vocab.splitting import DEAD, INITIAL, Pattern, Splitter, known_pattern, read_kinds
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["SEALED", "CanonicalTokenizer", "Place"]
@@ -36,6 +39,11 @@ SEALED = -1
 
 _KNOWN: weakref.WeakKeyDictionary[object, dict[str, CanonicalTokenizer]] = weakref.WeakKeyDictionary()
 _known_lock = threading.Lock()
+
+_KINDS: dict[str, NDArray[np.uint8]] = {}
+
+# Part of the key on disk: raise it when `Kind` or the way of asking changes.
+_FORMAT = 1
 
 _LEADS = 96
 """Arrays of where tokens lead that are kept: half a MB each for 128,000 tokens, and a text meets some 30 states."""
@@ -71,8 +79,9 @@ class CanonicalTokenizer:
     def of(cls, tokenizer: Any, vocabulary: Vocabulary | None = None) -> CanonicalTokenizer:
         """Read a fast tokenizer of Hugging Face, or one of the ``tokenizers`` library; remembered while it lives.
 
-        Takes a second or two: every character is looked at.  Raises `UnsupportedError`, saying why, for a tokenizer
-        that is not exactly understood, and for a vocabulary that is not the tokenizer's.
+        Takes a second for 128,000 tokens, and two more the first time, when every character is looked at.  Raises
+        `UnsupportedError`, saying why, for a tokenizer that is not exactly understood, and for a vocabulary that is not
+        the tokenizer's.
         """
         if isinstance(tokenizer, CanonicalTokenizer):
             return tokenizer
@@ -111,9 +120,7 @@ class CanonicalTokenizer:
                     f"the vocabulary has other bytes for token {token} than the tokenizer",
                     remedy="Use the vocabulary of this tokenizer.",
                 )
-        split = backend.pre_tokenizer.pre_tokenize_str
-        kinds = read_kinds(pattern, lambda text: [text[low:high] for _, (low, high) in split(text)])
-        return cls(pairs, Splitter(pattern, kinds))
+        return cls(pairs, Splitter(pattern, _kinds(backend, pattern, json.dumps(spec["pre_tokenizer"]))))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (CanonicalTokenizer, (self.pairs, self.splitter))
@@ -202,6 +209,23 @@ class CanonicalTokenizer:
             if pair[0][-1:].isalpha() and pair[1][:1] == b" " and pair[1][1:2].isalpha():
                 return index
         return 0
+
+
+def _kinds(backend: Any, pattern: Pattern, pre_tokenizer: str) -> NDArray[np.uint8]:
+    """The kinds of all characters, which depend on the pre-tokenizer and the library's version of Unicode alone."""
+    content = f"kinds {_FORMAT};{version('tokenizers')};{pre_tokenizer}"
+    key = hashlib.sha256(content.encode()).hexdigest()
+    kinds = _KINDS.get(key)
+    if kinds is None:
+        entry = load("characters", key)
+        if entry is None:
+            split = backend.pre_tokenizer.pre_tokenize_str
+            kinds = read_kinds(pattern, lambda text: [text[low:high] for _, (low, high) in split(text)])
+            store("characters", key, Entry({}, {"kinds": kinds}))
+        else:
+            kinds = entry.arrays["kinds"]
+        _KINDS[key] = kinds
+    return kinds
 
 
 def leads(vocabulary: Vocabulary, automaton: Any, state: int) -> NDArray[np.int32]:

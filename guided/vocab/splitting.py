@@ -298,9 +298,7 @@ class Splitter:
     def _after_kinds(self, state: State, cut: bool) -> tuple[int, ...]:
         """The state after a character of each kind, by the number of the kind; the last entry is for no character."""
         move = _cut if cut else _inside
-        found = [
-            None if state == ("start",) and not cut else move(self.pattern, state, kind) for kind in Kind
-        ]
+        found = [None if state == ("start",) and not cut else move(self.pattern, state, kind) for kind in Kind]
         return (*(DEAD if after is None else self._number((after, False)) for after in found), DEAD)
 
     def _kind(self, read: bytes) -> int:

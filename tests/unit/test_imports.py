@@ -42,8 +42,8 @@ HEAVY = {"torch", "transformers", "numba", "lark", "jsonschema", "pydantic", "ty
 PUBLIC = [
     "Constraint", "FieldState", "Grammar", "GrammarError", "GuidedError", "JsonStream", "LimitError", "Limits",
     "Tag", "TextError", "ToolChoice", "ToolStyle", "UnsatisfiableError", "UnsupportedError", "Vocabulary",
-    "VocabularyError", "allocate_masks", "apply_masks", "captures", "choice", "compile", "fill_masks", "gbnf",
-    "generate", "grammar", "json_schema", "lark", "partial_json", "regex", "special_token", "sql", "tags", "think",
+    "VocabularyError", "allocate_masks", "apply_masks", "canonical", "captures", "choice", "compile", "fill_masks",
+    "gbnf", "generate", "grammar", "heal", "json_schema", "lark", "partial_json", "regex", "special_token", "sql", "tags", "think",
     "tool_calls",
 ]  # fmt: skip
 """Adding a public name is a decision: change this list with it, and the README."""

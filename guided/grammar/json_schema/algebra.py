@@ -30,8 +30,10 @@ from guided.grammar.json_schema.strings import ANY_STRING, StringSet, holds_word
 from guided.grammar.regular.derivative import inhabited
 from guided.grammar.regular.expr import alternation, intersection
 
-MAX_ALTERNATIVES = 1024
+MAX_ALTERNATIVES = 4096
 """Alternatives of one type in one union; products of many anyOf under one allOf grow beyond it."""
+MAX_SCALARS = 1 << 16
+"""The same for numbers and strings, which are quickly combined."""
 
 MAX_PATTERNS = 2
 """String languages that stay apart in a union, where engines recognise simple ones; more are one language."""
@@ -66,11 +68,16 @@ def _product(
         found = both(x, y)
         return [] if found is None else [found]
 
-    return _product_of_many(left, right, many, top, pointer)
+    return _product_of_many(left, right, many, top, pointer, MAX_SCALARS)
 
 
 def _product_of_many(
-    left: tuple[Part, ...], right: tuple[Part, ...], both: Callable[[Part, Part], list[Part]], top: Part, pointer: str
+    left: tuple[Part, ...],
+    right: tuple[Part, ...],
+    both: Callable[[Part, Part], list[Part]],
+    top: Part,
+    pointer: str,
+    limit: int = MAX_ALTERNATIVES,
 ) -> tuple[Part, ...]:
     if not left or not right:
         return ()
@@ -78,16 +85,16 @@ def _product_of_many(
         return right
     if len(right) == 1 and right[0] is top:
         return left
-    check_alternatives(len(left) * len(right), pointer)
+    check_alternatives(len(left) * len(right), pointer, limit)
     found = dict.fromkeys(item for x, y in product(left, right) for item in both(x, y))
     return (top,) if top in found else tuple(found)
 
 
-def check_alternatives(count: int, pointer: str) -> None:
+def check_alternatives(count: int, pointer: str, limit: int = MAX_ALTERNATIVES) -> None:
     """`LimitError` when there are too many alternatives."""
-    if count > MAX_ALTERNATIVES:
+    if count > limit:
         raise LimitError(
-            f"the combination of alternatives has more than {MAX_ALTERNATIVES} cases",
+            f"the combination of alternatives has more than {limit} cases",
             where=pointer,
             remedy="Write the combined alternatives out, or use fewer anyOf or oneOf under one schema.",
         )

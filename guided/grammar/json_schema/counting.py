@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from guided.errors import LimitError
 from guided.grammar.json_schema.shape import ArrayShape, Count, Need, negate
 
-MAX_CONDITIONS = 6
+MAX_CONDITIONS = 5
 """Conditions that are counted side by side in one array; n of them split the items into 2**n kinds."""
-MAX_STATES = 10_000
-"""States of one array: the product of the counts it keeps.  About 20 microseconds each."""
+MAX_STEPS = 20_000
+"""Steps between the states of one array, which are the product of the counts it keeps; about 10 microseconds each."""
 
 State = tuple[int, ...]
 """How many items were read, and how many of them each condition counted; all capped."""
@@ -96,6 +96,7 @@ class ItemCounter:
         table: dict[State, list[Step]] = {}
         sources: dict[State, list[State]] = {self.start: []}
         order = [self.start]
+        taken = 0
         for state in order:
             row = table[state] = [step for step in self.steps(state) if alive(step.need)]
             for step in row:
@@ -103,9 +104,10 @@ class ItemCounter:
                     sources[step.state] = []
                     order.append(step.state)
                 sources[step.state].append(state)
-            if len(order) > MAX_STATES:
+            taken += len(row) + 1
+            if taken > MAX_STEPS:
                 raise LimitError(
-                    f"counting the items of an array takes more than {MAX_STATES} states",
+                    f"counting the items of an array takes more than {MAX_STEPS} steps",
                     remedy="Lower minItems, maxItems, minContains and maxContains where an array has a contains.",
                 )
         live = {state for state in order if self.accepts(state)}

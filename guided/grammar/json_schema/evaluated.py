@@ -18,6 +18,7 @@ from guided.errors import UnsupportedError
 from guided.grammar.json_schema import patterns
 from guided.grammar.json_schema.algebra import check_alternatives, unite
 from guided.grammar.json_schema.assertions import APPLICATORS, REFERENCES, Assertions
+from guided.grammar.json_schema.disjoint import surely_disjoint
 from guided.grammar.json_schema.document import Located, Schema
 from guided.grammar.json_schema.shape import (
     ANY_ARRAY,
@@ -31,6 +32,7 @@ from guided.grammar.json_schema.shape import (
     ObjectShape,
     Shape,
     negate,
+    ordered,
 )
 from guided.grammar.regular.expr import Expr
 
@@ -119,7 +121,7 @@ class Evaluation(Assertions):
 
     def _of_need(self, need: Need, container: Container) -> Alternatives:
         result: Alternatives = {NOT_EVALUATED: _TOP[container]}
-        for atom in need:
+        for atom in ordered(need):
             result = self._product(result, self._of_atom(atom, container), atom.pointer)
         return result
 
@@ -232,7 +234,9 @@ class Evaluation(Assertions):
         for i, need in enumerate(needs):
             for evaluated, shape in self._product(result, self._of_need(need, container), pointer).items():
                 for j, other in enumerate(needs):
-                    if j != i and not self.both(shape, self.shape(other), pointer).is_empty():
+                    if j == i or surely_disjoint(shape, self.shape(other)):
+                        continue
+                    if not self.both(shape, self.shape(other), pointer).is_empty():
                         shape = self.both(shape, self.complement(other), pointer)
                 cases.append((evaluated, shape))
         return _alternatives(cases)

@@ -18,7 +18,7 @@ from guided.grammar.json_schema.numbers import NumberRange
 from guided.grammar.json_schema.shape import ArrayShape, Need, ObjectShape, Shape
 from guided.grammar.regular.expr import EMPTY
 
-MAX_NODES = 20_000
+MAX_NODES = 6_000
 """Distinct conjunctions of subschemas; the largest of the JSON Schema corpora need about 3,000."""
 
 

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from guided.errors import GrammarError, GuidedError
 from guided.grammar.json_schema.algebra import intersect, unite
 from guided.grammar.json_schema.assertions import APPLICATORS, ASSERTING, IN_PLACE, REFERENCES, VALIDATION
+from guided.grammar.json_schema.disjoint import surely_disjoint
 from guided.grammar.json_schema.document import Document, Located, escape
 from guided.grammar.json_schema.evaluated import Alternatives, Container, Evaluation, self_applying
 from guided.grammar.json_schema.formats import Formats
@@ -30,6 +31,7 @@ from guided.grammar.json_schema.shape import (
     Not,
     ObjectShape,
     Shape,
+    ordered,
 )
 from guided.grammar.json_schema.values import freeze, shape_of
 
@@ -96,14 +98,14 @@ class Normaliser(Evaluation):
     def shape(self, need: Need) -> Shape:
         """The values that all atoms of the need allow."""
         result = ANYTHING
-        for atom in need:
+        for atom in ordered(need):
             shape = self.expand(atom, True)
             result = shape if result is ANYTHING else self.both(result, shape, atom.pointer)
         return result
 
     def complement(self, need: Need) -> Shape:
         """The values that some atom of the need does not allow."""
-        return unite([self.expand(atom, False) for atom in need]) if need else NOTHING
+        return unite([self.expand(atom, False) for atom in ordered(need)]) if need else NOTHING
 
     def expand(self, atom: Atom, positive: bool) -> Shape:
         """The values that one atom allows, or (not ``positive``) all others."""
@@ -297,6 +299,8 @@ class Normaliser(Evaluation):
         overlapping: list[list[int]] = [[] for _ in needs]
         for j, second in enumerate(shapes):
             for i in range(j):
+                if surely_disjoint(shapes[i], second):
+                    continue
                 both = self.both(shapes[i], second, pointer)
                 if both.is_empty():
                     continue

@@ -34,6 +34,8 @@ from guided.grammar.regular.expr import (
 MAX_STATES = 12_000
 """States of one number's automaton; ``multipleOf: 9999`` needs 10,000 and a second."""
 
+MAX_DIGITS = 400
+"""Digits of a bound; those of doubles have up to 325."""
 MOST_PLACES = 17
 """Digits after the point that an integer may have before its exponent; programs write at most 16."""
 
@@ -81,6 +83,8 @@ def _magnitudes(
         low, low_open = None, False
     bounds = (low, low_open, high, high_open)
     spelling = numbers.spelling
+    if low is not None and low == high and spelling is Spelling.ANY and not numbers.avoid:
+        return _single(low, numbers.step is not None)
     if numbers.step is not None or numbers.avoid or spelling is Spelling.PLAIN:
         texts = _decimals(*bounds, numbers.step, numbers.avoid, spelling)
         if numbers.step == 1 and high is None and not numbers.avoid and spelling is Spelling.ANY:
@@ -91,6 +95,20 @@ def _magnitudes(
     if high is None and (low is None or low == 0):
         return UNSIGNED if low is None else concat(_decimals(*bounds), optional(_EXPONENT))
     return alternation((_decimals(*bounds), _scientific(*bounds)))
+
+
+def _single(value: Fraction, plain: bool) -> Expr:
+    """One number that is not zero: as a decimal and, unless ``plain``, in normalised scientific notation."""
+    zeros = repeat(literal(b"0"))
+    whole, fraction = _digits(value)
+    after = concat(literal(b"." + fraction.encode()), zeros) if fraction else WHOLE_FRACTION
+    text = concat(literal(whole.encode()), after)
+    if plain:
+        return text
+    mantissa, exponent = lead(value)
+    whole, fraction = _digits(mantissa)
+    after = concat(literal(b"." + fraction.encode()), zeros) if fraction else WHOLE_FRACTION
+    return alternation((text, concat(literal(whole.encode()), after, _E, _exponents(exponent, exponent))))
 
 
 def _scientific(low: Fraction | None, low_open: bool, high: Fraction | None, high_open: bool) -> Expr:
@@ -177,10 +195,16 @@ def _digits(value: Fraction) -> tuple[str, str]:
     while scaled.denominator != 1:
         scaled *= 10
         places += 1
-        if places > 5000:
-            raise LimitError("a number has more than 5000 digits", remedy="Use a shorter bound.")
+        if places > MAX_DIGITS:
+            raise _too_long()
     text = str(scaled.numerator).rjust(places + 1, "0")
+    if len(text) > MAX_DIGITS:
+        raise _too_long()
     return (text[:-places], text[-places:]) if places else (text, "")
+
+
+def _too_long() -> LimitError:
+    return LimitError(f"a bound has more than {MAX_DIGITS} digits", remedy="Use a shorter bound.")
 
 
 class _Comparison:

@@ -10,10 +10,12 @@ from guided.grammar.json_schema.shape import Classes, Need
 from guided.grammar.json_schema.strings import CONTENT, TEXT, holds_word
 from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.derivative import inhabited
-from guided.grammar.regular.expr import Expr, difference, intersection
+from guided.grammar.regular.expr import Expr, complement, difference, intersection
 
 MAX_OVERLAPS = 32
 """Name classes of one object beyond two for each pattern; n overlapping patternProperties can make 2**n."""
+MAX_COMPARISONS = 20_000
+"""Pairs of patterns and name classes that are compared; about 50 microseconds each."""
 CELL_STEPS = 5_000
 """States that one emptiness search of a name class may visit; patterns that are told apart need below 100."""
 
@@ -45,27 +47,39 @@ def has_name(language: Expr, name: str) -> bool:
 
 def partition(found: list[tuple[Expr, Need]], additional: Need, pointer: str) -> Classes:
     """Disjoint classes of all names: each with the needs of the patterns it matches, or else ``additional``."""
-    cells: list[tuple[Expr, Need, bool]] = [(CONTENT, frozenset(), False)]
+    cells: list[tuple[Expr, Need, tuple[Expr, ...]]] = []
     allowed = 2 * len(found) + MAX_OVERLAPS
+    compared = 0
     for language, need in found:
-        refined: list[tuple[Expr, Need, bool]] = []
-        for cell, needs, named in cells:
-            inside = intersection((cell, language)) if cell is not CONTENT else language
+        refined: list[tuple[Expr, Need, tuple[Expr, ...]]] = []
+        earlier: dict[Expr, None] = {}  # patterns that share names with this one
+        compared += len(cells)
+        for cell, needs, members in cells:
+            inside = cell if cell is language else intersection((cell, language))
             if not inhabited(inside, CELL_STEPS):
-                refined.append((cell, needs, named))
+                refined.append((cell, needs, members))
                 continue
-            refined.append((inside, needs | need, True))
+            earlier.update(dict.fromkeys(members))
+            refined.append((inside, needs | need, (*members, language)))
             outside = difference(cell, language)
             if inhabited(outside, CELL_STEPS):
-                refined.append((outside, needs, named))
+                refined.append((outside, needs, members))
+        # Complements stay apart: of their union an automaton would be made.
+        rest = intersection((language, *map(complement, earlier))) if earlier else language
+        if inhabited(rest, CELL_STEPS):
+            refined.append((rest, need, (language,)))
         cells = refined
-        if len(cells) > allowed:
+        if len(cells) > allowed or compared > MAX_COMPARISONS:
             raise LimitError(
-                f"the patterns of property names overlap in more than {allowed} ways",
+                f"the patterns of property names overlap in more than {allowed} ways"
+                if len(cells) > allowed
+                else f"telling the patterns of property names apart takes more than {MAX_COMPARISONS} comparisons",
                 where=pointer,
                 remedy="Use fewer patterns, or patterns that exclude each other.",
             )
-    return tuple((cell, needs if named else additional) for cell, needs, named in cells)
+    others = intersection((CONTENT, *(complement(language) for language, _ in found))) if found else CONTENT
+    classes = tuple((cell, needs) for cell, needs, _ in cells)
+    return (*classes, (others, additional)) if inhabited(others, CELL_STEPS) else classes
 
 
 def white_space(pattern: str, allowed: Expr) -> Expr:

@@ -25,6 +25,10 @@ pytestmark = [
         ("extract_records", ["Person(name=", "age="]),
         ("text_to_sql", ["SELECT "]),
         ("hf_generate", ["four beams", '{"customer": ']),
+        (
+            "tool_calls",
+            ["complete: name, age", "<function=save_person>{", "[TOOL_CALLS]save_person[ARGS]{", "after it:"],
+        ),
         ("regex_and_grammars", ['{"date": "', "SELECT ", "may end: False"]),
     ],
 )
