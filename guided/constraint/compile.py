@@ -6,6 +6,7 @@ import threading
 import weakref
 from collections import OrderedDict
 
+from guided.collection import uncollected
 from guided.constraint.constraint import Constraint
 from guided.constraint.limits import Limits
 from guided.grammar.ir import Grammar
@@ -41,7 +42,8 @@ def compile(grammar: Grammar, vocabulary: Vocabulary, *, limits: Limits | None =
         if found is not None:
             recent.move_to_end(key)
             return found
-    made = Constraint(grammar, vocabulary, limits)
+    with uncollected:
+        made = Constraint(grammar, vocabulary, limits)
     with _lock:
         recent[key] = made
         while len(recent) > REMEMBERED:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.collection import uncollected
 from guided.constraint.checked import machine_for
 from guided.constraint.explain import explain
 from guided.constraint.limits import Limits
@@ -47,7 +48,7 @@ class Constraint:
         self._eos_row = np.zeros(vocabulary.n_words, np.uint32)
         for token in vocabulary.eos_ids:
             self._eos_row[token >> 5] |= np.uint32(1 << (token & 31))
-        self._steps: dict[tuple[int, int], int] = {}
+        self._steps: dict[int, int] = {}
         self._masks: dict[int, NDArray[np.uint32]] = {FINISHED: self._eos_row, DEAD: np.zeros_like(self._eos_row)}
         self._accepting: dict[int, bool] = {DEAD: False, FINISHED: True}
         self._addresses: dict[int, tuple[int, NDArray[np.uint32]]] = {}
@@ -82,7 +83,7 @@ class Constraint:
 
     def advance(self, state: int, token: int) -> int:
         """The state after ``token``: 0 when it is not allowed; `end` after an end-of-text id."""
-        found = self._steps.get((state, token))
+        found = self._steps.get(state << 32 | token)
         return self._advance(state, token) if found is None else found
 
     def advance_bytes(self, state: int, data: bytes) -> int:
@@ -168,7 +169,7 @@ class Constraint:
         return explain(self, self._machine, state, token)
 
     def _mask(self, state: int) -> NDArray[np.uint32]:
-        with self._machine.lock:
+        with uncollected, self._machine.lock:
             row = self._machine.mask(state).copy()
             if self.is_accepting(state):
                 row |= self._eos_row
@@ -180,14 +181,22 @@ class Constraint:
             return row
 
     def _advance(self, state: int, token: int) -> int:
-        if token in self._eos:
-            after = FINISHED if self.is_accepting(state) else DEAD
-        elif state <= FINISHED or not self._has_text(token):
-            after = DEAD
-        else:
-            after = self._machine.advance_token(state, token)
-        self._steps[state, token] = after
+        with uncollected:
+            after = self._advanced(state, token)
+        if len(self._steps) >= self.limits.steps:
+            with self._machine.lock:
+                for key in list(self._steps)[: len(self._steps) // 2]:
+                    self._steps.pop(key, None)
+        # One int as the key: a tuple would be one more object for the garbage collector to walk.
+        self._steps[state << 32 | token] = after
         return after
+
+    def _advanced(self, state: int, token: int) -> int:
+        if token in self._eos:
+            return FINISHED if self.is_accepting(state) else DEAD
+        if state <= FINISHED or not self._has_text(token):
+            return DEAD
+        return self._machine.advance_token(state, token)
 
     def _has_text(self, token: int) -> bool:
         offsets = self.vocabulary.spelling.offsets

@@ -1,8 +1,12 @@
 """What all tokens of a vocabulary do from one lexer state, computed once and shared by every grammar.
 
 An effect is a row of tokens that stay inside the terminal, and the tries of what is left of those that leave it.
-Most are walked, once per vocabulary and language.  A bounded run of a character class (``maxLength``) is the unbounded
-run less the tokens that are too long, since a token's length in characters does not depend on the bound.
+Most are walked, once per vocabulary and language.  Two kinds are told from walks that others share:
+
+* a bounded run of a character class (``maxLength``) is the unbounded run less the tokens that are too long, since a
+  token's length in characters does not depend on the bound;
+* where a string may go on with any text for ever (most patterns are searched for, so anything may come before and
+  after), tokens that stay inside are those of any string, and only where it may close is looked at.
 """
 
 from __future__ import annotations
@@ -20,14 +24,17 @@ from guided.automata.distances import spelled, utf8_blocks
 from guided.automata.joint import segments
 from guided.automata.runs import Run, run_of, run_with_pattern
 from guided.automata.states import StateTable
-from guided.grammar.regular.expr import Expr
-from guided.kernels.effects import OWING, merge, survey
+from guided.grammar.regular.characters import Utf8
+from guided.grammar.regular.expr import Expr, json_string
+from guided.kernels.effects import OWING, closings, merge, survey
 from guided.kernels.layout import (
+    CANONICAL,
     CLOSES,
     EXPAND_STATE,
     N_COUNTERS,
     REQUEST,
     REQUEST_A,
+    STRING,
     Effects,
     Scratch,
     Tokens,
@@ -111,6 +118,8 @@ class TokenEffects:
         self._merged: dict[bytes, tuple[int, int]] = {}
         self._derived: dict[tuple[int, int, int, int, int, int], int] = {}
         self._to_end: dict[tuple[int, int, int], int] = {}
+        self._totals: dict[int, bool] = {}
+        self._any_strings: dict[tuple[int, int], tuple[int, NDArray[np.int32]]] = {}
 
     @property
     def n_bytes(self) -> int:
@@ -130,6 +139,9 @@ class TokenEffects:
             if run is not None and (run.low or run.high is not None):
                 self._bounded(low, high, state, run)
                 return
+            if self._is_total(state) and key is not _ANY_STRING:
+                self._total(low, high, state)
+                return
             found = self._survey(low, high, state, 0)
             if found is None:
                 # Its tokens come to owe something: they are walked with the parser.
@@ -137,12 +149,78 @@ class TokenEffects:
             else:
                 self._store(low, high, state, found.kept, self._exit_ranges(found.exits, None))
 
+    def _is_total(self, start: int) -> bool:
+        """Inside a string, may any text come, for ever?  Decided on all that may follow, by the phases of UTF-8."""
+        known = self._totals.get(start)
+        if known is not None:
+            return known
+        states = self.states
+        total = states.arrays.mode[start] & STRING != 0 and not states.arrays.mode[start] & CANONICAL
+        total = total and not states.arrays.decode[start]
+        order = [(start, 0)]
+        seen = set(order)
+        for state, phase in order if total else ():
+            row = states.edges(state)
+            for low, high, following in _UTF8[phase]:
+                at = low
+                for first, last, target in row:
+                    if first <= at <= last:
+                        if states.arrays.owes[target]:
+                            break
+                        at = last + 1
+                        if (target, following) not in seen:
+                            seen.add((target, following))
+                            order.append((target, following))
+                        if at > high:
+                            break
+                if at <= high:
+                    total = False
+                    break
+            if not total or len(order) > TOTAL_STATES:
+                total = False
+                break
+        if total:
+            self._totals.update((state, True) for state, phase in order if phase == 0)
+        self._totals[start] = total
+        return total
+
+    def _total(self, low: int, high: int, state: int) -> None:
+        """The effect of a string's state after which any text may come."""
+        inside, exits = self._any_string(low, high)
+        closes = np.zeros(exits.shape[0], np.uint8)
+        self._explore(state, EXPLORED)
+        while closings(
+            self.states.arrays, self._counters, self._scratch, self.tokens, low, high, state, exits[:, 0].copy(),
+            closes, self._unknown,
+        ) < 0:  # fmt: skip
+            for unknown in self._unknown[: int(self._counters[REQUEST_A])].tolist():
+                self._explore(unknown, AHEAD)
+        kept = exits[closes != 0]
+        offset = self.tokens.token_offset
+        ended = [self.tokens.token_ids[offset[node] : offset[node + 1]] for node in kept[:, 0].tolist()]
+        index = self._store(
+            low, high, state, np.concatenate([_NONE, *ended]), self._exit_ranges(kept, None), mask=inside
+        )
+        assert index >= 0
+
+    def _any_string(self, low: int, high: int) -> tuple[int, NDArray[np.int32]]:
+        """Of any string: the row of tokens that stay inside, and the nodes where it closes."""
+        found = self._any_strings.get((low, high))
+        if found is None:
+            survey_ = self._survey(low, high, self.states.add(_ANY_STRING), 0)
+            assert survey_ is not None
+            found = self._mask(survey_.kept[survey_.count >= 0]), survey_.exits
+            self._any_strings[low, high] = found
+        return found
+
     def _bounded(self, low: int, high: int, state: int, run: Run, pattern: Expr | None = None) -> None:
         most = -1 if run.high is None or run.high > self.longest else run.high
         least = min(run.low, self.longest + 1)
         unbounded = self.states.add(run.unbounded)
         also = 0 if pattern is None else self.states.add(pattern)
-        key = (low, high, unbounded, also, least, most)
+        # With a pattern a far bound matters too: what is left must be enough for the pattern's end.
+        bound = run.high if also and run.high is not None else most
+        key = (low, high, unbounded, also, least, bound)
         same = self._derived.get(key)
         if same is not None:
             self._alias(low, high, state, same)
@@ -152,10 +230,10 @@ class TokenEffects:
         begun = 0 if run.prefix is None else 1
         inside = found.count >= 0
         needed = np.maximum(found.count - begun, 0)
-        if also and most >= 0:
+        if also and bound >= 0:
             needed = needed + self._still_needed(found, inside, self.states.add(run.home))
         whole = -1 - found.count - begun
-        fits = inside if most < 0 else inside & (needed <= most)
+        fits = inside if bound < 0 else inside & (needed <= bound)
         ended = ~inside & (whole >= least)
         if most >= 0:
             ended &= whole <= most
@@ -172,20 +250,18 @@ class TokenEffects:
 
     def _still_needed(self, found: _Survey, inside: NDArray[np.bool_], home: int) -> NDArray[np.int32]:
         """For tokens that stay inside, the fewest whole characters after which the pattern can end."""
-        # Few places in the text, so numbered pairs fit below the 27 bits of an escape.
-        pairs, number = np.unique(found.at[:, 0].astype(np.int64) << 32 | found.at[:, 1], return_inverse=True)
-        keys = number.astype(np.int64) << 32 | found.at[:, 2]
         # Neighbours in the trie mostly end in the same places, so few are left to sort.
-        runs = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
-        places = np.unique(keys[runs][inside[runs]])
-        if not places.size:
-            return np.zeros(keys.size, np.int32)
-        characters = np.zeros(places.size, np.int32)
-        for i, place in enumerate(places.tolist()):
-            pair = int(pairs[place >> 32])
-            characters[i] = self._characters_to_end((pair >> 32, pair & 0xFFFFFFFF), place & 0xFFFFFFFF, home)
-        by_run = characters[np.searchsorted(places, keys[runs]).clip(max=places.size - 1)]
-        return np.repeat(by_run, np.diff(np.append(runs, keys.size)))
+        first = np.concatenate([[True], (found.at[1:] != found.at[:-1]).any(axis=1)])
+        runs = np.flatnonzero(first)
+        live = np.logical_or.reduceat(inside, runs) if runs.size else inside
+        places, number = np.unique(found.at[runs], axis=0, return_inverse=True)
+        wanted = np.zeros(places.shape[0], np.bool_)
+        wanted[number.ravel()[live]] = True
+        characters = np.zeros(places.shape[0], np.int32)
+        for i in np.flatnonzero(wanted).tolist():
+            one, other, decode = places[i].tolist()
+            characters[i] = self._characters_to_end((one, other), decode, home)
+        return np.repeat(characters[number.ravel()], np.diff(np.append(runs, found.count.size)))
 
     def _characters_to_end(self, start: tuple[int, int], decode: int, home: int) -> int:
         """Breadth first, a level per character, over pairs of a run's state and a pattern's."""
@@ -350,12 +426,18 @@ class TokenEffects:
         effects.hash_slot[slot] = index
 
     def _store(
-        self, low: int, high: int, state: int, kept: NDArray[np.int32], exits: list[tuple[int, int, int, int]]
+        self,
+        low: int,
+        high: int,
+        state: int,
+        kept: NDArray[np.int32],
+        exits: list[tuple[int, int, int, int]],
+        mask: int = -1,
     ) -> int:
         index = self._new(low, high, state)
         effects = self.effects
-        effects.mask[index] = -1
-        if kept.size > DENSE:
+        effects.mask[index] = mask
+        if mask < 0 and kept.size > DENSE:
             effects.mask[index] = self._mask(kept)
         else:
             first = self._list(kept)
@@ -404,6 +486,19 @@ class TokenEffects:
         return first
 
 
+TOTAL_STATES = 400
+"""Pairs of state and phase looked at to see that a string may go on with any text; most patterns have below 100."""
+
+_UTF8 = (
+    ((0, 0x7F, 0), (0xC2, 0xDF, 1), (0xE0, 0xE0, 4), (0xE1, 0xEC, 2), (0xED, 0xED, 5), (0xEE, 0xEF, 2),
+     (0xF0, 0xF0, 6), (0xF1, 0xF3, 3), (0xF4, 0xF4, 7)),
+    ((0x80, 0xBF, 0),), ((0x80, 0xBF, 1),), ((0x80, 0xBF, 2),), ((0xA0, 0xBF, 1),), ((0x80, 0x9F, 1),),
+    ((0x90, 0xBF, 2),), ((0x80, 0x8F, 2),),
+)  # fmt: skip
+"""The bytes that may come in each phase of a UTF-8 text, and the phase after: 0 between characters (RFC 3629)."""
+
+_ANY_STRING = json_string(Utf8().text)
+_NONE = np.zeros(0, np.int32)
 _NOWHERE = np.zeros((0, 3), np.int32)
 _MASK64 = (1 << 64) - 1
 _PER_EFFECT = (

@@ -21,5 +21,7 @@ class Limits:
     """States that one search may visit: for a way on past overlapping terminals, for a shortest completion."""
     mask_bytes: int = 64 << 20
     """Memory for remembered masks of one constraint; the least recently made half is dropped when it is full."""
+    steps: int = 1 << 20
+    """Remembered ``(state, token) -> state`` steps of one constraint, 100 bytes each; the older half is dropped."""
     forced_bytes: int = 65_536
     """Longest text that ``forced`` returns at once."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from guided.kernels.layout import EXPAND_STATE, GROW_MACHINE, GROW_SCRATCH, REQUEST, REQUEST_A
+from guided.kernels.layout import EXPAND_STATE, GROW_MACHINE, GROW_SCRATCH, MATCHED, REQUEST, REQUEST_A
 from guided.kernels.strings import SPELLED, enter, glance, move, owe
 
 _MASK32 = 0xFFFFFFFF
@@ -139,6 +139,55 @@ def survey(
             node += 1
         else:
             node = end
+
+
+@njit(cache=True, nogil=True)
+def closings(automaton, counters, scratch, tokens, low, high, state, nodes, closes, unknown):
+    """For each of ``nodes`` (ascending) of a range: does a string that goes on from ``state`` close there?
+
+    Writes to ``closes``; -1: request for edges, as `survey`.
+    """
+    places = scratch.walk_state
+    ends = scratch.walk_end
+    level = 0
+    places[0] = enter(automaton, state)
+    ends[0] = high
+    node = low
+    at = 0
+    n_unknown = 0
+    closes[:] = 0
+    while at < nodes.shape[0]:
+        while node >= ends[level]:
+            level -= 1
+        end = tokens.end[node]
+        if nodes[at] >= end:
+            node = end
+            continue
+        byte = tokens.byte[node]
+        place = glance(automaton, places[level], byte)
+        if place == SPELLED:
+            place = move(automaton, places[level], byte)
+        if place < 0:
+            n_unknown = _note(unknown, n_unknown, -place)
+        if place == MATCHED and nodes[at] == node:
+            closes[at] = 1
+        if place > MATCHED and nodes[at] > node:
+            level += 1
+            if level + 1 >= places.shape[0]:
+                counters[REQUEST] = GROW_SCRATCH
+                return -1
+            places[level] = place
+            ends[level] = end
+            node += 1
+            continue
+        while at < nodes.shape[0] and nodes[at] < end:
+            at += 1
+        node = end
+    if n_unknown:
+        counters[REQUEST] = EXPAND_STATE
+        counters[REQUEST_A] = n_unknown
+        return -1
+    return 0
 
 
 @njit(cache=True, nogil=True)

@@ -63,6 +63,9 @@ GRAMMARS = {
     "json record": lambda: guided.json_schema(RECORD),
     "json any order": lambda: guided.json_schema(RECORD, order="any"),
     "json closed": lambda: guided.json_schema(CLOSED, order="any", whitespace="compact"),
+    "json searched": lambda: guided.json_schema(
+        {"type": "array", "items": {"anyOf": [{"pattern": "a.*[0-9]"}, {"pattern": "\\\\$|é"}], "type": "string"}}
+    ),
     "json pattern": lambda: guided.json_schema({"type": "array", "items": {"type": "string", "pattern": "^a.*[0-9]$"}}),
 }
 PIECES = [
