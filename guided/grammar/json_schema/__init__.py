@@ -11,8 +11,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from guided.errors import GrammarError, LimitError
+from guided.errors import GrammarError
 from guided.grammar.ir import Grammar, Terminal
+from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.document import Document
 from guided.grammar.json_schema.formats import Formats
 from guided.grammar.json_schema.graph import Graph
@@ -69,7 +70,7 @@ def json_schema(
     try:
         text = json.dumps(source)
     except RecursionError:
-        raise LimitError("the schema is nested too deeply", remedy="Use $ref instead of nesting.") from None
+        raise refusals.NESTING.at() from None
     except (TypeError, ValueError) as error:
         raise GrammarError(f"the schema is not plain JSON data: {error}", remedy="Pass plain JSON data.") from None
     try:
@@ -84,7 +85,7 @@ def json_schema(
         lowering = Lowering(graph, layout)
         rules = lowering.run()
     except RecursionError:
-        raise LimitError("the schema is nested too deeply", remedy="Use $ref instead of nesting.") from None
+        raise refusals.NESTING.at() from None
     key = hashlib.sha256(f"json_schema\0{order}\0{whitespace}\0{asserted.value}\0{text}".encode()).hexdigest()
     keywords = {"order": order, "whitespace": whitespace, "registry": registry, "formats": asserted}
     return Grammar(

@@ -14,7 +14,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from guided.errors import LimitError
+from guided.errors import GuidedError
+from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.numbers import NumberRange, Spelling
 from guided.grammar.regular.expr import (
     EMPTY,
@@ -203,8 +204,8 @@ def _digits(value: Fraction) -> tuple[str, str]:
     return (text[:-places], text[-places:]) if places else (text, "")
 
 
-def _too_long() -> LimitError:
-    return LimitError(f"a bound has more than {MAX_DIGITS} digits", remedy="Use a shorter bound.")
+def _too_long() -> GuidedError:
+    return refusals.DIGITS.at(limit=MAX_DIGITS)
 
 
 class _Comparison:
@@ -297,11 +298,8 @@ class _Divisor:
         return (remainder * 10 ** (self.places - at) % self.factor == 0) is self.wanted
 
 
-def _too_large() -> LimitError:
-    return LimitError(
-        f"the multiples need an automaton of more than {MAX_STATES} states",
-        remedy="Use a smaller or rounder multipleOf.",
-    )
+def _too_large() -> GuidedError:
+    return refusals.MULTIPLES.at(limit=MAX_STATES)
 
 
 @lru_cache(maxsize=4096)
