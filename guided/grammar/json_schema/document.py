@@ -56,7 +56,7 @@ DIALECTS = {
     "https://json-schema.org/draft/2020-12/schema": DRAFT2020,
 }
 
-_ONE = (
+ONE_SCHEMA = (
     "additionalProperties",
     "items",
     "not",
@@ -70,8 +70,11 @@ _ONE = (
     "additionalItems",
     "contentSchema",
 )
-_LIST = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
-_MAP = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
+"""Keywords that hold a schema."""
+SCHEMA_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
+"""Keywords that hold a list of schemas."""
+SCHEMA_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
+"""Keywords that hold schemas by name."""
 
 
 @dataclass(eq=False, slots=True)
@@ -358,13 +361,13 @@ class Document:
                         owner.dynamic.setdefault(name, target)
                     if name:
                         self._anchors.setdefault((owner.uri, name), target)
-            for keyword in _ONE:
+            for keyword in ONE_SCHEMA:
                 if isinstance(schema.get(keyword), dict):
                     work.append((schema[keyword], f"{pointer}/{keyword}", owner))
-            for keyword in _LIST:
+            for keyword in SCHEMA_LISTS:
                 if isinstance(schema.get(keyword), list):
                     work.extend((item, f"{pointer}/{keyword}/{i}", owner) for i, item in enumerate(schema[keyword]))
-            for keyword in _MAP:
+            for keyword in SCHEMA_MAPS:
                 if isinstance(schema.get(keyword), dict):
                     work.extend((v, f"{pointer}/{keyword}/{escape(k)}", owner) for k, v in schema[keyword].items())
 

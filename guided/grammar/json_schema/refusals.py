@@ -6,6 +6,7 @@ schemas (`GrammarError`) and schemas that no value satisfies (`UnsatisfiableErro
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from guided.errors import GuidedError, LimitError, UnsupportedError
@@ -177,3 +178,16 @@ REFUSALS = (
     EMPTINESS,
 )
 """All of them, in the order of the documentation."""
+
+
+def markdown() -> str:
+    """The table of the documentation."""
+    rows = ["| refused, because | error | instead |", "| --- | --- | --- |"]
+    for refusal in REFUSALS:
+        what = re.sub(r"\{(\w+)(!r)?\}", lambda found: f"*{found[1]}*", refusal.what)
+        rows.append(f"| {what}. {refusal.because} | `{refusal.error.__name__}` | {refusal.remedy} |")
+    return "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    print(markdown(), end="")
