@@ -10,8 +10,8 @@ import pytest
 
 import guided
 from guided.cli.byte_texts import judge
-from guided.eval.byte_sampling import compile_bytes, sample_text, shortest_text
 from guided.cli.grammar_facts import facts_of, rule_lines
+from guided.eval.byte_sampling import compile_bytes, sample_text, shortest_text
 from tests.unit.cli.conftest import PERSON
 
 LARK = 'start: (pair ";")+\npair: NAME "=" NUMBER\nNAME: /[a-z]+/\nNUMBER: /[0-9]+/\n%ignore " "\n'
