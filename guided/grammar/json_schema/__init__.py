@@ -107,7 +107,7 @@ def json_schema(
     try:
         text = json.dumps(source)
     except RecursionError:
-        raise refusals.NESTING.at() from None
+        raise refusals.NESTING.at("#") from None
     except (TypeError, ValueError) as error:
         raise GrammarError(f"the schema is not plain JSON data: {error}", remedy="Pass plain JSON data.") from None
     try:
@@ -122,7 +122,7 @@ def json_schema(
         lowering = Lowering(graph, layout)
         rules = lowering.run()
     except RecursionError:
-        raise refusals.NESTING.at() from None
+        raise refusals.NESTING.at("#") from None
     key = hashlib.sha256(f"json_schema\0{order}\0{whitespace}\0{asserted.value}\0{text}".encode()).hexdigest()
     keywords = {"order": order, "whitespace": whitespace, "registry": registry, "formats": asserted}
     return JsonSchemaGrammar(

@@ -17,7 +17,7 @@ from guided.grammar.json_schema.shape import ArrayShape, Count, Need, negate
 MAX_CONDITIONS = 5
 """Conditions that are counted side by side in one array; n of them split the items into 2**n kinds."""
 MAX_STEPS = 20_000
-"""Steps between the states of one array, which are the product of the counts it keeps; about 10 microseconds each."""
+"""Steps between the states of one array, which are the product of the counts it keeps; a few microseconds each."""
 
 State = tuple[int, ...]
 """How many items were read, and how many of them each condition counted; all capped."""

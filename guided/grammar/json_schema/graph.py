@@ -22,7 +22,7 @@ from guided.grammar.regular.expr import EMPTY
 MAX_NODES = 20_000
 """Distinct conjunctions of subschemas; the largest of the JSON Schema corpora need about 3,000."""
 
-MAX_MENTIONS = 100_000
+MAX_MENTIONS = 40_000
 """Parts of all nodes together."""
 
 
@@ -67,16 +67,16 @@ class Graph:
             shape = self.shapes[need] = _told_apart(self.normaliser.shape(need))
             if len(self.shapes) > MAX_NODES:
                 raise refusals.NODES.at(pointer_of(need), limit=MAX_NODES)
+            if self._is_alive(need):
+                self.alive.add(need)
+            else:
+                self._pending.append(need)
             try:
-                if self.shape_alive(shape):
-                    self.alive.add(need)
-                else:
-                    self._pending.append(need)
                 children = _children(shape)
                 self._mentioned += len(children)
                 work.extend(children)
             except LimitError as error:
-                raise LimitError(error.what, where=pointer_of(need), remedy=error.remedy) from None
+                raise LimitError(error.what, where=error.where or pointer_of(need), remedy=error.remedy) from None
 
     def _settle(self) -> None:
         changed = True
@@ -84,13 +84,19 @@ class Graph:
             changed = False
             rest = []
             for need in reversed(self._pending):
-                if self.shape_alive(self.shapes[need]):
+                if self._is_alive(need):
                     self.alive.add(need)
                     changed = True
                 else:
                     rest.append(need)
             rest.reverse()
             self._pending = rest
+
+    def _is_alive(self, need: Need) -> bool:
+        try:
+            return self.shape_alive(self.shapes[need])
+        except LimitError as error:
+            raise LimitError(error.what, where=error.where or pointer_of(need), remedy=error.remedy) from None
 
     def shape_alive(self, shape: Shape) -> bool:
         """Does some alternative have a value, as far as is known?"""

@@ -15,7 +15,7 @@ from guided.grammar.regular.expr import Expr, complement, difference, intersecti
 
 MAX_OVERLAPS = 32
 """Name classes of one object beyond two for each pattern; n overlapping patternProperties can make 2**n."""
-MAX_COMPARISONS = 20_000
+MAX_COMPARISONS = 10_000
 """Pairs of patterns and name classes that are compared; about 50 microseconds each."""
 CELL_STEPS = 5_000
 """States that one emptiness search of a name class may visit; patterns that are told apart need below 100."""
