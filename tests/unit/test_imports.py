@@ -34,7 +34,10 @@ LAYERS: dict[str, set[str]] = {
 }
 """What the modules of each part may import, besides their own part; the package's root gives public names to all."""
 
-OPTIONAL = {"sqlalchemy", "sqlglot", "llguidance", "xgrammar", "outlines_core", "sentencepiece", "tiktoken"}
+OPTIONAL = {
+    "sqlalchemy", "sqlglot", "llguidance", "xgrammar", "outlines_core", "sentencepiece", "tiktoken", "matplotlib",
+    "pyarrow", "ray",
+}  # fmt: skip
 """Not among the core dependencies: imported inside functions only."""
 
 HEAVY = {"torch", "transformers", "numba", "lark", "jsonschema", "pydantic", "typer", "rich"}
