@@ -30,7 +30,19 @@ LAYERS: dict[str, set[str]] = {
     "testing": {"errors", "special_bytes", "vocab", "constraint"},
     "hf": {"errors", "special_bytes", "kernels", "grammar", "automata", "vocab", "constraint", "nano"},
     "eval": {"errors", "vocab", "grammar", "constraint", "nano", "hf"},
-    "cli": {"errors", "eval", "special_bytes", "kernels", "grammar", "automata", "vocab", "constraint", "nano", "hf", "testing"},
+    "cli": {
+        "errors",
+        "eval",
+        "special_bytes",
+        "kernels",
+        "grammar",
+        "automata",
+        "vocab",
+        "constraint",
+        "nano",
+        "hf",
+        "testing",
+    },
 }
 """What the modules of each part may import, besides their own part; the package's root gives public names to all."""
 
