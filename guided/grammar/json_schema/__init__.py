@@ -84,7 +84,7 @@ def json_schema(
     ``formats`` says when ``format`` is asserted: `Formats.DEFAULT` follows the draft, "assert" and "annotate" do not.
 
     Numbers are compared as exact decimals.  Under ``minimum`` and the like a number may have an exponent only in
-    normalised scientific notation (``1.5e-7``); of integers and multiples only integers without an upper bound have one
+    normalised scientific notation (``1.5e-7``); integers and multiples have one only without an upper bound
     (``1.5e+16``).  `Grammar.notes` says where this and
     other readings apply.  Raises `UnsupportedError`, `UnsatisfiableError`, `GrammarError` or `LimitError`, each with
     the JSON pointer of the cause.
