@@ -158,6 +158,6 @@ def test_exponents_of_multiples(step: str, low: str | None) -> None:
         inside = value % Fraction(step) == 0 and (low is None or value >= Fraction(low))
         assert inside or not matches(language, text.encode()), text
         taken += matches(language, text.encode())
-    assert taken > 100
+    assert taken > 50
     large = [f"{mantissa}e{exponent}" for mantissa in ("1", "2.5", "9.007199254740993") for exponent in (18, "+30")]
     assert [matches(language, text.encode()) for text in large] == [step != "3"] * len(large)
