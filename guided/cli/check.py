@@ -50,6 +50,9 @@ def check(
         typer.Option("--tokenizer", "-t", metavar="PATH", help="Also compile for a tokenizer: file, folder or name."),
     ] = None,
     rules: Annotated[bool, typer.Option("--rules", help="Print the rules that it compiled to.")] = False,
+    report: Annotated[
+        bool, typer.Option("--report", help="What becomes of each keyword of a JSON Schema: masked, checked, refused.")
+    ] = False,
     compare: Annotated[
         str | None,
         typer.Option(
@@ -71,12 +74,18 @@ def check(
         guided check calc.lark --start expression --rules
         echo '[0-9]+' | guided check - --format regex --accepts 12a
         guided check smiles --tokenizer tokenizer.json
+        guided check person.json --report
         guided check person.json --compare llguidance,xgrammar,outlines ada.json bob.json
     """
     if accepts is not None and accepts_file is not None:
         raise GuidedError("--accepts and --accepts-file are both given", remedy="Pass one of them.")
     if instances and compare is None:
         raise GuidedError("instances are given without --compare", remedy="Pass --accepts-file for a single one.")
+    if report:
+        from guided.cli.enforcement import show_report
+
+        show_report(grammar, format, order=order, as_json=as_json)
+        return
     if compare is not None:
         from guided.cli.comparison import show_comparison
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from guided.cli.grammars import Format, format_of
+from guided.cli.grammars import Format, read_schema
 from guided.cli.inputs import located, parse_json, read_text, shown_name
 from guided.cli.output import print_json, print_note, stdout_console
 from guided.cli.progress import counted_stages, kernel_compilation
@@ -63,14 +63,8 @@ def show_comparison(
     from guided.vocab import Vocabulary
 
     engines = wanted_engines(names)
-    if (format or format_of(path)) is not Format.JSON_SCHEMA:
-        raise GuidedError(
-            f"--compare is for JSON Schemas, and {shown_name(path)} does not look like one",
-            remedy="Pass --format json-schema if it is one.",
-        )
-    text = read_text(path, "schema")
+    schema = read_schema(path, format, "--compare")
     with located(path):
-        schema = parse_json(text, "schema")
         fault = schema_fault(schema)
         if fault is not None:
             raise GrammarError(f"jsonschema cannot judge instances by this: {fault}", remedy="Correct the schema.")

@@ -11,14 +11,10 @@ from guided.cli.inputs import STDIN, BatchItem, located, parse_json, read_batch,
 from guided.cli.options import (
     AsJson,
     Decoding,
-    Device,
     MaxNewTokens,
-    Model,
-    Offline,
-    Sample,
-    Seed,
-    Temperature,
+    ModelOptions,
     decoding,
+    runs_a_model,
 )
 from guided.cli.output import print_json, print_note, print_text
 from guided.cli.progress import counting
@@ -34,10 +30,10 @@ WHITESPACE = {"any": None, "compact": "compact", "line": " ?"}
 """Names for --whitespace; everything else is a pattern."""
 
 
+@runs_a_model
 def extract(
     schema: Annotated[str, typer.Option("--schema", "-s", metavar="FILE", help="The JSON Schema; - reads a pipe.")],
     file: Annotated[str, typer.Argument(metavar="FILE", help="The text; - or nothing reads standard input.")] = STDIN,
-    model: Model = "nano",
     batch: Annotated[
         bool,
         typer.Option(
@@ -56,11 +52,7 @@ def extract(
         str, typer.Option(metavar="schema|any", help="Members in the schema's order, or as the model likes.")
     ] = "schema",
     max_new_tokens: MaxNewTokens = None,
-    sample: Sample = False,
-    temperature: Temperature = None,
-    seed: Seed = 0,
-    device: Device = None,
-    offline: Offline = False,
+    running: ModelOptions = ModelOptions(),  # noqa: B008 - frozen
     as_json: AsJson = False,
 ) -> None:
     """Extract a record from a text as JSON that is valid against a schema.
@@ -78,7 +70,7 @@ def extract(
 
     if schema == STDIN and file == STDIN:
         raise GuidedError("both the schema and the text are to be read from standard input", remedy="Name a file.")
-    how = decoding(max_new_tokens, sample, temperature, seed)
+    how = decoding(max_new_tokens, running)
     written = read_text(schema, "schema")
     with located(schema):
         source = parse_json(written, "schema")
@@ -87,11 +79,11 @@ def extract(
     items = read_batch(text, file) if batch else [BatchItem(0, text)]
     if not batch and not text.strip():
         raise GuidedError("the text is empty", where=None if file == STDIN else file, remedy="Give some text.")
-    loaded = load_model(model, device=device, offline=offline, quiet=as_json)
+    loaded = load_model(running.model, device=running.device, offline=running.offline, quiet=as_json)
     with located(schema):
         constraint = compile_for(grammar, loaded, quiet=as_json)
     seed_draws(how)
-    extraction = _Extraction(loaded, model, constraint, source, how)
+    extraction = _Extraction(loaded, running.model, constraint, source, how)
     if batch:
         failed = extraction.all(items, batch_size, quiet=as_json)
         if failed:
@@ -104,7 +96,7 @@ def extract(
     if isinstance(result, GuidedError):
         raise result
     if as_json:
-        facts = {"model": model, "tokens": result.tokens, "seconds": round(time.perf_counter() - started, 3)}
+        facts = {"model": running.model, "tokens": result.tokens, "seconds": round(time.perf_counter() - started, 3)}
         print_json(facts, value=result.text)
     else:
         print_text(result.text)

@@ -13,7 +13,7 @@ from guided.errors import GuidedError
 if TYPE_CHECKING:
     from guided.grammar.ir import Grammar
 
-__all__ = ["Format", "ReadGrammar", "format_of", "read_grammar"]
+__all__ = ["Format", "ReadGrammar", "format_of", "read_grammar", "read_schema"]
 
 
 class Format(str, Enum):
@@ -48,6 +48,21 @@ class ReadGrammar:
 def format_of(path: str) -> Format | None:
     """The notation that a file's suffix stands for; None where it says nothing."""
     return _SUFFIXES.get(Path(path).suffix)
+
+
+def read_schema(path: str, wanted: Format | None, option: str) -> Any:
+    """The data of a JSON Schema, not compiled; ``option`` is what asks for one.
+
+    Raises `GuidedError` for a file of another notation, and `GrammarError` for what is no JSON.
+    """
+    if (wanted or format_of(path)) is not Format.JSON_SCHEMA:
+        raise GuidedError(
+            f"{option} is for JSON Schemas, and {shown_name(path)} does not look like one",
+            remedy="Pass --format json-schema if it is one.",
+        )
+    text = read_text(path, "schema")
+    with located(path):
+        return parse_json(text, "schema")
 
 
 def read_grammar(

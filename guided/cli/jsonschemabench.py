@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from guided.cli.exits import ExitCode
-from guided.cli.options import AsJson, Device, Model, Offline, Sample, Seed, Temperature, decoding
+from guided.cli.options import AsJson, ModelOptions, decoding, runs_a_model
 from guided.cli.output import print_json, print_note, stdout_console
 from guided.cli.progress import counted_stages
 from guided.errors import GuidedError
@@ -25,6 +25,7 @@ _RUN = "Run"
 SHOWN_FAILURES = 20
 
 
+@runs_a_model
 def jsonschemabench(
     data: Annotated[
         Path,
@@ -34,7 +35,6 @@ def jsonschemabench(
             " rows (.jsonl, .jsonl.gz).",
         ),
     ],
-    model: Model = "nano",
     engine: Annotated[
         list[EngineName],
         typer.Option(
@@ -55,11 +55,7 @@ def jsonschemabench(
     max_new_tokens: Annotated[
         int, typer.Option(min=1, metavar="N", help="Most tokens of an output.", rich_help_panel="Decoding")
     ] = 512,
-    sample: Sample = False,
-    temperature: Temperature = None,
-    seed: Seed = 0,
-    device: Device = None,
-    offline: Offline = False,
+    running: ModelOptions = ModelOptions(),  # noqa: B008 - frozen
     compile_seconds: Annotated[
         float, typer.Option(min=0.001, metavar="S", help="Limit of compiling one schema.", rich_help_panel=_RUN)
     ] = 40.0,
@@ -114,9 +110,16 @@ def jsonschemabench(
     silence()
     if plot:
         _check_plot()
-    how = decoding(max_new_tokens, sample, temperature, seed)
+    how = decoding(max_new_tokens, running)
     settings = Settings(
-        model, device, offline, max_new_tokens, how.temperature, seed, compile_seconds, generate_seconds
+        model=running.model,
+        device=running.device,
+        offline=running.offline,
+        max_new_tokens=max_new_tokens,
+        temperature=how.temperature,
+        seed=running.seed,
+        compile_seconds=compile_seconds,
+        generate_seconds=generate_seconds,
     )
     rows = choose(read_rows(data), limit, split or ())
     tasks = tasks_for(rows, list(dict.fromkeys(engine)))

@@ -1,24 +1,17 @@
-"""Options that several commands share, as annotated types."""
+"""Options that several commands share: annotated types, and the block that every command which runs a model has."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
-__all__ = [
-    "AsJson",
-    "Decoding",
-    "Device",
-    "MaxNewTokens",
-    "Model",
-    "Offline",
-    "Sample",
-    "Seed",
-    "Temperature",
-    "decoding",
-]
+__all__ = ["AsJson", "Decoding", "MaxNewTokens", "ModelOptions", "decoding", "runs_a_model"]
 
 _MODEL = "Model"
 _DECODING = "Decoding"
@@ -73,13 +66,49 @@ class Decoding:
     seed: int = 0
 
 
-def decoding(max_new_tokens: int | None, sample: bool, temperature: float | None, seed: int) -> Decoding:
-    """The options of a command line together.
+@dataclass(frozen=True)
+class ModelOptions:
+    """Which model runs, where, and how it chooses tokens, as the command line says it."""
 
-    >>> decoding(None, False, 0.0, 1).temperature, decoding(None, True, None, 1).temperature
+    model: Model = "nano"
+    sample: Sample = False
+    temperature: Temperature = None
+    seed: Seed = 0
+    device: Device = None
+    offline: Offline = False
+
+
+def runs_a_model(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with the options of `ModelOptions` where its parameter ``running`` stands, which gets them together."""
+    hints = get_type_hints(command, include_extras=True)
+    shared = get_type_hints(ModelOptions, include_extras=True)
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        if parameter.name != "running":
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[parameter.name]))
+            continue
+        for field in dataclasses.fields(ModelOptions):
+            kind = inspect.Parameter.KEYWORD_ONLY
+            parameters.append(inspect.Parameter(field.name, kind, default=field.default, annotation=shared[field.name]))
+
+    @functools.wraps(command)
+    def wrapped(**given: Any) -> None:
+        chosen = {field.name: given.pop(field.name) for field in dataclasses.fields(ModelOptions)}
+        command(**given, running=ModelOptions(**chosen))
+
+    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return wrapped
+
+
+def decoding(max_new_tokens: int | None, running: ModelOptions) -> Decoding:
+    """How tokens are chosen, from the options of a command line.
+
+    >>> decoding(None, ModelOptions(temperature=0.0)).temperature, decoding(None, ModelOptions(sample=True)).temperature
     (None, 1.0)
     """
+    temperature = running.temperature
     if temperature == 0.0:
-        return Decoding(max_new_tokens, None, seed)
-    drawn = 1.0 if temperature is None and sample else temperature
-    return Decoding(max_new_tokens, drawn, seed)
+        return Decoding(max_new_tokens, None, running.seed)
+    drawn = 1.0 if temperature is None and running.sample else temperature
+    return Decoding(max_new_tokens, drawn, running.seed)

@@ -9,14 +9,10 @@ import typer
 
 from guided.cli.options import (
     AsJson,
-    Device,
     MaxNewTokens,
-    Model,
-    Offline,
-    Sample,
-    Seed,
-    Temperature,
+    ModelOptions,
     decoding,
+    runs_a_model,
 )
 from guided.cli.output import print_error, print_json, print_note, stdout_console
 from guided.errors import GuidedError, LimitError
@@ -40,10 +36,10 @@ SHOWN_CELL = 80
 """Characters of a value that a table cell shows."""
 
 
+@runs_a_model
 def sql(
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="What you want to know, in words.")],
     db: Annotated[str, typer.Option("--db", metavar="URL", help="sqlite:///x.db, or the path of a SQLite file.")],
-    model: Model = "nano",
     explain: Annotated[
         bool, typer.Option("--explain", help="Colour the tokens by the probability that the mask took away.")
     ] = False,
@@ -64,11 +60,7 @@ def sql(
     no_run: Annotated[bool, typer.Option("--no-run", help="Print the statement only.")] = False,
     max_rows: Annotated[int, typer.Option(min=1, metavar="N", help="Most rows to fetch.")] = 100,
     max_new_tokens: MaxNewTokens = None,
-    sample: Sample = False,
-    temperature: Temperature = None,
-    seed: Seed = 0,
-    device: Device = None,
-    offline: Offline = False,
+    running: ModelOptions = ModelOptions(),  # noqa: B008 - frozen
     as_json: AsJson = False,
 ) -> None:
     """Answer a question from a database by one SELECT statement over its own tables and columns.
@@ -90,18 +82,18 @@ def sql(
 
     if not question.strip():
         raise GuidedError("the question is empty", remedy='Ask something: "How many users are there?"')
-    how = decoding(max_new_tokens, sample, temperature, seed)
+    how = decoding(max_new_tokens, running)
     database = reflect(db, sample_values=sample_values)
     with located(db):
-        grammar = guided.sql(database, aliases=_aliases(model), joins=_joins(joins, database))
+        grammar = guided.sql(database, aliases=_aliases(running.model), joins=_joins(joins, database))
     if not as_json:
         for note in grammar.notes:
             print_note(note)
-    loaded = load_model(model, device=device, offline=offline, quiet=as_json)
+    loaded = load_model(running.model, device=running.device, offline=running.offline, quiet=as_json)
     with located(db):
         constraint = compile_for(grammar, loaded, quiet=as_json)
     seed_draws(how)
-    prompt, n_tokens = worded(loaded, sql_request(model, database, question))
+    prompt, n_tokens = worded(loaded, sql_request(running.model, database, question))
     budget = budget_for(loaded, constraint, n_tokens, how.max_new_tokens)
     trace = _trace(constraint, budget) if explain else None
     processors = [] if trace is None else [trace]
@@ -109,7 +101,7 @@ def sql(
         loaded, [prompt], constraint, max_new_tokens=budget, how=how, processors=processors, quiet=as_json
     )
     steps = [] if trace is None else trace.tokens(len(made.token_ids))
-    record: dict[str, Any] = {"sql": made.text, "model": model, "tokens": len(made.token_ids)}
+    record: dict[str, Any] = {"sql": made.text, "model": running.model, "tokens": len(made.token_ids)}
     if grammar.notes:
         record["notes"] = list(grammar.notes)
     if explain:

@@ -135,6 +135,15 @@ class CheckedMachine:
                     return self.join(after, self._still_name(after, then) if then.mode is Mode.NAME else then)
             return self.join(*self._read(own, text, self.vocabulary.spelled(token) or b""))
 
+    def lives(self, state: int, token: int) -> bool:
+        """Is a token (not an end-of-text id) allowed?  As `advance_token`, but leaves no state behind."""
+        return self.reads(state, self.vocabulary.token_bytes(token) or b"")
+
+    def reads(self, state: int, data: bytes) -> bool:
+        """The same of some bytes."""
+        after, then = self._read(*self.split(state), data)
+        return after != DEAD and self.inner._spellable(after) != DEAD and self.look.alive(after, then)
+
     def _read(self, state: int, text: Text | None, data: bytes) -> tuple[int, Text | None]:
         at, size = 0, len(data)
         while at < size and state != DEAD:

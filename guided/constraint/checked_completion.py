@@ -3,6 +3,10 @@
 The automaton's shortest text is taken where it repeats nothing.  Elsewhere the text leaves what is there already by a
 short way (`guided.constraint.look_ahead`), goes on as the automaton's would, and so on to the end.  As in the base
 class, what is found is remembered for every state on the way, so the distance is one that can always be kept.
+
+Under a budget the automaton's prices hold for every token after which its own shortest text repeats nothing.  The
+others are judged one by one.  Where the grammar itself asks for several distinct names or items, those are all tokens,
+and beyond `JUDGED` of them only those that the nearest end needs are allowed: fewer than possible, never too many.
 """
 
 from __future__ import annotations
@@ -14,12 +18,17 @@ from numpy.typing import NDArray
 
 from guided.constraint.completion import Completions
 from guided.constraint.demands import forces_several
+from guided.constraint.json_text import Expects, Level, Mode
+from guided.constraint.json_values import STRING_KEY, exact_number, number_key
 from guided.constraint.machine import tokens_of
 from guided.errors import LimitError
 from guided.kernels.layout import DEAD
 
 if TYPE_CHECKING:
     from guided.constraint.checked import CheckedMachine
+
+JUDGED = 24
+"""Tokens whose completions are searched for one mask: about a millisecond each where arrays are long."""
 
 
 class CheckedCompletions(Completions):
@@ -63,9 +72,14 @@ class CheckedCompletions(Completions):
         machine = self._checked
         own, text = machine.split(state)
         whole = machine.inner.completions.text(own)
-        if machine.advance_text(state, whole) != DEAD:
+        if machine.reads(state, whole):
             return whole
         if text is not None and machine.likeness.consistent(text):
+            level = text.level
+            if text.mode is Mode.BETWEEN and level is not None and level.compares and level.expects is Expects.VALUE:
+                for piece in _new_values(level):
+                    if machine.advance_text(state, piece) != DEAD:
+                        return piece
             return machine.look.way_out(own, text)
         best: tuple[int, int] | None = None
         for byte in np.flatnonzero(machine.next_bytes(state)).tolist():
@@ -73,18 +87,39 @@ class CheckedCompletions(Completions):
             if after != DEAD:
                 price = (machine.cost(after), byte)
                 best = price if best is None else min(best, price)
+                if best[0] == machine.cost(state) - 1:
+                    break
         if best is None:
             raise AssertionError("a live state has a next byte")
         return bytes((best[1],))
 
     def drop_far(self, state: int, row: NDArray[np.uint32], limit: int) -> None:
         """Take out of a row, priced by the automaton, the tokens after which ``limit`` tokens are not enough."""
+        machine = self._checked
         if self._forces:
             tried = tokens_of(row)
+            for token in tried[JUDGED:]:
+                row[token >> 5] &= ~np.uint32(1 << (token & 31))
+            tried = tried[:JUDGED]
         else:
-            doubtful = self._checked.refusals.doubtful(state).tolist()
+            doubtful = machine.refusals.doubtful(state).tolist()
             tried = [token for token in doubtful if row[token >> 5] >> (token & 31) & 1]
         for token in tried:
-            after = self._checked.advance_token(state, token)
+            after = machine.advance_token(state, token)
+            if after != DEAD and not self._forces:
+                own, text = machine.split(after)
+                enough = None if text is None else machine.look.bytes_to_new(own, text)
+                if enough is not None and enough <= limit:
+                    continue
             if after == DEAD or len(self.tokens(after)) > limit:
                 row[token >> 5] &= ~np.uint32(1 << (token & 31))
+
+
+def _new_values(level: Level) -> tuple[bytes, bytes]:
+    """The least whole number that an array does not hold yet, and the least of which it does not hold the string."""
+    number = string = 0
+    while number_key(exact_number(b"%d" % number)) in level.seen:
+        number += 1
+    while STRING_KEY + b"%d" % string in level.seen:
+        string += 1
+    return b"%d" % number, b'"%d"' % string

@@ -23,7 +23,7 @@ def marks_of(grammar: Grammar) -> frozenset[Mark]:
 
 def forces_several(grammar: Grammar) -> bool:
     """May the automaton's shortest texts hold several undeclared names of one object, or items of a compared array?"""
-    if any(rule.mark is Mark.DISTINCT for rule in grammar.rules):
+    if any(rule.mark is Mark.DISTINCT and not _may_hold_one(rule.body) for rule in grammar.rules):
         return True
     return any(
         isinstance(body, Members)
@@ -31,6 +31,18 @@ def forces_several(grammar: Grammar) -> bool:
         and (bool(body.goals) or body.low > sum(member.required for member in body.declared))
         for body in _bodies(grammar.rules)
     )
+
+
+def _may_hold_one(body: Body) -> bool:
+    """Is it plain to see that an array may end before its second item?"""
+    content = body.parts[-1] if isinstance(body, Sequence) and body.parts else body
+    if isinstance(content, Repetition):
+        return content.low <= 1
+    return isinstance(content, Choice) and any(map(_is_empty, content.options))
+
+
+def _is_empty(body: Body) -> bool:
+    return isinstance(body, Sequence) and not body.parts
 
 
 def has_open_names(grammar: Grammar) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from guided.constraint.json_values import LITERALS, Items, Values, read_prefix
+from guided.constraint.json_values import LITERALS, Items, Values
 from guided.constraint.seen import Seen
 
 QUOTE, BACKSLASH, COMMA, COLON = b'"\\,:'
@@ -268,28 +268,3 @@ def _escape(pending: bytes) -> tuple[bytes, bytes]:
         high, low = int(pending[2:6], 16), int(pending[8:], 16)
         return chr(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00)).encode("utf-8", "surrogatepass"), b""
     return b"", pending
-
-
-def reduced(text: Text) -> tuple[object, ...]:
-    """A key under which a search may take texts for the same: numbers whose further zeros make no difference.
-
-    Zeros behind the point and in front of an exponent can go on for ever without a new value; beyond `_ZEROS` of them
-    a number is like one with fewer.
-    """
-    if text.mode is not Mode.SCALAR or text.text[:1] not in b"-0123456789":
-        return (id(text),)
-    prefix = read_prefix(text.text)
-    whole, point, fraction = text.text.lower().partition(b"e")[0].partition(b".")
-    zeros = len(fraction) - len(fraction.rstrip(b"0"))
-    kept = fraction if zeros <= _ZEROS else fraction[: len(fraction) - zeros + _ZEROS]
-    exponent = prefix.exponent
-    if exponent is not None:
-        sign = exponent[:1] if exponent[:1] in ("+", "-") else ""
-        digits = exponent[len(sign) :]
-        # Zero has the same value under every exponent.
-        exponent = sign + ((digits.lstrip("0") if prefix.digits else "") or (digits[:1] and "0"))
-    return (id(text.level), whole, point, kept, exponent)
-
-
-_ZEROS = 48
-"""Trailing zeros that a search tells apart; a search that meets a number with more digits only looks further."""

@@ -115,6 +115,39 @@ class Likeness:
                 return True
         return False
 
+    def key(self, text: Text) -> tuple[object, ...]:
+        """A key under which a search may take texts for the same: numbers with more zeros that tell nothing apart.
+
+        Zeros behind the point, and in front of an exponent, can go on for ever without a new value.
+        """
+        if text.mode is not Mode.SCALAR or text.text[:1] not in b"-0123456789" or text.level is None:
+            return (id(text),)
+        prefix = read_prefix(text.text)
+        digits = prefix.digits.rstrip("0")
+        if prefix.exponent is not None:
+            sign = prefix.exponent[:1] if prefix.exponent[:1] in ("+", "-") else ""
+            written = prefix.exponent[len(sign) :]
+            # Zero has the same value under every exponent.
+            written = (written.lstrip("0") if digits else "") or ("0" if written else "")
+            scale = prefix.scale + len(prefix.digits) - len(digits) if digits else 0
+            return (id(text.level), prefix.negative, digits, scale, sign, written)
+        if b"." not in text.text or text.text.endswith(b".") or len(digits) == len(prefix.digits) > 0:
+            return (id(text),)
+        if digits and not self._extends(prefix, text.level):
+            # Only numbers with just these digits are like it, and for them one more zero is as good as many.
+            return (id(text.level), prefix.negative, digits, prefix.scale + len(prefix.digits) - len(digits), "zeros")
+        return (id(text.level), text.text if digits else text.text[:_ZEROS])
+
+    def _extends(self, prefix: NumberPrefix, level: Level) -> bool:
+        """Has some number of those that the text may become more digits?"""
+        sign = NEGATIVE_KEY if prefix.negative else POSITIVE_KEY
+        if level.compares and level.seen.begins(sign + prefix.digits.encode()):
+            return True
+        return any(
+            isinstance(content := self._content[value], NumberValue) and content.value[1].startswith(prefix.digits)
+            for value in self._expected(level)
+        )
+
     def candidates(self, level: Level) -> frozenset[int]:
         """The values that an open container may become so that an item around it, or it itself, were a duplicate."""
         if not level.collects:
@@ -200,6 +233,8 @@ class Likeness:
 
 
 _NONE: frozenset[int] = frozenset()
+_ZEROS = 64
+"""Bytes of a number that is all zeros so far which a search tells apart."""
 _SHORT = frozenset(b'"\\/\b\f\n\r\t')
 """Characters with an escape of two bytes, which is complete at once."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from guided.constraint.json_text import Mode, Text, reduced
+from guided.constraint.json_text import COMMA, QUOTE, Expects, Mode, Text
 from guided.constraint.json_values import is_zero
 from guided.errors import LimitError
 from guided.kernels.layout import DEAD, FINISHED
@@ -30,6 +30,7 @@ A zero comes late, since zeros at the end of a number may be undone by an expone
 
 _LENGTHENING = {Mode.NAME: b"aA0 ", Mode.STRING: b"aA0 ", Mode.SCALAR: b"19"}
 """Bytes of which each is one more character, or digit that counts."""
+_LETTERS = bytes(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
 
 
 class LookAhead:
@@ -39,6 +40,9 @@ class LookAhead:
         self._machine = machine
         self._alive: dict[tuple[int, Text], bool] = {}
         self._open: dict[tuple[int, Mode], bool] = {}
+        self._leads: dict[int, bool] = {}
+        self._free: dict[tuple[int, bool], bool] = {}
+        self._uniform: dict[tuple[int, Mode], bool] = {}
         self._bytes: dict[int, list[int]] = {}
         self._byte_sets: dict[int, frozenset[int]] = {}
 
@@ -50,25 +54,86 @@ class LookAhead:
         if machine.open_names and not (text.level is not None and text.level.gathers):
             # Only a name is in question, and of infinitely many finitely many are taken.
             return True
-        if self.is_open(state, text.mode) and not (text.mode is Mode.SCALAR and is_zero(text.text)):
+        if self.is_open(state, text):
+            return True
+        begins = text.mode is Mode.BETWEEN and text.level is not None and text.level.expects is Expects.VALUE
+        if begins and self._leads_to_open(state):
             return True
         found = self._alive.get((state, text))
         if found is None:
             found = self._search(state, text)
         return found
 
-    def is_open(self, state: int, mode: Mode) -> bool:
-        """Is there a byte that lengthens the name, string or number and leaves the automaton where it is?
+    def is_open(self, state: int, text: Text) -> bool:
+        """Is there a byte that lengthens the name, string or number as often as one likes?
 
         Then infinitely many may come of it, and only finitely many have been seen.
         """
-        tried = _LENGTHENING.get(mode)
-        if tried is None:
+        tried = _LENGTHENING.get(text.mode)
+        if tried is None or text.pending or (text.mode is Mode.SCALAR and is_zero(text.text)):
             return False
+        return self._has_loop(state, text.mode, tried)
+
+    def _has_loop(self, state: int, mode: Mode, tried: bytes) -> bool:
         key = (state, mode)
         found = self._open.get(key)
         if found is None:
-            found = self._open[key] = any(self._machine.byte_step(state, byte) == state for byte in tried)
+            step = self._machine.byte_step
+            after = [then for byte in tried if (then := step(state, byte)) != DEAD]
+            # One byte further counts as well: names that are declared keep a name from looping at once.
+            found = self._open[key] = state in after or any(
+                step(then, byte) == then for then in after for byte in tried
+            )
+        return found
+
+    def _leads_to_open(self, state: int) -> bool:
+        """Can a string or number begin here of which infinitely many may come?"""
+        found = self._leads.get(state)
+        if found is None:
+            quote = self._machine.byte_step(state, QUOTE)
+            digit = self._machine.byte_step(state, 0x31)
+            found = self._leads[state] = (
+                quote != DEAD and self._has_loop(quote, Mode.STRING, _LENGTHENING[Mode.STRING])
+            ) or (digit != DEAD and self._has_loop(digit, Mode.SCALAR, _LENGTHENING[Mode.SCALAR]))
+        return found
+
+    def is_free_behind_comma(self, state: int, text: Text) -> bool:
+        """Behind the end of what is read and a comma: is there a way out, and from all that begins a string there?"""
+        place = (state, text.mode in (Mode.NAME, Mode.STRING))
+        found = self._free.get(place)
+        if found is None:
+            step = self._machine.byte_step
+            comma = step(step(state, QUOTE) if place[1] else state, COMMA)
+            quote = step(comma, QUOTE)
+            found = self._free[place] = (
+                comma != DEAD
+                and self._leads_to_open(comma)
+                and (quote == DEAD or all(step(quote, byte) == quote for byte in _LETTERS))
+            )
+        return found and not text.pending and text.mode is not Mode.NAME
+
+    def bytes_to_new(self, state: int, text: Text) -> int | None:
+        """A bound on the bytes after which an open name, string or number has gone its own way and the text ended.
+
+        By repeating one byte, once more often than anything seen is long in number; None where nothing is open.
+        """
+        level = text.level
+        if level is None or level.collects or not self.is_open(state, text):
+            return None
+        step, tried = self._machine.byte_step, _LENGTHENING[text.mode]
+        around = [state, *(step(state, byte) for byte in tried)]
+        looping = [at for at in around if at != DEAD and any(step(at, byte) == at for byte in tried)]
+        return level.seen.size + 2 + self._machine.inner.cost(looping[0])
+
+    def is_uniform(self, state: int, text: Text) -> bool:
+        """Is it open, and do all digits, or all characters that need no escape, leave the automaton where it is?"""
+        if not self.is_open(state, text):
+            return False
+        key = (state, text.mode)
+        found = self._uniform.get(key)
+        if found is None:
+            tried = b"0123456789" if text.mode is Mode.SCALAR else _LETTERS
+            found = self._uniform[key] = all(self._machine.byte_step(state, byte) == state for byte in tried)
         return found
 
     def next_bytes(self, state: int) -> list[int]:
@@ -90,7 +155,7 @@ class LookAhead:
         machine = self._machine
         likeness, reader = machine.likeness, machine.reader
         parents: dict[tuple[object, ...], tuple[object, ...] | None] = {}
-        start = (state, *reduced(text))
+        start = (state, *likeness.key(text))
         parents[start] = None
         pairs: list[tuple[int, Text, tuple[object, ...]]] = [(state, text, start)]
         work = [0]
@@ -117,7 +182,7 @@ class LookAhead:
                 if then is None or not likeness.consistent(then):
                     self._remember(parents, key, pairs)
                     return True
-                following = (after, *reduced(then))
+                following = (after, *likeness.key(then))
                 if following not in parents:
                     parents[following] = key
                     work.append(len(pairs))
@@ -154,7 +219,7 @@ class LookAhead:
             now = texts[index]
             if now is None or not machine.likeness.consistent(now):
                 return written
-            key = (at, *reduced(now))
+            key = (at, *machine.likeness.key(now))
             if key in seen:
                 continue
             seen.add(key)

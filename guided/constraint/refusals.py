@@ -94,14 +94,15 @@ class Refusals:
                 _Walk(machine, self._texts, refused, doubtful, doubts).run(own, text)
             tried = self._tried(own, text, doubts)
         for token in tried.tolist():
-            (refused if machine.advance_token(state, token) == DEAD else doubtful).append(token)
+            (doubtful if machine.lives(state, token) else refused).append(token)
         return _tokens(refused), _tokens(doubtful)
 
     def _tried(self, own: int, text: Text | None, doubts: bool) -> NDArray[np.int64]:
         """The tokens that the automaton allows and that reach a next name or item, having left what was seen."""
         place = _place(text)
         if text is not None and text.level is not None and text.level.gathers:
-            return self._allowed(own, place, _ITEMS)
+            free = not doubts and self._machine.look.is_free_behind_comma(own, text)
+            return self._allowed(own, place, _FAR_ITEMS if free else _ITEMS)
         found = self._allowed(own, place, self._begun)
         if found.size and not doubts and self._machine.open_names:
             return self._allowed(own, place, _ENDED_OR_ARRAY if self._machine.compares else _ENDED)
@@ -116,6 +117,7 @@ class Refusals:
 
 
 _ITEMS = frozenset((Reach.ITEM,))
+_FAR_ITEMS = frozenset((Reach.FAR_ITEM,))
 _ENDED = frozenset((Reach.NAME_ENDED,))
 _ENDED_OR_ARRAY = frozenset((Reach.NAME_ENDED, Reach.ARRAY))
 _BEGUN = frozenset((Reach.NAME_BEGUN,))
@@ -174,18 +176,20 @@ class _Walk:
             if self._doubts:
                 self._doubtful.extend(ids[offset[node] : offset[node + 1]].tolist())
         if last > node + 1:
-            if self._matters(then, node, last):
+            if self._matters(after, then, node, last):
                 stack.append((node + 1, last, after, then))
             elif self._doubts:
                 self._doubtful.extend(ids[offset[node] : offset[last]].tolist())
 
-    def _matters(self, text: Text, node: int, last: int) -> bool:
-        """Can the tokens below a node do more than add white space to what is between names and items?"""
-        if text.mode is not Mode.BETWEEN:
-            return True
-        if text.level is not None and text.level.gathers:
-            return self._texts.is_visible_below(node, last)
-        return self._texts.has_quote_below(node, last)
+    def _matters(self, state: int, text: Text, node: int, last: int) -> bool:
+        """Can a token below a node do more than go on in what is open, or in white space between names and items?"""
+        texts = self._texts
+        if text.mode is Mode.BETWEEN:
+            if text.level is not None and text.level.gathers:
+                return texts.is_visible_below(node, last)
+            return texts.has_quote_below(node, last)
+        only = texts.is_digits_below if text.mode is Mode.SCALAR else texts.is_letters_below
+        return not (self._machine.look.is_uniform(state, text) and only(node, last))
 
 
 def _place(text: Text | None) -> Place:

@@ -35,12 +35,15 @@ class Reach(Enum):
     """To the second item of an array that it opens."""
     ITEM = "item"
     """To the place of a next item."""
+    FAR_ITEM = "far item"
+    """The same and further: not just over a comma and into a string."""
 
 
 _BEGUN = rb',\s*(?:"|$)'
 _ENDED = rb',\s*"[\s\S]*"'
 _TWO_NAMES = rb'"\s*:[\s\S]*'
 _CLOSED = rb'"[\s\S]*'
+_NEAR = rb',\s*(?:"[\x20\x21\x23-\x5b\x5d-\x7e]*)?\Z'
 _ARRAY = re.compile(rb"\[[\s\S]*,")
 _PATTERNS = {
     (Reach.NAME_BEGUN, Place.IDLE): re.compile(_TWO_NAMES + _BEGUN),
@@ -55,6 +58,8 @@ _PATTERNS = {
     (Reach.ITEM, Place.IDLE): re.compile(rb","),
     (Reach.ITEM, Place.BETWEEN): re.compile(rb","),
     (Reach.ITEM, Place.STRING): re.compile(_CLOSED + rb","),
+    (Reach.FAR_ITEM, Place.BETWEEN): re.compile(rb'\A(?![^"\[\]{},:]*' + _NEAR + rb")[\s\S]*,"),
+    (Reach.FAR_ITEM, Place.STRING): re.compile(rb'\A(?![^"\\]*"\s*' + _NEAR + rb')[\s\S]*"[\s\S]*,'),
 }
 """Every token that reaches so far matches; others may match too.  A next name or item comes after a comma."""
 
@@ -90,12 +95,16 @@ class TokenTexts:
         self.quotes_or_arrays = self._holding(b'"[')
         self.structural = self._holding(b'"\\[]{},:')
         visible = self._holding(bytes(byte for byte in range(256) if byte not in b" \t\n\r"))
+        no_digits = self._holding(bytes(byte for byte in range(256) if byte not in b"0123456789"))
+        no_letters = self._holding(bytes(byte for byte in range(256) if byte < 0x20 or byte >= 0x7F or byte in b'"\\'))
         trie = vocabulary.trie
         self._offset = trie.token_offset
         # Indexing these gives ints at a third of what indexing an array costs.
         self.byte, self.end = memoryview(trie.byte.data), memoryview(trie.end.data)
         self._quotes_before = _counted(self.quotes[trie.token_ids])
         self._visible_before = _counted(visible[trie.token_ids])
+        self._no_digits_before = _counted(no_digits[trie.token_ids])
+        self._no_letters_before = _counted(no_letters[trie.token_ids])
         self._with_comma = [
             (token, vocabulary.token_bytes(token) or b"") for token in np.flatnonzero(self._holding(b",")).tolist()
         ]
@@ -120,6 +129,14 @@ class TokenTexts:
     def is_visible_below(self, node: int, end: int) -> bool:
         """Does some token below a node of the trie hold anything but white space?"""
         return bool(self._visible_before[self._offset[end]] > self._visible_before[self._offset[node + 1]])
+
+    def is_digits_below(self, node: int, end: int) -> bool:
+        """Are all tokens below a node of the trie digits to the end?  (They are, wherever one was read before.)"""
+        return bool(self._no_digits_before[self._offset[end]] == self._no_digits_before[self._offset[node + 1]])
+
+    def is_letters_below(self, node: int, end: int) -> bool:
+        """Are all tokens below a node of the trie ASCII characters that a string holds as they are?"""
+        return bool(self._no_letters_before[self._offset[end]] == self._no_letters_before[self._offset[node + 1]])
 
     def _holding(self, wanted: bytes) -> NDArray[np.bool_]:
         """The tokens that hold one of some bytes."""

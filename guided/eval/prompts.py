@@ -54,35 +54,45 @@ NANO_TEXT = "Ada Lovelace was born in London on 10 December 1815 and wrote 3 let
 """Something to extract: with an empty text guided-nano repeats itself without end, whatever the engine."""
 
 
-def schema_conversation(schema: Any) -> list[dict[str, str]]:
+def schema_conversation(schema: Any, examples: bool = True) -> list[dict[str, str]]:
     """The messages for a schema, in the roles of chat templates."""
     messages = [{"role": "system", "content": INSTRUCTION}]
-    for example, value in EXAMPLES:
+    for example, value in EXAMPLES if examples else ():
         messages.append({"role": "user", "content": json.dumps(example)})
         messages.append({"role": "assistant", "content": json.dumps(value)})
     messages.append({"role": "user", "content": json.dumps(schema)})
     return messages
 
 
-def schema_text(schema: Any) -> str:
+def schema_text(schema: Any, examples: bool = True) -> str:
     """The same for a model that continues text."""
     parts = [INSTRUCTION]
-    parts += [f"Schema: {json.dumps(example)}\nJSON: {json.dumps(value)}" for example, value in EXAMPLES]
+    shown = EXAMPLES if examples else ()
+    parts += [f"Schema: {json.dumps(example)}\nJSON: {json.dumps(value)}" for example, value in shown]
     parts.append(f"Schema: {json.dumps(schema)}\nJSON:")
     return "\n\n".join(parts)
 
 
 def prompt_ids(model: LoadedModel, schema: Any, room: int | None) -> list[int]:
-    """The prompt's tokens; for guided-nano, a schema whose summary does not fit ``room`` tokens is left out of it."""
+    """The prompt's tokens, without the examples where ``room`` tokens do not hold them.
+
+    For guided-nano, a schema whose summary does not fit is left out of its prompt.
+    """
+    ids: list[int] = []
+    for whole in (True, False):
+        ids = _ids(model, schema, whole)
+        if room is None or len(ids) <= room:
+            break
+    return ids
+
+
+def _ids(model: LoadedModel, schema: Any, whole: bool) -> list[int]:
     tokenizer = model.tokenizer
     if model.name == PACKAGED:
-        ids = tokenizer(extraction_prompt(schema, NANO_TEXT))["input_ids"]
-        if room is not None and len(ids) > room:
-            ids = tokenizer(extraction_prompt(True, NANO_TEXT))["input_ids"]
-        return list(ids)
+        return list(tokenizer(extraction_prompt(schema if whole else True, NANO_TEXT))["input_ids"])
     if not getattr(tokenizer, "chat_template", None):
-        return list(tokenizer(schema_text(schema))["input_ids"])
-    text = _templated(tokenizer, schema_conversation(schema))
+        return list(tokenizer(schema_text(schema, whole))["input_ids"])
+    text = _templated(tokenizer, schema_conversation(schema, whole))
     return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 

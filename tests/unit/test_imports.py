@@ -31,11 +31,26 @@ LAYERS: dict[str, set[str]] = {
     "testing": {"errors", "special_bytes", "vocab", "constraint"},
     "hf": {"errors", "special_bytes", "kernels", "grammar", "automata", "vocab", "constraint", "nano"},
     "eval": {"errors", "vocab", "grammar", "constraint", "nano", "hf"},
-    "cli": {"errors", "eval", "special_bytes", "kernels", "grammar", "automata", "vocab", "constraint", "nano", "hf", "testing"},
+    "cli": {
+        "errors",
+        "eval",
+        "special_bytes",
+        "kernels",
+        "grammar",
+        "automata",
+        "vocab",
+        "constraint",
+        "nano",
+        "hf",
+        "testing",
+    },
 }
 """What the modules of each part may import, besides their own part; the package's root gives public names to all."""
 
-OPTIONAL = {"sqlalchemy", "sqlglot", "llguidance", "xgrammar", "outlines_core", "sentencepiece", "tiktoken"}
+OPTIONAL = {
+    "sqlalchemy", "sqlglot", "llguidance", "xgrammar", "outlines_core", "sentencepiece", "tiktoken", "matplotlib",
+    "pyarrow", "ray",
+}  # fmt: skip
 """Not among the core dependencies: imported inside functions only."""
 
 HEAVY = {"torch", "transformers", "numba", "lark", "jsonschema", "pydantic", "typer", "rich"}

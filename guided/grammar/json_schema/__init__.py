@@ -11,20 +11,58 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from guided.errors import GrammarError, LimitError
+from guided.errors import GrammarError, GuidedError
 from guided.grammar.ir import Grammar, Terminal
+from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.document import Document
 from guided.grammar.json_schema.formats import Formats
 from guided.grammar.json_schema.graph import Graph
 from guided.grammar.json_schema.lower import Layout, Lowering, Order
 from guided.grammar.json_schema.normalise import Branches, Normaliser
+from guided.grammar.json_schema.report import Enforcement, Line, Report, lines, refusal
 from guided.grammar.json_schema.source import read
 from guided.grammar.regular.expr import byte_set, repeat
 
-__all__ = ["Formats", "json_schema"]
+__all__ = ["Enforcement", "Formats", "JsonSchemaGrammar", "Line", "json_schema", "schema_report"]
 
 _SPACE = repeat(byte_set(1 << 0x20 | 1 << 0x09 | 1 << 0x0A | 1 << 0x0D))
 _ANY_SPACE = Terminal(_SPACE, "white space")
+
+
+class JsonSchemaGrammar(Grammar):
+    """A `Grammar` that knows which keywords of its schema it enforces, and how."""
+
+    def report(self) -> Report:
+        """A line for each keyword that can apply to a value: its JSON pointer, its enforcement, and why.
+
+        >>> for line in json_schema({"type": "array", "uniqueItems": True, "title": "t"}).report():
+        ...     print(line.pointer, line.enforcement.value)
+        #/type masked
+        #/uniqueItems checked
+        #/title annotation
+        """
+        assert self.rebuild is not None
+        (text,), options = self.rebuild[1], self.rebuild[2]
+        document = Document(json.loads(text), options["registry"], text)
+        return tuple(lines(document, options["formats"]))
+
+
+def schema_report(schema: Any, **options: Any) -> Report:
+    """The report of a schema, also of one that is refused: then the last line says what is, and why.
+
+    ``options`` are those of `json_schema`.
+    """
+    try:
+        return json_schema(schema, **options).report()
+    except GuidedError as error:
+        refused = refusal(error)
+    try:
+        source = read(schema)
+        found = lines(Document(source, options.get("registry")), Formats(options.get("formats", Formats.DEFAULT)))
+        kept = tuple(line for line in found if line.pointer != refused.pointer)
+    except (GuidedError, ValueError):
+        kept = ()
+    return (*kept, refused)
 
 
 def json_schema(
@@ -34,7 +72,7 @@ def json_schema(
     whitespace: str | None = None,
     registry: Any = None,
     formats: str | Formats = Formats.DEFAULT,
-) -> Grammar:
+) -> JsonSchemaGrammar:
     """The grammar of all JSON texts that are valid against a schema.
 
     ``schema`` is a JSON Schema (data or JSON text; draft 4 to 2020-12 by ``$schema``), or a Python type or callable
@@ -46,7 +84,7 @@ def json_schema(
     ``formats`` says when ``format`` is asserted: `Formats.DEFAULT` follows the draft, "assert" and "annotate" do not.
 
     Numbers are compared as exact decimals.  Under ``minimum`` and the like a number may have an exponent only in
-    normalised scientific notation (``1.5e-7``); of integers and multiples only integers without an upper bound have one
+    normalised scientific notation (``1.5e-7``); integers and multiples have one only without an upper bound
     (``1.5e+16``).  `Grammar.notes` says where this and
     other readings apply.  Raises `UnsupportedError`, `UnsatisfiableError`, `GrammarError` or `LimitError`, each with
     the JSON pointer of the cause.
@@ -69,7 +107,7 @@ def json_schema(
     try:
         text = json.dumps(source)
     except RecursionError:
-        raise LimitError("the schema is nested too deeply", remedy="Use $ref instead of nesting.") from None
+        raise refusals.NESTING.at("#") from None
     except (TypeError, ValueError) as error:
         raise GrammarError(f"the schema is not plain JSON data: {error}", remedy="Pass plain JSON data.") from None
     try:
@@ -84,10 +122,10 @@ def json_schema(
         lowering = Lowering(graph, layout)
         rules = lowering.run()
     except RecursionError:
-        raise LimitError("the schema is nested too deeply", remedy="Use $ref instead of nesting.") from None
+        raise refusals.NESTING.at("#") from None
     key = hashlib.sha256(f"json_schema\0{order}\0{whitespace}\0{asserted.value}\0{text}".encode()).hexdigest()
     keywords = {"order": order, "whitespace": whitespace, "registry": registry, "formats": asserted}
-    return Grammar(
+    return JsonSchemaGrammar(
         rules,
         0,
         rebuild=(json_schema, (text,), keywords),

@@ -7,8 +7,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any, TypeVar
 
-from guided.errors import LimitError
-from guided.grammar.json_schema import numbers, strings
+from guided.grammar.json_schema import numbers, refusals, strings
 from guided.grammar.json_schema.numbers import ANY_NUMBER
 from guided.grammar.json_schema.shape import (
     ANY_ARRAY,
@@ -93,11 +92,7 @@ def _product_of_many(
 def check_alternatives(count: int, pointer: str, limit: int = MAX_ALTERNATIVES) -> None:
     """`LimitError` when there are too many alternatives."""
     if count > limit:
-        raise LimitError(
-            f"the combination of alternatives has more than {limit} cases",
-            where=pointer,
-            remedy="Write the combined alternatives out, or use fewer anyOf or oneOf under one schema.",
-        )
+        raise refusals.ALTERNATIVES.at(pointer, limit=limit)
 
 
 def unite(shapes: Iterable[Shape]) -> Shape:

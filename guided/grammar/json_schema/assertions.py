@@ -13,7 +13,7 @@ from guided.errors import GrammarError
 from guided.grammar.json_schema import numbers, patterns, strings
 from guided.grammar.json_schema.algebra import arranged, intersect_objects
 from guided.grammar.json_schema.document import Document, Located, kind_name
-from guided.grammar.json_schema.formats import ONLY_ON_DEMAND, Formats, format_language, format_note, format_numbers
+from guided.grammar.json_schema.formats import Formats, asserts_format, format_language, format_note, format_numbers
 from guided.grammar.json_schema.numbers import ANY_NUMBER, NumberRange, exact
 from guided.grammar.json_schema.shape import (
     ANY_ARRAY,
@@ -183,20 +183,9 @@ class Assertions(ABC):
             result = result and numbers.intersect(result, NumberRange(step=step))
         if "format" in schema:
             form = format_numbers(schema["format"])
-            if form is not None and self.asserts_format(at, schema):
+            if form is not None and asserts_format(self._formats, self.document, at, schema):
                 result = result and numbers.intersect(result, form)
         return result
-
-    def asserts_format(self, at: Located, schema: dict[str, Any]) -> bool:
-        """Is ``format`` an assertion here?"""
-        if self._formats is not Formats.DEFAULT:
-            return self._formats is Formats.ASSERT
-        if not isinstance(schema["format"], str) or schema["format"] in ONLY_ON_DEMAND:
-            return False
-        dialect = at.resource.dialect
-        if dialect.order < 2020 or not self.document.declared_dialect or dialect.asserts_formats:
-            return True
-        return schema.get("type") == "string"
 
     def _string(self, at: Located, schema: dict[str, Any]) -> tuple[StringSet, ...]:
         low = self.count(at, schema, "minLength") or 0
@@ -206,7 +195,7 @@ class Assertions(ABC):
             pointer = f"{at.pointer}/pattern"
             language = patterns.pattern_language(schema["pattern"], pointer)
             result = result and strings.intersect(result, StringSet(None, language))
-        if "format" in schema and self.asserts_format(at, schema):
+        if "format" in schema and asserts_format(self._formats, self.document, at, schema):
             form = format_language(schema["format"], at.resource.dialect.order)
             note = format_note(schema["format"])
             if note and note not in self.document.notes:

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from guided.errors import LimitError
+from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.shape import ArrayShape, Count, Need, negate
 
 MAX_CONDITIONS = 5
 """Conditions that are counted side by side in one array; n of them split the items into 2**n kinds."""
 MAX_STEPS = 20_000
-"""Steps between the states of one array, which are the product of the counts it keeps; about 10 microseconds each."""
+"""Steps between the states of one array, which are the product of the counts it keeps; a few microseconds each."""
 
 State = tuple[int, ...]
 """How many items were read, and how many of them each condition counted; all capped."""
@@ -36,10 +36,7 @@ class ItemCounter:
 
     def __init__(self, array: ArrayShape) -> None:
         if len(array.counts) > MAX_CONDITIONS:
-            raise LimitError(
-                f"more than {MAX_CONDITIONS} conditions on how many items of one array meet something",
-                remedy="Combine fewer contains, or negated items, in one array.",
-            )
+            raise refusals.COUNTED_CONDITIONS.at(limit=MAX_CONDITIONS)
         self.array = array
         self.start: State = (0,) * (1 + len(array.counts))
         beyond = max([len(array.prefix), array.low, 1, *(count.start for count in array.counts)])
@@ -106,10 +103,7 @@ class ItemCounter:
                 sources[step.state].append(state)
             taken += len(row) + 1
             if taken > MAX_STEPS:
-                raise LimitError(
-                    f"counting the items of an array takes more than {MAX_STEPS} steps",
-                    remedy="Lower minItems, maxItems, minContains and maxContains where an array has a contains.",
-                )
+                raise refusals.COUNTED_STEPS.at(limit=MAX_STEPS)
         live = {state for state in order if self.accepts(state)}
         work = list(live)
         while work:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from guided.errors import UnsupportedError
+from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.cardinality import Cardinality, count_words
 from guided.grammar.json_schema.counting import ItemCounter
 from guided.grammar.json_schema.graph import Graph
@@ -63,11 +63,7 @@ class Distinct:
         missing = thing.low - len(thing.required)
         extras = self._graph.living_extras(thing)
         if missing > 0 and extras and sum(count_words(extra.names)[0] for extra in extras) < thing.low:
-            raise UnsupportedError(
-                f"at least {thing.low} members of which few names are possible",
-                where=pointer,
-                remedy="Lower minProperties, or declare the names.",
-            )
+            raise refusals.DISTINCT_NAMES.at(pointer, low=thing.low)
 
     def _counted(self, array: ArrayShape, pointer: str) -> None:
         counter = ItemCounter(array)
@@ -84,12 +80,7 @@ class Distinct:
                     self._refuse(pointer, state[0], least)
 
     def _refuse(self, pointer: str, index: int, count: int) -> NoReturn:
-        raise UnsupportedError(
-            f"distinct items of which number {index} has perhaps only {count} possible values, so that what may stand "
-            f"at one place depends on others",
-            where=pointer,
-            remedy="Allow more values for that item, or lower minItems.",
-        )
+        raise refusals.DISTINCT_ITEMS.at(pointer, index=index, count=count)
 
 
 def overlap(a: Shape, b: Shape) -> bool:

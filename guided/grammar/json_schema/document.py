@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 from urllib.parse import unquote, urldefrag, urljoin
 
-from guided.errors import GrammarError, UnsupportedError
+from guided.errors import GrammarError
+from guided.grammar.json_schema import refusals
 
 Schema: TypeAlias = "dict[str, Any] | bool"
 
@@ -55,7 +56,7 @@ DIALECTS = {
     "https://json-schema.org/draft/2020-12/schema": DRAFT2020,
 }
 
-_ONE = (
+ONE_SCHEMA = (
     "additionalProperties",
     "items",
     "not",
@@ -69,8 +70,11 @@ _ONE = (
     "additionalItems",
     "contentSchema",
 )
-_LIST = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
-_MAP = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
+"""Keywords that hold a schema."""
+SCHEMA_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
+"""Keywords that hold a list of schemas."""
+SCHEMA_MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
+"""Keywords that hold schemas by name."""
 
 
 @dataclass(eq=False, slots=True)
@@ -157,11 +161,7 @@ class Document:
         found = DIALECTS.get(uri) or DIALECTS.get(uri.replace("https:", "http:", 1))
         if found is None:
             if "json-schema.org/draft-0" in uri:
-                raise UnsupportedError(
-                    f"the draft {name!r}",
-                    where=f"{pointer}/$schema",
-                    remedy="Use draft 4, 6, 7, 2019-09 or 2020-12.",
-                )
+                raise refusals.DRAFT.at(f"{pointer}/$schema", name=name)
             return self._own_dialect(name, default, pointer)
         return found
 
@@ -177,11 +177,7 @@ class Document:
             return base
         for uri, needed in vocabulary.items():
             if needed and not uri.startswith("https://json-schema.org/draft/20"):
-                raise UnsupportedError(
-                    f"the vocabulary {uri!r}",
-                    where=f"{pointer}/$schema",
-                    remedy="Use a meta-schema that does not need it.",
-                )
+                raise refusals.VOCABULARY.at(f"{pointer}/$schema", uri=uri)
         return replace(
             base,
             asserts=any(uri.endswith("/vocab/validation") for uri in vocabulary),
@@ -295,11 +291,7 @@ class Document:
             uri = at.resource.uri
         resource = self._all_resources().get(uri) or self._retrieve(uri, at.resource.dialect)
         if resource is None:
-            raise UnsupportedError(
-                f"the reference {reference!r} is not in this schema",
-                where=where,
-                remedy="Pass a `referencing.Registry` that holds it as registry=; nothing is fetched.",
-            )
+            raise refusals.REFERENCE.at(where, reference=reference)
         if not fragment or fragment.startswith("/"):
             return self._walk(resource, fragment, where)
         found = self._anchors.get((resource.uri, fragment))
@@ -369,13 +361,13 @@ class Document:
                         owner.dynamic.setdefault(name, target)
                     if name:
                         self._anchors.setdefault((owner.uri, name), target)
-            for keyword in _ONE:
+            for keyword in ONE_SCHEMA:
                 if isinstance(schema.get(keyword), dict):
                     work.append((schema[keyword], f"{pointer}/{keyword}", owner))
-            for keyword in _LIST:
+            for keyword in SCHEMA_LISTS:
                 if isinstance(schema.get(keyword), list):
                     work.extend((item, f"{pointer}/{keyword}/{i}", owner) for i, item in enumerate(schema[keyword]))
-            for keyword in _MAP:
+            for keyword in SCHEMA_MAPS:
                 if isinstance(schema.get(keyword), dict):
                     work.extend((v, f"{pointer}/{keyword}/{escape(k)}", owner) for k, v in schema[keyword].items())
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, TypeAlias
 
-from guided.errors import UnsupportedError
-from guided.grammar.json_schema import patterns
+from guided.grammar.json_schema import patterns, refusals
 from guided.grammar.json_schema.algebra import check_alternatives, unite
 from guided.grammar.json_schema.assertions import APPLICATORS, REFERENCES, Assertions
 from guided.grammar.json_schema.disjoint import surely_disjoint
@@ -135,7 +134,7 @@ class Evaluation(Assertions):
         if key in self._alternatives:
             found = self._alternatives[key]
             if found is None:
-                raise self_applying(at.pointer)
+                raise refusals.SELF_APPLYING.at(at.pointer)
             return found
         self._alternatives[key] = None
         try:
@@ -258,15 +257,6 @@ class Evaluation(Assertions):
     def _product(self, left: Alternatives, right: Alternatives, pointer: str) -> Alternatives:
         check_alternatives(len(left) * len(right), pointer)
         return _alternatives([(a | b, self.both(x, y, pointer)) for a, x in left.items() for b, y in right.items()])
-
-
-def self_applying(pointer: str) -> UnsupportedError:
-    """The error of a schema that applies itself to the same value."""
-    return UnsupportedError(
-        "the schema is defined by itself: it applies itself to the same value",
-        where=pointer,
-        remedy="Remove the circle of $ref, allOf, anyOf or oneOf.",
-    )
 
 
 def _alternatives(cases: list[tuple[Evaluated, Shape]]) -> Alternatives:

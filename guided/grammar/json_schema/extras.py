@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from guided.errors import LimitError
+from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.shape import Need, ObjectShape, class_need, is_false
 from guided.grammar.json_schema.strings import CONTENT, every_word, holds_word
 from guided.grammar.regular.derivative import edges, inhabited
@@ -42,10 +43,7 @@ def extras(thing: ObjectShape) -> list[Extra]:
         if names is not EMPTY:
             found.append(Extra(names, need, 0))
     if len(thing.some) > MAX_CONDITIONS:
-        raise LimitError(
-            f"more than {MAX_CONDITIONS} conditions that some member of any name must meet",
-            remedy="Name the members, or combine fewer negated objects.",
-        )
+        raise refusals.MEMBER_CONDITIONS.at(limit=MAX_CONDITIONS)
     for number, (language, need) in enumerate(thing.some):
         more = []
         for extra in found:
@@ -54,10 +52,7 @@ def extras(thing: ObjectShape) -> list[Extra]:
                 more.append(Extra(both, extra.need | need, extra.meets | 1 << number))
         found += more
         if len(found) > MAX_SORTS:
-            raise LimitError(
-                f"more than {MAX_SORTS} sorts of undeclared members",
-                remedy="Use fewer patterns for names, or combine fewer negated objects.",
-            )
+            raise refusals.MEMBER_SORTS.at(limit=MAX_SORTS)
     return found
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from guided.grammar.json_schema import format_addresses as addresses
 from guided.grammar.json_schema import format_times as times
+from guided.grammar.json_schema.document import Document, Located
 from guided.grammar.json_schema.format_patterns import pattern_language
 from guided.grammar.json_schema.numbers import NumberRange
 from guided.grammar.regular.expr import Expr
@@ -32,6 +33,18 @@ class Formats(Enum):
     """Always."""
     ANNOTATE = "annotate"
     """Never."""
+
+
+def asserts_format(formats: Formats, document: Document, at: Located, schema: dict[str, Any]) -> bool:
+    """Is the ``format`` of a schema an assertion?"""
+    if formats is not Formats.DEFAULT:
+        return formats is Formats.ASSERT
+    if not isinstance(schema["format"], str) or schema["format"] in ONLY_ON_DEMAND:
+        return False
+    dialect = at.resource.dialect
+    if dialect.order < 2020 or not document.declared_dialect or dialect.asserts_formats:
+        return True
+    return schema.get("type") == "string"
 
 
 def format_language(name: Any, draft: int = 2020) -> Expr | None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from guided.errors import LimitError, UnsatisfiableError
 from guided.grammar.goals import fewest_to_meet
+from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.counting import ItemCounter, State, Step
 from guided.grammar.json_schema.extras import Extra, extras, few_names_declared, goals, other_names
 from guided.grammar.json_schema.normalise import Normaliser
@@ -18,8 +19,11 @@ from guided.grammar.json_schema.numbers import NumberRange
 from guided.grammar.json_schema.shape import ArrayShape, Need, ObjectShape, Shape
 from guided.grammar.regular.expr import EMPTY
 
-MAX_NODES = 6_000
+MAX_NODES = 20_000
 """Distinct conjunctions of subschemas; the largest of the JSON Schema corpora need about 3,000."""
+
+MAX_MENTIONS = 40_000
+"""Parts of all nodes together."""
 
 
 class Graph:
@@ -31,6 +35,7 @@ class Graph:
         self.shapes: dict[Need, Shape] = {}
         self.alive: set[Need] = set()
         self._pending: list[Need] = []
+        self._mentioned = 0
         self._discover(root)
         checked = 0
         while checked < len(normaliser.overlaps):
@@ -57,20 +62,21 @@ class Graph:
             need = work.pop()
             if need in self.shapes:
                 continue
+            if self._mentioned > MAX_MENTIONS:
+                raise refusals.MENTIONS.at(pointer_of(need), limit=MAX_MENTIONS)
             shape = self.shapes[need] = _told_apart(self.normaliser.shape(need))
             if len(self.shapes) > MAX_NODES:
-                raise LimitError(
-                    f"the schema combines its parts in more than {MAX_NODES} ways",
-                    remedy="Use fewer alternatives that apply to the same value.",
-                )
+                raise refusals.NODES.at(pointer_of(need), limit=MAX_NODES)
+            if self._is_alive(need):
+                self.alive.add(need)
+            else:
+                self._pending.append(need)
             try:
-                if self.shape_alive(shape):
-                    self.alive.add(need)
-                else:
-                    self._pending.append(need)
-                work.extend(_children(shape))
+                children = _children(shape)
+                self._mentioned += len(children)
+                work.extend(children)
             except LimitError as error:
-                raise LimitError(error.what, where=pointer_of(need), remedy=error.remedy) from None
+                raise LimitError(error.what, where=error.where or pointer_of(need), remedy=error.remedy) from None
 
     def _settle(self) -> None:
         changed = True
@@ -78,13 +84,19 @@ class Graph:
             changed = False
             rest = []
             for need in reversed(self._pending):
-                if self.shape_alive(self.shapes[need]):
+                if self._is_alive(need):
                     self.alive.add(need)
                     changed = True
                 else:
                     rest.append(need)
             rest.reverse()
             self._pending = rest
+
+    def _is_alive(self, need: Need) -> bool:
+        try:
+            return self.shape_alive(self.shapes[need])
+        except LimitError as error:
+            raise LimitError(error.what, where=error.where or pointer_of(need), remedy=error.remedy) from None
 
     def shape_alive(self, shape: Shape) -> bool:
         """Does some alternative have a value, as far as is known?"""

@@ -143,9 +143,7 @@ class Lowering:
         if self.compact and item.low is not None and item.low == item.high:
             return literal(_plain(item.low))
         if item.step is not None or item.avoid:
-            self.notes["integers and multiples have an exponent only where an integer has no upper bound: 1.5e+16"] = (
-                None
-            )
+            self.notes["integers and multiples have an exponent only where there is no upper bound: 1.5e+16"] = None
         elif item.low is not None or item.high is not None:
             self.notes["numbers under a bound have an exponent only after a single digit before the point"] = None
         return number_text(item)

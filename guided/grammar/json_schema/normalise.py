@@ -13,11 +13,12 @@ from functools import reduce
 from typing import Any, TypeAlias
 
 from guided.errors import GrammarError, GuidedError
+from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.algebra import intersect, unite
 from guided.grammar.json_schema.assertions import APPLICATORS, ASSERTING, IN_PLACE, REFERENCES, VALIDATION
 from guided.grammar.json_schema.disjoint import surely_disjoint
 from guided.grammar.json_schema.document import Document, Located, escape
-from guided.grammar.json_schema.evaluated import Alternatives, Container, Evaluation, self_applying
+from guided.grammar.json_schema.evaluated import Alternatives, Container, Evaluation
 from guided.grammar.json_schema.formats import Formats
 from guided.grammar.json_schema.negation import subtract
 from guided.grammar.json_schema.shape import (
@@ -113,7 +114,7 @@ class Normaliser(Evaluation):
         if key in self._shapes:
             found = self._shapes[key]
             if found is None:
-                raise self_applying(atom.pointer)
+                raise refusals.SELF_APPLYING.at(atom.pointer)
             return found
         self._shapes[key] = None
         try:

@@ -3,8 +3,8 @@
 A range is compared with the digits of the text as they come, so bounds are exact at any size.  With an exponent the
 text's digits alone say nothing about its size, so under a bound an exponent is allowed only in normalised scientific
 notation (one digit that is not zero before the point: ``1.5e-7``, as programs write floats), and with a step
-(integers, ``multipleOf``) only for integers without an upper bound, where the exponent says enough: ``1.5e+16``.  Where
-neither is given, every JSON number is allowed.
+(integers, ``multipleOf``) only where the exponent says enough: ``1.5e+16`` for steps that divide a power of ten,
+without an upper bound.  Where neither is given, every JSON number is allowed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from guided.errors import LimitError
+from guided.errors import GuidedError
+from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.numbers import NumberRange, Spelling
 from guided.grammar.regular.expr import (
     EMPTY,
@@ -36,6 +37,8 @@ MAX_STATES = 12_000
 
 MAX_DIGITS = 400
 """Digits of a bound; those of doubles have up to 325."""
+MAX_POWER = 20
+"""Powers of ten, and of a tenth, that are tried against a step."""
 MOST_PLACES = 17
 """Digits after the point that an integer may have before its exponent; programs write at most 16."""
 
@@ -87,8 +90,11 @@ def _magnitudes(
         return _single(low, numbers.step is not None)
     if numbers.step is not None or numbers.avoid or spelling is Spelling.PLAIN:
         texts = _decimals(*bounds, numbers.step, numbers.avoid, spelling)
-        if numbers.step == 1 and high is None and not numbers.avoid and spelling is Spelling.ANY:
-            return alternation((texts, _large_integers(0 if low is None else len(_digits(low)[0]))))
+        if numbers.step is not None and high is None and not numbers.avoid and spelling is Spelling.ANY:
+            power = _power_of_ten(numbers.step)
+            if power is not None:
+                least = power if low is None else max(power, len(_digits(low)[0]))
+                return alternation((texts, _scientific_multiples(power, least)))
         return texts
     if spelling is Spelling.FRACTIONAL:
         return alternation((_decimals(*bounds, None, frozenset(), spelling), _scientific(*bounds)))
@@ -144,18 +150,30 @@ def _scientific(low: Fraction | None, low_open: bool, high: Fraction | None, hig
 
 @lru_cache(maxsize=1)
 def _any_integer() -> Expr:
-    return concat(optional(_MINUS), alternation((concat(_WHOLE, WHOLE_FRACTION), _large_integers(0))))
+    return concat(optional(_MINUS), alternation((concat(_WHOLE, WHOLE_FRACTION), _scientific_multiples(0, 0))))
+
+
+def _power_of_ten(step: Fraction) -> int | None:
+    """The least power of ten that is a multiple of the step: its exponent, or None when there is none.
+
+    >>> _power_of_ten(Fraction(1, 4)), _power_of_ten(Fraction(500)), _power_of_ten(Fraction(3))
+    (0, 3, None)
+    """
+    for power in range(-MAX_POWER, MAX_POWER + 1):
+        if (Fraction(10) ** power / step).denominator == 1:
+            return power
+    return None
 
 
 @lru_cache(maxsize=256)
-def _large_integers(least: int) -> Expr:
-    """Integers in normalised scientific notation with an exponent of at least ``least``, without sign.
+def _scientific_multiples(power: int, least: int) -> Expr:
+    """Multiples of ``10**power`` in normalised scientific notation, exponents at least ``least``, without sign.
 
     As many digits after the point as a double has; the exponent makes up for all of them.
     """
     tail: Expr = EMPTY
     for places in range(MOST_PLACES, 0, -1):
-        tail = concat(_DIGIT, alternation((concat(_E, _exponents(max(places, least), None)), tail)))
+        tail = concat(_DIGIT, alternation((concat(_E, _exponents(max(power + places, least), None)), tail)))
     return concat(_NONZERO, alternation((concat(_E, _exponents(least, None)), concat(literal(b"."), tail))))
 
 
@@ -203,8 +221,8 @@ def _digits(value: Fraction) -> tuple[str, str]:
     return (text[:-places], text[-places:]) if places else (text, "")
 
 
-def _too_long() -> LimitError:
-    return LimitError(f"a bound has more than {MAX_DIGITS} digits", remedy="Use a shorter bound.")
+def _too_long() -> GuidedError:
+    return refusals.DIGITS.at(limit=MAX_DIGITS)
 
 
 class _Comparison:
@@ -297,11 +315,8 @@ class _Divisor:
         return (remainder * 10 ** (self.places - at) % self.factor == 0) is self.wanted
 
 
-def _too_large() -> LimitError:
-    return LimitError(
-        f"the multiples need an automaton of more than {MAX_STATES} states",
-        remedy="Use a smaller or rounder multipleOf.",
-    )
+def _too_large() -> GuidedError:
+    return refusals.MULTIPLES.at(limit=MAX_STATES)
 
 
 @lru_cache(maxsize=4096)

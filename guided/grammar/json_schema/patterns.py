@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from guided.errors import GrammarError, GuidedError, LimitError
+from guided.errors import GrammarError, GuidedError
+from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.shape import Classes, Need
 from guided.grammar.json_schema.strings import CONTENT, TEXT, holds_word
 from guided.grammar.regular.characters import Utf8
@@ -14,7 +15,7 @@ from guided.grammar.regular.expr import Expr, complement, difference, intersecti
 
 MAX_OVERLAPS = 32
 """Name classes of one object beyond two for each pattern; n overlapping patternProperties can make 2**n."""
-MAX_COMPARISONS = 20_000
+MAX_COMPARISONS = 10_000
 """Pairs of patterns and name classes that are compared; about 50 microseconds each."""
 CELL_STEPS = 5_000
 """States that one emptiness search of a name class may visit; patterns that are told apart need below 100."""
@@ -69,14 +70,10 @@ def partition(found: list[tuple[Expr, Need]], additional: Need, pointer: str) ->
         if inhabited(rest, CELL_STEPS):
             refined.append((rest, need, (language,)))
         cells = refined
-        if len(cells) > allowed or compared > MAX_COMPARISONS:
-            raise LimitError(
-                f"the patterns of property names overlap in more than {allowed} ways"
-                if len(cells) > allowed
-                else f"telling the patterns of property names apart takes more than {MAX_COMPARISONS} comparisons",
-                where=pointer,
-                remedy="Use fewer patterns, or patterns that exclude each other.",
-            )
+        if len(cells) > allowed:
+            raise refusals.NAME_CLASSES.at(pointer, limit=allowed)
+        if compared > MAX_COMPARISONS:
+            raise refusals.NAME_COMPARISONS.at(pointer, limit=MAX_COMPARISONS)
     others = intersection((CONTENT, *(complement(language) for language, _ in found))) if found else CONTENT
     classes = tuple((cell, needs) for cell, needs, _ in cells)
     return (*classes, (others, additional)) if inhabited(others, CELL_STEPS) else classes

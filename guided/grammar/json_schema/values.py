@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from guided.errors import GrammarError, UnsupportedError
+from guided.errors import GrammarError
+from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.document import escape
 from guided.grammar.json_schema.numbers import NumberRange, exact
 from guided.grammar.json_schema.shape import FALSE, ArrayShape, Constant, ObjectShape, Shape
@@ -20,7 +21,7 @@ def freeze(value: Any, pointer: str) -> Any:
         return ("literal", str(value))
     if isinstance(value, str):
         if any("\ud800" <= letter <= "\udfff" for letter in value):
-            raise UnsupportedError("a lone surrogate in a constant", where=pointer, remedy="Use valid Unicode text.")
+            raise refusals.SURROGATE.at(pointer)
         return ("string", value)
     if isinstance(value, int | float):
         if value != value or value in (float("inf"), float("-inf")):

@@ -12,7 +12,7 @@ from guided.errors import GrammarError, GuidedError, UnsupportedError
 from guided.grammar.ir import Grammar, Lexing
 from guided.grammar.lark.load import Loaded, load, place_of
 from guided.grammar.lark.rules import number_rules, read_rules
-from guided.grammar.lark.special import Replaced, references, replace_references
+from guided.grammar.lark.special import Replaced, check_assertions, references, replace_references
 from guided.grammar.lark.tables import read_tables
 from guided.grammar.lark.terminals import for_contextual_lexer, for_dynamic_lexer
 
@@ -33,7 +33,8 @@ def lark(
 
     ``special_tokens=True`` adds to Lark's notation, as llguidance does, special tokens in rules: ``<think>`` is the one
     of that name, brackets included.  With a tokenizer's own, ``special_tokens=vocabulary.special_tokens``, they may be
-    given by id, ``<[151657]>``.  To the lexer a special token is a character that no terminal matches.
+    given by id, ``<[151657]>``.  To the lexer a special token is a character that no terminal matches; terminals that
+    ask what follows their match other than by a negative look-ahead are refused beside them.
 
     One defect of Lark is not imitated: its Earley parser raises RuntimeError on a text with two parses of which one
     ignores at the end what the other reads; such a text is accepted here.
@@ -103,6 +104,8 @@ def _read(start: str, lexing: Lexing | None, loaded: Loaded, replaced: Replaced)
     if tables is None or terminals is None:
         used = {str(symbol.name) for rule in loaded.rules for symbol in rule.expansion if symbol.is_term}
         terminals = for_dynamic_lexer(loaded.terminals, loaded.ignore, used, special)
+    if special:
+        check_assertions(terminals.items)
     return Grammar(
         rules=read_rules(loaded.rules, nonterminals, terminals.index, terminals.items),
         start=nonterminals[start],

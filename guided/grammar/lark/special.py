@@ -9,11 +9,23 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from guided.errors import GrammarError, GuidedError
+from guided.errors import GrammarError, GuidedError, UnsupportedError
 from guided.grammar.lark.load import Loaded, place_of
+from guided.grammar.lexing import LexerTerminal
+from guided.grammar.regex.plain import contains_assertions
+from guided.grammar.regex.syntax import (
+    Alternatives,
+    Anchor,
+    At,
+    Concatenation,
+    Look,
+    Node,
+    Quantified,
+    WordBoundary,
+)
 from guided.grammar.special import names_of_reference, special_terminal
 
 _TOKENS = re.compile(
@@ -56,6 +68,36 @@ class Replaced:
         """The error with the names as they were written."""
         where = None if error.where is None else self.in_words(error.where)
         return type(error)(self.in_words(error.what), where=where, remedy=error.remedy)
+
+
+def check_assertions(terminals: Iterable[LexerTerminal]) -> None:
+    """Raise `UnsupportedError` for a terminal that asks what follows its match, other than by a negative look-ahead.
+
+    What follows may be a special token.  No look-ahead matches one, so a negative one holds before it; all others would
+    have to tell it from the end of the text, and lexers know only text.
+    """
+    for terminal in terminals:
+        if _asks_what_follows(terminal.pattern):
+            raise UnsupportedError(
+                f"terminal {terminal.name} asks for what follows its match, which may be a special token",
+                remedy="Write that as a negative look-ahead, (?!...), without anchors and word boundaries inside.",
+            )
+
+
+def _asks_what_follows(node: Node) -> bool:
+    match node:
+        case Look(body, ahead, negative):
+            return contains_assertions(body) or (ahead and not negative)
+        case Concatenation(parts) | Alternatives(parts):
+            return any(map(_asks_what_follows, parts))
+        case Quantified(body):
+            return _asks_what_follows(body)
+        case At(anchor):
+            return anchor not in (Anchor.TEXT_START, Anchor.LINE_START)
+        case WordBoundary():
+            return True
+        case _:
+            return False
 
 
 def references(text: str) -> Iterator[re.Match[str]]:

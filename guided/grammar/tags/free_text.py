@@ -13,7 +13,7 @@ from functools import lru_cache
 from guided.grammar.regular.characters import ANY_CHARACTER, negate, normalise, utf8
 from guided.grammar.regular.expr import EPSILON, Expr, alternation, concat, equations, repeat
 
-__all__ = ["TEXT", "text_up_to", "text_without"]
+__all__ = ["TEXT", "overlap", "text_up_to", "text_without"]
 
 TEXT = repeat(utf8(ANY_CHARACTER))
 """Any text at all."""
@@ -37,6 +37,16 @@ def text_up_to(word: str, words: Sequence[str]) -> Expr:
     [True, False, False, True]
     """
     return _language(tuple(sorted(set(words))), word)
+
+
+def overlap(words: Sequence[str]) -> bool:
+    """Does the end of some word begin one?  If not, a word after a text without any is the first that occurs.
+
+    >>> overlap(["<a>", "<b"]), overlap(["aba"]), overlap(["ab", "bc"])
+    (False, True, True)
+    """
+    beginnings = {word[:length] for word in words for length in range(1, len(word) + 1)}
+    return any(word[start:] in beginnings for word in words for start in range(1, len(word)))
 
 
 @lru_cache(maxsize=1024)

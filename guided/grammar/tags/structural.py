@@ -17,7 +17,7 @@ from guided.grammar.ir import Body, Choice, Grammar, Reference, Repetition, Term
 from guided.grammar.ir import Sequence as Parts
 from guided.grammar.regular.expr import literal
 from guided.grammar.tags.delimiters import Delimiter, Piece, parts_of, pieces_of, sequence, shown
-from guided.grammar.tags.free_text import TEXT, text_up_to, text_without
+from guided.grammar.tags.free_text import TEXT, overlap, text_up_to, text_without
 
 __all__ = ["Tag", "content_and_end", "tags"]
 
@@ -193,13 +193,18 @@ class _Text:
 
     def _text_then(self, after: Body, may_end: bool) -> Body:
         """Free text up to a tag, the tag, and ``after``; or free text up to the end."""
+        tail: list[Body] = [Parts((_choice(self.special), after))] if self.special else []
+        if may_end:
+            tail.append(_NOTHING)
+        if tail and not overlap(self.triggers):
+            # Then a trigger after free text is always the first one, so all share the automaton of one text.
+            for trigger, rests in self.after_trigger.items():
+                tail.append(Parts((Terminal(literal(trigger.encode()), repr(trigger)), _choice(rests), after)))
+            return Parts((self.free, _choice(tail)))
         options: list[Body] = []
         for trigger, rests in self.after_trigger.items():
             up_to = Terminal(text_up_to(trigger, self.triggers), f"text up to {trigger!r}")
             options.append(Parts((up_to, _choice(rests), after)))
-        tail: list[Body] = [Parts((_choice(self.special), after))] if self.special else []
-        if may_end:
-            tail.append(_NOTHING)
         if tail:
             options.append(sequence([self.free, _choice(tail)]) if self.special else self.free)
         return _choice(options)

@@ -10,8 +10,8 @@ import pytest
 
 import guided
 from guided.cli.byte_texts import judge
-from guided.eval.byte_sampling import compile_bytes, sample_text, shortest_text
 from guided.cli.grammar_facts import facts_of, rule_lines
+from guided.eval.byte_sampling import compile_bytes, sample_text, shortest_text
 from tests.unit.cli.conftest import PERSON
 
 LARK = 'start: (pair ";")+\npair: NAME "=" NUMBER\nNAME: /[a-z]+/\nNUMBER: /[0-9]+/\n%ignore " "\n'
@@ -171,3 +171,37 @@ def test_recursive_rules_are_those_on_cycles():
     lines = rule_lines(grammar)
     assert lines[0].startswith("root ::= <a> <b>")
     assert len(lines) == facts_of(grammar).rules
+
+
+def test_the_report_of_a_schema(guided_cli, tmp_path):
+    path = tmp_path / "schema.json"
+    path.write_text('{"type": "array", "uniqueItems": true, "title": "t", "items": {"enum": [1, 2]}}')
+    record = json.loads(guided_cli("check", path, "--report", "--json").stdout)
+    found = {line["pointer"]: line["enforcement"] for line in record["report"]}
+    assert found == {
+        "#/type": "masked",
+        "#/uniqueItems": "checked",
+        "#/title": "annotation",
+        "#/items": "masked",
+        "#/items/enum": "masked",
+    }
+    table = guided_cli("check", path, "--report")
+    assert table.exit_code == 0
+    assert "3 masked, 1 checked, 1 annotation" in table.stdout
+
+
+def test_the_report_of_a_schema_that_is_refused(guided_cli, tmp_path):
+    path = tmp_path / "schema.json"
+    path.write_text('{"properties": {"a": {"type": "string"}, "b": {"$ref": "https://example.com/b"}}}')
+    result = guided_cli("check", path, "--report", "--json")
+    assert result.exit_code == 3
+    *_, last = json.loads(result.stdout)["report"]
+    assert (last["pointer"], last["enforcement"]) == ("#/properties/b/$ref", "refused")
+    assert "nothing is fetched" in last["why"]
+
+
+def test_reports_are_of_schemas(guided_cli, tmp_path):
+    (tmp_path / "x.lark").write_text(LARK)
+    result = guided_cli("check", tmp_path / "x.lark", "--report")
+    assert result.exit_code == 2
+    assert "--report is for JSON Schemas" in result.stderr

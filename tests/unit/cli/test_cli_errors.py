@@ -44,7 +44,7 @@ SCHEMAS = {
     '{"type": "integer", "minimum": 5, "maximum": 3}': (3, ["schema.json", "#"]),
     '{"allOf": [{"type": "string"}, {"type": "null"}]}': (3, ["schema.json"]),
     '{"properties": {"a": {"pattern": "(a)\\\\1"}}}': (3, ["schema.json, #/properties/a/pattern"]),
-    '{"items": {"uniqueItems": true}, "contentEncoding": 1, "unevaluatedProperties": false}': (3, ["schema.json, #/"]),
+    '{"items": {"$ref": "https://example.com/a"}}': (3, ["schema.json, #/items/$ref", "nothing is fetched"]),
 }
 
 

@@ -12,6 +12,7 @@ import guided
 from tests.unit.cli.conftest import one_line
 
 COMMANDS = ("extract", "sql", "check", "warmup", "version")
+"""Those of one word; the help of `guided eval` is tested with the evaluations."""
 
 
 def test_help_names_every_command_and_the_exit_codes(guided_cli):

@@ -171,3 +171,25 @@ def test_ray_that_is_not_installed(guided_cli, benchmark_folder, tmp_path, monke
     result = guided_cli(*command(benchmark_folder, tmp_path, "--ray"))
     assert result.exit_code == 2
     assert "pip install 'guided[ray]'" in result.stderr
+
+
+def test_help_teaches_and_loads_nothing_heavy(guided_cli):
+    group = guided_cli("eval", "--help")
+    assert group.exit_code == 0
+    assert "jsonschemabench" in group.stdout and "Exit codes" in group.stdout
+    page = guided_cli("eval", "jsonschemabench", "--help")
+    assert page.stdout.count("guided eval jsonschemabench") >= 4
+    assert all(
+        word in page.stdout for word in ("--json", "--ray", "outlines|none", "Declared coverage", "130 interrupted")
+    )
+    assert "jsonschemabench" in guided_cli("eval").stdout + guided_cli("eval").stderr
+    code = (
+        "import sys\n"
+        "from guided.cli.application import application\n"
+        "from typer.testing import CliRunner\n"
+        "assert CliRunner().invoke(application, ['eval', 'jsonschemabench', '--help']).exit_code == 0\n"
+        "assert CliRunner().invoke(application, ['--help']).exit_code == 0\n"
+        "print([m for m in ('torch', 'transformers', 'numba', 'numpy', 'jsonschema', 'ray') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

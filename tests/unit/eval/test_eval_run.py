@@ -369,6 +369,11 @@ def test_prompts_of_chat_models(nano):
     text = bytes(prompt_ids(LoadedModel("chat", nano.model, Templated()), {"type": "null"}, None)).decode()
     assert text.startswith("<user>You need to generate")
     assert text.endswith('<user>{"type": "null"}<assistant>')
+    short = bytes(prompt_ids(LoadedModel("chat", nano.model, Templated()), {"type": "null"}, 200)).decode()
+    assert (
+        short
+        == '<user>You need to generate a JSON object that matches the schema below.\n\n{"type": "null"}<assistant>'
+    )
 
 
 @pytest.mark.parametrize(

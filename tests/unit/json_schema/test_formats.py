@@ -13,7 +13,6 @@ import pytest
 from guided.grammar.json_schema import Formats, json_schema
 from guided.grammar.json_schema.formats import FORMATS, format_language, format_numbers
 from guided.grammar.json_schema.strings import holds_word
-from guided.grammar.regular.derivative import matches
 from tests.twin.earley import accepts
 
 

@@ -141,3 +141,23 @@ def test_scientific_notation_covers_what_python_writes() -> None:
 def test_a_step_with_too_many_remainders_is_a_limit() -> None:
     with pytest.raises(LimitError, match="multipleOf"):
         number_text(NumberRange(step=Fraction(1_000_003)))
+
+
+@pytest.mark.parametrize(
+    ("step", "low"), [("1", None), ("1", "18"), ("5", "5"), ("0.01", "0"), ("0.25", None), ("3", None), ("500", None)]
+)
+def test_exponents_of_multiples(step: str, low: str | None) -> None:
+    numbers = NumberRange(None if low is None else Fraction(low), step=Fraction(step))
+    language = number_text(numbers)
+    rnd = random.Random(step)
+    taken = 0
+    for _ in range(3000):
+        digits = rnd.choice(["0", "1", "5", "12", "9"]) + rnd.choice(["", ".5", ".0", ".25", ".123456"])
+        text = rnd.choice(["", "-"]) + digits + rnd.choice(["", "e5", "E+2", "e-1", "e06", "e+16", "e0", "e-07"])
+        value = Fraction(text)
+        inside = value % Fraction(step) == 0 and (low is None or value >= Fraction(low))
+        assert inside or not matches(language, text.encode()), text
+        taken += matches(language, text.encode())
+    assert taken > 50
+    large = [f"{mantissa}e{exponent}" for mantissa in ("1", "2.5", "9.007199254740993") for exponent in (18, "+30")]
+    assert [matches(language, text.encode()) for text in large] == [step != "3"] * len(large)

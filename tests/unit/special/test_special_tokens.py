@@ -146,7 +146,7 @@ start: thought? answer+
 thought: <think> TEXT? </think>
 answer: "yes" | NAME "=" NAME | <[TOOL_CALLS]> NAME
 TEXT: /(.|\n)+/
-NAME: /[a-z]+\b(?!=x)/  // <comment>
+NAME: /[a-z]+(?!=x)/  // <comment>
 %ignore " "
 """
 
@@ -189,7 +189,7 @@ def test_gbnf_language() -> None:
 
 @pytest.mark.parametrize("lexing", [Lexing.CONTEXTUAL, Lexing.DYNAMIC])
 def test_a_special_token_ends_a_terminal(lexing: Lexing) -> None:
-    text = 'start: (NAME | IF | <think> | "=")+\nIF: "if"\nNAME: /[a-z]+(?![=0-9])/\n%ignore /[ ]+$/'
+    text = 'start: (NAME | IF | <think> | "=")+\nIF: "if"\nNAME: /[a-z]+(?![=0-9])/\n%ignore /[ ]+/'
     constraint = guided.compile(guided.lark(text, special_tokens=True, lexing=lexing), VOCABULARY)
     assert run(constraint, ["abc", THINK, "if", THINK])
     assert run(constraint, ["abc", THINK, "="])
@@ -225,6 +225,16 @@ def test_lark_errors(text: str, options: dict[str, object], error: type[Exceptio
         guided.lark(text, **options)  # type: ignore[arg-type]
     assert caught.value.where == where  # type: ignore[attr-defined]
     assert "T0" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["a(?=b)", r"a\b", r"a\B", "a$", r"a\Z", "a(?!b$)", "(?:a(?=b)){2}", "(?:a|b(?=c))"]
+)
+def test_terminals_that_ask_what_follows(pattern: str) -> None:
+    text = f"start: (A | <think>)+\nA: /{pattern}/"
+    with pytest.raises(UnsupportedError, match="terminal A asks for what follows"):
+        guided.lark(text, special_tokens=True)
+    assert guided.lark(text.replace(" | <think>", ""), special_tokens=True)
 
 
 def test_equal_places_of_different_tokens_are_different_grammars() -> None:

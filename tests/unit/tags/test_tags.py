@@ -56,6 +56,14 @@ CASES = {
         guided.tags([Tag("aab", None, "aba")], at_least_one=True),
         rf"{free('aab')}(?:aab{free('aba')}aba{free('aab')})+",
     ),
+    "overlapping": (
+        guided.tags([Tag("aba", DIGITS, ";"), Tag("bb", LETTERS, ";")]),
+        rf"{free('aba', 'bb')}(?:(?:aba{D};|bb{L};){free('aba', 'bb')})*",
+    ),
+    "overlapping, one": (
+        guided.tags([Tag("aa", None, "aba"), Tag("<a", None, "aa")], at_least_one=True, at_most_one=True),
+        rf"{free('aa', '<a')}(?:aa{free('aba')}aba|<a{free('aa')}aa){free('aa', '<a')}",
+    ),
     "no end": (guided.tags([Tag("<", LETTERS)]), rf"{free('<')}(?:<{L}{free('<')})*"),
     "think": (guided.think(DIGITS), rf"<think>{free('</think>')}</think>\n{{0,2}}{D}"),
     "thought begun": (guided.think(DIGITS, begin=None, end="aa", separator=""), rf"{free('aa')}aa{D}"),

@@ -1,0 +1,89 @@
+"""What constraints of random schemas generate, `jsonschema` validates; and no walk ends in a dead end."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import jsonschema
+import numpy as np
+import pytest
+
+import guided
+from guided.errors import LimitError, UnsatisfiableError, UnsupportedError
+from guided.grammar.json_schema import json_schema
+from tests.twin import json_schemas
+
+PIECES = [
+    '{"',
+    '":',
+    '","',
+    '":[',
+    "],",
+    "},",
+    "]}",
+    '"}',
+    "null",
+    "true",
+    "[]",
+    "{}",
+    "12",
+    "0.",
+    '"a"',
+    '"b"',
+    "ab",
+    ", ",
+]
+VOCABULARY = guided.Vocabulary.from_tokens(
+    [bytes([byte]) for byte in range(256)] + [piece.encode() for piece in PIECES] + [None], eos_ids=[256 + len(PIECES)]
+)
+STEPS = 60
+
+
+def generate(constraint: guided.Constraint, rnd: random.Random) -> bytes:
+    """A random walk under masks, finished by the shortest completion when it takes too long."""
+    row = np.zeros((len(VOCABULARY) + 31) // 32, np.uint32)
+    state = constraint.start
+    text = bytearray()
+    for _ in range(STEPS):
+        constraint.fill_mask(state, row)
+        allowed = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist()
+        assert allowed, text
+        # White space and plain letters are everywhere; what moves on gets more weight.
+        weights = [0.02 if token < 256 and chr(token) not in '{}[]",:0123456789' else 1.0 for token in allowed]
+        token = rnd.choices(allowed, weights)[0]
+        if token == 256 + len(PIECES):
+            return bytes(text)
+        state = constraint.advance(state, token)
+        assert state != 0, text
+        text += bytes([token]) if token < 256 else PIECES[token - 256].encode()
+    return bytes(text) + constraint.shortest_text(state)
+
+
+def check(seed: int) -> int:
+    rnd = random.Random(seed)
+    schema = json_schemas.document(rnd)
+    validator = jsonschema.Draft202012Validator(schema)
+    try:
+        constraint = guided.compile(json_schema(schema, order=rnd.choice(["any", "schema"])), VOCABULARY)
+    except (UnsatisfiableError, UnsupportedError, LimitError):
+        return 0
+    for _ in range(3):
+        text = generate(constraint, rnd)
+        pairs: list[list[str]] = []
+        value = json.loads(
+            text, object_pairs_hook=lambda found, seen=pairs: seen.append([k for k, _ in found]) or dict(found)
+        )
+        assert all(len(set(names)) == len(names) for names in pairs), (seed, text)
+        assert validator.is_valid(value), (seed, json.dumps(schema), text)
+    return 1
+
+
+@pytest.mark.parametrize("chunk", range(4))
+def test_generated_texts_are_valid(chunk: int) -> None:
+    assert sum(check(seed) for seed in range(50 * chunk, 50 * chunk + 50)) > 20
+
+
+@pytest.mark.slow
+def test_many_generated_texts_are_valid() -> None:
+    assert sum(check(seed) for seed in range(10_000, 14_000)) > 2000

@@ -1,0 +1,96 @@
+"""The report names every keyword that can apply, with the enforcement that the compiled grammar has."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+import referencing
+
+from guided.grammar.json_schema import Enforcement, Line, json_schema, schema_report
+
+DRAFT7 = "http://json-schema.org/draft-07/schema#"
+DRAFT2020 = "https://json-schema.org/draft/2020-12/schema"
+
+
+def kinds(schema: Any, **options: Any) -> dict[str, str]:
+    return {line.pointer: line.enforcement.value for line in json_schema(schema, **options).report()}
+
+
+def test_masked_checked_and_annotations() -> None:
+    schema = {
+        "title": "t",
+        "type": "object",
+        "properties": {
+            "a/b": {"type": "array", "uniqueItems": True, "items": {"$ref": "#/$defs/p"}},
+            "c": {"uniqueItems": False, "contentMediaType": "text/html", "x-own": 1, "minContains": 2, "then": False},
+        },
+        "$defs": {"p": {"format": "date"}, "unused": {"type": "null"}},
+    }
+    assert kinds(schema) == {
+        "#/title": "annotation",
+        "#/type": "masked",
+        "#/properties": "masked",
+        "#/properties/a~1b/type": "masked",
+        "#/properties/a~1b/uniqueItems": "checked",
+        "#/properties/a~1b/items": "masked",
+        "#/properties/a~1b/items/$ref": "masked",
+        "#/$defs/p/format": "masked",
+        "#/properties/c/uniqueItems": "annotation",
+        "#/properties/c/contentMediaType": "annotation",
+        "#/properties/c/x-own": "annotation",
+        "#/properties/c/minContains": "annotation",
+        "#/properties/c/then": "annotation",
+    }
+
+
+def test_meaning_depends_on_the_draft() -> None:
+    schema = {"properties": {"a": {"$ref": "#", "minLength": 1}}, "prefixItems": [{}], "unevaluatedItems": False}
+    assert kinds({"$schema": DRAFT7, **schema}) == {
+        "#/properties": "masked",
+        "#/properties/a/$ref": "masked",
+        "#/properties/a/minLength": "annotation",
+        "#/prefixItems": "annotation",
+        "#/unevaluatedItems": "annotation",
+    }
+    assert set(kinds({"$schema": DRAFT2020, **schema}).values()) == {"masked"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "options", "wanted"),
+    [
+        ({"format": "date"}, {}, "masked"),
+        ({"format": "date"}, {"formats": "annotate"}, "annotation"),
+        ({"format": "byte"}, {}, "annotation"),
+        ({"format": "byte"}, {"formats": "assert"}, "masked"),
+        ({"format": "regex"}, {"formats": "assert"}, "annotation"),
+        ({"format": "int32"}, {}, "masked"),
+        ({"format": "no such format"}, {}, "annotation"),
+        ({"format": 7}, {}, "annotation"),
+        ({"$schema": DRAFT2020, "format": "date"}, {}, "annotation"),
+        ({"$schema": DRAFT2020, "format": "date", "type": "string"}, {}, "masked"),
+    ],
+)
+def test_formats(schema: Any, options: Any, wanted: str) -> None:
+    assert kinds(schema, **options)["#/format"] == wanted
+
+
+def test_refused_is_said_with_the_rest() -> None:
+    report = schema_report({"properties": {"a": {"pattern": r"(a)\1"}, "b": {"type": "null"}}})
+    assert report[-1].pointer == "#/properties/a/pattern"
+    assert report[-1].enforcement is Enforcement.REFUSED
+    assert "backreference" in report[-1].why
+    assert Line("#/properties/b/type", Enforcement.MASKED) in report
+    assert schema_report("{")[-1].enforcement is Enforcement.REFUSED
+    assert schema_report(False)[-1].why.startswith("no value satisfies")
+
+
+def test_reports_follow_the_registry_and_survive_pickling() -> None:
+    known: referencing.Registry[Any] = referencing.Registry().with_resource(
+        "http://example.com/s", referencing.Resource.from_contents({"$schema": DRAFT2020, "minimum": 3})
+    )
+    report = json_schema({"$ref": "http://example.com/s"}, registry=known).report()
+    assert [line.pointer for line in report] == ["#/$ref", "http://example.com/s#/minimum"]
+    grammar = json_schema({"type": "null"})
+    assert pickle.loads(pickle.dumps(grammar)).report() == grammar.report()
