@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.constraint.demands import marks_of
 from guided.constraint.limits import Limits
 from guided.constraint.protocol import Constrains
 from guided.constraint.survivors import Survivors
@@ -43,6 +44,12 @@ def canonical(constraint: Constrains, tokenizer: Any, *, before: Sequence[int] =
         raise UnsupportedError(
             f"a grammar with special tokens ({', '.join(grammar.special_tokens[:3])}) has no canonical form yet",
             remedy="Leave out canonical tokenisation for this grammar.",
+        )
+    if grammar is not None and marks_of(grammar):
+        raise UnsupportedError(
+            "a schema with undeclared names or distinct items, which are compared as the text is read, has no canonical"
+            " form yet",
+            remedy='Declare all names ("additionalProperties": false), drop uniqueItems, or do without it.',
         )
     made = CanonicalConstraint(constraint, CanonicalTokenizer.of(tokenizer, constraint.vocabulary), before)
     row = np.zeros(made.vocabulary.n_words, np.uint32)

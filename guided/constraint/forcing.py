@@ -8,7 +8,7 @@ from typing import Any
 
 from guided.constraint.canonical import CanonicalConstraint
 from guided.constraint.protocol import Constrains
-from guided.errors import UnsupportedError
+from guided.errors import LimitError, UnsupportedError
 from guided.vocab.canonical import CanonicalTokenizer
 
 __all__ = ["forced_tokens"]
@@ -25,19 +25,23 @@ def forced_tokens(constraint: Constrains, state: int, tokenizer: Any, before: Se
     constraint allows from ``state``, if the tokenizer's own tokens of the whole begin with ``before``, then they go on
     with the returned ones.  A byte may be forced and no token, since a longer token could still swallow it.
 
-    With a tokenizer that is not exactly understood (see `guided.canonical`) nothing is forced.  Costs 10 us where no
+    With a tokenizer that is not exactly understood (see `guided.canonical`), special tokens in the grammar, or a search
+    that reaches its limits, nothing is forced.  Costs 10 us where no
     byte is forced, else some 100 us a token until states are known, some ms where a stretch of forced text ends.
     """
     if isinstance(constraint, CanonicalConstraint):
         return constraint.forced_tokens(state)
     forced = constraint.forced(state)
-    if not forced:
+    if not forced or getattr(getattr(constraint, "grammar", None), "special_tokens", ()):
         return []
     try:
         canonical = _canonical(constraint, tokenizer)
     except UnsupportedError:
         return []
-    return canonical.forced_tokens(canonical.state_at(state, before), len(forced))
+    try:
+        return canonical.forced_tokens(canonical.state_at(state, before), len(forced))
+    except LimitError:
+        return []
 
 
 def _canonical(constraint: Constrains, tokenizer: Any) -> CanonicalConstraint:

@@ -31,9 +31,6 @@ _Node = tuple[int, int, int, int]
 
 _ALIVE, _UNDECIDED = 1, 3
 
-_FIRST_BYTES = b'"a1 ,}.)]:!\n'
-"""Bytes tried first as ones before which there is a cut: what grammars have most."""
-
 _FEW = 128
 """Tokens that are tried pair by pair (1 us each) before the last token's row of successors is made (0.3 ms)."""
 
@@ -47,8 +44,10 @@ _NO_COST = -1
 class InnerAutomaton:
     """The states of a constraint as an automaton over bytes, numbered from 1 as they are met."""
 
-    def __init__(self, constraint: Constrains) -> None:
+    def __init__(self, constraint: Constrains, limits: Limits) -> None:
         self._constraint = constraint
+        self._most = limits.search_states
+        self._allowed = self._most
         self._possible = getattr(constraint, "possible_bytes", None)
         self._states: list[int] = [DEAD]
         self._numbers: dict[int, int] = {DEAD: 0}
@@ -67,11 +66,21 @@ class InnerAutomaton:
         number = self._numbers.get(state)
         if number is None:
             number = self._numbers[state] = len(self._states)
+            if number > self._allowed:
+                del self._numbers[state]
+                raise LimitError(
+                    f"the tokens of one mask lead to more than {self._most} different states of the constraint",
+                    remedy="Leave out canonical tokenisation, or pass Limits(search_states=...).",
+                )
             self._states.append(state)
             if number >= len(self.table):
                 self.table = np.concatenate([self.table, np.zeros_like(self.table)])
             self.table[number] = -1 if self._possible is None else np.where(self._possible(state), -1, 0)
         return number
+
+    def allow_more(self) -> None:
+        """Begin to count new states anew: one look at a vocabulary may meet `Limits.search_states` of them."""
+        self._allowed = len(self._states) + self._most
 
     def step(self, number: int, byte: int) -> int:
         """The number after one more byte."""
@@ -105,17 +114,18 @@ class Survivors:
     """Rows of surviving tokens; the caller holds the tokenizer's lock."""
 
     def __init__(self, constraint: Constrains, tokenizer: CanonicalTokenizer, limits: Limits) -> None:
-        self.automaton = InnerAutomaton(constraint)
+        self.automaton = InnerAutomaton(constraint, limits)
         self._constraint = constraint
         self._tokenizer = tokenizer
         self._splitter = tokenizer.splitter
         self._pairs = tokenizer.pairs
         self._shortest: Callable[[int], bytes] | None = getattr(constraint, "shortest_text", None)
         self._limits = limits
-        self._verdicts = np.zeros((64, 64), np.uint8)
-        self._costs = np.full((64, 64), _NO_COST, np.int32)
+        self._keys = np.full(1024, -1, np.int64)
+        self._verdicts = np.zeros(1024, np.uint8)
+        self._costs = np.full(1024, _NO_COST, np.int32)
+        self._n_pairs = 0
         self._completions: dict[tuple[int, int], tuple[int, ...]] = {}
-        self._cut_bytes: dict[int, list[int]] = {}
         self._sides: OrderedDict[tuple[int, int, bool], _Side] = OrderedDict()
         self._inner_leads: OrderedDict[int, NDArray[np.int32]] = OrderedDict()
         self._accepts: dict[int, bool] = {}
@@ -124,7 +134,7 @@ class Survivors:
         texts = [tokenizer.encode(text) for text in _LIKELY]
         self._likely = [tokens[0] for tokens in texts if len(tokens) == 1 and tokens[0] not in tokenizer.whole]
         size = tokenizer.vocabulary.size
-        self._doubtful, self._asked = np.zeros(size, np.int32), np.zeros((size, 2), np.int32)
+        self._doubtful, self._asked = np.zeros(size, np.int32), np.zeros(size, np.int64)
         self._row_bytes = 8 * tokenizer.vocabulary.n_words
 
     def accepts(self, inner: int) -> bool:
@@ -176,16 +186,13 @@ class Survivors:
 
     def _next_cut(self, inner: int, state: int) -> int | None:
         """A byte that the constraint allows and before which there is a cut whatever comes after it."""
-        cuts = self._cut_bytes.get(state)
-        if cuts is None:
-            first = [*_FIRST_BYTES, *(byte for byte in range(128) if byte not in _FIRST_BYTES)]
-            cuts = [byte for byte in first if self._splitter.is_certain_cut(state, byte)]
-            self._cut_bytes[state] = cuts
+        cuts = self._splitter.certain_cuts(state)
         return next((byte for byte in cuts if self.automaton.step(inner, byte) != DEAD), None)
 
     def _leads(self, inner: int) -> NDArray[np.int32]:
         found = self._inner_leads.get(inner)
         if found is None:
+            self.automaton.allow_more()
             found = self._inner_leads[inner] = leads(self._tokenizer.vocabulary, self.automaton, inner)
             if len(self._inner_leads) > _KEPT_ARRAYS:
                 self._inner_leads.popitem(last=False)
@@ -205,30 +212,35 @@ class Survivors:
 
         sure = np.zeros(self._tokenizer.vocabulary.n_words, np.uint32)
         root = self._splitter.cut(state) if cut else state
-        if root == DEAD:
+        possible = np.flatnonzero(self.automaton.table[inner]).tolist()
+        if root == DEAD or not any(self._splitter.step(root, byte) for byte in possible):
             return _Side(sure, 0, [])
         starts = self._tokenizer.start_row if cut else self._tokenizer.inner_row
         ours, theirs = self._leads(inner), self._tokenizer.leads(root)
         doubtful, asked = self._doubtful, self._asked
         while True:
-            self._make_room()
-            n_doubtful, n_asked = sift(ours, theirs, starts, self._verdicts, sure, doubtful, asked)
+            room = self._make_room()
+            n_doubtful, n_asked = sift(ours, theirs, starts, self._keys, self._verdicts, room, sure, doubtful, asked)
             if not n_asked:
                 break
-            for i, o in asked[:n_asked].tolist():
-                self._verdicts[i, o] = self._verdict(i, o)
+            for slot in asked[:n_asked].tolist():
+                key = int(self._keys[slot])
+                self._verdicts[slot] = self._verdict(key >> 32, key & 0xFFFFFFFF)
+            self._n_pairs += n_asked
         tokens = doubtful[:n_doubtful]
         places = list(zip(tokens.tolist(), ours[tokens].tolist(), theirs[tokens].tolist(), strict=True))
         return _Side(sure, int(np.bitwise_count(sure).sum()), places)
 
-    def _make_room(self) -> None:
-        """Verdicts and costs for all states that there are."""
-        rows, columns = self._verdicts.shape
-        if len(self.automaton) > rows or self._splitter.n_states > columns:
-            shape = (max(rows, 2 * len(self.automaton)), max(columns, 2 * self._splitter.n_states))
-            verdicts, costs = np.zeros(shape, np.uint8), np.full(shape, _NO_COST, np.int32)
-            verdicts[:rows, :columns], costs[:rows, :columns] = self._verdicts, self._costs
-            self._verdicts, self._costs = verdicts, costs
+    def _make_room(self) -> int:
+        """How many pairs may be added to the hash table, which is kept at most half full."""
+        from guided.kernels.canonical import rehash_pairs
+
+        if 4 * self._n_pairs > self._keys.size:
+            size = 4 * self._keys.size
+            tables = (np.full(size, -1, np.int64), np.zeros(size, np.uint8), np.full(size, _NO_COST, np.int32))
+            rehash_pairs(self._keys, self._verdicts, self._costs, *tables)
+            self._keys, self._verdicts, self._costs = tables
+        return self._keys.size // 2 - self._n_pairs
 
     # Doubtful tokens.
 
@@ -252,14 +264,27 @@ class Survivors:
             if self._after_cut(inner, state) is not None:
                 found += tokens
                 continue
-            rest = sealed
-            if free:
-                sure = self._some_sure(self._side(inner, state, False))
-                apart = self._pairs.any_apart(np.asarray(free, np.int64), sure)
-                found += [token for token, lives in zip(free, apart.tolist(), strict=True) if lives]
-                rest = rest + [token for token, lives in zip(free, apart.tolist(), strict=True) if not lives]
+            for likely in (True, False):
+                if not free or (likely and self._splitter.cut(state) != DEAD):
+                    continue
+                sure = self._single_bytes(inner, state) if likely else self._some_sure(self._side(inner, state, False))
+                apart = self._pairs.any_apart(np.asarray(free, np.int64), sure).tolist()
+                found += [token for token, lives in zip(free, apart, strict=True) if lives]
+                free = [token for token, lives in zip(free, apart, strict=True) if not lives]
+            rest = sealed + free
             found += [token for token in rest if self._survives((inner, state, self._far(token, cut), token))]
         return found
+
+    def _single_bytes(self, inner: int, state: int) -> NDArray[np.int64]:
+        """Tokens of one byte that complete a character and are alive whatever stands before them; a few."""
+        found: list[int] = []
+        for byte in range(0x80, 0xC0):
+            i, o = self.automaton.step(inner, byte), self._splitter.step(state, byte)
+            if i != DEAD and o != DEAD and self._verdict(i, o) == _ALIVE:
+                found.append(self._pairs.byte_token(byte))
+                if len(found) == 4:
+                    break
+        return np.asarray(found, np.int64)
 
     def _far(self, token: int, cut: bool) -> int:
         if not cut:
@@ -446,24 +471,29 @@ class Survivors:
         for token in np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist():
             cost = side.costs.get(token)
             if cost is None:
-                cost = int(self._costs[ours[token], theirs[token]])
-            if cost > limit or cost == _NO_COST:
+                cost = self._cost(int(ours[token]), int(theirs[token]))
+            if cost > limit:
                 row[token >> 5] &= ~np.uint32(1 << (token & 31))
+
+    def _cost(self, inner: int, state: int) -> int:
+        """Tokens to an end from a pair of states that is alive by itself and has a verdict."""
+        from guided.kernels.canonical import pair_slot
+
+        slot = pair_slot(self._keys, inner, state)
+        cost = int(self._costs[slot])
+        if cost == _NO_COST:
+            cost = len(self._completion(inner, state) or ())
+            self._costs[pair_slot(self._keys, inner, state)] = cost
+        return cost
 
     def _measure(self, side: _Side, inner: int, root: int, cut: bool) -> int:
         """Price the tokens of one side; the highest price."""
         worst = 0
         tokens = np.flatnonzero(np.unpackbits(side.sure.view(np.uint8), bitorder="little"))
-        self._make_room()
         if tokens.size:
             ours, theirs = self._leads(inner)[tokens], self._tokenizer.leads(root)[tokens]
             for key in np.unique(ours.astype(np.int64) << 32 | theirs).tolist():
-                i, o = key >> 32, key & 0xFFFFFFFF
-                if self._costs[i, o] == _NO_COST:
-                    cost = len(self._completion(i, o) or ())
-                    self._make_room()
-                    self._costs[i, o] = cost
-                worst = max(worst, int(self._costs[i, o]))
+                worst = max(worst, self._cost(key >> 32, key & 0xFFFFFFFF))
         assert side.alive is not None
         after: dict[tuple[int, int], int] = {}
         for token, i, o in side.doubtful:

@@ -222,11 +222,31 @@ def walk(byte, end, token_offset, token_ids, table, after, nodes, states, cursor
 
 
 @njit(cache=True, nogil=True)
-def sift(inner, outer, starts, verdicts, row, doubtful, asked):
+def pair_slot(keys, first, second):
+    """Where a pair stands in a hash table of pairs (``keys``: -1 free), or the free slot that it would get."""
+    slot = _slot(first, second, np.uint64(keys.shape[0]))
+    key = np.int64(first) << 32 | np.int64(second)
+    while keys[slot] >= 0 and keys[slot] != key:
+        slot = 0 if slot + 1 == keys.shape[0] else slot + 1
+    return slot
+
+
+@njit(cache=True, nogil=True)
+def rehash_pairs(keys, verdicts, costs, new_keys, new_verdicts, new_costs):
+    """Move all pairs and what is known of them to larger tables."""
+    for i in range(keys.shape[0]):
+        if keys[i] >= 0:
+            slot = pair_slot(new_keys, keys[i] >> 32, keys[i] & 0xFFFFFFFF)
+            new_keys[slot], new_verdicts[slot], new_costs[slot] = keys[i], verdicts[i], costs[i]
+
+
+@njit(cache=True, nogil=True)
+def sift(inner, outer, starts, keys, verdicts, room, row, doubtful, asked):
     """Sort the tokens alive in two automata by the verdict on the pair of states that they lead to.
 
-    ``verdicts[i, o]``: 1 alive (a bit of ``row``), 2 dead, 3 to be decided (``doubtful``), 0 unknown: noted once in
-    ``asked`` and set to 4.  Only tokens whose bit is in ``starts``.  Returns (number doubtful, number asked).
+    Verdicts: 1 alive (a bit of ``row``), 3 to be decided (``doubtful``), 0 unknown: the pair is added to the hash table
+    and its slot to ``asked``.  Only tokens of the row ``starts``.  Returns (number doubtful, number asked); stops early
+    when ``room`` pairs were added.
     """
     row[:] = 0
     n_doubtful = 0
@@ -235,14 +255,17 @@ def sift(inner, outer, starts, verdicts, row, doubtful, asked):
         i, o = inner[token], outer[token]
         if i == 0 or o == 0 or not (starts[token >> 5] >> np.uint32(token & 31)) & np.uint32(1):
             continue
-        verdict = verdicts[i, o]
-        if verdict == 1:
+        slot = pair_slot(keys, i, o)
+        if keys[slot] < 0:
+            if n_asked == room:
+                break
+            keys[slot] = np.int64(i) << 32 | np.int64(o)
+            verdicts[slot] = 0
+            asked[n_asked] = slot
+            n_asked += 1
+        elif verdicts[slot] == 1:
             row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
-        elif verdict == 3:
+        elif verdicts[slot] == 3:
             doubtful[n_doubtful] = token
             n_doubtful += 1
-        elif verdict == 0:
-            verdicts[i, o] = 4
-            asked[n_asked, 0], asked[n_asked, 1] = i, o
-            n_asked += 1
     return n_doubtful, n_asked

@@ -176,6 +176,10 @@ class BytePairs:
             any_stays(self._merges, *self._bytes, self._symbols, self._ranks, firsts, seconds, found)
         return found
 
+    def byte_token(self, byte: int) -> int:
+        """The token of a single byte."""
+        return int(self._byte_ids[byte])
+
     def encode_chunk(self, chunk: bytes) -> list[int]:
         """The tokens of one chunk by merging alone (``ignore_merges`` is the caller's)."""
         from guided.kernels.canonical import merge_all

@@ -209,6 +209,10 @@ DEAD, INITIAL = 0, 1
 """The state of a marking that is wrong, and that of a text with nothing before it: only a cut may follow."""
 
 
+_FIRST = b'"a1 ,}.)]:!\n'
+_USUAL = [*_FIRST, *(byte for byte in range(128) if byte not in _FIRST)]
+
+
 class Splitter:
     """The automaton over bytes; states are ints, made when they are first met.
 
@@ -226,6 +230,7 @@ class Splitter:
         self.table: NDArray[np.int32] = np.full((64, 256), -1, np.int32)
         """``int32[at least n_states, 256]``: where a byte leads, -1 not known yet; replaced when it grows."""
         self.table[DEAD] = DEAD
+        self._certain: dict[int, list[int]] = {}
         self._kinds_within = lru_cache(maxsize=4096)(self._kinds_of_range)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -261,6 +266,14 @@ class Splitter:
         """Is there a cut before this ASCII byte, whatever comes after it?"""
         after = self.step(self.cut(state), byte)
         return after != DEAD and after == self.step(self.cut(INITIAL), byte)
+
+    def certain_cuts(self, state: int) -> list[int]:
+        """The ASCII bytes before which there is a cut for certain, those that grammars have most coming first."""
+        found = self._certain.get(state)
+        if found is None:
+            found = [byte for byte in _USUAL if self.is_certain_cut(state, byte)]
+            self._certain[state] = found
+        return found
 
     def step(self, state: int, byte: int) -> int:
         """The state after one more byte."""

@@ -264,3 +264,19 @@ def test_bytes_alone_say_too_little():
 def test_nothing_is_forced_with_a_tokenizer_that_is_not_understood():
     constraint = compiled("llama3", "words")
     assert constraint.forced_tokens(constraint.advance_bytes(constraint.start, b"catalo"), object(), []) == []
+
+
+def test_grammars_without_a_canonical_form_are_refused():
+    vocabulary = vocabulary_of(tokenizer_of("llama3"))
+    checked = guided.compile(guided.json_schema({"type": "array", "uniqueItems": True}), vocabulary)
+    with pytest.raises(guided.UnsupportedError, match="uniqueItems"):
+        canonical(checked, tokenizer_of("llama3"))
+
+
+def test_looks_that_meet_too_many_states_end_in_an_error():
+    vocabulary = vocabulary_of(tokenizer_of("llama3"))
+    limits = guided.Limits(search_states=20)
+    words = [f"{letter}q{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
+    constraint = guided.Constraint(guided.choice(words), vocabulary, limits)
+    with pytest.raises(guided.LimitError, match="search_states"):
+        canonical(constraint, tokenizer_of("llama3"))
