@@ -41,6 +41,14 @@ class Likeness:
             found = text.consistent = self._consistent(text, text.level)
         return found
 
+    def is_about_names(self, text: Text) -> bool:
+        """Of a consistent text: can nothing but the next name become a duplicate?"""
+        level = text.level
+        if level is None or not level.gathers:
+            return True
+        names = text.mode is Mode.NAME or (text.mode is Mode.BETWEEN and level.expects is Expects.NAME)
+        return names and not self.candidates(level)
+
     def ways_on(self, text: Text) -> set[int] | None:
         """Bytes after which a consistent name or string may still be so, or ends; None when that is not known."""
         level = text.level

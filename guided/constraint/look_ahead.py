@@ -51,7 +51,7 @@ class LookAhead:
         machine = self._machine
         if text is None or not machine.likeness.consistent(text):
             return True
-        if machine.open_names and not (text.level is not None and text.level.gathers):
+        if machine.open_names and machine.likeness.is_about_names(text):
             # Only a name is in question, and of infinitely many finitely many are taken.
             return True
         if self.is_open(state, text):
