@@ -32,7 +32,8 @@ def forced_tokens(constraint: Constrains, state: int, tokenizer: Any, before: Se
     if isinstance(constraint, CanonicalConstraint):
         return constraint.forced_tokens(state)
     forced = constraint.forced(state)
-    if not forced or getattr(getattr(constraint, "grammar", None), "special_tokens", ()):
+    grammar = getattr(constraint, "grammar", None)
+    if not forced or (grammar is not None and grammar.special_tokens):
         return []
     try:
         canonical = _canonical(constraint, tokenizer)
