@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from guided.eval.byte_sampling import END, allowed_bytes
+from guided.eval.byte_sampling import END, allowed_ids, special_ids
+from guided.special_bytes import SENTINEL
 
 if TYPE_CHECKING:
     from guided.constraint.constraint import Constraint
@@ -44,14 +45,26 @@ class Verdict:
 
 
 def judge(constraint: Constraint, text: str) -> Verdict:
-    """Follow a text character by character to its end or to where it fails."""
+    """Follow a text character by character to its end or to where it fails.
+
+    The name of a special token is that token wherever the grammar asks for it.
+    """
+    special = {name.decode(): token for token, name in special_ids(constraint).items()}
     state = constraint.start
-    for offset, character in enumerate(text):
+    offset = 0
+    while offset < len(text):
+        named = [name for name, token in special.items() if text.startswith(name, offset)]
+        taken = next((name for name in named if constraint.advance(state, special[name])), text[offset])
         # A lone surrogate (an argument that is not UTF-8) goes in as the byte it stands for.
-        after = constraint.advance_bytes(state, character.encode("utf-8", "surrogateescape"))
+        after = (
+            constraint.advance(state, special[taken])
+            if taken in named
+            else constraint.advance_bytes(state, taken.encode("utf-8", "surrogateescape"))
+        )
         if not after:
             return _failed(constraint, state, text, offset)
         state = after
+        offset += len(taken)
     return Verdict(True) if constraint.is_accepting(state) else _failed(constraint, state, text, len(text))
 
 
@@ -69,12 +82,13 @@ def expected_after(constraint: Constraint, state: int) -> str:
     """In words, what may come in a state: a text that must come, characters, or the end of the text."""
     forced = constraint.forced(state)
     if len(forced) > 1:
-        return repr(forced.decode("utf-8", "replace"))
+        return repr(forced.replace(SENTINEL, b"").decode("utf-8", "replace"))
     row = np.zeros(constraint.vocabulary.n_words, np.uint32)
     constraint.fill_mask(state, row)
-    allowed = allowed_bytes(row)
+    allowed = allowed_ids(row)
+    special = [f"the special token {special_ids(constraint)[token].decode()}" for token in allowed if token > END]
     ends = ["the end of the text"] if END in allowed else []
-    return _joined(_named({byte for byte in allowed if byte != END}) + ends)
+    return _joined(_named({byte for byte in allowed if byte < END}) + special + ends)
 
 
 _CLASSES = (

@@ -72,7 +72,8 @@ def _expected(machine: ConstraintMachine | CheckedMachine, state: int) -> str:
         following = np.flatnonzero(machine.next_bytes(state)).tolist()
         if SENTINEL[0] in following:
             following.remove(SENTINEL[0])
-            names.append("a special token")
+            if not any(name in machine.grammar.special_tokens for name in names):
+                names.append("a special token")
         if following:
             names.append(_bytes(following))
     if machine.is_accepting(state):

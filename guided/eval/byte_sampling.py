@@ -1,6 +1,7 @@
 """Texts of a grammar drawn byte by byte, without a tokenizer: one of the shortest, and random ones that end in time.
 
-Everything here asks a constraint over the vocabulary of the 256 bytes, through its public functions.
+Everything here asks a constraint over the vocabulary of the 256 bytes, through its public functions.  Special tokens
+that a grammar names are tokens of that vocabulary too; in texts they are written by their names.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from guided.constraint.constraint import Constraint
     from guided.grammar.ir import Grammar
 
-__all__ = ["END", "allowed_bytes", "compile_bytes", "rambling_text", "sample_text", "shortest_text"]
+__all__ = ["END", "allowed_ids", "compile_bytes", "rambling_text", "sample_text", "shortest_text", "special_ids"]
 
 END = 256
 """The end-of-text id of the byte vocabulary."""
@@ -35,14 +36,22 @@ _WEIGHTS = (
 )
 """Chances by class, shared among its bytes: what a person expects to read.  All other bytes share `_REST`."""
 _REST = 0.02
+SPECIAL_WEIGHT = 2.0
+"""The chance of a special token: about that of a bracket or a comma with its like."""
 
 
 def compile_bytes(grammar: Grammar) -> Constraint:
     """The grammar over the vocabulary of single bytes; raises as `guided.compile` does."""
     import guided
 
-    tokens: list[bytes | None] = [*(bytes([byte]) for byte in range(256)), None]
-    return guided.compile(grammar, guided.Vocabulary.from_tokens(tokens, eos_ids=[END]))
+    special = {name: END + 1 + number for number, name in enumerate(grammar.special_tokens)}
+    tokens: list[bytes | None] = [*(bytes([byte]) for byte in range(256)), None, *[None] * len(special)]
+    return guided.compile(grammar, guided.Vocabulary.from_tokens(tokens, eos_ids=[END], special_tokens=special))
+
+
+def special_ids(constraint: Constraint) -> dict[int, bytes]:
+    """The special tokens of a byte vocabulary: their names as bytes, by id."""
+    return {token: name.encode() for name, token in constraint.vocabulary.special_tokens.items()}
 
 
 def shortest_text(constraint: Constraint) -> str:
@@ -61,51 +70,55 @@ def rambling_text(constraint: Constraint, seed: int, steps: int) -> str:
     Cheaper than `sample_text`, which asks at every byte what can still end in time.
     """
     rng = random.Random(seed)
-    weights = _weights()
+    weights = _weights(constraint)
+    special = special_ids(constraint)
     row = np.zeros(constraint.vocabulary.n_words, np.uint32)
     out = bytearray()
     state = constraint.start
     for _ in range(steps):
         constraint.fill_mask(state, row)
-        allowed = allowed_bytes(row)
+        allowed = allowed_ids(row)
         if END in allowed and (allowed == [END] or rng.random() < END_CHANCE):
             return out.decode()
-        choices = [byte for byte in allowed if byte != END]
-        (byte,) = rng.choices(choices, [float(weights[one]) for one in choices])
-        out.append(byte)
-        state = constraint.advance(state, byte)
-    # Ids of the byte vocabulary are the bytes themselves.
-    return (out + bytes(constraint._completions.tokens(state))).decode()
+        choices = [token for token in allowed if token != END]
+        (token,) = rng.choices(choices, [float(weights[one]) for one in choices])
+        out += special.get(token) or bytes([token])
+        state = constraint.advance(state, token)
+    rest = constraint._completions.tokens(state)
+    return (out + b"".join(special.get(token) or bytes([token]) for token in rest)).decode()
 
 
-def allowed_bytes(row: np.typing.NDArray[np.uint32]) -> list[int]:
-    """The ids whose bits a mask row of the byte vocabulary has, `END` included."""
-    bits = np.unpackbits(row.view(np.uint8), bitorder="little")[: END + 1]
+def allowed_ids(row: np.typing.NDArray[np.uint32]) -> list[int]:
+    """The ids whose bits a mask row of the byte vocabulary has: bytes, `END` and special tokens."""
+    bits = np.unpackbits(row.view(np.uint8), bitorder="little")
     return [int(index) for index in np.flatnonzero(bits)]
 
 
 def _drawn(constraint: Constraint, length: int, rng: random.Random | None) -> str:
-    weights = _weights()
+    weights = _weights(constraint)
+    special = special_ids(constraint)
     row = np.zeros(constraint.vocabulary.n_words, np.uint32)
     out = bytearray()
     state = constraint.start
-    while True:
-        # The end of the text counts as one more token.
-        constraint.fill_budget_mask(state, row, length + 1 - len(out))
-        allowed = allowed_bytes(row)
+    # The end of the text counts as one more token.
+    for left in range(length + 1, -1, -1):
+        constraint.fill_budget_mask(state, row, left)
+        allowed = allowed_ids(row)
         if END in allowed and (rng is None or allowed == [END] or rng.random() < END_CHANCE):
-            return out.decode()
-        choices = [byte for byte in allowed if byte != END]
+            break
+        choices = [token for token in allowed if token != END]
         if rng is None:
-            byte = max(choices, key=lambda one: float(weights[one]))
+            token = max(choices, key=lambda one: float(weights[one]))
         else:
-            (byte,) = rng.choices(choices, [float(weights[one]) for one in choices])
-        out.append(byte)
-        state = constraint.advance(state, byte)
+            (token,) = rng.choices(choices, [float(weights[one]) for one in choices])
+        out += special.get(token) or bytes([token])
+        state = constraint.advance(state, token)
+    return out.decode()
 
 
-def _weights() -> np.typing.NDArray[np.float64]:
-    weights = np.full(END + 1, _REST / 256)
+def _weights(constraint: Constraint) -> np.typing.NDArray[np.float64]:
+    weights = np.full(constraint.vocabulary.size, _REST / 256)
+    weights[END + 1 :] = SPECIAL_WEIGHT
     for members, weight in _WEIGHTS:
         weights[list(members)] = weight / len(members)
     return weights
