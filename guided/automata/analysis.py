@@ -7,7 +7,7 @@ rule of its own, so that a counter's thousandth state calls the same rule as its
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from guided.errors import UnsatisfiableError
 from guided.grammar.goals import fewest_to_meet
@@ -29,9 +29,15 @@ class Analysis:
     component: tuple[frozenset[int] | None, ...]
     """For left-recursive rules, all rules of the same cycle; None for others."""
 
+    finishing: dict[Body, bool] = field(default_factory=dict, repr=False)
+    """What `can_finish` has answered: the same parts are asked about wherever they are lowered."""
+
     def can_finish(self, body: Body) -> bool:
         """Does ``body`` derive any text at all?"""
-        return _productive(body, self.productive)
+        found = self.finishing.get(body)
+        if found is None:
+            found = self.finishing[body] = _productive(body, self.productive)
+        return found
 
     def may_be_empty(self, body: Body) -> bool:
         """Does ``body`` derive the empty text?"""
