@@ -16,7 +16,7 @@ from guided.eval.prompts import prompt_ids
 from guided.eval.records import Outcome, Record
 from guided.eval.settings import Settings, result_key
 from guided.eval.time_limit import OutOfTimeError, time_limit
-from guided.eval.validation import SchemaFaultError, schema_fault, why_invalid
+from guided.eval.validation import NoVerdictError, schema_fault, why_invalid
 from guided.hf import LoadedModel, Stage, load
 
 __all__ = ["Evaluator"]
@@ -150,8 +150,8 @@ class Evaluator:
             return outcome, made.reason or reason
         try:
             fault = why_invalid(text, schema)
-        except SchemaFaultError as error:
-            return Outcome.SKIPPED, f"jsonschema cannot judge the schema: {error}"
+        except NoVerdictError as error:
+            return Outcome.SKIPPED, f"jsonschema cannot judge it: {error}"
         return (Outcome.VALID, "") if fault is None else (Outcome.INVALID, fault)
 
 

@@ -18,7 +18,7 @@ import guided
 from guided.errors import GuidedError
 from guided.eval.byte_sampling import compile_bytes, rambling_text
 from guided.eval.occurrences import Occurrence, Path, at, negated, occurrences, reached, routes, subschemas, without
-from guided.eval.validation import validator_for
+from guided.eval.validation import parse_strictly, validator_for
 
 __all__ = ["FALSE_SCHEMA", "Probes", "find_probes", "relaxed", "written"]
 
@@ -115,9 +115,9 @@ class _Search:
         try:
             constraint = compile_bytes(guided.json_schema(schema, whitespace="compact"))
             for number in range(count):
-                yield json.loads(rambling_text(constraint, self.seed + number, STEPS * number))
-        except (GuidedError, RecursionError):
-            return
+                yield parse_strictly(rambling_text(constraint, self.seed + number, STEPS * number))
+        except (GuidedError, RecursionError, ValueError, OverflowError):
+            return  # refused, or a number that no float holds
 
     def _take_valid(self, values: Iterator[Any]) -> None:
         for value in map(self._ordered, values):
@@ -193,7 +193,7 @@ class _Search:
                 found += value[:3]
             elif one.keyword in ("minLength", "maxLength") and isinstance(value, int) and value < MOST_CHARACTERS:
                 found.append("x" * (value + 1 if one.keyword == "maxLength" else max(value - 1, 0)))
-            elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            elif isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < LARGE:
                 found += [value, value + 1, value - 1, value / 2]
         return found
 
@@ -210,6 +210,8 @@ _MODIFIERS = {
 }
 """Keywords in whose name jsonschema does not speak: in draft 4 ``exclusiveMinimum`` is a flag of ``minimum``."""
 MOST_CHARACTERS = 2000
+LARGE = 1e15
+"""From here on neighbours of a number are not told apart as floats."""
 MOST_NAMES = 30
 _OTHER_NAMES = ("x", "extra_1", "Äé 0")
 
@@ -267,7 +269,8 @@ def _changed(value: Any, names: list[str]) -> Iterator[Any]:
     if isinstance(value, str):
         yield from (value[:-1], value[1:], value + "x", value + value, value.upper(), f" {value}", value + "\n")
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        yield from (value + 1, value - 1, value + 0.5, -value, value * 10, value / 3)
+        if abs(value) < LARGE:
+            yield from (value + 1, value - 1, value + 0.5, -value, value * 10, value / 3)
     elif isinstance(value, list):
         yield from (value[:-1], value[1:], [*value, *value], value[::-1])
         for other in (*value[:3], *_POOL[:10]):

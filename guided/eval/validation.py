@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, NoReturn
 
-__all__ = ["SchemaFaultError", "parse_strictly", "schema_fault", "validator_for", "why_invalid"]
+__all__ = ["NoVerdictError", "parse_strictly", "schema_fault", "validator_for", "why_invalid"]
 
 MAX_MESSAGE = 300
 """Characters of jsonschema's message that are kept; it quotes whole instances."""
 
 
-class SchemaFaultError(Exception):
-    """The schema itself cannot be judged with: a reference leads nowhere, a pattern is no regular expression."""
+class NoVerdictError(Exception):
+    """jsonschema cannot judge: a reference leads nowhere, a pattern is no regular expression, a number is too large."""
 
 
 def validator_for(schema: Any) -> Any:
@@ -43,7 +44,7 @@ def schema_fault(schema: Any) -> str | None:
 def why_invalid(text: str, schema: Any) -> str | None:
     """Why a text is no valid instance, in a line; None when it is one.
 
-    Raises `SchemaFaultError` where jsonschema cannot say.
+    Raises `NoVerdictError` where jsonschema cannot say.
     """
     import jsonschema
 
@@ -51,24 +52,35 @@ def why_invalid(text: str, schema: Any) -> str | None:
         value = parse_strictly(text)
     except (ValueError, RecursionError) as error:
         return f"not JSON: {_short(str(error))}"
+    except OverflowError as error:
+        raise NoVerdictError(str(error)) from error
     try:
         found = next(validator_for(schema).iter_errors(value), None)
     except jsonschema.ValidationError as error:
         return _short(error.message)
     except Exception as error:  # unresolvable references, broken patterns and types that are none, each of its own kind
-        raise SchemaFaultError(f"{type(error).__name__}: {_short(str(error))}") from error
+        raise NoVerdictError(f"{type(error).__name__}: {_short(str(error))}") from error
     if found is None:
         return None
     return f"{_short(found.message)} (at {found.json_path}, {found.validator})"
 
 
 def parse_strictly(text: str) -> Any:
-    """The value of a JSON text; `ValueError` for what Python reads and JSON does not have (NaN, Infinity)."""
+    """The value of a JSON text; `ValueError` for NaN and Infinity, which Python reads and JSON does not have.
+
+    Raises `OverflowError` for ``1e999``, which JSON has and Python reads as infinity.
+    """
 
     def refuse(name: str) -> NoReturn:
         raise ValueError(f"{name} is no JSON")
 
-    return json.loads(text, parse_constant=refuse)
+    def finite(written: str) -> float:
+        value = float(written)
+        if math.isinf(value):
+            raise OverflowError(f"no float holds {written}")
+        return value
+
+    return json.loads(text, parse_constant=refuse, parse_float=finite)
 
 
 def _short(message: str) -> str:

@@ -20,7 +20,7 @@ from guided.eval.records import Outcome, RecordLog
 from guided.eval.run import records_of, run_here, tasks_for, tasks_left
 from guided.eval.settings import Settings
 from guided.eval.time_limit import OutOfTimeError, time_limit
-from guided.eval.validation import validator_for, why_invalid
+from guided.eval.validation import NoVerdictError, validator_for, why_invalid
 
 PEERS = [name for name, package in PACKAGES.items() if importlib.util.find_spec(package)]
 SETTINGS = Settings(device="cpu", offline=True, max_new_tokens=80)
@@ -389,6 +389,12 @@ def test_prompts_of_chat_models(nano):
 def test_validation(text, fault):
     found = why_invalid(text, ANY)
     assert found is None if fault is None else found.startswith(fault)
+
+
+def test_numbers_that_no_float_holds_have_no_verdict():
+    with pytest.raises(NoVerdictError, match="no float holds 1e999"):
+        why_invalid('{"name": 1e999}', ANY)
+    assert why_invalid('{"name": "x", "n": 1e308}', ANY) is None
 
 
 def test_engine_errors_are_one_line():
