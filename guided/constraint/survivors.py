@@ -259,8 +259,9 @@ class Survivors:
             groups.setdefault((inner, state), []).append(token)
         found: list[int] = []
         for (inner, state), tokens in groups.items():
-            free = [token for token in tokens if not (cut and token in self._tokenizer.whole)]
-            sealed = [token for token in tokens if cut and token in self._tokenizer.whole]
+            # What may follow a whole-chunk token, or a part of one, also depends on how far into it the text is.
+            free = [token for token in tokens if self._far(token, cut) == 0]
+            special = [token for token in tokens if self._far(token, cut) != 0]
             if self._after_cut(inner, state) is not None:
                 found += tokens
                 continue
@@ -271,7 +272,7 @@ class Survivors:
                 apart = self._pairs.any_apart(np.asarray(free, np.int64), sure).tolist()
                 found += [token for token, lives in zip(free, apart, strict=True) if lives]
                 free = [token for token, lives in zip(free, apart, strict=True) if not lives]
-            rest = sealed + free
+            rest = special + free
             found += [token for token in rest if self._survives((inner, state, self._far(token, cut), token))]
         return found
 
