@@ -26,8 +26,9 @@ from guided.constraint.limits import Limits
 from guided.constraint.look_ahead import LookAhead
 from guided.constraint.machine import ConstraintMachine
 from guided.constraint.refusals import Refusals
+from guided.constraint.spelled import Spelled
 from guided.constraint.token_texts import TokenTexts
-from guided.errors import UnsupportedError
+from guided.errors import UnsupportedError, VocabularyError
 from guided.grammar.ir import Grammar, Mark
 from guided.kernels.layout import DEAD, FINISHED
 from guided.vocab.vocabulary import Vocabulary
@@ -81,7 +82,13 @@ class CheckedMachine:
         self._eventful = texts.quotes_or_arrays if self.compares else texts.quotes
         self._structural = texts.structural
         self.completions = CheckedCompletions(self)
-        self.start = self.inner.start
+        self._spelled = None if vocabulary.byte_complete else Spelled(self)
+        self.start = self.join(self.inner.start, None)
+        if self.start == DEAD:
+            raise VocabularyError(
+                "this vocabulary's tokens cannot spell any text of the grammar that repeats no name and no item",
+                remedy="Use a tokenizer that has tokens for these characters.",
+            )
 
     @cached_property
     def open_names(self) -> bool:
@@ -96,18 +103,26 @@ class CheckedMachine:
 
     def join(self, state: int, text: Text | None) -> int:
         """The one state of a pair; `DEAD` where nothing can follow."""
-        if state == DEAD or text is None:
-            return self.inner._spellable(state)
+        if text is None:
+            return state if self._spelled is None or self._spelled.alive(state, None) else DEAD
+        if state == DEAD:
+            return DEAD
         key = (state, text)
         found = self._pair_ids.get(key)
         if found is None:
-            if self.inner._spellable(state) == DEAD or not self.look.alive(state, text):
-                found = DEAD
-            else:
+            if self._lives(state, text):
                 found = _PAIRED + len(self._pairs)
                 self._pairs.append(key)
+            else:
+                found = DEAD
             self._pair_ids[key] = found
         return found
+
+    def _lives(self, state: int, text: Text | None) -> bool:
+        """Can the text go on to an end?"""
+        if self._spelled is not None:
+            return self._spelled.alive(state, text)
+        return state != DEAD and self.look.alive(state, text)
 
     # Steps.
 
@@ -116,7 +131,7 @@ class CheckedMachine:
         if state <= FINISHED:
             return DEAD if data else state
         with self.lock:
-            return self.join(*self._read(*self.split(state), data))
+            return self.join(*self.read(*self.split(state), data))
 
     advance_text = advance
 
@@ -126,25 +141,26 @@ class CheckedMachine:
             own, text = self.split(state)
             if text is None:
                 if not self._eventful[token]:
-                    return self.inner.advance_token(own, token)
+                    return self.join(self.inner._advance_token(own, token), None)
             elif not self._structural[token]:
                 data = self.vocabulary.spelled(token) or b""
                 then = self.reader.plain(text, data)
                 if then is not None:
                     after = self.inner._advance_token(own, token)
                     return self.join(after, self._still_name(after, then) if then.mode is Mode.NAME else then)
-            return self.join(*self._read(own, text, self.vocabulary.spelled(token) or b""))
+            return self.join(*self.read(own, text, self.vocabulary.spelled(token) or b""))
 
     def lives(self, state: int, token: int) -> bool:
         """Is a token (not an end-of-text id) allowed?  As `advance_token`, but leaves no state behind."""
-        return self.reads(state, self.vocabulary.token_bytes(token) or b"")
+        return self.reads(state, self.vocabulary.spelled(token) or b"")
 
     def reads(self, state: int, data: bytes) -> bool:
         """The same of some bytes."""
-        after, then = self._read(*self.split(state), data)
-        return after != DEAD and self.inner._spellable(after) != DEAD and self.look.alive(after, then)
+        after, then = self.read(*self.split(state), data)
+        return after != DEAD and self._lives(after, then)
 
-    def _read(self, state: int, text: Text | None, data: bytes) -> tuple[int, Text | None]:
+    def read(self, state: int, text: Text | None, data: bytes) -> tuple[int, Text | None]:
+        """The pair after some bytes, `DEAD` where one is refused or completes a duplicate; looks no further ahead."""
         at, size = 0, len(data)
         while at < size and state != DEAD:
             run = _PLAIN.match(data, at)

@@ -37,6 +37,7 @@ class CheckedCompletions(Completions):
     def __init__(self, machine: CheckedMachine) -> None:
         super().__init__(machine)  # type: ignore[arg-type]
         self._checked = machine
+        self._nearest: dict[int, list[int]] = {}
         self._forces = forces_several(machine.grammar)
 
     def text(self, state: int) -> bytes:
@@ -47,6 +48,15 @@ class CheckedCompletions(Completions):
             return machine.inner.completions.text(own)
         found = self._texts.get(state)
         return self._find(state) if found is None else found
+
+    def tokens(self, state: int) -> list[int]:
+        """The fewest tokens that spell `text`; of a vocabulary that lacks single bytes, the fewest to any end."""
+        if self._checked.vocabulary.byte_complete:
+            return super().tokens(state)
+        found = self._nearest.get(state)
+        if found is None:
+            found = self._nearest[state] = self._search_tokens(state)
+        return found
 
     def _find(self, state: int) -> bytes:
         machine = self._checked

@@ -49,7 +49,7 @@ class Refusals:
             return row
         if text is None:
             row = machine.inner.mask(own)
-            if not self._texts.reaching(self._begun, Place.IDLE, row).size:
+            if machine.vocabulary.byte_complete and not self._texts.reaching(self._begun, Place.IDLE, row).size:
                 return row
             row = row.copy()
         else:
@@ -87,7 +87,7 @@ class Refusals:
         own, text = machine.split(state)
         refused: list[int] = []
         doubtful: list[int] = []
-        if not machine.vocabulary.byte_complete and text is not None:
+        if not machine.vocabulary.byte_complete:
             tried = np.asarray(tokens_of(self._row(own)), np.int64)
         else:
             if text is not None and machine.likeness.consistent(text):

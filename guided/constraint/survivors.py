@@ -11,7 +11,6 @@ of undecided pairs are searched for, one by one.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,7 +47,8 @@ class InnerAutomaton:
         self._constraint = constraint
         self._most = limits.search_states
         self._allowed = self._most
-        self._possible = getattr(constraint, "possible_bytes", None)
+        # Asked by name each time: a method that is kept would keep alive what may be but a weak reference.
+        self._tells_possible = hasattr(constraint, "possible_bytes")
         self._states: list[int] = [DEAD]
         self._numbers: dict[int, int] = {DEAD: 0}
         self.table: NDArray[np.int32] = np.zeros((64, 256), np.int32)
@@ -75,7 +75,8 @@ class InnerAutomaton:
             self._states.append(state)
             if number >= len(self.table):
                 self.table = np.concatenate([self.table, np.zeros_like(self.table)])
-            self.table[number] = -1 if self._possible is None else np.where(self._possible(state), -1, 0)
+            possible: Any = self._constraint.possible_bytes(state) if self._tells_possible else None  # type: ignore[attr-defined]
+            self.table[number] = -1 if possible is None else np.where(possible, -1, 0)
         return number
 
     def allow_more(self) -> None:
@@ -119,7 +120,6 @@ class Survivors:
         self._tokenizer = tokenizer
         self._splitter = tokenizer.splitter
         self._pairs = tokenizer.pairs
-        self._shortest: Callable[[int], bytes] | None = getattr(constraint, "shortest_text", None)
         self._limits = limits
         self._keys = np.full(1024, -1, np.int64)
         self._verdicts = np.zeros(1024, np.uint8)
@@ -259,8 +259,9 @@ class Survivors:
             groups.setdefault((inner, state), []).append(token)
         found: list[int] = []
         for (inner, state), tokens in groups.items():
-            free = [token for token in tokens if not (cut and token in self._tokenizer.whole)]
-            sealed = [token for token in tokens if cut and token in self._tokenizer.whole]
+            # What may follow a whole-chunk token, or a part of one, also depends on how far into it the text is.
+            free = [token for token in tokens if self._far(token, cut) == 0]
+            special = [token for token in tokens if self._far(token, cut) != 0]
             if self._after_cut(inner, state) is not None:
                 found += tokens
                 continue
@@ -271,7 +272,7 @@ class Survivors:
                 apart = self._pairs.any_apart(np.asarray(free, np.int64), sure).tolist()
                 found += [token for token, lives in zip(free, apart, strict=True) if lives]
                 free = [token for token, lives in zip(free, apart, strict=True) if not lives]
-            rest = sealed + free
+            rest = special + free
             found += [token for token in rest if self._survives((inner, state, self._far(token, cut), token))]
         return found
 
@@ -415,8 +416,8 @@ class Survivors:
 
     def _shortest_text(self, inner: int) -> bytes:
         """The shortest text to an end, as the constraint says it or else breadth first over bytes."""
-        if self._shortest is not None:
-            found: bytes = self._shortest(self.automaton.state(inner))
+        if hasattr(self._constraint, "shortest_text"):
+            found: bytes = self._constraint.shortest_text(self.automaton.state(inner))
             return found
         texts = {inner: b""}
         queue = [inner]

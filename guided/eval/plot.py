@@ -38,7 +38,9 @@ def save_plot(measures: Sequence[Measures], path: Path) -> None:
     splits = list(dict.fromkeys(one.split for one in measures if one.split != ALL_SPLITS))
     splits += [ALL_SPLITS]
     known = {(one.engine, one.split): one for one in measures}
-    figure = Figure(figsize=(max(9.0, 0.5 + 0.28 * len(splits) * (len(engines) + 1)), 7.5), layout="constrained")
+    figure = Figure(
+        figsize=(min(max(9.0, 0.5 + 0.22 * len(splits) * (len(engines) + 1)), 18.0), 7.5), layout="constrained"
+    )
     above, below = figure.subfigures(2, 1, squeeze=False)[:, 0]
     _coverage(above.subplots(), engines, splits, known)
     for axes, (name, label) in zip(below.subplots(1, len(_TIMES)), _TIMES, strict=True):
@@ -64,7 +66,8 @@ def _coverage(axes: Any, engines: list[str], splits: list[str], known: dict[tupl
     axes.set_ylim(0, 1.05)
     axes.set_ylabel("share of schemas")
     axes.set_title("empirical coverage (outline: declared coverage)")
-    axes.legend(ncols=len(engines), fontsize="small", loc="lower right")
+    handles, labels = axes.get_legend_handles_labels()
+    axes.figure.legend(handles, labels, ncols=len(engines), fontsize="small", loc="outside upper right")
 
 
 def _times(axes: Any, engines: list[str], known: dict[tuple[str, str], Measures], name: str, label: str) -> None:

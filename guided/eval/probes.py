@@ -18,6 +18,7 @@ import guided
 from guided.errors import GuidedError
 from guided.eval.byte_sampling import compile_bytes, rambling_text
 from guided.eval.occurrences import Occurrence, Path, at, negated, occurrences, reached, routes, subschemas, without
+from guided.eval.time_limit import OutOfTimeError, time_limit
 from guided.eval.validation import parse_strictly, validator_for
 
 __all__ = ["FALSE_SCHEMA", "Probes", "find_probes", "relaxed", "written"]
@@ -32,6 +33,9 @@ DRAWS = 3
 """Instances drawn from each schema."""
 STEPS = 12
 """Bytes that the second of them is drawn freely; the first is a shortest one, the others ramble longer."""
+DRAW_SECONDS = 5.0
+MOST_SLOW_DRAWS = 3
+"""How often drawing may take longer than that, which is a hundred times the usual, before changes have to do."""
 MOST_CHANGES = 4000
 """Changed instances that are tried in all: at 0.2 ms for a small schema this is a second."""
 
@@ -73,6 +77,7 @@ class _Search:
         self.orders = [list(properties) for properties in declared if isinstance(properties, dict)]
         self.found = Probes()
         self._seen: set[str] = set()
+        self._slow_draws = 0
 
     def run(self) -> Probes:
         ways = routes(self.schema)
@@ -109,15 +114,20 @@ class _Search:
                 self._index(value, (*path, index))
 
     def _drawn(self, schema: Any, count: int = DRAWS) -> Iterator[Any]:
-        """Instances that our engine draws from a schema; none where it refuses it."""
-        if schema is None:
+        """Instances that our engine draws from a schema; none where it refuses it, or takes too long."""
+        if schema is None or self._slow_draws >= MOST_SLOW_DRAWS:
             return
         try:
-            constraint = compile_bytes(guided.json_schema(schema, whitespace="compact"))
+            with time_limit(DRAW_SECONDS):
+                constraint = compile_bytes(guided.json_schema(schema, whitespace="compact"))
             for number in range(count):
-                yield parse_strictly(rambling_text(constraint, self.seed + number, STEPS * number))
+                with time_limit(DRAW_SECONDS):
+                    text = rambling_text(constraint, self.seed + number, STEPS * number)
+                yield parse_strictly(text)
         except (GuidedError, RecursionError, ValueError, OverflowError):
             return  # refused, or a number that no float holds
+        except OutOfTimeError:
+            self._slow_draws += 1
 
     def _take_valid(self, values: Iterator[Any]) -> None:
         for value in map(self._ordered, values):

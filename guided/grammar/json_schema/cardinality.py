@@ -23,6 +23,8 @@ MANY = 1 << 62
 _CHARACTERS = 0x110000 - 0x800
 _EXPLORED = 2000
 """States of a string's automaton up to which its words are counted."""
+_LENGTHS = 1000
+"""Lengths of arrays that are looked at one by one."""
 _ONE_BY_ONE = 1000
 """Numbers that are looked at one by one where some are to be avoided."""
 
@@ -75,8 +77,10 @@ class Cardinality:
         for length in range(longest + 1):
             if length >= array.low:
                 low, high = low + least, high + most
-            if low >= MANY or not most:
+            if low >= MANY or not most or (not least and high >= MANY):
                 break
+            if length == _LENGTHS:
+                return max(low, 1), MANY
             item = self.of(array.item(length))
             taken = length if array.unique else 0
             least *= max(item[0] - taken, 0)

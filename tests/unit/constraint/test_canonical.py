@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import random
+import weakref
 from functools import cache
 
 import numpy as np
@@ -264,6 +266,16 @@ def test_bytes_alone_say_too_little():
 def test_nothing_is_forced_with_a_tokenizer_that_is_not_understood():
     constraint = compiled("llama3", "words")
     assert constraint.forced_tokens(constraint.advance_bytes(constraint.start, b"catalo"), object(), []) == []
+
+
+def test_what_is_remembered_for_forced_tokens_keeps_no_constraint_alive():
+    tokenizer = tokenizer_of("llama3")
+    constraint = guided.Constraint(guided.choice([" catalogue", " cat"]), vocabulary_of(tokenizer))
+    assert constraint.forced_tokens(constraint.start, tokenizer, tokenizer.encode("the").ids)
+    seen = weakref.ref(constraint)
+    del constraint
+    gc.collect()
+    assert seen() is None
 
 
 def test_grammars_without_a_canonical_form_are_refused():

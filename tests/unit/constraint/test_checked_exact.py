@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import guided
+from guided.constraint.checked import CheckedMachine
 from guided.constraint.constraint import Constraint
 from tests.twin.finite_json import TooMany, schema, texts
 
@@ -63,6 +64,53 @@ def compare(
         assert text in all_texts or needed == 0, f"no end within {needed} tokens after {prefix!r} of {root}: {text!r}"
 
 
+def gaps(root: Any, all_texts: set[bytes], rnd: random.Random) -> None:
+    """A vocabulary that cannot spell every text: alive is what some tokens lead on from."""
+    listed = sorted(all_texts)
+    pieces = set()
+    for _ in range(40):
+        text = rnd.choice(listed)
+        at = rnd.randrange(len(text))
+        pieces.add(text[at : at + rnd.randint(1, 9)])
+    tokens = sorted(pieces | {b"[", b"]", b","})
+    prefixes = {text[:size] for text in all_texts for size in range(len(text) + 1)}
+    alive = set()
+    for prefix in sorted(prefixes, key=len, reverse=True):
+        if prefix in all_texts or any(prefix + data in alive for data in tokens):
+            alive.add(prefix)
+    vocabulary = guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+    grammar = guided.json_schema(root, order="any", whitespace="compact")
+    if b"" not in alive:
+        with pytest.raises(guided.VocabularyError):
+            Constraint(grammar, vocabulary)
+        return
+    constraint = Constraint(grammar, vocabulary)
+    row = np.zeros(vocabulary.n_words, np.uint32)
+    frontier = [(b"", constraint.start)]
+    for prefix, state in frontier:
+        if len(frontier) > 40:
+            break
+        constraint.fill_mask(state, row)
+        for token, data in enumerate(tokens):
+            expected = prefix + data in alive
+            where = f"{data!r} after {prefix!r} of {root}, tokens {tokens}"
+            after = constraint.advance(state, token)
+            assert (after != 0) == expected, f"advance {where}: should be {expected}"
+            assert bool(int(row[token >> 5]) >> (token & 31) & 1) == expected, f"mask {where}: should be {expected}"
+            if after and rnd.random() < 0.5:
+                frontier.append((prefix + data, after))
+    if not isinstance(constraint._machine, CheckedMachine):
+        return
+    prefix, state = rnd.choice(frontier)
+    for left in range(constraint.shortest_completion(state), 0, -1):
+        constraint.fill_budget_mask(state, row, left + 1)
+        token = rnd.choice(np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist())
+        if token in vocabulary.eos_ids:
+            break
+        prefix, state = prefix + tokens[token], constraint.advance(state, token)
+    assert prefix in all_texts, f"no end in time: {prefix!r} of {root}, tokens {tokens}"
+
+
 def run(seed: int, n_prefixes: int) -> str:
     rnd = random.Random(seed)
     root = schema(rnd)
@@ -82,6 +130,7 @@ def run(seed: int, n_prefixes: int) -> str:
     except guided.UnsupportedError:
         return "refused"
     compare(root, all_texts, vocabulary_for(all_texts, rnd), rnd, n_prefixes)
+    gaps(root, all_texts, rnd)
     return "compared"
 
 

@@ -158,6 +158,8 @@ def hostile() -> list[Any]:
         {"patternProperties": {f"^a{i}": {"const": i} for i in range(300)}},
         {"type": "object", "minProperties": 10**5, "maxProperties": 10**6},
         {"type": "array", "uniqueItems": True, "items": {"enum": list(range(200))}, "minItems": 200},
+        {"uniqueItems": True, "minItems": 2, "items": {"type": "array", "items": {"const": 1}, "maxItems": 10**9}},
+        {"uniqueItems": True, "minItems": 9, "items": {"uniqueItems": True, "items": {"type": ["null", "string"]}}},
         resources(12),
     ]
 
