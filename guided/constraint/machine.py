@@ -143,7 +143,7 @@ class ConstraintMachine:
         if state <= FINISHED:
             return DEAD if data else state
         with self.lock:
-            return self._payable(self.run(entry.advance_bytes, self.lexed, state, np.frombuffer(data, np.uint8)))
+            return self._payable(self.run(entry.advance_bytes, self.lexed, state, np.frombuffer(bytearray(data), np.uint8)))
 
     def advance_token(self, state: int, token: int) -> int:
         """The state after a token's bytes (not an end-of-text id), `DEAD` when they cannot come here."""

@@ -49,13 +49,13 @@ def survey(
     counts = scratch.walk_obligation
     others = scratch.walk_other
     level = 0
-    places[0] = enter(automaton, state)
+    places[0] = enter(automaton, np.int64(state))
     ends[0] = high
     counts[0] = 0
     others[0] = also
     n_kept = 0
     n_exits = 0
-    n_unknown = 0
+    n_unknown = np.int64(0)
     node = low
     while True:
         while node >= ends[level]:
@@ -67,9 +67,10 @@ def survey(
                 return (np.int64(n_kept) << 32) | n_exits
             level -= 1
         at = places[level]
-        place = glance(automaton, at, tokens.byte[node])
+        byte = np.int64(tokens.byte[node])
+        place = glance(automaton, at, byte)
         if place == SPELLED:
-            place = move(automaton, at, tokens.byte[node])
+            place = move(automaton, at, byte)
         end = tokens.end[node]
         if place < 0:
             n_unknown = _note(unknown, n_unknown, -place)
@@ -84,7 +85,7 @@ def survey(
         tag = automaton.tag[after]
         other = others[level]
         if other:
-            beside = owe(automaton, other, at >> 32, tokens.byte[node])
+            beside = owe(automaton, np.int64(other), at >> 32, byte)
             if beside < 0:
                 n_unknown = _note(unknown, n_unknown, -beside)
                 node = end
@@ -101,7 +102,7 @@ def survey(
             count += 1
         if tag >= 0:
             if automaton.first[after] < 0:
-                n_unknown = _note(unknown, n_unknown, after)
+                n_unknown = _note(unknown, n_unknown, np.int64(after))
                 node = end
                 continue
             inside = automaton.count[after] > 0
@@ -150,11 +151,11 @@ def closings(automaton, counters, scratch, tokens, low, high, state, nodes, clos
     places = scratch.walk_state
     ends = scratch.walk_end
     level = 0
-    places[0] = enter(automaton, state)
+    places[0] = enter(automaton, np.int64(state))
     ends[0] = high
     node = low
     at = 0
-    n_unknown = 0
+    n_unknown = np.int64(0)
     closes[:] = 0
     while at < nodes.shape[0]:
         while node >= ends[level]:
@@ -163,7 +164,7 @@ def closings(automaton, counters, scratch, tokens, low, high, state, nodes, clos
         if nodes[at] >= end:
             node = end
             continue
-        byte = tokens.byte[node]
+        byte = np.int64(tokens.byte[node])
         place = glance(automaton, places[level], byte)
         if place == SPELLED:
             place = move(automaton, places[level], byte)

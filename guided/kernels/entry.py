@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 from guided.kernels import parser, threads, views
@@ -24,9 +25,9 @@ def settle_one(t, as_is, item):
     scratch = views.scratch(t)
     if as_is:
         scratch.longs[0] = item
-        return parser.intern_set(t, scratch.longs, 1)
+        return parser.intern_set(t, scratch.longs, np.int64(1))
     scratch.more[0] = item
-    return parser.settle(t, scratch.more, 1)
+    return parser.settle(t, scratch.more, np.int64(1))
 
 
 @njit(cache=True, nogil=True)
@@ -35,4 +36,4 @@ def boundary_state(t, continuation):
     scratch = views.scratch(t)
     scratch.thread_a[0] = 0
     scratch.thread_b[0] = continuation
-    return threads.intern_state(t, 1)
+    return threads.intern_state(t, np.int64(1))

@@ -113,7 +113,7 @@ def _walk(table, lexed, row, doubtful, depth, low, high, state, continuation, ob
     owed = scratch.walk_obligation
     ends = scratch.walk_end
     level = 0
-    places[0] = enter(automaton, state)
+    places[0] = enter(automaton, np.int64(state))
     owed[0] = obligation
     node = low
     ends[0] = high
@@ -141,7 +141,7 @@ def _walk(table, lexed, row, doubtful, depth, low, high, state, continuation, ob
             else:
                 counters[FUEL] -= visited >> 6
                 return depth
-        byte = tokens.byte[node]
+        byte = np.int64(tokens.byte[node])
         visited += 1
         at = places[level]
         place = glance(automaton, at, byte)
@@ -157,7 +157,7 @@ def _walk(table, lexed, row, doubtful, depth, low, high, state, continuation, ob
             continue
         debt = owed[level]
         if debt:
-            due = owe(automaton, debt, at >> 32, byte)
+            due = owe(automaton, np.int64(debt), at >> 32, byte)
             if due < 0:
                 counters[REQUEST] = EXPAND_STATE
                 counters[REQUEST_A] = -due
@@ -186,10 +186,10 @@ def _walk(table, lexed, row, doubtful, depth, low, high, state, continuation, ob
             inside = automaton.count[after] > 0
             ending = np.int64(after)
         while ending:
-            beyond = boundary(table, lexed, ending, continuation)
+            beyond = np.int64(boundary(table, lexed, ending, np.int64(continuation)))
             if beyond < 0:
                 return -1
-            due = join(table, debt, automaton.pending[ending])
+            due = np.int64(join(table, np.int64(debt), np.int64(automaton.pending[ending])))
             if due < 0:
                 return -1
             ends_free = ends_free or due == 0
@@ -199,7 +199,7 @@ def _walk(table, lexed, row, doubtful, depth, low, high, state, continuation, ob
                     return -1
                 fits = fits or machine.cost[beyond] <= limit
             if end > node + 1 and _first_visit(table, stamp, node + 1, beyond, due):
-                depth = _push(table, depth, node + 1, end, 0, beyond, due)
+                depth = _push(table, depth, node + 1, np.int64(end), np.int64(0), beyond, due)
                 if depth < 0:
                     return -1
             ending = np.int64(automaton.also[ending])
@@ -271,9 +271,10 @@ def _forbid(table, share, low, high, obligation):
             if level == 0:
                 return 0
             level -= 1
-        place = glance(automaton, places[level], tokens.byte[node])
+        byte = np.int64(tokens.byte[node])
+        place = glance(automaton, places[level], byte)
         if place == SPELLED:
-            place = move(automaton, places[level], tokens.byte[node])
+            place = move(automaton, places[level], byte)
         if place < 0:
             counters[REQUEST] = EXPAND_STATE
             counters[REQUEST_A] = -place
@@ -319,10 +320,11 @@ def fill(table, lexed, root, state, limit):
     stamps = np.zeros(rows.shape[0], np.int64)
     counters[STAMP] += 1
     stamps[0] = counters[STAMP]
-    depth = 0
+    depth = np.int64(0)
     for t in range(machine.state_offset[state], machine.state_offset[state + 1]):
-        inside, continuation, obligation = machine.thread_state[t], machine.thread_next[t], machine.thread_obligation[t]
-        depth = _push(table, depth, 1, root, inside, continuation, obligation)
+        inside, continuation = np.int64(machine.thread_state[t]), np.int64(machine.thread_next[t])
+        obligation = np.int64(machine.thread_obligation[t])
+        depth = _push(table, depth, np.int64(1), root, inside, continuation, obligation)
         if depth < 0:
             return -1
     while depth > 0:
@@ -350,7 +352,8 @@ def fill(table, lexed, root, state, limit):
                 return -1
             first = machine.closure_first[continuation]
             for i in range(first, first + machine.closure_count[continuation]):
-                depth = _push(table, depth, low, high, machine.closure_state[i], machine.closure_next[i], obligation)
+                inside, following = np.int64(machine.closure_state[i]), np.int64(machine.closure_next[i])
+                depth = _push(table, depth, low, high, inside, following, obligation)
                 if depth < 0:
                     return -1
             continue
@@ -413,12 +416,13 @@ def fill(table, lexed, root, state, limit):
         for i in range(first, first + effects.exit_count[found]):
             beyond = np.int64(continuation)
             if lexed:
-                beyond = np.int64(past(table, continuation, effects.exit_tag[i]))
+                beyond = np.int64(past(table, np.int64(continuation), np.int64(effects.exit_tag[i])))
                 if beyond < 0:
                     return -1
             owed = np.int64(effects.exit_pending[i])
-            if _first_visit(table, stamps[level], effects.exit_low[i], beyond, owed):
-                depth = _push(table, depth, effects.exit_low[i], effects.exit_high[i], 0, beyond, owed)
+            low, high = np.int64(effects.exit_low[i]), np.int64(effects.exit_high[i])
+            if _first_visit(table, stamps[level], low, beyond, owed):
+                depth = _push(table, depth, low, high, np.int64(0), beyond, owed)
                 if depth < 0:
                     return -1
     return 0

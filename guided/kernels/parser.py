@@ -108,7 +108,7 @@ def settle(table, pairs, n):
     counters = views.counters(table)
     scratch = views.scratch(table)
     out = scratch.longs
-    m = 0
+    m = np.int64(0)
     for i in range(n):
         node = pairs[i] >> 32
         frame = pairs[i] & _MASK32
@@ -143,7 +143,7 @@ def union_sets(table, first, second):
     if first == second:
         return first
     out = scratch.longs
-    m = 0
+    m = np.int64(0)
     for which in range(2):
         item = first if which == 0 else second
         start = machine.set_offset[item]
@@ -226,8 +226,8 @@ def close(table, continuation):
     if counters[FUEL] < 0:
         counters[REQUEST] = OUT_OF_FUEL
         return -1
-    n_emits = 0
-    n_calls = 0
+    n_emits = np.int64(0)
+    n_calls = np.int64(0)
     for i in range(machine.set_offset[continuation], machine.set_offset[continuation + 1]):
         item = machine.items[i]
         node = item >> 32
@@ -254,7 +254,7 @@ def close(table, continuation):
         if frame < 0:
             return -1
         done = stop
-        start = rules.rule_start[best]
+        start = np.int64(rules.rule_start[best])
         n_emits, n_calls = _gather(table, start, frame, n_emits, n_calls)
         if n_emits < 0:
             return -1
@@ -272,7 +272,7 @@ def close(table, continuation):
     while i < n_emits:
         state = scratch.emit_states[order[i]]
         label = scratch.emit_labels[order[i]]
-        m = 0
+        m = np.int64(0)
         while i < n_emits and scratch.emit_states[order[i]] == state:
             scratch.more[m] = scratch.emits[order[i]]
             m += 1
@@ -282,7 +282,7 @@ def close(table, continuation):
             return -1
         for j in range(n_ignored):
             if rules.ignored[j] == state:
-                after = union_sets(table, after, continuation)
+                after = union_sets(table, np.int64(after), np.int64(continuation))
                 if after < 0:
                     return -1
         if after > 0:
@@ -321,7 +321,7 @@ def shift(table, stack, terminal):
             return 0
         if action > 0:
             scratch.longs[0] = (np.int64(action) << 32) | stack
-            return intern_set(table, scratch.longs, 1)
+            return intern_set(table, scratch.longs, np.int64(1))
         rule = -action - 1
         for _ in range(lalr.rule_length[rule]):
             stack = machine.items[machine.set_offset[stack]] & _MASK32
@@ -330,7 +330,7 @@ def shift(table, stack, terminal):
         if terminal == lalr.last[1] and target == lalr.last[0]:
             return 1
         scratch.longs[0] = (np.int64(target + 1) << 32) | stack
-        stack = intern_set(table, scratch.longs, 1)
+        stack = np.int64(intern_set(table, scratch.longs, np.int64(1)))
         if stack < 0:
             return -1
 

@@ -59,7 +59,7 @@ def _utf8(code, length, index):
 
 @njit(cache=True, nogil=True)
 def _length(code):
-    return 1 if code < 0x80 else 2 if code < 0x800 else 3 if code < 0x10000 else 4
+    return np.int64(1 if code < 0x80 else 2 if code < 0x800 else 3 if code < 0x10000 else 4)
 
 
 @njit(cache=True, nogil=True)
@@ -113,7 +113,7 @@ def _at_most(automaton, state, code, length, index):
 def _block(automaton, state, low, high, length):
     """Can a character between two of equal length be read?  1, 0, or negative: edges not known."""
     at = np.int64(state)
-    index = 0
+    index = np.int64(0)
     while index < length and _utf8(low, length, index) == _utf8(high, length, index):
         at = edge(automaton, at, _utf8(low, length, index))
         if at <= 0:
@@ -159,11 +159,11 @@ def _reaches_escaped(automaton, state, mode, low, high):
     """As `_reaches`, for characters that are written as ``u`` and four digits."""
     if not mode & CANONICAL:
         return _reaches(automaton, state, low, high)
-    found = _reaches(automaton, state, low, min(high, 7))
-    if found == 0 and low <= 11 <= high:
-        found = _reaches(automaton, state, 11, 11)
+    found = _reaches(automaton, state, low, min(high, np.int64(7)))
     if found == 0:
-        found = _reaches(automaton, state, max(low, 14), min(high, 31))
+        found = _reaches(automaton, state, max(low, np.int64(11)), min(high, np.int64(11)))
+    if found == 0:
+        found = _reaches(automaton, state, max(low, np.int64(14)), min(high, np.int64(31)))
     return found
 
 
@@ -225,11 +225,10 @@ def _place(found, kind, state):
 def _begins_escape(automaton, state, mode):
     """Can a backslash come here?  Where a character has begun only its later bytes have edges, so no."""
     if mode & CANONICAL:
-        found = _reaches(automaton, state, 0, 0x1F)
-        if found == 0:
-            found = _reaches(automaton, state, 0x22, 0x22)
-        if found == 0:
-            found = _reaches(automaton, state, 0x5C, 0x5C)
+        found = np.int64(0)
+        for low, high in ((0, 0x1F), (0x22, 0x22), (0x5C, 0x5C)):
+            if found == 0:
+                found = _reaches(automaton, state, np.int64(low), np.int64(high))
         return found
     first = automaton.first[state]
     if first < 0:
@@ -245,7 +244,7 @@ def _escape(automaton, decode, state, mode, byte):
     """One byte inside an escape, where `glance` cannot tell."""
     kind = decode & _KIND
     if kind == ESCAPE:
-        return _place(_digits(automaton, state, mode, 0, 0), DIGITS, state)
+        return _place(_digits(automaton, state, mode, np.int64(0), np.int64(0)), np.int64(DIGITS), state)
     if kind == HALF:
         return _place(np.int64(byte == 0x5C), HALF_ESCAPE | (decode & 0xFFC000), state)
     if kind == HALF_ESCAPE:
@@ -258,7 +257,7 @@ def _escape(automaton, decode, state, mode, byte):
     if kind == DIGITS:
         if count < 4:
             return _place(_digits(automaton, state, mode, count, value), DIGITS | (count << 12) | value, state)
-        found = _digits(automaton, state, mode, 4, value)
+        found = _digits(automaton, state, mode, np.int64(4), value)
         if found != 1:
             return found
         if 0xD800 <= value < 0xDC00:
@@ -281,7 +280,7 @@ def _spelled(edges, decode, state, mode, byte):
     """One byte that begins an escape or goes on with one."""
     if decode:
         return _escape(edges, decode, state, mode, byte)
-    return _place(_begins_escape(edges, state, mode), ESCAPE, state)
+    return _place(_begins_escape(edges, state, mode), np.int64(ESCAPE), state)
 
 
 SPELLED = -(1 << 62)

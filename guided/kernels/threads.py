@@ -59,7 +59,7 @@ def past(table, stack, terminal):
     for i in range(rules.ignored.shape[0]):
         if rules.ignored[i] == terminal:
             return stack
-    return shift(table, stack, terminal)
+    return shift(table, np.int64(stack), np.int64(terminal))
 
 
 @njit(cache=True, nogil=True)
@@ -67,7 +67,7 @@ def boundary(table, lexed, state, continuation):
     """The continuation after a match that ends in ``state``: 0 when the parser refuses it, -1: request."""
     automaton = views.automaton(table)
     if lexed:
-        return past(table, continuation, automaton.tag[state])
+        return past(table, np.int64(continuation), np.int64(automaton.tag[state]))
     return continuation
 
 
@@ -82,7 +82,7 @@ def open_boundary(table, lexed, continuation):
         counters[REQUEST] = OPEN_STACK
         counters[REQUEST_A] = continuation
         return -1
-    return close(table, continuation)
+    return close(table, np.int64(continuation))
 
 
 @njit(cache=True, nogil=True)
@@ -136,14 +136,14 @@ def _advance_thread(table, lexed, n, state, continuation, obligation, byte):
             return -1
     end = after if tag >= 0 else np.int64(0)
     while end:
-        beyond = boundary(table, lexed, end, continuation)
+        beyond = np.int64(boundary(table, lexed, end, continuation))
         if beyond < 0:
             return -1
         if beyond > 0:
-            owed = join(table, obligation, automaton.pending[end])
+            owed = np.int64(join(table, obligation, np.int64(automaton.pending[end])))
             if owed < 0:
                 return -1
-            n = _add(table, n, 0, owed, beyond)
+            n = _add(table, n, np.int64(0), owed, beyond)
             if n < 0:
                 return -1
         end = np.int64(automaton.also[end])
@@ -213,14 +213,14 @@ def step(table, lexed, n, byte):
     if counters[FUEL] < 0:
         counters[REQUEST] = OUT_OF_FUEL
         return -1
-    m = 0
+    m = np.int64(0)
     for t in range(n):
         key = scratch.thread_a[t]
         state = key >> 32
         obligation = key & _MASK32
-        continuation = scratch.thread_b[t]
+        continuation = np.int64(scratch.thread_b[t])
         if obligation:
-            owed = owe(automaton, obligation, automaton.decode[state], byte)
+            owed = owe(automaton, obligation, np.int64(automaton.decode[state]), byte)
             if owed < 0:
                 counters[REQUEST] = EXPAND_STATE
                 counters[REQUEST_A] = -owed
@@ -238,7 +238,7 @@ def step(table, lexed, n, byte):
             first = machine.closure_first[continuation]
             for i in range(first, first + machine.closure_count[continuation]):
                 m = _advance_thread(
-                    table, lexed, m, np.int64(machine.closure_state[i]), machine.closure_next[i], obligation, byte
+                    table, lexed, m, np.int64(machine.closure_state[i]), np.int64(machine.closure_next[i]), obligation, byte
                 )
                 if m < 0:
                     return -1
@@ -299,7 +299,7 @@ def load(table, state):
     machine = views.machine(table)
     scratch = views.scratch(table)
     start = machine.state_offset[state]
-    n = machine.state_offset[state + 1] - start
+    n = np.int64(machine.state_offset[state + 1] - start)
     for i in range(n):
         key = (np.int64(machine.thread_state[start + i]) << 32) | machine.thread_obligation[start + i]
         scratch.thread_a[i] = key
@@ -312,7 +312,7 @@ def advance(table, lexed, state, data):
     """The state after the bytes ``data``: 0 when dead, -1: request."""
     n = load(table, state)
     for i in range(data.shape[0]):
-        n = step(table, lexed, n, data[i])
+        n = step(table, lexed, n, np.int64(data[i]))
         if n <= 0:
             return n
     return intern_state(table, n)
@@ -330,7 +330,7 @@ def next_bytes(table, lexed, state):
     n = load(table, state)
     for t in range(n):
         inside = scratch.thread_a[t] >> 32
-        continuation = scratch.thread_b[t]
+        continuation = np.int64(scratch.thread_b[t])
         first = 0
         stop = 1
         if inside == 0:
