@@ -206,7 +206,9 @@ class CheckedMachine:
             return after, self._still_name(after, then) if mode is Mode.NAME else then
         if mode is Mode.NAME:
             if level is not None and text.text in level.seen:
-                return DEAD, None
+                # Threads for which this is no such name may go on: text beside the JSON, in grammars that allow both.
+                after = self.frames.without_undeclared_name(after)
+                return (DEAD, None) if after == DEAD else (after, reader.with_name(level, text.text, False))
             return after, reader.with_name(level, text.text, self.frames.behind_undeclared_name(after))
         assert level is not None
         if mode is Mode.STRING:

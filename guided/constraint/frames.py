@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from guided.grammar.ir import Mark
-from guided.kernels.layout import CALL, DEAD
+from guided.kernels.layout import CALL
 from guided.kernels.parser import intern_set
 from guided.kernels.threads import intern_state
 
@@ -69,11 +69,8 @@ class Frames:
 
     def without(self, state: int, mark: Mark) -> int:
         """The state of those threads whose innermost open container has another mark; `DEAD` when there are none."""
-        marks = self.innermost(state)
-        if mark not in marks:
+        if mark not in self.innermost(state):
             return state
-        if len(marks) == 1:
-            return DEAD
         threads = []
         for lexer_state, continuation, obligation in self._machine.threads(state):
             kept = self._continuation_without(continuation, mark)
@@ -81,17 +78,27 @@ class Frames:
                 threads.append((lexer_state, kept, obligation))
         return self._intern_state(threads)
 
+    def without_undeclared_name(self, state: int) -> int:
+        """The state of those threads that have not just read the name of an undeclared member."""
+        threads = []
+        for lexer_state, continuation, obligation in self._machine.threads(state):
+            if lexer_state == 0 and self._calls_undeclared(continuation):
+                kept = [item for item in self._machine.items(continuation) if not self._is_undeclared(item)]
+                continuation = self._intern_set(kept)
+            if continuation:
+                threads.append((lexer_state, continuation, obligation))
+        return self._intern_state(threads)
+
     # Continuations.
 
     def _calls_undeclared(self, continuation: int) -> bool:
         found = self._behind.get(continuation)
         if found is None:
-            found = self._behind[continuation] = any(
-                kind == CALL and argument in self._undeclared
-                for item in self._machine.items(continuation)
-                for kind, argument, _ in self._graph.edges(item >> 32)
-            )
+            found = self._behind[continuation] = any(map(self._is_undeclared, self._machine.items(continuation)))
         return found
+
+    def _is_undeclared(self, item: int) -> bool:
+        return any(kind == CALL and argument in self._undeclared for kind, argument, _ in self._graph.edges(item >> 32))
 
     def _mark(self, node: int) -> Mark | None:
         """The mark of the container in which a node is the place behind its rule."""

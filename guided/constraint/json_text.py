@@ -8,6 +8,7 @@ to be JSON, and what only the automaton knows (is this name undeclared, are this
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
 
 from guided.constraint.json_values import LITERALS, Items, Values
@@ -20,6 +21,9 @@ _ESCAPES = {
     ord(k): v
     for k, v in {'"': b'"', "\\": b"\\", "/": b"/", "b": b"\b", "f": b"\f", "n": b"\n", "r": b"\r", "t": b"\t"}.items()
 }
+
+
+_HEX = re.compile(rb"\\u[0-9a-f]{4}(?:\\u[0-9a-f]{4})?")
 
 
 class Mode(IntEnum):
@@ -255,8 +259,10 @@ class Reader:
 
 
 def _escape(pending: bytes) -> tuple[bytes, bytes]:
-    """The character that an escape spells, and what is still pending."""
+    """The character that an escape spells, and what is still pending; nothing for what is no escape of JSON."""
     size = len(pending)
+    if size in (6, 12) and not _HEX.fullmatch(pending):
+        return b"", b""
     if size == 2 and pending[1] != 0x75:
         return _ESCAPES.get(pending[1], b""), b""
     if size == 6:

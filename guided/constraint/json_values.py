@@ -7,6 +7,7 @@ comparing ints, at any depth.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -17,6 +18,9 @@ ZERO: Number = (False, "", 0)
 LITERALS = (b"null", b"true", b"false")
 STRING_KEY, ARRAY_KEY, OBJECT_KEY, ZERO_KEY, POSITIVE_KEY, NEGATIVE_KEY = b"s", b"a", b"o", b"z", b"n+", b"n-"
 """How the keys of values begin."""
+
+
+_NUMBER = re.compile(rb"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 class Items:
@@ -69,7 +73,9 @@ class Values:
         return self._id(key, text, key)
 
     def number(self, text: bytes) -> int:
-        """The number that a JSON text spells."""
+        """The number that a JSON text spells; any other text stands for itself."""
+        if not _NUMBER.fullmatch(text):
+            return self.literal(text)
         value = exact_number(text)
         key = number_key(value)
         return self._id(key, NumberValue(value), key)

@@ -91,7 +91,7 @@ class Refusals:
             tried = np.asarray(tokens_of(self._row(own)), np.int64)
         else:
             if text is not None and machine.likeness.consistent(text):
-                _Walk(machine, self._texts, refused, doubtful, doubts).run(own, text)
+                _Walk(machine, state, self._texts, refused, doubtful, doubts).run(own, text)
             tried = self._tried(own, text, doubts)
         for token in tried.tolist():
             (doubtful if machine.lives(state, token) else refused).append(token)
@@ -128,9 +128,16 @@ class _Walk:
     """Follows the trie as long as the text stays consistent with something seen; adds tokens to the lists."""
 
     def __init__(
-        self, machine: CheckedMachine, texts: TokenTexts, refused: list[int], doubtful: list[int], doubts: bool
+        self,
+        machine: CheckedMachine,
+        state: int,
+        texts: TokenTexts,
+        refused: list[int],
+        doubtful: list[int],
+        doubts: bool,
     ) -> None:
         self._machine = machine
+        self._state = state
         self._texts = texts
         self._refused = refused
         self._doubtful = doubtful
@@ -163,9 +170,12 @@ class _Walk:
         machine = self._machine
         offset, ids = machine.vocabulary.trie.token_offset, machine.vocabulary.trie.token_ids
         after, then = machine.step(at, now, value)
+        if after != machine.byte_step(at, value):
+            # Some threads, or all, were dropped, of which the automaton's mask knows nothing.
+            below = ids[offset[node] : offset[last]].tolist()
+            self._refused.extend(below if after == DEAD else self._dead(below))
+            return
         if after == DEAD:
-            if machine.byte_step(at, value) != DEAD:
-                self._refused.extend(ids[offset[node] : offset[last]].tolist())
             return
         if then is None or not machine.likeness.consistent(then):
             return
@@ -180,6 +190,9 @@ class _Walk:
                 stack.append((node + 1, last, after, then))
             elif self._doubts:
                 self._doubtful.extend(ids[offset[node] : offset[last]].tolist())
+
+    def _dead(self, tokens: list[int]) -> list[int]:
+        return [token for token in tokens if not self._machine.lives(self._state, token)]
 
     def _matters(self, state: int, text: Text, node: int, last: int) -> bool:
         """Can a token below a node do more than go on in what is open, or in white space between names and items?"""

@@ -151,9 +151,15 @@ class Survivors:
         if last >= 0 and far != SEALED:
             side = self._decided(inner, state, False)
             row |= side.alive & self._pairs.successors(last)
-            if far:
-                self._mend(inner, state, far, last, row)
+            deeper = self._mend(inner, state, far, row) if far else {}
+            special = {token: row[token >> 5] & np.uint32(1 << (token & 31)) for token in deeper}
             self._limit(side, inner, state, False, limit, row)
+            for token, was in special.items():
+                # Its price, too, is another than that of the same token elsewhere.
+                row[token >> 5] &= ~np.uint32(1 << (token & 31))
+                i, o, then, _ = deeper[token]
+                if was and (limit is None or len(self.path(i, (o, then), token) or ()) <= limit):
+                    row[token >> 5] |= was
         if far not in self._tokenizer.whole_ends:
             side = self._decided(inner, state, True)
             begun = side.alive.copy()
@@ -161,12 +167,20 @@ class Survivors:
             row |= begun
         return row
 
-    def _mend(self, inner: int, state: int, far: int, last: int, row: NDArray[np.uint32]) -> None:
-        """Decide anew about tokens that continue a whole-chunk token's merges: its end must not be a chunk's end."""
-        for (at, token), then in self._continuations(far):
+    def _mend(self, inner: int, state: int, far: int, row: NDArray[np.uint32]) -> dict[int, _Node]:
+        """Decide anew about tokens that continue a whole-chunk token's merges: its end must not be a chunk's end.
+
+        Returns the nodes to which they lead.
+        """
+        deeper: dict[int, _Node] = {}
+        for (_, token), then in self._continuations(far):
             word, bit = token >> 5, np.uint32(1 << (token & 31))
-            if at == far and row[word] & bit and not self._survives(self._after(inner, state, then, token)):
+            if not row[word] & bit:
+                continue
+            deeper[token] = self._after(inner, state, then, token)
+            if not self._survives(deeper[token]):
                 row[word] &= ~bit
+        return deeper
 
     def _continuations(self, far: int) -> list[tuple[tuple[int, int], int]]:
         return [(key, then) for key, then in self._tokenizer.whole_next.items() if key[0] == far]

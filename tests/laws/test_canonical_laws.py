@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
 import guided
 from guided.constraint.canonical import canonical
 from guided.constraint.forcing import forced_tokens
+from guided.constraint.healing import heal
 from tests.twin.byte_pairs import vocabulary_of
-from tests.unit.constraint.test_canonical import KINDS, _common, sentences, tokenizer_of
+from tests.unit.constraint.test_canonical import KINDS, _common, ids_of, sentences, tokenizer_of
 
 PIECES = [
     "a", "b", "n", "aa", "ab", "ban", "cat", " ", " ", "  ", "\n", "'", "s", "ve", "l", "r", "e", "1", "2", "!", "?",
@@ -50,3 +52,36 @@ def test_random_languages(kind):
             if at < len(ids):
                 state = constraint.advance(state, ids[at])
     assert n_alive > 40
+
+
+FRAGMENTS = [
+    "[a-z]+", " *", "[ab]{2,5}", "( cat|alog)+", "'(s|ve)?", r"\d{1,7}", r"\n? ?", "[!?]{1,4}", "(中|é)*", "banan?",
+    '[^a-y"]{0,3}', r"\s{1,4}", "(isn't )+",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_patterns_after_healed_prompts_under_budgets(kind):
+    rng = random.Random(KINDS.index(kind))
+    tokenizer = tokenizer_of(kind)
+    vocabulary = vocabulary_of(tokenizer)
+    row, plain = np.zeros((2, vocabulary.n_words), np.uint32)
+    for _ in range(9):
+        fragments = rng.choices(FRAGMENTS, k=rng.randint(1, 4))
+        pattern = "".join(f"({fragment}|{rng.choice(FRAGMENTS)})" for fragment in fragments)
+        prompt = "the " + rng.choice(["ban", "cat ", " ", "1", "'", "isn", "x  ", "aa\n"])
+        healed = heal(tokenizer.encode(prompt).ids, tokenizer, guided.compile(guided.regex(pattern), vocabulary))
+        constraint = canonical(healed.constraint, tokenizer, before=healed.prompt_ids)
+        for _ in range(4):
+            state, tokens = constraint.start, []
+            budget = constraint.shortest_completion(state) + 1 + rng.choice([0, 1, 4, 12])
+            while state != constraint.end:
+                constraint.fill_budget_mask(state, row, budget - len(tokens))
+                constraint.fill_mask(state, plain)
+                assert row.any() and not (row & ~plain).any(), (pattern, prompt, tokens)
+                tokens.append(rng.choice(ids_of(row)))
+                state = constraint.advance(state, tokens[-1])
+            whole = [*healed.prompt_ids, *tokens[:-1]]
+            text = b"".join(vocabulary.token_bytes(token) for token in whole).decode()
+            assert len(tokens) <= budget and text.startswith(prompt)
+            assert tokenizer.encode(text).ids == whole, (pattern, prompt)

@@ -15,6 +15,8 @@ from guided.constraint.constraint import Constraint
 from guided.constraint.json_values import exact_number, read_prefix
 from guided.constraint.machine import ConstraintMachine
 from guided.constraint.seen import Seen
+from guided.grammar.embed import embedded_rules
+from guided.grammar.ir import Choice, Grammar, Reference, Rule
 from guided.testing import check_constraint
 from tests.laws.test_constraint_laws import SMALL
 
@@ -204,6 +206,12 @@ SCHEMAS = {
     "short items": SHORT,
     "forced": {**FORCED, "minItems": 1},
     "mixed": MIXED,
+    "mixed lengths": {
+        "anyOf": [
+            {**UNIQUE, "items": {"type": "boolean"}},
+            {"type": "array", "items": {"const": True}, "minItems": 3, "maxItems": 3},
+        ]
+    },
     "nested": {**UNIQUE, "items": {**UNIQUE, "items": {"enum": ["a", "b", 1]}}, "minItems": 2},
     "bounded": {**UNIQUE, "items": {"type": "integer", "minimum": 8, "maximum": 12}, "minItems": 4},
 }
@@ -221,6 +229,25 @@ def test_grammars_without_marks_have_no_checker() -> None:
     closed = {"properties": {"a": {"type": "array", "items": {"type": "string"}}}, "additionalProperties": False}
     for grammar in (guided.json_schema({**closed, "type": "object"}), guided.regex("a+"), guided.choice(["a"])):
         assert isinstance(Constraint(grammar, SMALL)._machine, ConstraintMachine)
+
+
+def test_text_beside_json_may_repeat() -> None:
+    """Where a grammar allows other text at the same place, only the reading as JSON is given up."""
+    record = guided.json_schema({"type": "object"}, whitespace="compact")
+    free = guided.regex(r"[^x]{0,40}")
+    inner = embedded_rules(record, 1)
+    either = Rule("either", Choice((Reference(1 + record.start), Reference(1 + len(inner) + free.start))))
+    grammar = Grammar((either, *inner, *embedded_rules(free, 1 + len(inner))), 0)
+    constraint = Constraint(grammar, SMALL)
+
+    def accepts(text: bytes) -> bool:
+        return constraint.is_accepting(constraint.advance_bytes(constraint.start, text))
+
+    assert accepts(b'{"a":1,"a":2} \\uzz -e')
+    assert accepts(b'{"a":1,"ax":2}')
+    assert constraint.advance_bytes(constraint.start, b'{"a":1,"ax":2,"a"') == 0
+    assert constraint.advance_bytes(constraint.start, b'{"a":1,"a":"x') == 0
+    check_constraint(constraint, walks=4, length=15, pickled=False)
 
 
 def test_an_array_leaves_no_trace() -> None:
