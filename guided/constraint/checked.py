@@ -277,6 +277,11 @@ class CheckedMachine:
         """``uint8[256]``: 1 for every byte that may come next; some of them may yet be refused."""
         return self.inner.next_bytes(self.split(state)[0])
 
+    def cheapest_text(self, state: int) -> bytes | None:
+        """As the automaton's, where that repeats nothing; None elsewhere."""
+        text = self.inner.cheapest_text(self.split(state)[0])
+        return text if text is not None and self.is_accepting(self.advance_text(state, text)) else None
+
     def cost(self, state: int) -> int:
         """Fewest bytes after which the text may end, duplicates aside."""
         return self.inner.cost(self.split(state)[0])

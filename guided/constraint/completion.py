@@ -28,6 +28,7 @@ class Completions:
     def __init__(self, machine: ConstraintMachine) -> None:
         self._machine = machine
         self._texts: dict[int, bytes] = {FINISHED: b""}
+        self._priced: dict[int, list[int]] = {}
 
     def text(self, state: int) -> bytes:
         """The shortest text after which ``state`` may end."""
@@ -123,6 +124,8 @@ class Completions:
         machine = self._machine
         path = self.tokens(state)
         if len(path) + 1 > budget:
+            path = self._by_price(state, path)
+        if len(path) + 1 > budget:
             raise LimitError(
                 f"{budget} tokens are left, but the shortest completion takes {len(path)} and the end-of-text token",
                 remedy="Raise max_new_tokens.",
@@ -136,6 +139,24 @@ class Completions:
             row[:] = machine.mask(state, budget - 2)
         if path and budget >= 2:
             row[path[0] >> 5] |= np.uint32(1 << (path[0] & 31))
+
+    def _by_price(self, state: int, path: list[int]) -> list[int]:
+        """The tokens of the text that masks under a budget rely on, where the shortest text takes more of them.
+
+        Remembered for every state on the way, so that what was promised once can be kept.
+        """
+        found = self._priced.get(state)
+        if found is None:
+            text = self._machine.cheapest_text(state)
+            found = path if text is None else self._machine.spell(text) or path
+        if len(found) >= len(path):
+            return path
+        at = state
+        for i, token in enumerate(found):
+            if len(self._priced.get(at, path)) > len(found) - i or at not in self._priced:
+                self._priced[at] = found[i:]
+            at = self._machine.advance_token(at, token)
+        return found
 
     def _drop_far(self, state: int, row: NDArray[np.uint32], budget: int) -> None:
         """Try every allowed token: for grammars with a lexer, whose debts have no price, and vocabularies with gaps."""

@@ -143,7 +143,9 @@ class ConstraintMachine:
         if state <= FINISHED:
             return DEAD if data else state
         with self.lock:
-            return self._payable(self.run(entry.advance_bytes, self.lexed, state, np.frombuffer(bytearray(data), np.uint8)))
+            # From a bytearray, since read-only arrays would be another type, for which kernels are compiled again.
+            array = np.frombuffer(bytearray(data), np.uint8)
+            return self._payable(self.run(entry.advance_bytes, self.lexed, state, array))
 
     def advance_token(self, state: int, token: int) -> int:
         """The state after a token's bytes (not an end-of-text id), `DEAD` when they cannot come here."""
@@ -254,6 +256,37 @@ class ConstraintMachine:
                 int(cost[continuation]) + (minimum_owing(self.states, inside, obligation) if inside else 0)
                 for inside, continuation, obligation in self.threads(state)
             )
+
+    def cheapest_text(self, state: int) -> bytes | None:
+        """A text to the end in the tokens that budgets count: terminal by terminal, each in its own shortest text.
+
+        None for grammars with a lexer, whose terminals have no price.
+        """
+        if self.owing:
+            return None
+        with self.lock:
+            self._token_prices.update(self.tables, self.counters)
+            threads = self.threads(state)
+            left = [
+                (int(self._token_prices.cost[continuation]) + (minimum(self.states, inside) if inside else 0), i)
+                for i, (inside, continuation, _) in enumerate(threads)
+            ]
+            inside, at, _ = threads[min(left)[1]]
+            text = shortest(self.states, inside) if inside else b""
+            while not self._may_end(at):
+                ways = self.closure(at)
+                price, start, after = min((self._tokens_of(s) + self._cost_of(after), s, after) for s, after, _ in ways)
+                if price > self._cost_of(at):
+                    return None
+                text += shortest(self.states, start)
+                at = after
+            return text
+
+    def _cost_of(self, continuation: int) -> int:
+        """Tokens that are enough to end the text from a continuation, made known if need be."""
+        if continuation >= self._token_prices.priced:
+            self._token_prices.update(self.tables, self.counters)
+        return int(self._token_prices.cost[continuation])
 
     def next_bytes(self, state: int) -> NDArray[np.uint8]:
         """``uint8[256]``: 1 for every byte that some thread can read next; valid until the next call."""

@@ -23,7 +23,8 @@ class Prices:
         self._terminal = terminal
         self._rules: RuleCosts | None = None
         self._nodes = np.full(256, -1, np.int32)
-        self._priced = 0
+        self.priced = 0
+        """Continuations priced so far."""
         self.cost: NDArray[np.int32] = np.zeros(256, np.int32)
 
     def update(self, tables: Machine, counters: NDArray[np.int64]) -> None:
@@ -34,9 +35,9 @@ class Prices:
         if wanted > self.cost.size:
             self.cost = np.concatenate([self.cost, np.zeros(2 * wanted - self.cost.size, np.int32)])
         while True:
-            node = int(price(tables, counters, self._nodes, self.cost, self._priced))
+            node = int(price(tables, counters, self._nodes, self.cost, self.priced))
             if node < 0:
-                self._priced = wanted
+                self.priced = wanted
                 return
             if node >= self._nodes.size:
                 self._nodes = np.concatenate([self._nodes, np.full(node + 64, -1, np.int32)])

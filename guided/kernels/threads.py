@@ -237,9 +237,8 @@ def step(table, lexed, n, byte):
                 return -1
             first = machine.closure_first[continuation]
             for i in range(first, first + machine.closure_count[continuation]):
-                m = _advance_thread(
-                    table, lexed, m, np.int64(machine.closure_state[i]), np.int64(machine.closure_next[i]), obligation, byte
-                )
+                start, following = np.int64(machine.closure_state[i]), np.int64(machine.closure_next[i])
+                m = _advance_thread(table, lexed, m, start, following, obligation, byte)
                 if m < 0:
                     return -1
     return _merge(table, lexed, m)

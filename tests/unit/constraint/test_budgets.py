@@ -1,0 +1,23 @@
+"""Masks under a token budget keep what they promise."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import guided
+
+
+def test_a_longer_text_of_fewer_tokens_is_relied_on_and_kept() -> None:
+    tokens = [bytes([byte]) for byte in range(256)] + [b"abcdef", None]
+    vocabulary = guided.Vocabulary.from_tokens(tokens, eos_ids=[257])
+    constraint = guided.compile(guided.gbnf('root ::= [x]* ("qzw" | "abcdef")'), vocabulary)
+    assert constraint.shortest_completion(constraint.start) == 3
+    row = np.zeros(vocabulary.n_words, np.uint32)
+    constraint.fill_budget_mask(constraint.start, row, 4)
+    assert row[ord("x") >> 5] >> (ord("x") & 31) & 1
+    state = constraint.advance(constraint.start, ord("x"))
+    for budget, token in ((3, ord("x")), (2, 256)):
+        constraint.fill_budget_mask(state, row, budget)
+        assert row[token >> 5] >> (token & 31) & 1
+        state = constraint.advance(state, token)
+    assert constraint.is_accepting(state)
