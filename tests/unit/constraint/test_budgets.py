@@ -5,12 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 import guided
+from guided.grammar.ir import Choice, Grammar, Repetition, Rule, Sequence, Terminal
+from guided.grammar.regular.expr import literal
 
 
 def test_a_longer_text_of_fewer_tokens_is_relied_on_and_kept() -> None:
     tokens = [bytes([byte]) for byte in range(256)] + [b"abcdef", None]
     vocabulary = guided.Vocabulary.from_tokens(tokens, eos_ids=[257])
-    constraint = guided.compile(guided.gbnf('root ::= [x]* ("qzw" | "abcdef")'), vocabulary)
+    letter, three, six = (Terminal(literal(text)) for text in (b"x", b"qzw", b"abcdef"))
+    body = Sequence((Repetition(letter), Choice((three, six))))
+    constraint = guided.compile(Grammar((Rule("start", body),), 0), vocabulary)
     assert constraint.shortest_completion(constraint.start) == 3
     row = np.zeros(vocabulary.n_words, np.uint32)
     constraint.fill_budget_mask(constraint.start, row, 4)
