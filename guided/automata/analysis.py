@@ -125,14 +125,18 @@ def _fixpoint(rules: list[Rule], test: Callable[[Body, frozenset[int]], bool]) -
     work = list(range(len(rules) - 1, -1, -1))
     queued = [True] * len(rules)
     while work:
-        index = work.pop()
-        queued[index] = False
-        if index not in known and test(rules[index].body, known):  # type: ignore[arg-type]
-            known.add(index)
-            for user in users[index]:
-                if not queued[user] and user not in known:
-                    queued[user] = True
-                    work.append(user)
+        # By rounds: a rule that mentions thousands is looked at again once they are through, not after each.
+        later: list[int] = []
+        while work:
+            index = work.pop()
+            queued[index] = False
+            if index not in known and test(rules[index].body, known):  # type: ignore[arg-type]
+                known.add(index)
+                for user in users[index]:
+                    if not queued[user] and user not in known:
+                        queued[user] = True
+                        later.append(user)
+        work = later[::-1]
     return frozenset(known)
 
 

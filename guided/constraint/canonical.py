@@ -80,6 +80,7 @@ class CanonicalConstraint:
         self._numbers: dict[_Content, int] = {}
         self._steps: dict[tuple[int, int], int] = {}
         self._paths: dict[int, tuple[int, ...]] = {}
+        self._priced: set[int] = set()
         self._eos_row = np.zeros(self.vocabulary.n_words, np.uint32)
         for token in self.vocabulary.eos_ids:
             self._eos_row[token >> 5] |= np.uint32(1 << (token & 31))
@@ -207,13 +208,13 @@ class CanonicalConstraint:
     def _path(self, state: int) -> tuple[int, ...]:
         if state <= FINISHED:
             return ()
-        path = self._paths.get(state)
-        if path is None:
+        if state not in self._priced:
+            # Also where a way through here is known: tokens were allowed by the price of this one.
+            self._priced.add(state)
             inner, last, places = self._contents[state]
             found = [self._survivors.path(inner, place, last) for place in places]
-            path = min((way for way in found if way is not None), key=len)
-            self._remember(state, path)
-        return path
+            self._remember(state, min((way for way in found if way is not None), key=len))
+        return self._paths[state]
 
     def _remember(self, state: int, path: tuple[int, ...]) -> None:
         """The rest of a way is a way from each state on it, and never longer than what was known there."""

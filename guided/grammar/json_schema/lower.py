@@ -128,6 +128,8 @@ class Lowering:
 
     def _strings(self, found: tuple[StringSet, ...], pointer: str) -> Terminal:
         expr = alternation([item.text(self.compact) for item in found])
+        # That there is such a string is known by now, and costly to find out again behind the spelling.
+        expr.inhabited = True
         if len(found) == 1 and found[0].words is not None:
             shown = sorted(found[0].words)
             kind = ", ".join(_quoted(word) for word in shown[:4]) + (", ..." if len(shown) > 4 else "")
