@@ -80,6 +80,7 @@ class CheckedMachine:
         self._pair_ids: dict[tuple[int, Text], int] = {}
         texts = TokenTexts.of(vocabulary)
         self._eventful = texts.quotes_or_arrays if self.compares else texts.quotes
+        self._lone_quotes = texts.lone_quotes
         self._structural = texts.structural
         self.completions = CheckedCompletions(self)
         self._spelled = None if vocabulary.byte_complete else Spelled(self)
@@ -142,6 +143,11 @@ class CheckedMachine:
             if text is None:
                 if not self._eventful[token]:
                     return self.join(self.inner._advance_token(own, token), None)
+                if self._lone_quotes[token] and not self.compares:
+                    # An undeclared name that begins here has not ended: else nothing happened that is remembered.
+                    after = self.inner._advance_token(own, token)
+                    if after == DEAD or not self.frames.inside_undeclared_name(after):
+                        return self.join(after, None)
             elif not self._structural[token]:
                 data = self.vocabulary.spelled(token) or b""
                 then = self.reader.plain(text, data)

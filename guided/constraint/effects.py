@@ -44,11 +44,10 @@ from guided.vocab.vocabulary import Vocabulary
 DENSE = 512
 """Tokens from which an effect is kept as a bitmask row rather than a list; a guess at where the costs meet."""
 
-AHEAD = 20
-"""States expanded around each one that a survey asks for, since every round walks its range again: on MaskBench rows
-surveys took 24 us a token with 1, 14 with 6, 12 with 20, 15 with 40."""
+AHEAD = 48
+"""States expanded around each one that a survey asks for: 40 us each, and every round walks its range again, 3 ms."""
 
-EXPLORED = 12
+EXPLORED = 32
 """States expanded before a survey starts, enough for a character class; a survey asks for others as it meets them."""
 
 
@@ -254,14 +253,18 @@ class TokenEffects:
         first = np.concatenate([[True], (found.at[1:] != found.at[:-1]).any(axis=1)])
         runs = np.flatnonzero(first)
         live = np.logical_or.reduceat(inside, runs) if runs.size else inside
-        places, number = np.unique(found.at[runs], axis=0, return_inverse=True)
+        one, other, decode = found.at[runs].astype(np.int64).T
+        # State ids have below 24 bits (`MAX_EDGES`), and few places are inside an escape: one sort of plain numbers.
+        escape = np.searchsorted(np.unique(decode), decode)
+        _, example, number = np.unique(one << 40 | other << 16 | escape, return_index=True, return_inverse=True)
+        places = found.at[runs[example]]
         wanted = np.zeros(places.shape[0], np.bool_)
-        wanted[number.ravel()[live]] = True
+        wanted[number[live]] = True
         characters = np.zeros(places.shape[0], np.int32)
         for i in np.flatnonzero(wanted).tolist():
-            one, other, decode = places[i].tolist()
-            characters[i] = self._characters_to_end((one, other), decode, home)
-        return np.repeat(characters[number.ravel()], np.diff(np.append(runs, found.count.size)))
+            pair = places[i].tolist()
+            characters[i] = self._characters_to_end((pair[0], pair[1]), pair[2], home)
+        return np.repeat(characters[number], np.diff(np.append(runs, found.count.size)))
 
     def _characters_to_end(self, start: tuple[int, int], decode: int, home: int) -> int:
         """Breadth first, a level per character, over pairs of a run's state and a pattern's."""

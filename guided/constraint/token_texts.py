@@ -92,6 +92,7 @@ class TokenTexts:
         self._data = vocabulary.data
         self._offsets = vocabulary.offsets
         self.quotes = self._holding(b'"')
+        self.lone_quotes = self._holding(b'"', once=True)
         self.quotes_or_arrays = self._holding(b'"[')
         self.structural = self._holding(b'"\\[]{},:')
         visible = self._holding(bytes(byte for byte in range(256) if byte not in b" \t\n\r"))
@@ -138,12 +139,13 @@ class TokenTexts:
         """Are all tokens below a node of the trie ASCII characters that a string holds as they are?"""
         return bool(self._no_letters_before[self._offset[end]] == self._no_letters_before[self._offset[node + 1]])
 
-    def _holding(self, wanted: bytes) -> NDArray[np.bool_]:
-        """The tokens that hold one of some bytes."""
+    def _holding(self, wanted: bytes, *, once: bool = False) -> NDArray[np.bool_]:
+        """The tokens that hold one of some bytes; ``once``: and no second one."""
         table = np.zeros(256, np.int64)
         table[list(wanted)] = 1
         counts = _counted(table[self._data])
-        held: NDArray[np.bool_] = counts[self._offsets[1:]] > counts[self._offsets[:-1]]
+        number = counts[self._offsets[1:]] - counts[self._offsets[:-1]]
+        held: NDArray[np.bool_] = number == 1 if once else number > 0
         return held
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from guided.kernels.layout import EXPAND_STATE, GROW_MACHINE, GROW_SCRATCH, MATCHED, REQUEST, REQUEST_A
-from guided.kernels.strings import SPELLED, enter, glance, move, owe
+from guided.kernels.strings import SPELLED, enter, glance, move
 
 _MASK32 = 0xFFFFFFFF
 
@@ -35,7 +35,8 @@ def survey(
 ):
     """Walk ``[low, high)`` from ``state``: tokens that stay or end, and the nodes where matches end; -1: request.
 
-    With ``also`` (0 for none) the walk is of the intersection with that state, whose product is never built.
+    With ``also`` (0 for none) the walk is of the intersection with that state, whose product is never built; both read
+    the same spelling, so both are inside a JSON string or neither is.
 
     ``kept[i]`` is a token and ``kept_count[i]`` how many times its path came to the state ``home``, plus one when it
     ends between two such times, or -1 - count when it ends exactly where a match ends and nothing can follow inside.
@@ -85,7 +86,9 @@ def survey(
         tag = automaton.tag[after]
         other = others[level]
         if other:
-            beside = owe(automaton, np.int64(other), at >> 32, byte)
+            beside = glance(automaton, at & ~_MASK32 | other, byte)
+            if beside == SPELLED:
+                beside = move(automaton, at & ~_MASK32 | other, byte)
             if beside < 0:
                 n_unknown = _note(unknown, n_unknown, -beside)
                 node = end
@@ -93,7 +96,7 @@ def survey(
             if beside == 0:
                 node = end
                 continue
-            other = np.int32(beside)
+            other = np.int32(beside & _MASK32)
             if automaton.tag[other] < 0:
                 tag = np.int32(-1)
         inside = True

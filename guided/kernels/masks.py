@@ -30,7 +30,7 @@ from guided.kernels.layout import (
     STAMP,
     STRING,
 )
-from guided.kernels.strings import SPELLED, enter, glance, move, owe
+from guided.kernels.strings import SPELLED, enter, glance, move
 from guided.kernels.threads import boundary, join, open_boundary, past
 
 _MASK32 = 0xFFFFFFFF
@@ -157,11 +157,17 @@ def _walk(table, lexed, row, doubtful, depth, low, high, state, continuation, ob
             continue
         debt = owed[level]
         if debt:
-            due = owe(automaton, np.int64(debt), at >> 32, byte)
+            owing = np.int64(debt)
+            if automaton.mode[debt] & STRING:
+                owing |= at & ~_MASK32
+            due = glance(automaton, owing, byte)
+            if due == SPELLED:
+                due = move(automaton, owing, byte)
             if due < 0:
                 counters[REQUEST] = EXPAND_STATE
                 counters[REQUEST_A] = -due
                 return -1
+            due &= _MASK32
             if due > 0 and automaton.tag[due] >= 0:
                 node = end
                 continue
