@@ -169,7 +169,9 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder of checkpoints, log and the exported model")
-    parser.add_argument("--minutes", type=float, default=78.0, help="processor time a thread; on an idle machine, wall time")
+    parser.add_argument(
+        "--minutes", type=float, default=78.0, help="processor time a thread; on an idle machine, wall time"
+    )
     parser.add_argument("--rows", type=int, default=10, help=f"rows of {ROW_LENGTH} tokens in a step")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()

@@ -350,7 +350,7 @@ _PER_STATE: dict[str, tuple[int, type[np.generic]]] = {
 
 _RAW = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0xFF))
 """Bytes that stand for themselves in a JSON string."""
-_IN_ESCAPES = b"\"\\/0123456789ABCDEFabcdefnrtu"
+_IN_ESCAPES = b'"\\/0123456789ABCDEFabcdefnrtu'
 
 
 _looping: dict[Expr, bool] = {}
