@@ -44,6 +44,8 @@ def warmup(
 
 def exercise() -> None:
     """Call every kernel with arguments of the types that it is ever called with."""
+    import torch
+
     import guided
 
     words: list[bytes | None] = [bytes([byte]) for byte in range(256)]
@@ -55,6 +57,7 @@ def exercise() -> None:
             "name": {"type": "string", "maxLength": 20},
             "tags": {"type": "array", "items": {"type": "string"}, "maxItems": 9},
             "n": {"type": "number"},
+            "code": {"type": "string", "pattern": "b"},
         },
         "required": ["name"],
     }
@@ -62,13 +65,18 @@ def exercise() -> None:
     earley = 'start: start start | "a" | /a+?b/'
     recursive = 'root ::= "[" (root ("," root)*)? "]" | [a-z]{2,9}'
     for grammar, text in (
-        (guided.json_schema(schema), b'{"name": "ab", "tags": ["x"], "z": [1, {"y": null}], "n": 12}'),
+        (guided.json_schema(schema), b'{"name": "ab", "tags": ["x"], "z": [1, {"y": null}], "n": 12, "code": "abc"}'),
         (guided.regex(r"\b[^\d]{2,40}(?=x)x|\p{L}+"), b"abx"),
         (guided.lark(lalr), b"if ab cd"),
         (guided.lark(earley), b"aab"),
         (guided.gbnf(recursive), b"[ab,[cd]]"),
     ):
-        _walk(guided.compile(grammar, vocabulary), vocabulary, text)
+        constraint = guided.compile(grammar, vocabulary)
+        _walk(constraint, vocabulary, text)
+    rows = guided.allocate_masks(2, vocabulary.size)
+    for _ in range(2):
+        guided.fill_masks([constraint, constraint], [constraint.start, constraint.start], rows)
+    guided.apply_masks(torch.zeros(2, vocabulary.size), rows)
 
 
 def _walk(constraint: Constraint, vocabulary: Vocabulary, text: bytes) -> None:
