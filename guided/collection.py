@@ -2,7 +2,7 @@
 
 A full collection walks every object of the process: with a model and a data set loaded it takes 0.2 to 1 s, and it may
 start at any allocation.  Inside `uncollected` it waits until the work is done; what was allocated counts as before, so
-it comes at the next allocation outside, between two masks instead of in the middle of one.
+it comes at the next allocation outside: between two masks, or, where nothing else allocates, at the entry of the next.
 """
 
 from __future__ import annotations

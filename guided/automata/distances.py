@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from guided.automata.states import StateTable
+from guided.grammar.regular.json_text import RAW_BYTES, UTF8_BLOCKS
 from guided.kernels.layout import CLOSES, MATCHED, STRING
 from guided.kernels.strings import DIGITS, ESCAPE, HALF, HALF_DIGITS, HALF_ESCAPE
 
@@ -101,7 +102,7 @@ def _steps(table: StateTable, state: int) -> Iterator[tuple[int, int]]:
 
 def _price(low: int, high: int) -> int:
     """Bytes of the shortest spelling of a byte of a string's text."""
-    if any(max(low, a) <= min(high, b) for a, b in ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0xFF))):
+    if any(max(low, a) <= min(high, b) for a, b in RAW_BYTES):
         return 1
     return 2 if any(low <= byte <= high for byte in _SHORT) else 6
 
@@ -159,7 +160,7 @@ def spelled(decode: int) -> list[tuple[int, int, int]]:
 
 def utf8_blocks(low: int, high: int) -> Iterator[tuple[bytes, bytes]]:
     """The UTF-8 of a range's ends, cut where its length changes."""
-    for start, stop in ((0, 0x7F), (0x80, 0x7FF), (0x800, 0xFFFF), (0x10000, 0x10FFFF)):
+    for start, stop in UTF8_BLOCKS:
         first, last = max(low, start), min(high, stop)
         if first <= last:
             yield chr(first).encode(), chr(last).encode()

@@ -20,6 +20,7 @@ from guided.automata.runs import run_less_words, run_of
 from guided.errors import LimitError
 from guided.grammar.regular.derivative import edges as expr_edges
 from guided.grammar.regular.expr import EPSILON, Expr, Kind, json_string
+from guided.grammar.regular.json_text import RAW_BYTES
 from guided.kernels.layout import CANONICAL, CLOSES, MATCHED, STRING, Automaton
 
 MAX_EDGES = 8_000_000
@@ -272,7 +273,7 @@ class StateTable:
             row += [
                 (max(low, a), min(high, b), target)
                 for low, high, target in self.edges(state)
-                for a, b in _RAW
+                for a, b in RAW_BYTES
                 if max(low, a) <= min(high, b)
             ]
         for byte in candidates:
@@ -348,8 +349,6 @@ _PER_STATE: dict[str, tuple[int, type[np.generic]]] = {
 }  # fmt: skip
 """The arrays of an `Automaton` with an entry per state, and the value of a new state."""
 
-_RAW = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0xFF))
-"""Bytes that stand for themselves in a JSON string."""
 _IN_ESCAPES = b'"\\/0123456789ABCDEFabcdefnrtu'
 
 

@@ -15,10 +15,11 @@ from guided.grammar.regular.expr import EPSILON, Edge, Expr, json_escape, json_s
 Edges: TypeAlias = "Callable[[Expr], tuple[Edge, ...]]"
 
 SHORT_ESCAPES = {0x22: b'"', 0x5C: b"\\", 0x2F: b"/", 8: b"b", 12: b"f", 10: b"n", 13: b"r", 9: b"t"}
-_RAW = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0xFF))
+RAW_BYTES = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0xFF))
+"""Bytes of a text that stand for themselves in a JSON string."""
 LONG_ESCAPES = ((0, 7), (11, 11), (14, 31))
 """The characters that ``json.dumps`` writes as ``\\u00xx``."""
-_BLOCKS = ((0, 0x7F), (0x80, 0x7FF), (0x800, 0xFFFF), (0x10000, 0x10FFFF))
+UTF8_BLOCKS = ((0, 0x7F), (0x80, 0x7FF), (0x800, 0xFFFF), (0x10000, 0x10FFFF))
 """Code points by the length of their UTF-8."""
 
 
@@ -28,7 +29,7 @@ def json_string_edges(expr: Expr, edges: Edges) -> list[Edge]:
     result: list[Edge] = []
     for low, high, target in edges(content):
         rest = json_string(target, canonical=canonical)
-        result += [(max(low, a), min(high, b), rest) for a, b in _RAW if max(low, a) <= min(high, b)]
+        result += [(max(low, a), min(high, b), rest) for a, b in RAW_BYTES if max(low, a) <= min(high, b)]
     if content.nullable:
         result.append((0x22, 0x22, EPSILON))
     escape = json_escape(content, canonical, "")
@@ -110,7 +111,7 @@ def _after(content: Expr, code: int, edges: Edges) -> Expr | None:
 
 def _reaches(content: Expr, low: int, high: int, edges: Edges) -> bool:
     """Can ``content`` begin with a character between two?"""
-    for start, stop in _BLOCKS:
+    for start, stop in UTF8_BLOCKS:
         first, last = max(low, start), min(high, stop)
         if first <= last and _between(content, chr(first).encode(), chr(last).encode(), edges):
             return True
