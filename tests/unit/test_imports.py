@@ -17,6 +17,11 @@ import guided
 PACKAGE = Path(guided.__file__).parent
 MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
 
+CONSTRAINTS = {
+    "errors", "special_bytes", "collection", "kernels", "vocab", "grammar", "reading", "automata", "constraint",
+}  # fmt: skip
+"""Constraints and all that they rest on."""
+
 LAYERS: dict[str, set[str]] = {
     "errors": set(),
     "special_bytes": set(),
@@ -28,22 +33,16 @@ LAYERS: dict[str, set[str]] = {
     "reading": {"errors", "grammar"},
     "automata": {"errors", "special_bytes", "kernels", "grammar"},
     "constraint": {"errors", "special_bytes", "collection", "kernels", "grammar", "automata", "vocab"},
-    "testing": {"errors", "special_bytes", "vocab", "constraint"},
-    "hf": {"errors", "special_bytes", "kernels", "grammar", "automata", "vocab", "constraint", "nano"},
-    "eval": {"errors", "vocab", "grammar", "constraint", "nano", "hf"},
-    "cli": {
-        "errors",
-        "eval",
-        "special_bytes",
-        "kernels",
-        "grammar",
-        "automata",
-        "vocab",
-        "constraint",
-        "nano",
-        "hf",
-        "testing",
-    },
+    "lm": {"errors", "vocab"},
+    "steer": {*CONSTRAINTS, "lm"},
+    "monitor": {*CONSTRAINTS, "lm"},
+    "infer": {*CONSTRAINTS, "lm", "steer", "monitor"},
+    "draft": {*CONSTRAINTS, "lm", "steer", "monitor"},
+    "search": {*CONSTRAINTS, "lm", "steer", "monitor"},
+    "testing": {*CONSTRAINTS, "lm", "steer", "monitor", "infer", "draft", "search"},
+    "hf": {*CONSTRAINTS, "nano", "lm", "steer", "monitor", "infer", "draft", "search"},
+    "eval": {*CONSTRAINTS, "nano", "lm", "steer", "monitor", "infer", "draft", "search", "hf"},
+    "cli": {*CONSTRAINTS, "nano", "lm", "steer", "monitor", "infer", "draft", "search", "hf", "eval", "testing"},
 }
 """What the modules of each part may import, besides their own part; the package's root gives public names to all."""
 
@@ -54,6 +53,12 @@ OPTIONAL = {
 """Not among the core dependencies: imported inside functions only."""
 
 HEAVY = {"torch", "transformers", "numba", "lark", "jsonschema", "pydantic", "typer", "rich"}
+
+TORCH = {"lm", "steer", "monitor", "infer", "draft", "search", "hf", "eval", "cli", "nano"}
+"""The parts whose modules may load torch when they are loaded; loading one of them is a user's choice."""
+
+WITHOUT_TORCH = CONSTRAINTS
+"""The parts that never use torch, not even inside a function."""
 
 PUBLIC = [
     "Constraint", "FieldState", "Grammar", "GrammarError", "GuidedError", "JsonStream", "LimitError", "Limits",
@@ -128,7 +133,8 @@ def test_what_a_module_loads(path):
         if root == "transformers":
             assert own in ("hf", "cli"), f"{path}:{line}: transformers outside guided/hf"
         if root == "torch":
-            assert own in ("hf", "eval", "cli", "nano"), f"{path}:{line}: torch outside guided/hf"
+            assert own in TORCH or not at_load, f"{path}:{line}: torch loaded by a part that does without"
+            assert own not in WITHOUT_TORCH, f"{path}:{line}: torch in the engine"
 
 
 def test_import_is_light_and_quick():
