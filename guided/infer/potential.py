@@ -1,0 +1,382 @@
+"""`Potential`: a log weight for finished token sequences and for their prefixes; products of them; constraints as such.
+
+Potentials over text are in `guided.infer.text_potentials`.  Nothing here samples.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.constraint.batch import fill_masks
+from guided.constraint.protocol import Constrains
+from guided.errors import VocabularyError
+from guided.infer.errors import PotentialError
+from guided.vocab.vocabulary import Vocabulary
+
+__all__ = ["Anything", "ConstraintPotential", "Potential", "Product", "as_potential"]
+
+State = TypeVar("State")
+
+_ZERO = 0.0
+_NEVER = -math.inf
+
+
+class Potential(ABC, Generic[State]):
+    """Log weights over the token sequences of one vocabulary, asked through states so that no prefix is read twice.
+
+    A subclass gives `start`, `advance`, `prefix_at` and `complete_at`; a state is a value that nobody changes, shared
+    by particles.  Laws, held by `guided.testing.check_potential`: weights are never NaN and never plus infinity; what
+    a prefix forbids (minus infinity) stays forbidden, so ``complete(x)`` above minus infinity needs every prefix of x
+    above it; and ``prefix(()) + sum of logw_next(x[:t])[x[t]] + logw_next(x)[end of text] == complete(x)``.
+
+    End-of-text ids are those of the vocabulary; each of them scores as `complete_at`.
+    """
+
+    vocabulary: Vocabulary
+
+    @property
+    def boolean(self) -> bool:
+        """True where every weight is 0 or minus infinity by construction."""
+        return False
+
+    @abstractmethod
+    def start(self) -> State:
+        """The state of no tokens."""
+
+    @abstractmethod
+    def advance(self, state: State, token: int) -> State:
+        """The state after a token that is not an end-of-text id; `prefix_at` tells whether it is still alive."""
+
+    @abstractmethod
+    def prefix_at(self, state: State) -> float:
+        """The log weight of the state's tokens as a prefix; minus infinity if nothing that follows can help."""
+
+    @abstractmethod
+    def complete_at(self, state: State) -> float:
+        """The log weight of the state's tokens as a finished sequence."""
+
+    def prefix_each(self, states: Sequence[State]) -> list[float]:
+        """`prefix_at` of many states; scorers answer in one batch."""
+        return [self.prefix_at(state) for state in states]
+
+    def complete_each(self, states: Sequence[State]) -> list[float]:
+        """`complete_at` of many states; scorers answer in one batch."""
+        return [self.complete_at(state) for state in states]
+
+    def allowed_each(self, states: Sequence[State]) -> NDArray[np.bool_] | None:
+        """``bool[n, vocabulary.size]``: the live tokens after each state; None unless masks say all and are at hand."""
+        return None
+
+    def step(self, state: State, token: int) -> tuple[State, float]:
+        """The state after a token and its ``logw_next``; after an end-of-text id the state is the same."""
+        before = self.checked(self.prefix_at(state))
+        if token in self.eos_ids:
+            return state, _difference(self.checked(self.complete_at(state)), before)
+        if not self.usable[token]:
+            return state, _NEVER
+        after = self.advance(state, token)
+        return after, _difference(self.checked(self.prefix_at(after)), before)
+
+    def step_bytes(self, state: State, data: bytes) -> tuple[State, float] | None:
+        """The state after some bytes of text and the change of the prefix weight; None where bytes cannot be asked."""
+        return None
+
+    def logw_next_at(self, state: State) -> NDArray[np.float64]:
+        """``float64[vocabulary.size]``: what each next token adds to the log weight; end-of-text ids complete.
+
+        Ids without text are forbidden.  Costs a question for each id of the vocabulary, unless there is a mask.
+        """
+        masks = self.allowed_each([state])
+        if masks is not None:
+            return np.where(masks[0], _ZERO, _NEVER)
+        out = np.full(self.vocabulary.size, _NEVER)
+        before = self.checked(self.prefix_at(state))
+        if before == _NEVER:
+            return out
+        ids = [token for token in np.flatnonzero(self.usable).tolist() if token not in self.eos_ids]
+        after = self.prefix_each([self.advance(state, token) for token in ids])
+        out[ids] = [self.checked(value) - before for value in after]
+        out[list(self.eos_ids)] = self.checked(self.complete_at(state)) - before
+        return out
+
+    @cached_property
+    def eos_ids(self) -> frozenset[int]:
+        """The ids that end a sequence."""
+        return frozenset(self.vocabulary.eos_ids)
+
+    @cached_property
+    def usable(self) -> NDArray[np.bool_]:
+        """``bool[vocabulary.size]``: ids with text, and those that end it; all others weigh nothing, unasked."""
+        usable = np.diff(self.vocabulary.offsets) > 0
+        usable[list(self.vocabulary.eos_ids)] = True
+        return usable
+
+    def state_of(self, tokens: Sequence[int]) -> State:
+        """The state after tokens, none of them an end-of-text id."""
+        state = self.start()
+        for token in tokens:
+            state = self.advance(state, token)
+        return state
+
+    def prefix(self, tokens: Sequence[int]) -> float:
+        """The log weight of tokens as a prefix; minus infinity if nothing that follows can help."""
+        return self.prefix_at(self.state_of(tokens))
+
+    def complete(self, tokens: Sequence[int]) -> float:
+        """The log weight of tokens as a finished sequence, given without an end-of-text id."""
+        return self.complete_at(self.state_of(tokens))
+
+    def logw_next(self, tokens: Sequence[int]) -> NDArray[np.float64]:
+        """``float64[vocabulary.size]``: what each next token adds to ``prefix(tokens)``; see `logw_next_at`."""
+        return self.logw_next_at(self.state_of(tokens))
+
+    def checked(self, value: float) -> float:
+        """A log weight as it may be used; raises `PotentialError` for NaN and plus infinity."""
+        if not value < math.inf:
+            raise PotentialError(
+                f"{self!r} gave the log weight {value}",
+                remedy="A potential returns finite numbers, or minus infinity for what is forbidden.",
+            )
+        return value
+
+    def __mul__(self, other: Potential[Any] | Constrains) -> Product:
+        return Product(self, as_potential(other))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+
+def _difference(after: float, before: float) -> float:
+    return after - before if after > _NEVER and before > _NEVER else _NEVER
+
+
+def as_potential(value: Potential[Any] | Constrains) -> Potential[Any]:
+    """Return a potential as it is, and a constraint as the potential that weighs its texts 0 and all others not."""
+    return value if isinstance(value, Potential) else ConstraintPotential(value)
+
+
+class ConstraintPotential(Potential[int]):
+    """A constraint: log weight 0 where its language can still be reached, and minus infinity elsewhere.
+
+    States are the constraint's own ints; masks and steps are those that it remembers.
+    """
+
+    def __init__(self, constraint: Constrains) -> None:
+        self.constraint = constraint
+        self.vocabulary = constraint.vocabulary
+
+    @property
+    def boolean(self) -> bool:
+        """Always True."""
+        return True
+
+    @cached_property
+    def usable(self) -> NDArray[np.bool_]:
+        """``bool[vocabulary.size]``: ids with text, special tokens that grammars can name, and end-of-text ids."""
+        usable = np.diff(self.vocabulary.spelling.offsets) > 0
+        usable[list(self.vocabulary.eos_ids)] = True
+        return usable
+
+    def start(self) -> int:
+        """The constraint's start state."""
+        return self.constraint.start
+
+    def advance(self, state: int, token: int) -> int:
+        """The constraint's next state, 0 when the token is not allowed."""
+        return self.constraint.advance(state, token)
+
+    def prefix_at(self, state: int) -> float:
+        """0 for a live state."""
+        return _ZERO if state else _NEVER
+
+    def complete_at(self, state: int) -> float:
+        """0 where the text may end."""
+        return _ZERO if state and self.constraint.is_accepting(state) else _NEVER
+
+    def step(self, state: int, token: int) -> tuple[int, float]:
+        """One `advance`; after an end-of-text id the state is the constraint's `end`."""
+        after = self.constraint.advance(state, token) if token < self.vocabulary.size else 0
+        return after, (_ZERO if after else _NEVER)
+
+    def step_bytes(self, state: int, data: bytes) -> tuple[int, float]:
+        """One `advance_bytes`."""
+        after = self.constraint.advance_bytes(state, data)
+        return after, (_ZERO if after else _NEVER)
+
+    def allowed_each(self, states: Sequence[int]) -> NDArray[np.bool_]:
+        """The masks of all states, filled by one call."""
+        rows = np.empty((len(states), self.vocabulary.n_words), np.uint32)
+        fill_masks(self.constraint, states, rows)
+        bits = np.unpackbits(rows.view(np.uint8), axis=1, count=self.vocabulary.size, bitorder="little")
+        return bits.view(np.bool_)
+
+    def __repr__(self) -> str:
+        return f"<ConstraintPotential of {self.constraint!r}>"
+
+
+class Anything(Potential[None]):
+    """The potential that allows every text: sampling under it is sampling from the model."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+
+    @property
+    def boolean(self) -> bool:
+        """Always True."""
+        return True
+
+    def start(self) -> None:
+        """There is one state."""
+
+    def advance(self, state: None, token: int) -> None:
+        """There is one state."""
+
+    def prefix_at(self, state: None) -> float:
+        """Always 0."""
+        return _ZERO
+
+    def complete_at(self, state: None) -> float:
+        """Always 0."""
+        return _ZERO
+
+    def step_bytes(self, state: None, data: bytes) -> tuple[None, float]:
+        """Any bytes go on."""
+        return None, _ZERO
+
+    def allowed_each(self, states: Sequence[None]) -> NDArray[np.bool_]:
+        """Every id with text or that ends it."""
+        return np.repeat(self.usable[None], len(states), axis=0)
+
+
+class Product(Potential[tuple[Any, ...]]):
+    """The product of potentials over one vocabulary: log weights add, and nothing is normalised."""
+
+    def __init__(self, *factors: Potential[Any] | Constrains) -> None:
+        flat: list[Potential[Any]] = []
+        for factor in map(as_potential, factors):
+            flat.extend(factor.factors if isinstance(factor, Product) else [factor])
+        if not flat:
+            raise ValueError("a product needs at least one potential")
+        self.factors: tuple[Potential[Any], ...] = tuple(flat)
+        self.vocabulary = flat[0].vocabulary
+        for factor in flat:
+            if factor.vocabulary != self.vocabulary:
+                raise VocabularyError(
+                    f"{factor!r} and {flat[0]!r} are over different vocabularies",
+                    remedy="Build every factor with the vocabulary of the model that is sampled from.",
+                )
+
+    @property
+    def boolean(self) -> bool:
+        """True where every factor is."""
+        return all(factor.boolean for factor in self.factors)
+
+    @cached_property
+    def usable(self) -> NDArray[np.bool_]:
+        """``bool[vocabulary.size]``: ids that every factor can use."""
+        usable: NDArray[np.bool_] = np.logical_and.reduce([factor.usable for factor in self.factors])
+        return usable
+
+    def start(self) -> tuple[Any, ...]:
+        """One state a factor."""
+        return tuple(factor.start() for factor in self.factors)
+
+    def advance(self, state: tuple[Any, ...], token: int) -> tuple[Any, ...]:
+        """Every factor's next state."""
+        return tuple(factor.advance(part, token) for factor, part in zip(self.factors, state, strict=True))
+
+    def prefix_at(self, state: tuple[Any, ...]) -> float:
+        """The sum; factors after one that forbids are not asked."""
+        total = _ZERO
+        for factor, part in zip(self.factors, state, strict=True):
+            total += factor.checked(factor.prefix_at(part))
+            if total == _NEVER:
+                break
+        return total
+
+    def complete_at(self, state: tuple[Any, ...]) -> float:
+        """The sum; factors after one that forbids are not asked."""
+        total = _ZERO
+        for factor, part in zip(self.factors, state, strict=True):
+            total += factor.checked(factor.complete_at(part))
+            if total == _NEVER:
+                break
+        return total
+
+    def prefix_each(self, states: Sequence[tuple[Any, ...]]) -> list[float]:
+        """Each factor is asked about the states that all before it allow, in one batch."""
+        return self._each(states, complete=False)
+
+    def complete_each(self, states: Sequence[tuple[Any, ...]]) -> list[float]:
+        """Each factor is asked about the states that all before it allow, in one batch."""
+        return self._each(states, complete=True)
+
+    def _each(self, states: Sequence[tuple[Any, ...]], complete: bool) -> list[float]:
+        totals = [_ZERO] * len(states)
+        for number, factor in enumerate(self.factors):
+            alive = [i for i, total in enumerate(totals) if total > _NEVER]
+            parts = [states[i][number] for i in alive]
+            values = factor.complete_each(parts) if complete else factor.prefix_each(parts)
+            for i, value in zip(alive, values, strict=True):
+                totals[i] += factor.checked(value)
+        return totals
+
+    def step(self, state: tuple[Any, ...], token: int) -> tuple[tuple[Any, ...], float]:
+        """Every factor's step, until one forbids the token."""
+        parts: list[Any] = []
+        total = _ZERO
+        for factor, part in zip(self.factors, state, strict=True):
+            after, value = factor.step(part, token)
+            total += value
+            if total == _NEVER:
+                return state, _NEVER
+            parts.append(after)
+        return tuple(parts), total
+
+    def step_bytes(self, state: tuple[Any, ...], data: bytes) -> tuple[tuple[Any, ...], float] | None:
+        """Every factor's step, until one forbids the bytes; None where a factor cannot be asked about bytes."""
+        parts: list[Any] = []
+        total = _ZERO
+        for factor, part in zip(self.factors, state, strict=True):
+            found = factor.step_bytes(part, data)
+            if found is None:
+                return None
+            total += found[1]
+            if total == _NEVER:
+                return state, _NEVER
+            parts.append(found[0])
+        return tuple(parts), total
+
+    def allowed_each(self, states: Sequence[tuple[Any, ...]]) -> NDArray[np.bool_] | None:
+        """The common tokens of all masks; None unless every factor has them."""
+        found: NDArray[np.bool_] | None = None
+        for number, factor in enumerate(self.factors):
+            mask = factor.allowed_each([state[number] for state in states])
+            if mask is None:
+                return None
+            found = mask if found is None else found & mask
+        return found
+
+    def logw_next_at(self, state: tuple[Any, ...]) -> NDArray[np.float64]:
+        """The sum; where masks forbid a token, the factors without masks are not asked about it."""
+        masks = [factor.allowed_each([part]) for factor, part in zip(self.factors, state, strict=True)]
+        allowed = self.usable.copy()
+        for mask in masks:
+            if mask is not None:
+                allowed &= mask[0]
+        out = np.where(allowed, _ZERO, _NEVER)
+        for factor, part, mask in zip(self.factors, state, masks, strict=True):
+            if mask is None:
+                for token in np.flatnonzero(out > _NEVER).tolist():
+                    out[token] += factor.step(part, token)[1]
+        return out
+
+    def __repr__(self) -> str:
+        return " * ".join(map(repr, self.factors))

@@ -1,0 +1,178 @@
+"""What samplers return: weighted populations, unweighted samples, and what they cost.  Values only, no sampling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.infer.weights import effective_sample_size, normalised
+from guided.vocab.vocabulary import Vocabulary
+
+__all__ = ["Cost", "Particle", "Population", "Samples", "particle_of"]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run asked for, counted while it ran."""
+
+    constraint_calls: int = 0
+    """Questions put to potentials: one for each token tested, each mask filled, each text scored."""
+    accepted: int = 0
+    """Of the tokens tested one by one, those that were allowed."""
+    tested: int = 0
+    """Tokens tested one by one; 0 for samplers that fill masks."""
+    model_calls: int = 0
+    """Forward passes of the model."""
+    model_rows: int = 0
+    """Positions computed by the model, equal prefixes counted once where the sampler merges them."""
+    tokens: int = 0
+    """Tokens drawn for particles, the end-of-text token counted."""
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.constraint_calls + other.constraint_calls,
+            self.accepted + other.accepted,
+            self.tested + other.tested,
+            self.model_calls + other.model_calls,
+            self.model_rows + other.model_rows,
+            self.tokens + other.tokens,
+        )
+
+    @property
+    def acceptance(self) -> float:
+        """The share of tested tokens that were allowed; 1 where none was tested."""
+        return self.accepted / self.tested if self.tested else 1.0
+
+
+@dataclass(frozen=True)
+class Particle:
+    """One generated sequence and its weight."""
+
+    tokens: tuple[int, ...]
+    """Without the prompt; with the end-of-text id where it came."""
+    data: bytes
+    """The bytes of the tokens; end-of-text and special ids have none."""
+    logw: float = 0.0
+    """The log weight; minus infinity for a sequence that died."""
+    finished: bool = True
+    """True when an end-of-text id came, and not the limit of tokens or a death."""
+    increments: tuple[float, ...] = ()
+    """What each token's draw added to ``logw``, along this particle's ancestry; empty where not recorded."""
+
+    @property
+    def text(self) -> str | None:
+        """The bytes as text; None where they are not UTF-8."""
+        try:
+            return self.data.decode("utf-8")
+        except UnicodeDecodeError:
+            return None
+
+
+def particle_of(
+    vocabulary: Vocabulary | None,
+    tokens: Sequence[int],
+    *,
+    logw: float = 0.0,
+    finished: bool = True,
+    increments: Sequence[float] = (),
+) -> Particle:
+    """Make a particle of generated token ids, whose bytes ``vocabulary`` knows (None: nobody does, no bytes)."""
+    data = b""
+    if vocabulary is not None:
+        data = b"".join(vocabulary.token_bytes(token) or b"" for token in tokens if token < vocabulary.size)
+    return Particle(tuple(tokens), data, logw, finished, tuple(increments))
+
+
+def _posterior(particles: Iterable[Particle], weights: Iterable[float]) -> dict[str, float]:
+    shares: dict[str, float] = {}
+    for particle, weight in zip(particles, weights, strict=True):
+        text = particle.text
+        if weight > 0 and particle.finished and text is not None:
+            shares[text] = shares.get(text, 0.0) + weight
+    total = math.fsum(shares.values())
+    return {text: share / total for text, share in sorted(shares.items(), key=lambda item: -item[1])}
+
+
+@dataclass(frozen=True)
+class Population:
+    """Weighted particles: ``mean(w f(x))`` is an unbiased estimate of ``Z`` times the target's expectation of ``f``."""
+
+    particles: tuple[Particle, ...]
+    log_ml: float
+    """The logarithm of an unbiased estimate of ``Z``, the probability that the model meets the constraint (with soft
+    potentials: the expected weight); minus infinity when every particle died."""
+    cost: Cost = field(default_factory=Cost)
+    resampled: tuple[int, ...] = ()
+    """The steps after which particles were resampled."""
+
+    def __len__(self) -> int:
+        return len(self.particles)
+
+    def __iter__(self) -> Iterator[Particle]:
+        return iter(self.particles)
+
+    @property
+    def logw(self) -> NDArray[np.float64]:
+        """``float64[n]``: the particles' log weights, not normalised."""
+        return np.array([particle.logw for particle in self.particles], np.float64)
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """``float64[n]``: normalised weights; all 0 when every particle died."""
+        return normalised(self.logw)
+
+    @property
+    def ess(self) -> float:
+        """The effective sample size: between 1 and n; 0 when every particle died."""
+        return effective_sample_size(self.logw)
+
+    @property
+    def acceptance(self) -> float:
+        """The share of tokens tested one by one that were allowed; 1 where masks were filled instead."""
+        return self.cost.acceptance
+
+    def posterior(self) -> dict[str, float]:
+        """The probability of each finished text, the likeliest first; texts that are not UTF-8 are left out."""
+        return _posterior(self.particles, self.weights.tolist())
+
+    def expectation(self, values: Mapping[str, float] | Sequence[float]) -> float:
+        """The weighted mean of one value for each particle, or of a value by text; NaN-free: 0 when all died."""
+        if isinstance(values, Mapping):
+            each = [values.get(particle.text or "", 0.0) for particle in self.particles]
+        else:
+            each = list(values)
+        if len(each) != len(self.particles):
+            raise ValueError(f"{len(each)} values for {len(self.particles)} particles")
+        return float(self.weights @ np.asarray(each, np.float64))
+
+    def draw(self, rng: np.random.Generator, n: int) -> list[Particle]:
+        """Draw ``n`` particles by weight, with replacement; `ValueError` when every particle died."""
+        if self.log_ml == -math.inf:
+            raise ValueError("every particle has weight 0: there is nothing to draw")
+        return [self.particles[i] for i in rng.choice(len(self.particles), n, p=self.weights)]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Sequences that all count the same: draws of an unweighted sampler, ``logw`` 0 for each."""
+
+    particles: tuple[Particle, ...]
+    acceptance: float = 1.0
+    """The share of attempts that were kept."""
+    log_ml: float | None = None
+    """What the sampler learned of ``Z``, in logarithms; the sampler's docstring says what kind of estimate."""
+    cost: Cost = field(default_factory=Cost)
+
+    def __len__(self) -> int:
+        return len(self.particles)
+
+    def __iter__(self) -> Iterator[Particle]:
+        return iter(self.particles)
+
+    def posterior(self) -> dict[str, float]:
+        """The share of each finished text, the commonest first; texts that are not UTF-8 are left out."""
+        return _posterior(self.particles, [1.0] * len(self.particles))

@@ -1,0 +1,69 @@
+"""Arithmetic with log weights, where minus infinity is a legal weight and NaN never comes out.
+
+Nothing here knows what the weights belong to.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["effective_sample_size", "log_mean_exp", "log_one_minus_exp", "log_sum_exp", "normalised"]
+
+Weights = Sequence[float] | NDArray[np.float64]
+
+
+def log_sum_exp(logw: Weights) -> float:
+    """Return the logarithm of the sum of ``exp(logw)``; minus infinity for no weights, or none above zero.
+
+    >>> log_sum_exp([-math.inf, 0.0]), log_sum_exp([])
+    (0.0, -inf)
+    """
+    values = np.asarray(logw, np.float64)
+    top = float(values.max(initial=-math.inf))
+    if top == -math.inf:
+        return -math.inf
+    return top + math.log(float(np.exp(values - top).sum()))
+
+
+def log_mean_exp(logw: Weights) -> float:
+    """Return the logarithm of the mean of ``exp(logw)``, dead weights counted; minus infinity for no weights."""
+    return log_sum_exp(logw) - math.log(len(logw)) if len(logw) else -math.inf
+
+
+def normalised(logw: Weights) -> NDArray[np.float64]:
+    """Return weights that sum to 1, ``float64[n]``; all 0 where all are dead.
+
+    >>> normalised([math.log(3.0), 0.0, -math.inf]).tolist()
+    [0.75, 0.25, 0.0]
+    """
+    values = np.asarray(logw, np.float64)
+    top = float(values.max(initial=-math.inf))
+    if top == -math.inf:
+        return np.zeros(values.shape)
+    weights = np.exp(values - top)
+    weights /= weights.sum()
+    return weights
+
+
+def effective_sample_size(logw: Weights) -> float:
+    """Return ``(sum w)^2 / sum w^2``: between 1 and n, and 0 where all are dead."""
+    squares = float((normalised(logw) ** 2).sum())
+    return 1.0 / squares if squares else 0.0
+
+
+def log_one_minus_exp(x: float) -> float:
+    """Return ``log(1 - exp(x))`` for ``x <= 0`` without cancellation.
+
+    >>> log_one_minus_exp(-math.inf), log_one_minus_exp(0.0)
+    (0.0, -inf)
+    """
+    if x >= 0:
+        return -math.inf
+    if x == -math.inf:
+        return 0.0
+    # Two branches at log 2, each of which keeps the digits: Maechler, "Accurately computing log(1 - exp(-|a|))", 2012.
+    return math.log(-math.expm1(x)) if x > -math.log(2.0) else math.log1p(-math.exp(x))
