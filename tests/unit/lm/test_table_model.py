@@ -117,4 +117,4 @@ def test_bad_requests(model):
         Tree((1,), ())
     with pytest.raises(GuidedError, match="parents"):
         Tree((1, 2), (-1, 1))
-    assert rows.tokens(0) == (0, 1) and NOTHING == Needs()
+    assert rows.tokens(0) == (0, 1) and Needs() == NOTHING

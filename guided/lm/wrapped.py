@@ -1,0 +1,81 @@
+"""`WrappedSequences`: the rows of another model with every score passed through a function; the base of model wrappers.
+
+What a wrapper changes is scores; rows, caches, trees and rollbacks stay the inner model's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import overload
+
+from guided.lm.model import Scores, Sequences, Tree
+
+__all__ = ["MappedScores", "WrappedSequences"]
+
+
+class MappedScores(Sequence[Scores]):
+    """Scores of each row passed through a function when they are asked for, not before."""
+
+    def __init__(self, scores: Sequence[Scores], change: Callable[[Scores], Scores]) -> None:
+        self._scores = scores
+        self._change = change
+
+    def __len__(self) -> int:
+        return len(self._scores)
+
+    @overload
+    def __getitem__(self, row: int) -> Scores: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[Scores]: ...
+    def __getitem__(self, row: int | slice) -> Scores | list[Scores]:
+        if isinstance(row, slice):
+            return [self._change(scores) for scores in self._scores[row]]
+        return self._change(self._scores[row])
+
+
+class WrappedSequences:
+    """`guided.lm.model.Sequences` over ``inner``, each `Scores` replaced by ``change`` of it.
+
+    ``change`` is called with all k positions of a row, or with the last positions of all rows, and must treat each
+    position by itself; it may write into what it is given.
+    """
+
+    def __init__(self, inner: Sequences, change: Callable[[Scores], Scores]) -> None:
+        self.inner = inner
+        self.change = change
+
+    def __len__(self) -> int:
+        return len(self.inner)
+
+    def tokens(self, row: int) -> tuple[int, ...]:
+        """The row's tokens, prompt included."""
+        return self.inner.tokens(row)
+
+    @property
+    def last(self) -> Scores:
+        """Scores after the last token of each row."""
+        return self.change(self.inner.last)
+
+    def extend(self, tokens: Sequence[Sequence[int]]) -> Sequence[Scores]:
+        """Append tokens to each row; scores after each of them."""
+        return MappedScores(self.inner.extend(tokens), self.change)
+
+    def select(self, rows: Sequence[int]) -> None:
+        """Row i becomes the old row ``rows[i]``."""
+        self.inner.select(rows)
+
+    def crop(self, lengths: Sequence[int]) -> None:
+        """Roll each row back to so many tokens."""
+        self.inner.crop(lengths)
+
+    def extend_tree(self, trees: Sequence[Tree]) -> Sequence[Scores]:
+        """Scores of every node of a tree for each row; appends nothing."""
+        return MappedScores(self.inner.extend_tree(trees), self.change)
+
+    def keep(self, paths: Sequence[Sequence[int]]) -> None:
+        """Append the nodes of one path of each row's last tree."""
+        self.inner.keep(paths)
+
+    def join(self, prompts: Sequence[Sequence[int]]) -> None:
+        """New rows enter at the end."""
+        self.inner.join(prompts)
