@@ -13,7 +13,7 @@ This file knows construction only: `guided.grammar.regular.derivative` walks exp
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import TypeAlias, cast
 
@@ -289,33 +289,64 @@ def switch(edges: Iterable[Edge], nullable: bool) -> Expr:
     return _intern(Kind.SWITCH, (tuple(merged), nullable), nullable, nullable or any(t.decided for _, _, t in merged))
 
 
+class _Trie(Expr):
+    """A SWITCH that is made when it is looked at: of the words, sorted, that have no first byte in common.
+
+    Names and enumerations are compared and combined far more often than they are read.
+    """
+
+    __slots__ = ("_words",)
+
+    def __init__(self, items: tuple[bytes, ...]) -> None:
+        self.kind = Kind.SWITCH
+        self._words = items
+        self.nullable = not items[0]
+        self.inhabited = self.decided = True
+        self.serial = next(_serials)
+        self.edges = None
+        self.least = min(map(len, items))
+        self.raw = None
+
+    def __getattr__(self, name: str) -> tuple[object, ...]:
+        if name != "parts":
+            raise AttributeError(name)
+        self.parts = parts = (tuple(self._branches()), self.nullable)
+        return parts
+
+    def _branches(self) -> Iterator[Edge]:
+        start, items = int(self.nullable), self._words
+        while start < len(items):
+            byte = items[start][0]
+            stop = start + 1
+            while stop < len(items) and items[stop][0] == byte:
+                stop += 1
+            yield byte, byte, _trie(tuple([item[1:] for item in items[start:stop]]))
+            start = stop
+
+
+_tries: dict[tuple[bytes, ...], Expr] = {}
+
+
 def words(items: Iterable[bytes]) -> Expr:
-    """Any of finitely many byte strings, as a trie whose equal suffixes are one object; cost linear in the input."""
-    ordered = sorted(set(items))
-    # Frames of the path from the root to the last word: (edges so far, a word ends here).
-    path: list[tuple[list[Edge], bool]] = [([], False)]
-    previous = b""
+    """Any of finitely many byte strings, as a trie whose equal suffixes are one object, made where it is looked at."""
+    return _trie(tuple(sorted(set(items))))
 
-    def close(depth: int) -> None:
-        while len(path) > depth + 1:
-            edges, ends = path.pop()
-            byte = previous[len(path) - 1]
-            path[-1][0].append((byte, byte, switch(edges, ends)))
 
-    for word in ordered:
-        shared = 0
-        for left, right in zip(previous, word, strict=False):
-            if left != right:
-                break
-            shared += 1
-        close(shared)
-        while len(path) <= len(word):
-            path.append(([], False))
-        path[len(word)] = (path[len(word)][0], True)
-        previous = word
-    close(0)
-    edges, ends = path[0]
-    return switch(edges, ends)
+def _trie(items: tuple[bytes, ...]) -> Expr:
+    if len(items) < 2:
+        return literal(items[0]) if items else EMPTY
+    first, last = items[0], items[-1]
+    shared = 0
+    for left, right in zip(first, last, strict=False):
+        if left != right:
+            break
+        shared += 1
+    if shared:
+        return _pair(literal(first[:shared]), _trie(tuple([item[shared:] for item in items])))
+    if first and max(map(len, items)) == 1:
+        return byte_set(sum(1 << item[0] for item in items))
+    found = _tries.get(items)
+    return _tries.setdefault(items, _Trie(items)) if found is None else found
 
 
 def json_string(content: Expr, *, canonical: bool = False) -> Expr:
@@ -359,7 +390,7 @@ def equations(
 
 def interned_count() -> int:
     """How many expressions this process holds."""
-    return sum(map(len, _interned))
+    return sum(map(len, _interned)) + len(_tries)
 
 
 def _serial(item: Expr) -> int:
