@@ -37,6 +37,7 @@ _PAIRED = 1 << 32
 """From here on states are pairs; the machine's own are 32-bit ints."""
 
 _PLAIN = re.compile(rb'[^"\\\[\]{},:]+')
+_NAMES, _NAMES_AND_ARRAYS = re.compile(rb'"'), re.compile(rb'["\[]')
 _OPEN_ARRAY, _CLOSE_ARRAY, _OPEN_OBJECT, _CLOSE_OBJECT = b"[]{}"
 
 
@@ -71,17 +72,15 @@ class CheckedMachine:
         self.compares = Mark.DISTINCT in marks
         """Are items of some array compared?"""
         self.frames = Frames(self.inner)
-        self.reader = Reader()
+        self._texts = TokenTexts.of(vocabulary)
+        self.reader = Reader(self._texts.wholes)
         self.likeness = Likeness(self.reader)
         self.look = LookAhead(self)
         self.refusals = Refusals(self)
         self._byte_steps: dict[tuple[int, int], int] = {}
         self._pairs: list[tuple[int, Text]] = []
-        self._pair_ids: dict[tuple[int, Text], int] = {}
-        texts = TokenTexts.of(vocabulary)
-        self._eventful = texts.quotes_or_arrays if self.compares else texts.quotes
-        self._lone_quotes = texts.lone_quotes
-        self._structural = texts.structural
+        self._events = self._texts.events_or_arrays if self.compares else self._texts.events
+        self._wakes = _NAMES_AND_ARRAYS if self.compares else _NAMES
         self.completions = CheckedCompletions(self)
         self._spelled = None if vocabulary.byte_complete else Spelled(self)
         self.start = self.join(self.inner.start, None)
@@ -96,6 +95,15 @@ class CheckedMachine:
         """Can every undeclared name go on in infinitely many ways?"""
         return has_open_names(self.grammar)
 
+    @cached_property
+    def only_names(self) -> bool:
+        """Can nothing be refused but the end of a name that the object holds already?
+
+        So it is where no items are compared, every byte can be spelled, and of infinitely many names only finitely
+        many are taken: then nothing leads into a dead end.
+        """
+        return self._spelled is None and not self.compares and self.open_names
+
     # Pairs.
 
     def split(self, state: int) -> tuple[int, Text | None]:
@@ -106,24 +114,20 @@ class CheckedMachine:
         """The one state of a pair; `DEAD` where nothing can follow."""
         if text is None:
             return state if self._spelled is None or self._spelled.alive(state, None) else DEAD
-        if state == DEAD:
-            return DEAD
-        key = (state, text)
-        found = self._pair_ids.get(key)
+        found = text.states.get(state)
         if found is None:
-            if self._lives(state, text):
+            found = DEAD
+            if state != DEAD and self._lives(state, text):
                 found = _PAIRED + len(self._pairs)
-                self._pairs.append(key)
-            else:
-                found = DEAD
-            self._pair_ids[key] = found
+                self._pairs.append((state, text))
+            text.states[state] = found
         return found
 
     def _lives(self, state: int, text: Text | None) -> bool:
         """Can the text go on to an end?"""
         if self._spelled is not None:
             return self._spelled.alive(state, text)
-        return state != DEAD and self.look.alive(state, text)
+        return text is None or self.only_names or self.look.alive(state, text)
 
     # Steps.
 
@@ -140,25 +144,28 @@ class CheckedMachine:
         """The state after a token's bytes (not an end-of-text id)."""
         with self.lock:
             own, text = self.split(state)
+            texts = self._texts
             if text is None:
-                if not self._eventful[token]:
-                    return self.join(self.inner._advance_token(own, token), None)
-                if self._lone_quotes[token] and not self.compares:
-                    # An undeclared name that begins here has not ended: else nothing happened that is remembered.
+                events = self._events[token]
+                if events < 2:
+                    # A name that is begun by the only quotation mark has not ended: else nothing is remembered.
                     after = self.inner._advance_token(own, token)
-                    if after == DEAD or not self.frames.inside_undeclared_name(after):
+                    if not events or after == DEAD or not self.frames.inside_undeclared_name(after):
                         return self.join(after, None)
-            elif not self._structural[token]:
-                data = self.vocabulary.spelled(token) or b""
-                then = self.reader.plain(text, data)
+                    data = texts.spelled(token)
+                    name = self.reader.text(None, Mode.NAME)
+                    assert name is not None
+                    return self.join(after, self.reader.spelled(name, data, data.index(QUOTE) + 1)[0])
+            elif not texts.structural[token]:
+                then = self.reader.plain(text, texts.spelled(token))
                 if then is not None:
                     after = self.inner._advance_token(own, token)
                     return self.join(after, self._still_name(after, then) if then.mode is Mode.NAME else then)
-            return self.join(*self.read(own, text, self.vocabulary.spelled(token) or b""))
+            return self.join(*self._read(own, text, texts.spelled(token), token))
 
     def lives(self, state: int, token: int) -> bool:
         """Is a token (not an end-of-text id) allowed?  As `advance_token`, but leaves no state behind."""
-        return self.reads(state, self.vocabulary.spelled(token) or b"")
+        return self.reads(state, self._texts.spelled(token))
 
     def reads(self, state: int, data: bytes) -> bool:
         """The same of some bytes."""
@@ -167,21 +174,74 @@ class CheckedMachine:
 
     def read(self, state: int, text: Text | None, data: bytes) -> tuple[int, Text | None]:
         """The pair after some bytes, `DEAD` where one is refused or completes a duplicate; looks no further ahead."""
+        return self._read(state, text, data)
+
+    def _read(self, state: int, text: Text | None, data: bytes, token: int = -1) -> tuple[int, Text | None]:
+        """As `read`; ``token``: the id that has these bytes.
+
+        The automaton is asked only where it must say what a name or array is; in between the text is read alone.
+        """
+        reader = self.reader
         at, size = 0, len(data)
-        while at < size and state != DEAD:
-            run = _PLAIN.match(data, at)
-            if run is not None and run.end() - at > 1:
-                then = None if text is None else self.reader.plain(text, run.group())
-                if text is None or then is not None:
-                    state = self.inner.advance_text(state, run.group())
-                    if then is not None and then.mode is Mode.NAME and state != DEAD:
-                        then = self._still_name(state, then)
-                    text = then
-                    at = run.end()
+        asked = 0
+        while at < size:
+            if text is None:
+                event = self._wakes.search(data, at)
+                if event is None:
+                    break
+                at = event.end()
+                state, asked = self.inner.advance_text(state, data[asked:at]), at
+                if state == DEAD:
+                    return DEAD, None
+                text = self._woken(state, data[at - 1])
+            elif text.mode is Mode.NAME:
+                text, at = reader.spelled(text, data, at)
+                if at < size:
+                    at += 1
+                    state, asked = self.inner.advance_text(state, data[asked:at]), at
+                    if state != DEAD:
+                        state, text = self._named(state, text)
+                    if state == DEAD:
+                        return DEAD, None
+            elif not self.compares:
+                text, at = reader.skimmed(text, data, at)
+            else:
+                run = _PLAIN.match(data, at)
+                then = None if run is None else reader.plain(text, run.group())
+                if run is not None and then is not None:
+                    text, at = then, run.end()
                     continue
-            state, text = self.step(state, text, data[at])
-            at += 1
-        return state, text
+                if at > asked:
+                    state, asked = self.inner.advance_text(state, data[asked:at]), at
+                state, text = self.step(state, text, data[at])
+                at += 1
+                asked = at
+                if state == DEAD:
+                    return DEAD, None
+        if asked == 0 and token >= 0:
+            state = self.inner._advance_token(state, token)
+        elif asked < size:
+            state = self.inner.advance_text(state, data[asked:])
+        if state == DEAD:
+            return DEAD, None
+        return state, self._still_name(state, text) if text is not None and text.mode is Mode.NAME else text
+
+    def _woken(self, state: int, byte: int) -> Text | None:
+        """What is remembered after a quotation mark or an opening bracket of which nothing is known."""
+        if byte == QUOTE:
+            return self.reader.text(None, Mode.NAME) if self.frames.inside_undeclared_name(state) else None
+        if Mark.DISTINCT in self.frames.innermost(state):
+            return self.reader.text(self.reader.opened(None, True, True))
+        return None
+
+    def _named(self, state: int, text: Text) -> tuple[int, Text | None]:
+        """The pair behind the end of a name; `DEAD` where it repeats another."""
+        level = text.level
+        if level is not None and text.text in level.seen:
+            # Threads for which this is no such name may go on: text beside the JSON, in grammars that allow both.
+            state = self.frames.without_undeclared_name(state)
+            return (DEAD, None) if state == DEAD else (state, self.reader.with_name(level, text.text, False))
+        return state, self.reader.with_name(level, text.text, self.frames.behind_undeclared_name(state))
 
     def byte_step(self, state: int, byte: int) -> int:
         """The machine's state after one byte, remembered."""
@@ -198,11 +258,7 @@ class CheckedMachine:
             return DEAD, None
         reader = self.reader
         if text is None:
-            if byte == QUOTE and self.frames.inside_undeclared_name(after):
-                return after, reader.text(None, Mode.NAME)
-            if byte == _OPEN_ARRAY and self.compares and Mark.DISTINCT in self.frames.innermost(after):
-                return after, reader.text(reader.opened(None, True, True))
-            return after, None
+            return after, self._woken(after, byte) if byte == QUOTE or (byte == _OPEN_ARRAY and self.compares) else None
         level, mode = text.level, text.mode
         if mode is Mode.BETWEEN:
             assert level is not None
@@ -211,11 +267,7 @@ class CheckedMachine:
         if then is not None:
             return after, self._still_name(after, then) if mode is Mode.NAME else then
         if mode is Mode.NAME:
-            if level is not None and text.text in level.seen:
-                # Threads for which this is no such name may go on: text beside the JSON, in grammars that allow both.
-                after = self.frames.without_undeclared_name(after)
-                return (DEAD, None) if after == DEAD else (after, reader.with_name(level, text.text, False))
-            return after, reader.with_name(level, text.text, self.frames.behind_undeclared_name(after))
+            return self._named(after, text)
         assert level is not None
         if mode is Mode.STRING:
             return self._completed(after, level, reader.values.string(text.text))
@@ -230,9 +282,7 @@ class CheckedMachine:
                 return DEAD, None
             after = after if kept == state else self.byte_step(kept, byte)
             return (DEAD, None) if after == DEAD else self._between(after, then.level, byte)
-        if level.expects is Expects.NAME:
-            return after, reader.text(reader.changed(level, expects=Expects.COLON))
-        return after, reader.text(reader.with_value(level, None))
+        return after, reader.text(reader.turned(level, Expects.COMMA))
 
     def _between(self, after: int, level: Level, byte: int) -> tuple[int, Text | None]:
         reader = self.reader
@@ -274,10 +324,16 @@ class CheckedMachine:
         with self.lock:
             return self.refusals.mask(state, limit)
 
+    def alike(self, state: int) -> int:
+        """The automaton's own state, where it allows the same tokens and ends alike; else the state itself."""
+        if state < _PAIRED:
+            return state
+        with self.lock:
+            return state if self.refusals.refused(state).size else self.split(state)[0]
+
     def is_accepting(self, state: int) -> bool:
-        """May the text end here?"""
-        own, text = self.split(state)
-        return text is None and self.inner.is_accepting(own)
+        """May the text end here?  What is open or being read holds up only the threads that are in it."""
+        return self.inner.is_accepting(self.split(state)[0])
 
     def next_bytes(self, state: int) -> NDArray[np.uint8]:
         """``uint8[256]``: 1 for every byte that may come next; some of them may yet be refused."""

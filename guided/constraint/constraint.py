@@ -170,13 +170,18 @@ class Constraint:
 
     def _mask(self, state: int) -> NDArray[np.uint32]:
         with uncollected, self._machine.lock:
-            row = self._machine.mask(state).copy()
-            if self.is_accepting(state):
-                row |= self._eos_row
-            if (len(self._masks) + 1) * row.nbytes > self.limits.mask_bytes:
-                for key in list(self._masks)[2 : len(self._masks) // 2 + 2]:
-                    del self._masks[key]
-                    self._addresses.pop(key, None)
+            # States of a checked machine mostly share the mask of the automaton's own state, row and all.
+            alike = self._machine.alike(state)
+            row = self._masks.get(alike)
+            if row is None:
+                row = self._machine.mask(alike).copy()
+                if self.is_accepting(alike):
+                    row |= self._eos_row
+                if (len(self._masks) + 2) * row.nbytes > self.limits.mask_bytes:
+                    for key in list(self._masks)[2 : len(self._masks) // 2 + 2]:
+                        del self._masks[key]
+                        self._addresses.pop(key, None)
+                self._masks[alike] = row
             self._masks[state] = row
             return row
 

@@ -36,9 +36,12 @@ class Frames:
         }
         self._is_container = np.zeros(len(rules), np.bool_)
         self._is_container[list(self._containers)] = True
+        self._tables: object = None
+        self._offset = self._lexer_state = self._next = memoryview(b"")
         self._scanned = 0
         self._returns: dict[int, Mark] = {}
         self._behind: dict[int, bool] = {}
+        self._calling: dict[int, bool] = {}
         self._inside_name: dict[int, bool] = {}
         self._innermost: dict[int, frozenset[Mark]] = {}
         self._without: dict[tuple[int, Mark], int] = {}
@@ -47,18 +50,29 @@ class Frames:
         """Does some thread read the name of an undeclared member?"""
         found = self._inside_name.get(state)
         if found is None:
-            found = self._inside_name[state] = any(
-                lexer_state != 0 and self._calls_undeclared(continuation)
-                for lexer_state, continuation, _ in self._machine.threads(state)
-            )
+            found = self._inside_name[state] = self._some_undeclared(state, inside=True)
         return found
 
     def behind_undeclared_name(self, state: int) -> bool:
         """Has some thread just read the name of an undeclared member?"""
-        return any(
-            lexer_state == 0 and self._calls_undeclared(continuation)
-            for lexer_state, continuation, _ in self._machine.threads(state)
-        )
+        return self._some_undeclared(state, inside=False)
+
+    def _some_undeclared(self, state: int, *, inside: bool) -> bool:
+        # Indexing a memory view gives an int at a third of what an array's element costs.
+        tables = self._machine.tables
+        if tables is not self._tables:
+            self._tables = tables
+            self._offset = memoryview(tables.state_offset)
+            self._lexer_state, self._next = memoryview(tables.thread_state), memoryview(tables.thread_next)
+        lexer_state, after = self._lexer_state, self._next
+        behind = self._behind
+        for thread in range(self._offset[state], self._offset[state + 1]):
+            if (lexer_state[thread] != 0) is inside:
+                continuation = after[thread]
+                calls = behind.get(continuation)
+                if calls or (calls is None and self._calls_undeclared(continuation)):
+                    return True
+        return False
 
     def innermost(self, state: int) -> frozenset[Mark]:
         """What the threads say of the innermost open container; empty where none is marked."""
@@ -98,7 +112,12 @@ class Frames:
         return found
 
     def _is_undeclared(self, item: int) -> bool:
-        return any(kind == CALL and argument in self._undeclared for kind, argument, _ in self._graph.edges(item >> 32))
+        node = item >> 32
+        found = self._calling.get(node)
+        if found is None:
+            edges = self._graph.edges(node)
+            found = self._calling[node] = any(kind == CALL and rule in self._undeclared for kind, rule, _ in edges)
+        return found
 
     def _mark(self, node: int) -> Mark | None:
         """The mark of the container in which a node is the place behind its rule."""

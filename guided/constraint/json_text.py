@@ -9,6 +9,7 @@ to be JSON, and what only the automaton knows (is this name undeclared, are this
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from enum import IntEnum
 
 from guided.constraint.json_values import LITERALS, Items, Values
@@ -23,7 +24,9 @@ _ESCAPES = {
 }
 
 
-_HEX = re.compile(rb"\\u[0-9a-f]{4}(?:\\u[0-9a-f]{4})?")
+_HEX = re.compile(rb"\\u[0-9a-f]{4}(?:\\ud[c-f][0-9a-f]{2})?")
+_UNESCAPED = re.compile(rb'[^"\\]*')
+_BETWEEN = re.compile(rb'[^"\[\]{},]*')
 
 
 class Mode(IntEnum):
@@ -57,7 +60,8 @@ class Level:
 
     ``compares``: an array in which some thread wants all items to differ.  ``collects``: the container is in such an
     array's item, so its own value matters.  ``seen`` holds the names of an object that were undeclared, or the keys of
-    the items of an array that compares; ``items`` and ``members`` the whole content where the level collects.
+    the items of an array that compares; ``items`` and ``members`` the whole content where the level collects.  Of a
+    container whose values do not matter, ``expects`` only tells names from everything else.
     """
 
     __slots__ = (
@@ -66,12 +70,14 @@ class Level:
         "expects",
         "is_array",
         "items",
-        "longer",
         "members",
         "name",
         "origin",
         "parent",
+        "repeating",
         "seen",
+        "texts",
+        "turned",
     )
 
     def __init__(
@@ -89,6 +95,13 @@ class Level:
         self.name = name
         self.origin: Level | None = None
         """The level one part earlier, when it is known."""
+        self.repeating: tuple[int, ...] = seen.tokens
+        """The tokens that hold a name of this container, or of one around it, as a whole string."""
+        if parent is not None and parent.repeating:
+            self.repeating = tuple(sorted({*seen.tokens, *parent.repeating}))
+        self.turned: dict[Expects, Level] = {}
+        """The levels that differ from this one in what may come next."""
+        self.texts: dict[bytes, Text] = {}
 
     @property
     def gathers(self) -> bool:
@@ -103,7 +116,7 @@ class Text:
     ``pending`` is an escape that is not complete yet, in lower case.
     """
 
-    __slots__ = ("consistent", "level", "mode", "pending", "text")
+    __slots__ = ("consistent", "level", "mode", "pending", "states", "text")
 
     def __init__(self, level: Level | None, mode: Mode, text: bytes, pending: bytes) -> None:
         self.level = level
@@ -112,27 +125,35 @@ class Text:
         self.pending = pending
         self.consistent: bool | None = None
         """Remembered by `guided.constraint.likeness`."""
+        self.states: dict[int, int] = {}
+        """The pairs of a state and this text, by state (`guided.constraint.checked`)."""
 
 
 class Reader:
     """Makes texts from texts; owns the tables that intern them."""
 
-    def __init__(self) -> None:
+    def __init__(self, wholes: Mapping[bytes, tuple[int, ...]] | None = None) -> None:
         self.values = Values()
         self.nothing = Seen()
+        self._wholes = wholes or {}
+        """The tokens that hold a string as a whole (`guided.constraint.token_texts`)."""
         self._levels: dict[tuple[object, ...], Level] = {}
-        self._texts: dict[tuple[object, ...], Text] = {}
+        self._texts: dict[bytes, Text] = {}
 
     def text(
         self, level: Level | None, mode: Mode = Mode.BETWEEN, text: bytes = b"", pending: bytes = b""
     ) -> Text | None:
         """The one text of this content; idle when nothing is open and nothing is read."""
-        if level is None and mode is Mode.BETWEEN:
-            return None
-        key = (id(level), mode, text, pending)
-        found = self._texts.get(key)
+        if level is None:
+            if mode is Mode.BETWEEN:
+                return None
+            texts = self._texts
+        else:
+            texts = level.texts
+        key = b"%c%c%b%b" % (mode, len(pending), pending, text)
+        found = texts.get(key)
         if found is None:
-            found = self._texts[key] = Text(level, mode, text, pending)
+            found = texts[key] = Text(level, mode, text, pending)
         return found
 
     def level(
@@ -160,6 +181,15 @@ class Reader:
             seen=seen or level.seen, items=items or level.items,
             members=level.members if members is None else members, name=name, origin=level,
         )  # fmt: skip
+
+    def turned(self, level: Level, expects: Expects) -> Level:
+        """The level when something else may come next."""
+        if level.expects is expects:
+            return level
+        found = level.turned.get(expects)
+        if found is None:
+            found = level.turned[expects] = self.changed(level, expects=expects)
+        return found
 
     # Inside names, strings and scalars.
 
@@ -199,14 +229,73 @@ class Reader:
             return None
         return self.text(text.level, mode, text.text + data)
 
+    def spelled(self, text: Text, data: bytes, at: int) -> tuple[Text, int]:
+        """Read on in a name or string: the text where it ends or the data does, and the place of its end."""
+        size = len(data)
+        while at < size:
+            if not text.pending:
+                run = _UNESCAPED.match(data, at)
+                assert run is not None
+                if run.end() > at:
+                    at = run.end()
+                    text = self.text(text.level, text.mode, text.text + run.group())  # type: ignore[assignment]
+                    continue
+            then = self.inside(text, data[at])
+            if then is None:
+                break
+            text = then
+            at += 1
+        return text, at
+
+    def skimmed(self, text: Text, data: bytes, at: int) -> tuple[Text | None, int]:
+        """Read on in a container whose values do not matter: to the beginning of a name, to its end, or to the data's.
+
+        Returns the text there, and the place behind it.
+        """
+        level, mode = text.level, text.mode
+        assert level is not None
+        size = len(data)
+        while at < size:
+            if mode is Mode.SKIPPED_ESCAPE:
+                mode = Mode.SKIPPED
+                at += 1
+                continue
+            event = (_BETWEEN if mode is Mode.BETWEEN else _UNESCAPED).match(data, at)
+            assert event is not None
+            at = event.end()
+            if at == size:
+                break
+            byte = data[at]
+            at += 1
+            if mode is Mode.SKIPPED:
+                if byte == BACKSLASH:
+                    mode = Mode.SKIPPED_ESCAPE
+                else:
+                    mode = Mode.BETWEEN
+                    if level.expects is Expects.NAME:
+                        level = self.turned(level, Expects.COMMA)
+            elif byte == QUOTE:
+                if level.expects is Expects.NAME:
+                    return self.text(level, Mode.NAME), at
+                mode = Mode.SKIPPED
+            elif byte == COMMA:
+                if not level.is_array:
+                    level = self.turned(level, Expects.NAME)
+            elif byte in (_OPEN_ARRAY, _OPEN_OBJECT):
+                level = self.opened(level, byte == _OPEN_ARRAY, False)
+            elif level.parent is None:
+                return None, at
+            else:
+                level = level.parent
+        return self.text(level, mode), at
+
     # Between them.
 
     def opened(self, level: Level | None, is_array: bool, compares: bool) -> Level:
         """A container that has just been opened in another."""
         collects = level is not None and level.gathers
-        return self.level(
-            level, is_array, compares=compares, collects=collects, expects=Expects.VALUE if is_array else Expects.NAME
-        )
+        expects = Expects.NAME if not is_array else Expects.VALUE if compares or collects else Expects.COMMA
+        return self.level(level, is_array, compares=compares, collects=collects, expects=expects)
 
     def begun(self, level: Level, byte: int) -> Text | None:
         """The text after the first byte of a name or scalar, a comma or a colon; the same level for white space."""
@@ -215,11 +304,14 @@ class Reader:
                 return self.text(level, Mode.NAME)
             return self.text(level, Mode.STRING if level.gathers else Mode.SKIPPED)
         if byte == COMMA:
-            return self.text(self.changed(level, expects=Expects.VALUE if level.is_array else Expects.NAME))
-        if byte == COLON:
-            return self.text(self.changed(level, expects=Expects.VALUE, name=level.name))
-        if level.gathers and byte in _IN_SCALAR:
-            return self.text(level, Mode.SCALAR, bytes((byte,)))
+            if not level.is_array:
+                return self.text(self.turned(level, Expects.NAME))
+            return self.text(self.turned(level, Expects.VALUE) if level.gathers else level)
+        if level.gathers:
+            if byte == COLON:
+                return self.text(self.changed(level, expects=Expects.VALUE, name=level.name))
+            if byte in _IN_SCALAR:
+                return self.text(level, Mode.SCALAR, bytes((byte,)))
         return self.text(level)
 
     def scalar(self, text: bytes) -> int:
@@ -235,7 +327,7 @@ class Reader:
     def with_value(self, level: Level, value: int | None) -> Level:
         """The level after one more value; it is new, where that matters, or need not be."""
         if value is None:
-            return self.changed(level, expects=Expects.COMMA)
+            return self.turned(level, Expects.COMMA)
         seen = level.seen
         if level.compares and (key := self.values.keys[value]) not in seen:
             seen = seen.with_key(key)
@@ -251,11 +343,14 @@ class Reader:
         if level is None:
             if not undeclared:
                 return None
-            level = self.level(None, False, expects=Expects.COLON, seen=self.nothing.with_key(name))
-            return self.text(level)
-        seen = level.seen.with_key(name) if undeclared and name not in level.seen else level.seen
-        kept = name if level.collects else None
-        return self.text(self.changed(level, expects=Expects.COLON, seen=seen, name=kept))
+            return self.text(self.level(None, False, expects=Expects.COMMA, seen=self._named(self.nothing, name)))
+        seen = self._named(level.seen, name) if undeclared and name not in level.seen else level.seen
+        if not level.collects:
+            return self.text(self.changed(level, expects=Expects.COMMA, seen=seen))
+        return self.text(self.changed(level, expects=Expects.COLON, seen=seen, name=name))
+
+    def _named(self, seen: Seen, name: bytes) -> Seen:
+        return seen.with_key(name, self._wholes.get(name, ()))
 
 
 def _escape(pending: bytes) -> tuple[bytes, bytes]:

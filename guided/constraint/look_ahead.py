@@ -168,6 +168,9 @@ class LookAhead:
             if known is False:
                 continue
             ending = []
+            if machine.inner.is_accepting(at):
+                self._remember(parents, key, pairs)
+                return True
             for byte in self.next_bytes(at):
                 inside = reader.inside(now, byte) if now.mode is not Mode.BETWEEN else None
                 # Inside a name, string or number a byte needs no automaton to show that it leads away.

@@ -155,6 +155,10 @@ class ConstraintMachine:
         with self.lock:
             return self._payable(self.run(entry.advance_token, self.lexed, state, token))
 
+    def alike(self, state: int) -> int:
+        """A state with the same mask that may be at hand: here always the state itself."""
+        return state
+
     def mask(self, state: int, limit: int = -1) -> NDArray[np.uint32]:
         """The row of tokens that keep ``state`` alive, end-of-text ids aside; valid until the next call.
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from guided.constraint.json_text import Mode, Text
 from guided.constraint.machine import tokens_of
+from guided.constraint.seen import Seen
 from guided.constraint.token_texts import NO_TOKENS, Place, Reach, TokenTexts
 from guided.kernels.layout import DEAD
 
@@ -49,6 +50,8 @@ class Refusals:
             return row
         if text is None:
             row = machine.inner.mask(own)
+            if machine.only_names and not self._texts.spanning:
+                return row
             if machine.vocabulary.byte_complete and not self._texts.reaching(self._begun, Place.IDLE, row).size:
                 return row
             row = row.copy()
@@ -61,7 +64,49 @@ class Refusals:
         """The tokens that the automaton allows and the checker does not; and some that neither allows."""
         found = self._refused.get(state)
         if found is None:
-            found = self._refused[state] = self._find(state)[0]
+            own, text = self._machine.split(state)
+            if self._machine.only_names and (text is None or not text.pending):
+                found = self._repeating(state, own, text)
+            else:
+                found = self._find(state)[0]
+            if found.size:
+                self._refused[state] = found
+        return found
+
+    def _repeating(self, state: int, own: int, text: Text | None) -> NDArray[np.int64]:
+        """The tokens that end a name which the object holds already, where nothing else can be refused."""
+        level = None if text is None else text.level
+        tried = self._texts.spanning
+        if level is None:
+            if not tried:
+                return NO_TOKENS
+            found: list[int] = []
+        else:
+            assert text is not None
+            found = self._closing(state, own, text.text, level.seen) if text.mode is Mode.NAME else []
+            tried = (*level.repeating, *tried)
+        if tried:
+            row = self._row(own)
+            found += [t for t in tried if int(row[t >> 5]) >> (t & 31) & 1 and not self._machine.lives(state, t)]
+        return _tokens(found)
+
+    def _closing(self, state: int, own: int, begun: bytes, seen: Seen) -> list[int]:
+        """Of a name that has begun, the tokens that make it one of those seen."""
+        machine, closing = self._machine, self._texts.closing
+        found: list[int] = []
+        if seen.size > len(closing):
+            rests = [rest for rest in closing if begun + rest in seen] if seen.begins(begun) else []
+        else:
+            size = len(begun)
+            rests = [rest for name in seen.beginning(begun) if (rest := name[size:]) in closing]
+        for rest in rests:
+            for spelling, tokens in closing[rest]:
+                after = machine.inner.advance_text(own, spelling)
+                left = after if after == DEAD else machine.frames.without_undeclared_name(after)
+                if left == DEAD:
+                    found += tokens.tolist()
+                elif left != after:
+                    found += [token for token in tokens.tolist() if not machine.lives(state, token)]
         return found
 
     def doubtful(self, state: int) -> NDArray[np.int64]:

@@ -23,11 +23,13 @@ class _Node(NamedTuple):
 class Seen:
     """A set of byte strings; a set and a key give the same larger set each time."""
 
-    __slots__ = ("_after", "_root", "size")
+    __slots__ = ("_after", "_root", "size", "tokens")
 
-    def __init__(self, root: _Node | None = None, size: int = 0) -> None:
+    def __init__(self, root: _Node | None = None, size: int = 0, tokens: tuple[int, ...] = ()) -> None:
         self._root = root
         self.size = size
+        self.tokens = tokens
+        """What was said of the keys when they were added: the tokens that hold one of them."""
         self._after: dict[bytes, Seen] = {}
 
     def __contains__(self, key: bytes) -> bool:
@@ -38,11 +40,12 @@ class Seen:
             node = node.left if key < node.key else node.right
         return False
 
-    def with_key(self, key: bytes) -> Seen:
-        """The set with one key more, which must be new."""
+    def with_key(self, key: bytes, tokens: tuple[int, ...] = ()) -> Seen:
+        """The set with one key more, which must be new, and with the tokens that hold it."""
         found = self._after.get(key)
         if found is None:
-            found = self._after[key] = Seen(_with(self._root, key), self.size + 1)
+            tokens = tuple(sorted({*self.tokens, *tokens})) if tokens else self.tokens
+            found = self._after[key] = Seen(_with(self._root, key), self.size + 1, tokens)
         return found
 
     def first_from(self, key: bytes) -> bytes | None:

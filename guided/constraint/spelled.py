@@ -35,13 +35,13 @@ class Spelled:
             self._alive[state, text] = found
         return found
 
-    def _ends(self, state: int, text: Text | None) -> bool:
-        return text is None and self._machine.inner.is_accepting(state)
+    def _ends(self, state: int) -> bool:
+        return self._machine.inner.is_accepting(state)
 
     def _straight(self, state: int, text: Text | None) -> bool:
         machine = self._machine
         whole = machine.inner.completions.text(state)
-        return bool(not whole or machine.inner.spell(whole)) and self._ends(*machine.read(state, text, whole))
+        return bool(not whole or machine.inner.spell(whole)) and self._ends(machine.read(state, text, whole)[0])
 
     def _search(self, state: int, text: Text | None) -> bool:
         machine = self._machine
@@ -53,7 +53,7 @@ class Spelled:
             _, _, at, now = heapq.heappop(queue)
             if self._alive.get((at, now)) is False:
                 continue
-            if self._alive.get((at, now)) or self._ends(at, now):
+            if self._alive.get((at, now)) or self._ends(at):
                 pair: tuple[int, Text | None] | None = (at, now)
                 while pair is not None:
                     self._alive[pair] = True

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import weakref
+from collections.abc import Mapping
 from enum import Enum
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.constraint.json_text import QUOTE, Mode, Reader
 from guided.vocab.vocabulary import Vocabulary
 
 
@@ -43,6 +45,7 @@ _BEGUN = rb',\s*(?:"|$)'
 _ENDED = rb',\s*"[\s\S]*"'
 _TWO_NAMES = rb'"\s*:[\s\S]*'
 _CLOSED = rb'"[\s\S]*'
+_SPANNING = re.compile(rb'"\s*:[\s\S]*,\s*"[\s\S]*"')
 _NEAR = rb',\s*(?:"[\x20\x21\x23-\x5b\x5d-\x7e]*)?\Z'
 _ARRAY = re.compile(rb"\[[\s\S]*,")
 _PATTERNS = {
@@ -67,6 +70,14 @@ _PATTERNS = {
 NO_TOKENS = np.zeros(0, np.int64)
 
 
+class Closing(NamedTuple):
+    """The tokens that begin in a name, spell what is left of it in one way, and end it."""
+
+    spelling: bytes
+    """With the quotation mark."""
+    tokens: NDArray[np.int64]
+
+
 class _Tokens(NamedTuple):
     """Tokens, and where each stands in a row."""
 
@@ -76,7 +87,7 @@ class _Tokens(NamedTuple):
 
 
 class TokenTexts:
-    """Facts about the tokens of one vocabulary; ``bool[size]`` arrays are by token."""
+    """Facts about the tokens of one vocabulary; ``bytes`` are by token."""
 
     _all: ClassVar[weakref.WeakKeyDictionary[Vocabulary, TokenTexts]] = weakref.WeakKeyDictionary()
 
@@ -89,27 +100,65 @@ class TokenTexts:
         return found
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        self._data = vocabulary.data
-        self._offsets = vocabulary.offsets
-        self.quotes = self._holding(b'"')
-        self.lone_quotes = self._holding(b'"', once=True)
-        self.quotes_or_arrays = self._holding(b'"[')
-        self.structural = self._holding(b'"\\[]{},:')
-        visible = self._holding(bytes(byte for byte in range(256) if byte not in b" \t\n\r"))
-        no_digits = self._holding(bytes(byte for byte in range(256) if byte not in b"0123456789"))
-        no_letters = self._holding(bytes(byte for byte in range(256) if byte < 0x20 or byte >= 0x7F or byte in b'"\\'))
+        self._data = vocabulary.spelling.data
+        self._offsets = vocabulary.spelling.offsets
+        self._bytes = self._data.tobytes()
+        self._places = memoryview(self._offsets.data)
+        quotes, brackets = self._number_of(b'"'), self._number_of(b"[")
+        self.events = np.minimum(quotes, 2).astype(np.uint8).tobytes()
+        """0 for a token without quotation marks, 1 for one, 2 for more."""
+        self.events_or_arrays = np.where(brackets > 0, 2, np.minimum(quotes, 2)).astype(np.uint8).tobytes()
+        """The same, and 2 for a token with an opening bracket."""
+        self.structural = (self._number_of(b'"\\[]{},:') > 0).tobytes()
+        """1 for a token that is more than a part of what is being read."""
+        visible = self._number_of(bytes(byte for byte in range(256) if byte not in b" \t\n\r")) > 0
+        no_digits = self._number_of(bytes(byte for byte in range(256) if byte not in b"0123456789")) > 0
+        in_escape = bytes(byte for byte in range(256) if byte < 0x20 or byte >= 0x7F or byte in b'"\\')
+        no_letters = self._number_of(in_escape) > 0
         trie = vocabulary.trie
         self._offset = trie.token_offset
         # Indexing these gives ints at a third of what indexing an array costs.
         self.byte, self.end = memoryview(trie.byte.data), memoryview(trie.end.data)
-        self._quotes_before = _counted(self.quotes[trie.token_ids])
+        self._quotes_before = _counted(quotes[trie.token_ids] > 0)
         self._visible_before = _counted(visible[trie.token_ids])
         self._no_digits_before = _counted(no_digits[trie.token_ids])
         self._no_letters_before = _counted(no_letters[trie.token_ids])
-        self._with_comma = [
-            (token, vocabulary.token_bytes(token) or b"") for token in np.flatnonzero(self._holding(b",")).tolist()
-        ]
+        self._with_comma = [(token, self.spelled(token)) for token in np.flatnonzero(self._number_of(b",")).tolist()]
         self._lists: dict[tuple[frozenset[Reach], Place], _Tokens] = {}
+        self.closing, self.wholes = self._strings(np.flatnonzero(quotes).tolist())
+        """By what is left of a name, the tokens that spell it and end it; by a string, the tokens that hold it."""
+        self.spanning = tuple(token for token, data in self._with_comma if _SPANNING.search(data))
+        """The tokens that may end a name and, behind its value, another one."""
+
+    def spelled(self, token: int) -> bytes:
+        """The bytes of a token, as automata read it."""
+        return self._bytes[self._places[token] : self._places[token + 1]]
+
+    def _strings(self, tokens: list[int]) -> tuple[Mapping[bytes, tuple[Closing, ...]], Mapping[bytes, tuple[int, ...]]]:
+        """What the tokens with quotation marks close, and the strings between them, whatever comes before."""
+        reader = Reader()
+        inside = reader.text(None, Mode.NAME)
+        assert inside is not None
+        closing: dict[bytes, dict[bytes, list[int]]] = {}
+        wholes: dict[bytes, list[int]] = {}
+        for token in tokens:
+            data = self.spelled(token)
+            text, at = reader.spelled(inside, data, 0)
+            if at < len(data):
+                closing.setdefault(text.text, {}).setdefault(data[: at + 1], []).append(token)
+            start = data.find(QUOTE) + 1
+            while start:
+                text, at = reader.spelled(inside, data, start)
+                if at < len(data):
+                    wholes.setdefault(text.text, []).append(token)
+                start = data.find(QUOTE, start) + 1
+        return (
+            {
+                rest: tuple(Closing(spelling, np.asarray(some, np.int64)) for spelling, some in ways.items())
+                for rest, ways in closing.items()
+            },
+            {text: tuple(sorted(set(some))) for text, some in wholes.items()},
+        )
 
     def reaching(self, reaches: frozenset[Reach], place: Place, row: NDArray[np.uint32]) -> NDArray[np.int64]:
         """The tokens of a row that, beginning in a place, may reach so far; a few more may be among them."""
@@ -139,14 +188,12 @@ class TokenTexts:
         """Are all tokens below a node of the trie ASCII characters that a string holds as they are?"""
         return bool(self._no_letters_before[self._offset[end]] == self._no_letters_before[self._offset[node + 1]])
 
-    def _holding(self, wanted: bytes, *, once: bool = False) -> NDArray[np.bool_]:
-        """The tokens that hold one of some bytes; ``once``: and no second one."""
+    def _number_of(self, wanted: bytes) -> NDArray[np.int64]:
+        """How many of some bytes each token holds."""
         table = np.zeros(256, np.int64)
         table[list(wanted)] = 1
         counts = _counted(table[self._data])
-        number = counts[self._offsets[1:]] - counts[self._offsets[:-1]]
-        held: NDArray[np.bool_] = number == 1 if once else number > 0
-        return held
+        return counts[self._offsets[1:]] - counts[self._offsets[:-1]]
 
 
 def _counted(flags: NDArray[np.generic]) -> NDArray[np.int64]:
