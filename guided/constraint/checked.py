@@ -31,6 +31,7 @@ from guided.constraint.token_texts import TokenTexts
 from guided.errors import UnsupportedError, VocabularyError
 from guided.grammar.ir import Grammar, Mark
 from guided.kernels.layout import DEAD, FINISHED
+from guided.kernels.marks import BEHIND, INSIDE, advance_marked
 from guided.vocab.vocabulary import Vocabulary
 
 _PAIRED = 1 << 32
@@ -80,6 +81,9 @@ class CheckedMachine:
         self._byte_steps: dict[tuple[int, int], int] = {}
         self._pairs: list[tuple[int, Text]] = []
         self._events = self._texts.events_or_arrays if self.compares else self._texts.events
+        self._undeclared = np.asarray(
+            [rule.mark is Mark.UNDECLARED for rule in self.inner.graph.analysis.rules], np.uint8
+        )
         self._wakes = _NAMES_AND_ARRAYS if self.compares else _NAMES
         self.completions = CheckedCompletions(self)
         self._spelled = None if vocabulary.byte_complete else Spelled(self)
@@ -142,26 +146,45 @@ class CheckedMachine:
 
     def advance_token(self, state: int, token: int) -> int:
         """The state after a token's bytes (not an end-of-text id)."""
+        if state < _PAIRED and not self._events[token]:
+            return self.inner.advance_token(state, token) if self._spelled is None else self._advance(state, token)
+        return self._advance(state, token)
+
+    def _advance(self, state: int, token: int) -> int:
         with self.lock:
             own, text = self.split(state)
-            texts = self._texts
+            data = self._texts.spelled(token)
             if text is None:
-                events = self._events[token]
-                if events < 2:
+                if self._events[token] == 1 and not self.inner.owing:
                     # A name that is begun by the only quotation mark has not ended: else nothing is remembered.
-                    after = self.inner._advance_token(own, token)
-                    if not events or after == DEAD or not self.frames.inside_undeclared_name(after):
-                        return self.join(after, None)
-                    data = texts.spelled(token)
-                    name = self.reader.text(None, Mode.NAME)
-                    assert name is not None
-                    return self.join(after, self.reader.spelled(name, data, data.index(QUOTE) + 1)[0])
-            elif not texts.structural[token]:
-                then = self.reader.plain(text, texts.spelled(token))
+                    found = self.inner.run(advance_marked, self.inner.lexed, own, token, self._undeclared)
+                    name = self.reader.name(None, data, data.index(QUOTE) + 1) if found & INSIDE else None
+                    return self.join(found >> 2, name)
+            elif not self._texts.structural[token]:
+                then = self.reader.plain(text, data)
                 if then is not None:
                     after = self.inner._advance_token(own, token)
                     return self.join(after, self._still_name(after, then) if then.mode is Mode.NAME else then)
-            return self.join(*self._read(own, text, texts.spelled(token), token))
+            elif text.mode is Mode.NAME and self._texts.lone[token] and self._events[token] == 1:
+                after, ended = self._close_name(own, text, data, token)
+                if ended:
+                    return after
+            return self.join(*self._read(own, text, data, token))
+
+    def _close_name(self, own: int, text: Text, data: bytes, token: int) -> tuple[int, bool]:
+        """The state after a token in which a name ends, and whether this is known without reading it in pieces."""
+        level = text.level
+        if text.pending or self.inner.owing or (level is not None and level.collects):
+            return DEAD, False
+        at = data.index(QUOTE)
+        name = text.text + data[:at] if at else text.text
+        if level is not None and name in level.seen:
+            return DEAD, False
+        found = self.inner.run(advance_marked, self.inner.lexed, own, token, self._undeclared)
+        then = self.reader.with_name(level, name, bool(found & BEHIND))
+        if then is not None and at + 1 < len(data):
+            then, _ = self.reader.skimmed(then, data, at + 1)
+        return self.join(found >> 2, then), True
 
     def lives(self, state: int, token: int) -> bool:
         """Is a token (not an end-of-text id) allowed?  As `advance_token`, but leaves no state behind."""
@@ -190,7 +213,7 @@ class CheckedMachine:
                 if event is None:
                     break
                 at = event.end()
-                state, asked = self.inner.advance_text(state, data[asked:at]), at
+                state, asked = self._after(state, data[asked:at]), at
                 if state == DEAD:
                     return DEAD, None
                 text = self._woken(state, data[at - 1])
@@ -198,9 +221,10 @@ class CheckedMachine:
                 text, at = reader.spelled(text, data, at)
                 if at < size:
                     at += 1
-                    state, asked = self.inner.advance_text(state, data[asked:at]), at
-                    if state != DEAD:
-                        state, text = self._named(state, text)
+                    state, asked = self._after(state, data[asked:at]), at
+                    if state == DEAD:
+                        return DEAD, None
+                    state, text = self._named(state, text)
                     if state == DEAD:
                         return DEAD, None
             elif not self.compares:
@@ -212,7 +236,7 @@ class CheckedMachine:
                     text, at = then, run.end()
                     continue
                 if at > asked:
-                    state, asked = self.inner.advance_text(state, data[asked:at]), at
+                    state, asked = self._after(state, data[asked:at]), at
                 state, text = self.step(state, text, data[at])
                 at += 1
                 asked = at
@@ -221,15 +245,20 @@ class CheckedMachine:
         if asked == 0 and token >= 0:
             state = self.inner._advance_token(state, token)
         elif asked < size:
-            state = self.inner.advance_text(state, data[asked:])
+            state = self._after(state, data[asked:])
         if state == DEAD:
             return DEAD, None
         return state, self._still_name(state, text) if text is not None and text.mode is Mode.NAME else text
 
+    def _after(self, state: int, data: bytes) -> int:
+        """The machine's state after some bytes; a token that has these is the cheapest way to say it."""
+        token = self._texts.short.get(data)
+        return self.inner.advance_text(state, data) if token is None else self.inner._advance_token(state, token)
+
     def _woken(self, state: int, byte: int) -> Text | None:
         """What is remembered after a quotation mark or an opening bracket of which nothing is known."""
         if byte == QUOTE:
-            return self.reader.text(None, Mode.NAME) if self.frames.inside_undeclared_name(state) else None
+            return self.reader.name(None, b"", 0) if self.frames.inside_undeclared_name(state) else None
         if Mark.DISTINCT in self.frames.innermost(state):
             return self.reader.text(self.reader.opened(None, True, True))
         return None
@@ -311,7 +340,7 @@ class CheckedMachine:
     def _still_name(self, state: int, text: Text) -> Text | None:
         """The text in a name; once it is surely declared it need not be remembered."""
         level = text.level
-        if (level is not None and level.collects) or self.frames.inside_undeclared_name(state):
+        if self.only_names or (level is not None and level.collects) or self.frames.inside_undeclared_name(state):
             return text
         if level is None:
             return None
@@ -321,6 +350,8 @@ class CheckedMachine:
 
     def mask(self, state: int, limit: int = -1) -> NDArray[np.uint32]:
         """The row of tokens that keep ``state`` alive; with ``limit`` only those after which so many tokens suffice."""
+        if state < _PAIRED and limit < 0 and self.refusals.trusts_idle:
+            return self.inner.mask(state)
         with self.lock:
             return self.refusals.mask(state, limit)
 
@@ -329,11 +360,12 @@ class CheckedMachine:
         if state < _PAIRED:
             return state
         with self.lock:
-            return state if self.refusals.refused(state).size else self.split(state)[0]
+            own, text = self._pairs[state - _PAIRED]
+            return own if self.refusals.shares_mask(state, own, text) else state
 
     def is_accepting(self, state: int) -> bool:
         """May the text end here?  What is open or being read holds up only the threads that are in it."""
-        return self.inner.is_accepting(self.split(state)[0])
+        return self.inner.is_accepting(state if state < _PAIRED else self._pairs[state - _PAIRED][0])
 
     def next_bytes(self, state: int) -> NDArray[np.uint8]:
         """``uint8[256]``: 1 for every byte that may come next; some of them may yet be refused."""

@@ -37,7 +37,9 @@ class Frames:
         self._is_container = np.zeros(len(rules), np.bool_)
         self._is_container[list(self._containers)] = True
         self._tables: object = None
-        self._offset = self._lexer_state = self._next = memoryview(b"")
+        self._offset = self._lexer_state = self._next = self._item_offset = self._items = memoryview(b"")
+        self._arrays: object = None
+        self._first = self._count = self._kind = self._argument = memoryview(b"")
         self._scanned = 0
         self._returns: dict[int, Mark] = {}
         self._behind: dict[int, bool] = {}
@@ -58,12 +60,8 @@ class Frames:
         return self._some_undeclared(state, inside=False)
 
     def _some_undeclared(self, state: int, *, inside: bool) -> bool:
-        # Indexing a memory view gives an int at a third of what an array's element costs.
-        tables = self._machine.tables
-        if tables is not self._tables:
-            self._tables = tables
-            self._offset = memoryview(tables.state_offset)
-            self._lexer_state, self._next = memoryview(tables.thread_state), memoryview(tables.thread_next)
+        if self._machine.tables is not self._tables:
+            self._view()
         lexer_state, after = self._lexer_state, self._next
         behind = self._behind
         for thread in range(self._offset[state], self._offset[state + 1]):
@@ -73,6 +71,13 @@ class Frames:
                 if calls or (calls is None and self._calls_undeclared(continuation)):
                     return True
         return False
+
+    def _view(self) -> None:
+        """Look at the machine's tables anew; indexing memory views costs a third of what indexing arrays costs."""
+        self._tables = tables = self._machine.tables
+        self._offset, self._item_offset = tables.state_offset.data, tables.set_offset.data
+        self._lexer_state, self._next = tables.thread_state.data, tables.thread_next.data
+        self._items = tables.items.data
 
     def innermost(self, state: int) -> frozenset[Mark]:
         """What the threads say of the innermost open container; empty where none is marked."""
@@ -94,6 +99,8 @@ class Frames:
 
     def without_undeclared_name(self, state: int) -> int:
         """The state of those threads that have not just read the name of an undeclared member."""
+        if self._machine.tables is not self._tables:
+            self._view()
         threads = []
         for lexer_state, continuation, obligation in self._machine.threads(state):
             if lexer_state == 0 and self._calls_undeclared(continuation):
@@ -106,18 +113,37 @@ class Frames:
     # Continuations.
 
     def _calls_undeclared(self, continuation: int) -> bool:
+        """Does an undeclared member's rest come next?  Asked only of continuations that `_view` covers."""
         found = self._behind.get(continuation)
         if found is None:
-            found = self._behind[continuation] = any(map(self._is_undeclared, self._machine.items(continuation)))
+            found = False
+            for at in range(self._item_offset[continuation], self._item_offset[continuation + 1]):
+                if self._is_undeclared(self._items[at]):
+                    found = True
+                    break
+            self._behind[continuation] = found
         return found
 
     def _is_undeclared(self, item: int) -> bool:
         node = item >> 32
         found = self._calling.get(node)
         if found is None:
-            edges = self._graph.edges(node)
-            found = self._calling[node] = any(kind == CALL and rule in self._undeclared for kind, rule, _ in edges)
+            found = self._calling[node] = self._calls(node)
         return found
+
+    def _calls(self, node: int) -> bool:
+        """Has a node an edge that calls an undeclared member's rest?"""
+        if self._graph.arrays is not self._arrays:
+            arrays = self._arrays = self._graph.arrays
+            self._first, self._count = arrays.node_first.data, arrays.node_count.data
+            self._kind, self._argument = arrays.kind.data, arrays.argument.data
+        first = self._first[node]
+        if first < 0:
+            return any(kind == CALL and rule in self._undeclared for kind, rule, _ in self._graph.edges(node))
+        for edge in range(first, first + self._count[node]):
+            if self._kind[edge] == CALL and self._argument[edge] in self._undeclared:
+                return True
+        return False
 
     def _mark(self, node: int) -> Mark | None:
         """The mark of the container in which a node is the place behind its rule."""

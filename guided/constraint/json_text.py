@@ -229,6 +229,12 @@ class Reader:
             return None
         return self.text(text.level, mode, text.text + data)
 
+    def name(self, level: Level | None, data: bytes, at: int) -> Text:
+        """The text in a name of which the data from ``at`` on is the beginning."""
+        text = self.text(level, Mode.NAME)
+        assert text is not None
+        return text if at == len(data) else self.spelled(text, data, at)[0]
+
     def spelled(self, text: Text, data: bytes, at: int) -> tuple[Text, int]:
         """Read on in a name or string: the text where it ends or the data does, and the place of its end."""
         size = len(data)

@@ -9,6 +9,7 @@ each is tried.
 from __future__ import annotations
 
 from collections import OrderedDict
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,6 +36,7 @@ class Refusals:
         self._texts = TokenTexts.of(machine.vocabulary)
         self._rows: OrderedDict[int, NDArray[np.uint32]] = OrderedDict()
         self._refused: dict[int, NDArray[np.int64]] = {}
+        self._free: dict[int, bool] = {}
         self._doubtful: dict[int, NDArray[np.int64]] = {}
         self._begun = _BEGUN_OR_ARRAY if machine.compares else _BEGUN
         self._reaching: dict[tuple[int, Place, frozenset[Reach]], NDArray[np.int64]] = {}
@@ -50,8 +52,6 @@ class Refusals:
             return row
         if text is None:
             row = machine.inner.mask(own)
-            if machine.only_names and not self._texts.spanning:
-                return row
             if machine.vocabulary.byte_complete and not self._texts.reaching(self._begun, Place.IDLE, row).size:
                 return row
             row = row.copy()
@@ -60,12 +60,29 @@ class Refusals:
         refused = self.refused(state)
         return without(row, refused) if refused.size else row
 
+    @cached_property
+    def trusts_idle(self) -> bool:
+        """Is nothing refused where nothing is remembered, since no token holds two names of one object?"""
+        return self._machine.only_names and not self._texts.spanning
+
+    def shares_mask(self, state: int, own: int, text: Text) -> bool:
+        """Has the pair the mask of the automaton's state, both as it is and taken for one that remembers nothing?"""
+        if self.trusts_idle:
+            level = text.level
+            if level is None or not (text.mode is Mode.NAME or level.repeating):
+                return True
+            return not self.refused(state).size
+        free = self._free.get(own)
+        if free is None:
+            free = self._free[own] = not self.refused(own).size
+        return free and not self.refused(state).size
+
     def refused(self, state: int) -> NDArray[np.int64]:
         """The tokens that the automaton allows and the checker does not; and some that neither allows."""
         found = self._refused.get(state)
         if found is None:
             own, text = self._machine.split(state)
-            if self._machine.only_names and (text is None or not text.pending):
+            if self._machine.only_names and (text is None or text.mode is not Mode.NAME or not text.pending):
                 found = self._repeating(state, own, text)
             else:
                 found = self._find(state)[0]

@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.constraint.json_text import QUOTE, Mode, Reader
+from guided.constraint.json_text import COLON, QUOTE, Mode, Reader
 from guided.vocab.vocabulary import Vocabulary
 
 
@@ -111,6 +111,8 @@ class TokenTexts:
         """The same, and 2 for a token with an opening bracket."""
         self.structural = (self._number_of(b'"\\[]{},:') > 0).tobytes()
         """1 for a token that is more than a part of what is being read."""
+        self.lone = ((quotes == 1) & (self._number_of(b"\\") == 0)).tobytes()
+        """1 for a token with one quotation mark and no backslash."""
         visible = self._number_of(bytes(byte for byte in range(256) if byte not in b" \t\n\r")) > 0
         no_digits = self._number_of(bytes(byte for byte in range(256) if byte not in b"0123456789")) > 0
         in_escape = bytes(byte for byte in range(256) if byte < 0x20 or byte >= 0x7F or byte in b'"\\')
@@ -129,12 +131,18 @@ class TokenTexts:
         """By what is left of a name, the tokens that spell it and end it; by a string, the tokens that hold it."""
         self.spanning = tuple(token for token, data in self._with_comma if _SPANNING.search(data))
         """The tokens that may end a name and, behind its value, another one."""
+        self.short = {self.spelled(token): token for token in np.flatnonzero(np.diff(self._offsets) == 1).tolist()}
+        """The tokens of one byte, and those that begin with a colon, by their bytes."""
+        colons = self._data[self._offsets[:-1].clip(max=max(self._data.size - 1, 0))] == COLON
+        self.short.update((self.spelled(token), token) for token in np.flatnonzero(colons).tolist())
 
     def spelled(self, token: int) -> bytes:
         """The bytes of a token, as automata read it."""
         return self._bytes[self._places[token] : self._places[token + 1]]
 
-    def _strings(self, tokens: list[int]) -> tuple[Mapping[bytes, tuple[Closing, ...]], Mapping[bytes, tuple[int, ...]]]:
+    def _strings(
+        self, tokens: list[int]
+    ) -> tuple[Mapping[bytes, tuple[Closing, ...]], Mapping[bytes, tuple[int, ...]]]:
         """What the tokens with quotation marks close, and the strings between them, whatever comes before."""
         reader = Reader()
         inside = reader.text(None, Mode.NAME)
