@@ -18,8 +18,9 @@ from guided.lm.model import LanguageModel, Needs, Scores
 from guided.steer.declaration import Candidates, Declaration, Seen, Steerer, Tokens
 from guided.steer.formulas.combining import candidates as likeliest
 from guided.steer.layout import Layout, Place, arrange, check_abilities, check_vocabulary
+from guided.steer.rows import BranchRows
 
-__all__ = ["Look", "Plan", "Stack"]
+__all__ = ["Look", "Plan", "Stack", "look_in"]
 
 
 @dataclass(frozen=True, init=False)
@@ -61,6 +62,17 @@ class Stack:
 
 Look = Callable[[Place, torch.Tensor], tuple[torch.Tensor, tuple[torch.Tensor, ...]]]
 """Hidden states ``[n, k, d]`` after candidates ``[n, k]`` on a branch, and those of all tokens before."""
+
+
+def look_in(runs: Sequence[BranchRows], rows: Sequence[int]) -> Look:
+    """Looks ahead from the ends of these rows, one for each position that is steered."""
+
+    def look(place: Place, ids: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
+        run = runs[place.run]
+        history = run.history(rows, place.prompt) if place.prompt in run.run.history else ()
+        return run.ahead(rows, place.prompt, ids), history
+
+    return look
 
 
 class Plan:

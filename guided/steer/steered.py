@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import torch
-
 from guided.errors import GuidedError, UnsupportedError
 from guided.lm.model import NOTHING, Abilities, Calls, LanguageModel, Needs, Scores, Tree, check_needs
 from guided.steer.declaration import Tokens
 from guided.steer.layout import Place
 from guided.steer.rows import BranchRows, joined, taken
-from guided.steer.stack import Plan, Stack
+from guided.steer.stack import Plan, Stack, look_in
 
 __all__ = ["SteeredModel", "SteeredSequences"]
 
@@ -206,14 +204,8 @@ class SteeredSequences:
         rows: Sequence[int] = (),
     ) -> Scores:
         """The steered scores of positions; ``rows`` says whose they are when a steerer looks ahead."""
-
-        def look(place: Place, ids: torch.Tensor) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
-            run = self._runs[place.run]
-            history = run.history(rows, place.prompt) if place.prompt in run.run.history else ()
-            return run.ahead(rows, place.prompt, ids), history
-
         plain = answers[self._base.run][self._base.prompt]
-        logits = self._plan.steer(plain.logits, self._layout, answers, texts, lengths, look)
+        logits = self._plan.steer(plain.logits, self._layout, answers, texts, lengths, look_in(self._runs, rows))
         return Scores(
             logits,
             {layer: plain.layers[layer] for layer in self._needs.layers},
