@@ -11,14 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.constraint.protocol import Constrains
-from guided.infer.attempts import Attempt, Learned, keep, require_boolean
-from guided.infer.chance import Chance, Random, chance_of
+from guided.infer.attempts import Attempt, Learned, Run, require_boolean
+from guided.infer.chance import Chance, Random
 from guided.infer.exploration import MEMORY, Exploration
 from guided.infer.potential import Potential
 from guided.infer.result import Samples
@@ -26,7 +27,7 @@ from guided.infer.rounds import RoundProgress
 from guided.infer.visited import ROOT, Row
 from guided.lm.model import LanguageModel
 
-__all__ = ["Learning", "cars"]
+__all__ = ["Learning", "Unmasked", "cars"]
 
 
 class Learning(Enum):
@@ -42,12 +43,12 @@ class Learning(Enum):
 
 
 def cars(
+    rng: Random,
     model: LanguageModel,
     prompt: Sequence[int],
     potential: Potential[Any] | Constrains,
-    n: int,
     *,
-    rng: Random = None,
+    n: int = 16,
     max_tokens: int = 256,
     learning: Learning = Learning.MASKS,
     batch: int = 16,
@@ -55,6 +56,9 @@ def cars(
     memory: int = MEMORY,
     learned: Learned | None = None,
     progress: RoundProgress | None = None,
+    save: str | Path | None = None,
+    save_every: int = 16,
+    resume: str | Path | None = None,
 ) -> Samples:
     """Draw ``n`` independent sequences from ``p(x) 1[x in L] / Z``, exactly, of at most ``max_tokens`` tokens.
 
@@ -62,31 +66,33 @@ def cars(
     ``batch`` attempts are drawn side by side from what was learned before; all are finished before anything is learned
     from them, and kept in the order in which they began, so that short sequences have no advantage.  ``learned`` holds
     what earlier calls learned, and learns more; ``memory`` bounds the bytes of remembered probabilities, beyond which
-    the model is asked again.
+    the model is asked again.  Every ``save_every`` rounds all of it is written to ``save``; ``resume`` goes on from
+    there, drawing what the saved run would have drawn (``rng`` is then not used).
 
     ``log_ml`` of the result is the mean over attempts of the bound on ``Z`` times whether the attempt was kept:
     unbiased but for the rule that stops at ``n``.  ``acceptance`` is the share of attempts kept.  Stops with fewer than
     ``n`` samples after ``max_attempts``; raises `LimitError` when it has none by then, `UnsatisfiableError` when it has
     found that there is no text of ``max_tokens``, and `UnsupportedError` for potentials that are not Boolean.
     """
-    exploration = Exploration(
+    run = Run(
+        learning.value,
+        rng,
         model,
         prompt,
         potential,
         max_tokens=max_tokens,
         memory=memory,
         batch=batch,
-        trie=None if learned is None else learned.trie,
+        learned=learned,
+        resume=resume,
     )
-    require_boolean(exploration.potential, "cars")
-    learned = Learned() if learned is None else learned
-    learned.begin(exploration, learning.value)
-    run = _Run(exploration, learning, chance_of(rng))
-    return keep(run.attempts, exploration, learned, n, batch, max_attempts, progress)
+    require_boolean(run.exploration.potential, "cars")
+    walk = Unmasked(run.exploration, learning, run.chance)
+    return run.samples(walk.attempts, n, max_attempts=max_attempts, progress=progress, save=save, save_every=save_every)
 
 
-class _Run:
-    """Rounds of attempts from one trie."""
+class Unmasked:
+    """Rounds of attempts that are drawn from the model less what one trie excludes."""
 
     def __init__(self, exploration: Exploration, learning: Learning, chance: Chance) -> None:
         self.exploration = exploration

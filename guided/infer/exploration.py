@@ -202,28 +202,14 @@ class Exploration:
         # The first row always is the bare prompt, which nothing then has to compute again.
         sequences.select([0, *sources])
         paths = [trie.tokens(node) for node in nodes]
-        lengths = [len(self.prompt)]
-        added: list[tuple[int, ...]] = [()]
-        for path, node, shared in zip(paths, nodes, common, strict=True):
-            # A row that already stands there is asked about its last token again.
-            kept = int(trie.depth[shared])
-            if kept == len(path) and node != ROOT:
-                kept -= 1
-            lengths.append(len(self.prompt) + kept)
-            added.append(path[kept:])
+        kept = [int(trie.depth[node]) for node in common]
+        lengths = [len(self.prompt) + n for n in (0, *kept)]
         if [len(sequences.tokens(row)) for row in range(len(sequences))] != lengths:
             sequences.crop(lengths)
-        scores = sequences.extend(added)
+        if any(len(path) > n for path, n in zip(paths, kept, strict=True)):
+            sequences.extend([(), *(path[n:] for path, n in zip(paths, kept, strict=True))])
         self._held = [ROOT, *nodes]
-        logits = [answer.logits[-1:] for answer in scores[1:] if len(answer)]
-        if any(node == ROOT for node in nodes):
-            # No token was appended for the prompt itself: its scores are those of the last one.
-            last = sequences.last.logits
-            waiting = iter(logits)
-            logits = [last[:1] if node == ROOT else next(waiting) for node in nodes]
-        import torch
-
-        return self._normalised(torch.cat(logits), paths)
+        return self._normalised(sequences.last.logits[1:], paths)
 
     def _nearest(self, nodes: Sequence[int]) -> tuple[list[int], list[int]]:
         """For each node the row that shares most tokens with it, and the node up to which it does."""

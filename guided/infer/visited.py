@@ -159,16 +159,22 @@ class Visited:
         if found >= 0:
             return found
         ids = row.ids
-        at = int(np.searchsorted(ids, token))
-        new = self._new(node, token, state, float(row.log_weights[at]), log_value)
-        children = self._children[node]
-        if children is None:
-            children = self._children[node] = {}
-        children[token] = new
+        log_weight = float(row.log_weights[int(np.searchsorted(ids, token))])
+        new = self.attach(node, token, state, log_weight, log_value)
+        children = self.children(node)
         # Summed anew and not subtracted from: where nearly all the mass has been visited, a difference has no digits.
         others = row.log_weights.astype(np.float64)
         others[np.searchsorted(ids, np.fromiter(children, np.int32, len(children)))] = -math.inf
         self.log_rest[node] = log_sum_exp(others)
+        return new
+
+    def attach(self, node: int, token: int, state: Any, log_weight: float, log_value: float = 0.0) -> int:
+        """A new child of a node, for those who never ask for values: `log_rest` of the node stays as it is."""
+        new = self._new(node, token, state, log_weight, log_value)
+        children = self._children[node]
+        if children is None:
+            children = self._children[node] = {}
+        children[token] = new
         return new
 
     def weights(self, node: int, row: Row) -> NDArray[np.float64]:
