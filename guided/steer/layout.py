@@ -106,15 +106,15 @@ def arrange(
 def check_vocabulary(model: LanguageModel, other: LanguageModel, where: str, *, same_tokenizer: bool = False) -> None:
     """Raise `VocabularyError` if ``other`` does not score the ids of ``model``.
 
-    Compared are the end-of-text ids, the tokenizers where both models name theirs, and the widths; with
+    Compared are the end-of-text ids, the tokenizers where both models have theirs, and the widths; with
     ``same_tokenizer`` widths may differ, which then is padding of the models' matrices.
     """
     if other is model:
         return
     remedy = "Use models of one tokenizer, or wrap the other one with guided.lm.retokenized."
-    ours, theirs = getattr(model, "vocabulary", None), getattr(other, "vocabulary", None)
-    if ours is not None and theirs is not None and ours is not theirs and ours != theirs:
-        raise VocabularyError("the two models have different vocabularies", where=where, remedy=remedy)
+    ours, theirs = _table(model), _table(other)
+    if ours is not None and theirs is not None and ours != theirs:
+        raise VocabularyError("the two models' tokenizers give different ids", where=where, remedy=remedy)
     if model.eos_ids and other.eos_ids and not model.eos_ids & other.eos_ids:
         raise VocabularyError(
             f"one model ends a text with {sorted(model.eos_ids)}, the other with {sorted(other.eos_ids)}",
@@ -128,6 +128,14 @@ def check_vocabulary(model: LanguageModel, other: LanguageModel, where: str, *, 
             remedy=f"{remedy} If it is one tokenizer and only the padding of the matrices differs, pass"
             " same_tokenizer=True.",
         )
+
+
+def _table(model: LanguageModel) -> object | None:
+    """The tokens and their ids, of a model that has its tokenizer."""
+    tokenizer = getattr(model, "tokenizer", None)
+    table = getattr(tokenizer, "get_vocab", None)
+    found: object | None = None if table is None else table()
+    return found
 
 
 def check_abilities(model: LanguageModel, declaration: Declaration, where: str) -> None:

@@ -47,9 +47,9 @@ class SteeredModel:
         return self.plan.model.eos_ids
 
     @property
-    def vocabulary(self) -> object | None:
-        """The plain model's vocabulary, where it names one."""
-        return getattr(self.plan.model, "vocabulary", None)
+    def tokenizer(self) -> object | None:
+        """The plain model's tokenizer, where it has one."""
+        return getattr(self.plan.model, "tokenizer", None)
 
     @property
     def calls(self) -> Calls:

@@ -137,8 +137,10 @@ def dynamic_focus(
     focus = (logits > threshold) | (logits == highest)
     final = log_probabilities(keep(logits, focus)).expand_as(early)
     other = log_probabilities(keep(early, focus.expand_as(early)))
-    distance = _kl(final, other).mean(dim=0)[:, None]
-    divisor = temperature * torch.exp2(-distance / sigma)
+    if sigma == math.inf:
+        divisor = torch.full_like(highest, temperature)
+    else:
+        divisor = temperature * torch.exp2(-_kl(final, other).mean(dim=0)[:, None] / sigma)
     # Greedy in the limit: below the smallest normal number the quotient would be no number.
     divisor = divisor.clamp(min=torch.finfo(logits.dtype).tiny)
     shifted = logits - torch.where(torch.isneginf(highest), 0.0, highest)
