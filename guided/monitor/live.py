@@ -285,7 +285,8 @@ class LiveConstraint:
             needed = self.shortest_completion(state) + 1
             if needed > budget:
                 raise LimitError(
-                    f"{budget} tokens are left, but the shortest completion takes {needed - 1} and the end-of-text token",
+                    f"{budget} tokens are left, but the shortest completion takes {needed - 1} and the end-of-text"
+                    " token",
                     remedy="Raise max_new_tokens.",
                 )
             if budget < 2:

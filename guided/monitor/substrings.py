@@ -132,7 +132,7 @@ def substring(
     Raises `GuidedError` for texts of both kinds, `UnsatisfiableError` for nothing but empty ones, `VocabularyError` for
     a vocabulary that lacks single bytes.
     """
-    documents = [corpus] if isinstance(corpus, (str, bytes)) else list(corpus)
+    documents: list[str | bytes] = [corpus] if isinstance(corpus, (str, bytes)) else list(corpus)
     text = all(isinstance(document, str) for document in documents)
     if not text and not all(isinstance(document, bytes) for document in documents):
         raise GuidedError("a corpus of str and bytes mixed", remedy="Give texts of one kind.")

@@ -70,7 +70,7 @@ def test_every_ngram_of_the_documents_is_found(documents):
 
 
 def test_long_repeats_and_real_text():
-    words = "the cat sat on the mat and the cat ran to the hat ".encode() * 300
+    words = b"the cat sat on the mat and the cat ran to the hat " * 300
     index = FmIndex.build([words, b"a" * 5_000])
     assert index.count(b"the cat") == 600 and index.count(b"a" * 4_999) == 2 and index.count(b"a" * 5_001) == 0
     assert index.locate(b" ran", limit=3)[0][0] == 0
@@ -143,7 +143,7 @@ def test_substring_refusals():
 
 def test_ngrams_of_tokens():
     rng = random.Random(1)
-    ids = [i for i in range(40, 60)]
+    ids = list(range(40, 60))
     documents = [[rng.choice(ids) for _ in range(rng.randint(0, 30))] for _ in range(6)]
     constraint = ngrams(documents, VOCABULARY)
     known = {tuple(d[i:j]) for d in documents for i in range(len(d)) for j in range(i + 1, min(i + 6, len(d)) + 1)}
