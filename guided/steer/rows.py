@@ -86,10 +86,14 @@ class BranchRows:
         return self._of_prompts(answers)
 
     def extend_tree(self, trees: Sequence[Tree]) -> list[Scores]:
-        """Score a draft tree for each sequence; for each prompt the scores of all nodes, sequence by sequence."""
+        """Score a draft tree for each sequence; for each prompt the scores of all nodes, sequence by sequence.
+
+        Nothing where all trees are empty, which `keep` may follow as well.
+        """
         self._tried = None
         flat = [tree for tree in trees for _ in range(self._each)]
-        return self._of_prompts(list(self._sequences.extend_tree(flat)))
+        answers = list(self._sequences.extend_tree(flat))
+        return self._of_prompts(answers) if any(trees) else []
 
     def keep(self, paths: Sequence[Sequence[int]]) -> None:
         """Append a path of each sequence's tree."""

@@ -127,9 +127,9 @@ class SteeredSequences:
                 where="guided.steer",
                 remedy="Draft single sequences, which extend() scores and crop() rolls back.",
             )
+        answers = [run.extend_tree(trees) for run in self._runs]
         if not any(trees):
             return [self._nothing() for _ in trees]
-        answers = [run.extend_tree(trees) for run in self._runs]
         texts: tuple[Tokens, ...] = ()
         lengths: tuple[int, ...] = ()
         if self._plan.reads_text:

@@ -238,9 +238,7 @@ def test_two_prompts(pair, amount):
         classifier_free(logits, other, scale=amount),
         [naive_sum([(amount, logs(a)), (1 - amount, logs(b))]) for a, b in zip(own, theirs)],
     )
-    close(
-        instructive(logits, other, epsilon=amount), [naive_sum([(1, a), (-amount, b)]) for a, b in zip(own, theirs)]
-    )
+    close(instructive(logits, other, epsilon=amount), [naive_sum([(1, a), (-amount, b)]) for a, b in zip(own, theirs)])
     same(context_aware(logits, other, alpha=0.0), logits)
     same(context_aware(logits, logits, alpha=amount), logits)
     same(classifier_free(logits, other, scale=1.0), logits)
@@ -397,7 +395,10 @@ def test_rewards_on_candidates(pair, k, strength):
     def naive(row, worth, scale):
         order = sorted(range(len(row)), key=lambda token: (-row[token], token))[:k]
         return softmax(
-            [row[token] + (scale * worth[token] if scale else 0) if token in order else -INF for token in range(len(row))]
+            [
+                row[token] + (scale * worth[token] if scale else 0) if token in order else -INF
+                for token in range(len(row))
+            ]
         )
 
     own, worth = logits.tolist(), values.tolist()
