@@ -222,7 +222,8 @@ class StateTable:
                 row = [(low, high, self.target(target)) for low, high, target in expr_edges(key)]
                 loops = _loops(key)
             width = sum(high - low + 1 for low, high, _ in row) if loops else 0
-            self.arrays.loops[state] = width >= _WIDE or (loops and _repeats_at_head(key))
+            worth = width >= _WIDE or (loops and _repeats_at_head(key))
+            self.arrays.loops[state] = 2 if worth and _is_common(key) else int(worth)
             self._write(state, row)
 
     def explore(self, state: int, limit: int) -> None:
@@ -373,6 +374,13 @@ def _loops(expr: Expr) -> bool:
                 found = False
         _looping[expr] = found
     return found
+
+
+def _is_common(key: object) -> bool:
+    """Is this the run of a class without a bound (white space, digits, any text), which every grammar has?"""
+    if isinstance(key, Expr) and key.kind is Kind.JSON_STRING:
+        key = key.parts[0]
+    return isinstance(key, Expr) and key.kind is Kind.REPEAT and key.parts[2] is None
 
 
 def _repeats_at_head(key: object) -> bool:

@@ -154,7 +154,8 @@ class CheckedMachine:
                 if then is not None:
                     after = self.inner._advance_token(own, token)
                     return self.join(after, self._still_name(after, then) if then.mode is Mode.NAME else then)
-            return self.join(*self.read(own, text, self.vocabulary.spelled(token) or b""))
+            spelled = self.vocabulary.spelled(token)
+            return self.join(*self.read(own, text, spelled)) if spelled else DEAD
 
     def lives(self, state: int, token: int) -> bool:
         """Is a token (not an end-of-text id) allowed?  As `advance_token`, but leaves no state behind."""
@@ -273,6 +274,11 @@ class CheckedMachine:
         """The row of tokens that keep ``state`` alive; with ``limit`` only those after which so many tokens suffice."""
         with self.lock:
             return self.refusals.mask(state, limit)
+
+    def visit(self, state: int) -> tuple[NDArray[np.uint32], bool]:
+        """A copy of the mask of a state, and whether the text may end there."""
+        with self.lock:
+            return self.mask(state).copy(), self.is_accepting(state)
 
     def is_accepting(self, state: int) -> bool:
         """May the text end here?"""

@@ -195,6 +195,34 @@ def closings(automaton, counters, scratch, tokens, low, high, state, nodes, clos
 
 
 @njit(cache=True, nogil=True)
+def fan_out(tokens, low, high, used, least):
+    """Give every node of a trie with at least ``least`` children a table of them, and the whole range one.
+
+    ``used`` rows of ``children`` are taken; returns how many are then, -1 when there is no room.
+    """
+    for parent in range(low - 1, high):
+        first = parent + 1
+        stop = np.int64(tokens.end[parent]) if parent >= low else high
+        count = 0
+        node = first
+        while node < stop and count < least:
+            count += 1
+            node = np.int64(tokens.end[node])
+        if count < least:
+            continue
+        if used == tokens.children.shape[0]:
+            return -1
+        tokens.children[used, :] = 0
+        node = first
+        while node < stop:
+            tokens.children[used, tokens.byte[node]] = node
+            node = np.int64(tokens.end[node])
+        used += 1
+        tokens.fan[first] = used
+    return used
+
+
+@njit(cache=True, nogil=True)
 def merge(tokens, counters, starts, n_starts, nodes_used, tokens_used, cursor, cursor_end, frame_first, frame_count):
     """Append to the pool one trie that holds all children of the nodes ``starts[:n_starts]``.
 
