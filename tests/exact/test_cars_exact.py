@@ -13,8 +13,8 @@ from guided.infer.cars import Learning, Unmasked, cars
 from guided.infer.exploration import Exploration
 from guided.infer.rejection import rejection
 from guided.infer.visited import ROOT
-from tests.exact.problems import PATTERNS, problem, soft_problem
 from tests.twin.enumeration import enumerate_choices
+from tests.twin.tiny_problems import PATTERNS, problem, soft_problem
 
 
 def bound(exploration, learning):

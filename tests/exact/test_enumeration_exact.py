@@ -8,7 +8,7 @@ import pytest
 
 from guided.infer.cars import cars
 from guided.infer.enumeration import exact
-from tests.exact.problems import PATTERNS, problem, soft_problem
+from tests.twin.tiny_problems import PATTERNS, problem, soft_problem
 
 
 @pytest.mark.parametrize("make", [problem, soft_problem])

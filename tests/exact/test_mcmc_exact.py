@@ -8,8 +8,8 @@ import pytest
 from guided.infer.exploration import Exploration
 from guided.infer.mcmc import Cut, mcmc, moved, visited
 from guided.infer.potential import Anything
-from tests.exact.problems import PATTERNS, VOCABULARY, Problem, problem, soft_problem
 from tests.twin.enumeration import enumerate_choices
+from tests.twin.tiny_problems import PATTERNS, VOCABULARY, Problem, problem, soft_problem
 
 
 def kernel(tiny, cut):
