@@ -15,6 +15,7 @@ from guided.collection import uncollected
 from guided.errors import GrammarError, GuidedError
 from guided.grammar.ir import Grammar, Terminal
 from guided.grammar.json_schema import refusals
+from guided.grammar.json_schema.distinct import drop_unfillable
 from guided.grammar.json_schema.document import Document, Schema
 from guided.grammar.json_schema.formats import Formats
 from guided.grammar.json_schema.graph import Graph
@@ -149,6 +150,9 @@ def _made(
             if not graph.overlapping:
                 break
             overlapping = overlapping.union(graph.overlapping)
+        if graph.compares:
+            drop_unfillable(graph)
+        graph.check()
         lowering = Lowering(graph, layout)
         rules = lowering.run()
     except RecursionError:
@@ -158,7 +162,12 @@ def _made(
         key = hashlib.sha256(f"json_schema\0{order.value}\0{whitespace}\0{formats.value}\0{text}".encode()).hexdigest()
     keywords = {"order": order.value, "whitespace": whitespace, "registry": registry, "formats": formats}
     return JsonSchemaGrammar(
-        rules, 0, rebuild=(json_schema, (text,), keywords), key=key, notes=(*document.notes, *lowering.notes)
+        rules,
+        0,
+        rebuild=(json_schema, (text,), keywords),
+        key=key,
+        notes=(*document.notes, *lowering.notes),
+        prepared=lowering.prepared(),
     )
 
 

@@ -35,6 +35,9 @@ class Graph:
         self.shapes: dict[Need, Shape] = {}
         self.alive: set[Need] = set()
         self._pending: list[Need] = []
+        self._settled = False
+        self._dropped: set[ArrayShape] = set()
+        self._item_states: dict[ArrayShape, dict[State, list[Step]]] = {}
         self._mentioned = 0
         self._discover(root)
         checked = 0
@@ -43,16 +46,29 @@ class Graph:
                 self._discover(child)
             checked += 1
         self._settle()
+        self._settled = True
         self.overlapping = {overlap.branches for overlap in normaliser.overlaps if self.shape_alive(overlap.shape)}
         """Pairs of places in a oneOf that were taken to exclude each other and do not: the graph is not exact then."""
-        if self.overlapping:
-            return
-        if root not in self.alive:
+        del self.normaliser
+
+    def check(self) -> None:
+        """`UnsatisfiableError` when the root has no value."""
+        if self.root not in self.alive:
             raise UnsatisfiableError(
                 "no value satisfies this schema",
-                where=self._cause(root),
+                where=self._cause(self.root),
                 remedy="Relax the part named here.",
             )
+
+    def drop(self, arrays: list[ArrayShape]) -> None:
+        """Count these arrays as having no value, and settle again."""
+        self._dropped.update(arrays)
+        self._item_states.clear()
+        self._settled = False
+        self._pending = [*self.shapes]
+        self.alive.clear()
+        self._settle()
+        self._settled = True
 
     def _discover(self, need: Need) -> None:
         if need in self.shapes:
@@ -106,19 +122,31 @@ class Graph:
             or any(self.object_alive(thing) for thing in shape.objects)
         )
 
+    @property
+    def compares(self) -> bool:
+        """Does some array ask whether its items differ?"""
+        return any(array.unique is not None for shape in self.shapes.values() for array in shape.arrays)
+
     def array_alive(self, array: ArrayShape) -> bool:
         """Can its first ``low`` items be there?"""
         if array.counts:
             return bool(self.item_states(array))
         if array.low == 0:
             return True
+        if array in self._dropped:
+            return False
         if any(need not in self.alive for need in array.prefix[: array.low]):
             return False
         return array.low <= len(array.prefix) or array.rest in self.alive
 
     def item_states(self, array: ArrayShape) -> dict[State, list[Step]]:
         """The automaton of an array that counts its items, of living items only; empty when there is no such array."""
-        return ItemCounter(array).living(self.alive.__contains__)
+        if not self._settled:
+            return ItemCounter(array).living(self.alive.__contains__)
+        found = self._item_states.get(array)
+        if found is None:
+            found = self._item_states[array] = ItemCounter(array).living(self.alive.__contains__)
+        return found
 
     def object_alive(self, thing: ObjectShape) -> bool:
         """Can its required members, and as many as ``low`` asks for, be there?"""
