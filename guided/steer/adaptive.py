@@ -63,7 +63,8 @@ class AdaptiveModel:
         self.how = how
         self.width = min(large.width, how.small.width)
         self.eos_ids = large.eos_ids
-        self.can = Abilities(crop=large.can.crop and how.small.can.crop, tree=False)
+        # What was written since the prompt decides which model is asked, so the prompt's end matters.
+        self.can = Abilities(crop=large.can.crop and how.small.can.crop, tree=False, encoder=True)
 
     @property
     def calls(self) -> Calls:
@@ -134,6 +135,9 @@ class AdaptiveSequences:
         """Append tokens to each row; scores after each of them.  One pass or two for each token of the longest."""
         if len(tokens) != len(self):
             raise GuidedError(f"{len(tokens)} entries for {len(self)} rows", remedy="Give one for each row.")
+        outside = [token for row in tokens for token in row if not 0 <= token < self._width]
+        if outside:
+            raise GuidedError(f"the ids {outside[:5]} are not in range({self._width})")
         found: list[list[Scores]] = [[] for _ in tokens]
         for number in range(max(map(len, tokens), default=0)):
             wanted: list[bool | None] = []
@@ -161,6 +165,9 @@ class AdaptiveSequences:
         """Roll each row back to so many tokens; inside its prompt, what is left of it is the prompt."""
         if len(lengths) != len(self):
             raise GuidedError(f"{len(lengths)} entries for {len(self)} rows", remedy="Give one for each row.")
+        for row, length in zip(self._rows, lengths, strict=True):
+            if not 0 <= length <= len(row.tokens):
+                raise GuidedError(f"a row of {len(row.tokens)} tokens cannot be cropped to {length}")
         for number, sequences in enumerate(self._models):
             sequences.crop([min(length, row.read[number]) for length, row in zip(lengths, self._rows, strict=True)])
         shortened: list[int] = []

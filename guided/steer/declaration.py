@@ -136,6 +136,8 @@ class Declaration:
     candidates: Candidates | None = None
     text: bool = False
     """The tokens so far, prompt included."""
+    prompt_end: bool = False
+    """That the scores depend on how much of the text is prompt; for branches with other prompts that is clear."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ class Seen:
     texts: tuple[Tokens, ...] = ()
     """The tokens so far of each position."""
     prompt_lengths: tuple[int, ...] = ()
-    """How many of each text are prompt."""
+    """How many of each text are prompt; a steerer that reads them declares ``prompt_end``."""
 
     @property
     def scored(self) -> torch.Tensor:

@@ -15,7 +15,7 @@ import torch
 
 from guided.errors import GuidedError
 from guided.lm.model import LanguageModel, Needs, Scores
-from guided.steer.declaration import Candidates, Declaration, Seen, Steerer, Tokens
+from guided.steer.declaration import AsGiven, Candidates, Declaration, Seen, Steerer, Tokens
 from guided.steer.formulas.combining import candidates as likeliest
 from guided.steer.layout import Layout, Place, arrange, check_abilities, check_vocabulary
 from guided.steer.rows import BranchRows
@@ -93,6 +93,7 @@ class Plan:
         # Looked ahead on, or scored: either way an id that a model lacks cannot be asked about.
         self.shared_width = min([model.width, *(other.width for other in self.others)])
         self.reads_text = any(each.text or _rewards_text(each) for each in self.declarations)
+        self.reads_prompt_end = any(_reads_prompt_end(each) for each in self.declarations)
         self.looks_ahead = arrange(model, self.declarations, Needs()).looks_ahead
 
     def layout(self, needs: Needs, *, with_base: bool = True) -> Layout:
@@ -144,6 +145,20 @@ def _models(declaration: Declaration) -> list[LanguageModel]:
     if declaration.candidates is not None and declaration.candidates.ahead is not None:
         branches.append(declaration.candidates.ahead)
     return [branch.model for branch in branches if branch.model is not None]
+
+
+def _reads_prompt_end(declaration: Declaration) -> bool:
+    """Whether a longer prompt is not the same as a longer text."""
+    branches = list(declaration.branches)
+    wanted = declaration.candidates
+    if wanted is not None and wanted.ahead is not None:
+        branches.append(wanted.ahead)
+    return (
+        declaration.prompt_end
+        or (wanted is not None and wanted.reward is not None and not wanted.reward.prompt)
+        or any(branch.prompt != AsGiven() for branch in branches)
+        or any(branch.needs.masked_heads and not branch.needs.masked_prompt for branch in branches)
+    )
 
 
 def _rewards_text(declaration: Declaration) -> bool:

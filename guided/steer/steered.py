@@ -24,6 +24,8 @@ class SteeredModel:
 
     Its layers and hidden states, where asked for, are the plain model's.  Draft trees are scored in one pass unless a
     steerer looks ahead, which needs one candidate after the other; then `extend` takes tokens one at a time, too.
+    Where some branch reads another prompt, ``can.encoder`` is True: a longer prompt is then not the same as a longer
+    text.
     """
 
     def __init__(self, model: LanguageModel, stack: Stack, *, same_tokenizer: bool = False) -> None:
@@ -33,7 +35,7 @@ class SteeredModel:
             model.can,
             crop=all(each.can.crop for each in models),
             tree=not self.plan.looks_ahead and all(each.can.tree for each in models),
-            encoder=any(each.can.encoder for each in models),
+            encoder=self.plan.reads_prompt_end or any(each.can.encoder for each in models),
         )
 
     @property
@@ -80,6 +82,7 @@ class SteeredSequences:
         given = [_ids(prompt) for prompt in prompts]
         self._runs = [BranchRows(run, given) for run in self._layout.runs]
         self._prompts = [len(prompt) for prompt in given]
+        self._lengths = list(self._prompts)
         self._last: Scores | None = None
 
     def __len__(self) -> int:
@@ -103,20 +106,28 @@ class SteeredSequences:
         return _copied(self._last)
 
     def extend(self, tokens: Sequence[Sequence[int]]) -> list[Scores]:
-        """Append tokens to each row; scores after each of them."""
-        if len(tokens) != len(self):
-            raise GuidedError(f"{len(tokens)} entries for {len(self)} rows", remedy="Give one for each row.")
-        added = [_ids(row) for row in tokens]
+        """Append tokens to each row; scores after each of them.
+
+        Where a reward or a model raises, the rows are rolled back to what they were.
+        """
+        added = self._checked(tokens)
+        if not any(added):
+            return [self._nothing() for _ in added]
         steps: list[list[Scores]] = [[] for _ in added]
-        if self._plan.looks_ahead:
-            # The candidates of a position are known when its logits are, and trees hang on the last token only.
-            for number in range(max(map(len, added), default=0)):
-                self._step([row[number : number + 1] for row in added], steps)
-        elif any(added):
-            self._step(added, steps)
+        try:
+            if self._plan.looks_ahead:
+                # The candidates of a position are known when its logits are, and trees hang on the last token only.
+                for number in range(max(map(len, added))):
+                    self._step([row[number : number + 1] for row in added], steps)
+            else:
+                self._step(added, steps)
+        except BaseException:
+            for run in self._runs:
+                run.crop(self._lengths)
+            raise
+        self._lengths = [length + len(new) for length, new in zip(self._lengths, added, strict=True)]
         found = [joined(parts) if parts else self._nothing() for parts in steps]
-        if any(added):
-            self._update_last(found)
+        self._update_last(found)
         return found
 
     def extend_tree(self, trees: Sequence[Tree]) -> list[Scores]:
@@ -145,6 +156,7 @@ class SteeredSequences:
         """Append the nodes of one path of each row's last tree."""
         for run in self._runs:
             run.keep(paths)
+        self._lengths = [length + len(path) for length, path in zip(self._lengths, paths, strict=True)]
         if any(len(path) for path in paths):
             self._last = None
 
@@ -154,13 +166,17 @@ class SteeredSequences:
         for run in self._runs:
             run.select(chosen)
         self._prompts = [self._prompts[row] for row in chosen]
+        self._lengths = [self._lengths[row] for row in chosen]
         if self._last is not None:
             self._last = taken(self._last, chosen)
 
     def crop(self, lengths: Sequence[int]) -> None:
         """Roll each row back to so many tokens; into the prompt only where no branch reads another one."""
+        if len(lengths) != len(self):
+            raise GuidedError(f"{len(lengths)} entries for {len(self)} rows", remedy="Give one for each row.")
         for run in self._runs:
             run.crop(lengths)
+        self._lengths = list(lengths)
         self._last = None
 
     def join(self, prompts: Sequence[Sequence[int]]) -> None:
@@ -170,8 +186,19 @@ class SteeredSequences:
         for run in self._runs:
             run.join(given)
         self._prompts += [len(prompt) for prompt in given]
+        self._lengths += [len(prompt) for prompt in given]
         if self._last is not None and given:
             self._last = joined([self._last, self._at_end(range(before, len(self)))])
+
+    def _checked(self, tokens: Sequence[Sequence[int]]) -> list[Tokens]:
+        """The tokens of each row as ids that every model has, so that no model is asked before another refuses."""
+        if len(tokens) != len(self):
+            raise GuidedError(f"{len(tokens)} entries for {len(self)} rows", remedy="Give one for each row.")
+        added = [_ids(row) for row in tokens]
+        outside = [token for row in added for token in row if not 0 <= token < self._plan.shared_width]
+        if outside:
+            raise GuidedError(f"the ids {outside[:5]} are not in range({self._plan.shared_width})")
+        return added
 
     def _step(self, added: Sequence[Tokens], steps: list[list[Scores]]) -> None:
         """Append some tokens, at least one, and add what is found to each row's list."""

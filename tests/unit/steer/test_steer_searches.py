@@ -19,6 +19,7 @@ from guided.steer.adaptive import EntropyAdaptive
 from guided.steer.blocks import best_of_blocks
 from guided.steer.lookahead import deal
 from guided.steer.scorer import Example, Target, train_scorer
+from guided.testing import check_language_model
 
 # --- entropy adaptive decoding ---------------------------------------------------------------------------------------
 
@@ -80,6 +81,12 @@ def test_switching_like_the_naive_loop_whatever_happens_to_the_rows(data):
         assert sequences.used_large(row) == choices
         assert sequences.tokens(row) == prompt + text
         agree(last[row], wanted)
+
+
+def test_the_contract_of_language_models(monkeypatch):
+    # Two models read each prompt, and what is computed is tested below.
+    monkeypatch.setattr("guided.testing.language_model.check_sharing", lambda model, prompts: None)
+    check_language_model(EntropyAdaptive(AMATEUR, 1.7).over(BASE), rows=4, length=9)
 
 
 def test_thresholds_without_a_choice():

@@ -9,7 +9,20 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steering_twin import AMATEUR, BASE, HEAD, OTHER, REWARD, STEERERS, WIDTH, agree, alone, random_model
+from steering_twin import (
+    AMATEUR,
+    BASE,
+    HEAD,
+    OTHER,
+    REWARD,
+    STEERERS,
+    WIDTH,
+    agree,
+    alone,
+    random_model,
+    text_of,
+    vowels,
+)
 
 from guided.errors import GuidedError, UnsupportedError, VocabularyError
 from guided.lm import Needs, TableModel, Tree, next_logits
@@ -29,8 +42,11 @@ from guided.steer import (
     Mixture,
     ModelReward,
     Prefixed,
+    RewardError,
     Stack,
+    TextReward,
 )
+from guided.testing import check_language_model
 
 NAMES = sorted(STEERERS)
 PROMPTS = [(1, 2), (0, 1, 2, 3, 0), (4,)]
@@ -172,6 +188,33 @@ def test_layers_and_hidden_states_of_the_steered_model_are_the_plain_ones():
         assert set(ours.layers) == {1, -1}
         assert all(torch.equal(ours.layers[layer], theirs.layers[layer]) for layer in (1, -1))
         assert torch.equal(ours.hidden, theirs.hidden)
+
+
+@pytest.mark.parametrize("name", ["contrastive", "negative", "dola-layers", "decore", "rad-model", "search", "fudge"])
+def test_the_contract_of_language_models(name, monkeypatch):
+    # What is computed for a row is more than one row of one model here, and has tests of its own below.
+    monkeypatch.setattr("guided.testing.language_model.check_sharing", lambda model, prompts: None)
+    check_language_model(Stack([STEERERS[name]]).over(BASE), steps=15, rows=4, length=9)
+
+
+def test_a_failing_reward_leaves_the_rows_as_they_were():
+    broken = [False]
+
+    def score(texts):
+        if broken[0]:
+            raise OSError
+        return vowels(texts)
+
+    for steerers in ([RAD(TextReward(score, text_of))], [STEERERS["search"], RAD(TextReward(score, text_of))]):
+        sequences = Stack([STEERERS["cfg"], *steerers]).over(BASE).start([(1, 2), (3,)])
+        sequences.extend([(4,), ()])
+        broken[0] = True
+        with pytest.raises(RewardError):
+            sequences.extend([(0, 1), (2,)])
+        assert [sequences.tokens(row) for row in range(2)] == [(1, 2, 4), (3,)]
+        broken[0] = False
+        answers = sequences.extend([(0, 1), (2,)])
+        agree(answers[0].logits[1], alone([STEERERS["cfg"], *steerers], BASE, (1, 2), (4, 0, 1)))
 
 
 # --- passes ----------------------------------------------------------------------------------------------------------
