@@ -28,6 +28,7 @@ from guided.grammar.regular.expr import (
     intersection,
     literal,
     repeat,
+    untrack_edges,
 )
 from guided.grammar.regular.json_text import json_escape_edges, json_string_edges
 from guided.grammar.regular.product import UndecidedError, has_member
@@ -54,6 +55,7 @@ def edges(expr: Expr) -> tuple[Edge, ...]:
     if found is None:
         found = tuple(edge for edge in _raw_edges(expr) if edge[2].inhabited or inhabited(edge[2]))
         if expr.kind not in _TRANSIENT:
+            untrack_edges(found)
             expr.edges = found
         expr.raw = None
     return found
