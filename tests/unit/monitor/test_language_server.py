@@ -142,7 +142,9 @@ def test_calls_end_in_time_even_when_nobody_reads():
 @pytest.mark.skipif(importlib.util.find_spec("jedi_language_server") is None, reason="no real language server")
 def test_a_real_server(tmp_path):
     (tmp_path / "shapes.py").write_text("class Shape:\n    def area(self): ...\n    def arena(self): ...\n")
-    engine = language_server([sys.executable, "-m", "jedi_language_server.cli"], tmp_path, seconds=60)
+    engine = language_server(
+        [sys.executable, "-c", "from jedi_language_server.cli import cli; cli()"], tmp_path, seconds=60
+    )
     monitor = python_identifiers(tmp_path, engine=engine, seconds=60, assignments=False)
     constraint = monitored(monitor, VOCABULARY, before="from shapes import Shape\ns = Shape()\n")
     for text, lives in {"s.area()": True, "s.arena": True, "s.are ": False, "s.volume": False}.items():
