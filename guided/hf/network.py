@@ -152,7 +152,7 @@ class Network:
         inputs: dict[str, Any] = {"past_key_values": cache.given, "use_cache": True}
         if encoded is None:
             inputs["input_ids"] = ids
-            inputs["attention_mask"] = mask
+            inputs["attention_mask"] = self._all_shown(tokens, cache.place.past) if mask is None else mask
             if self.architecture.takes_positions:
                 inputs["position_ids"] = self._ids(positions)
         else:
@@ -176,6 +176,7 @@ class Network:
         inputs: dict[str, Any] = {"use_cache": False}
         if prompts is None:
             inputs["input_ids"] = self._ids(tokens)
+            inputs["attention_mask"] = self._all_shown(tokens, 0)
         else:
             encoded = self.encode(prompts)
             inputs["decoder_input_ids"] = self._ids(tokens)
@@ -233,6 +234,13 @@ class Network:
             return shown
         least = torch.finfo(self.dtype).min
         return torch.zeros(shown.shape, dtype=self.dtype, device=self.device).masked_fill_(~shown, least)
+
+    def _all_shown(self, tokens: list[list[int]], past: int) -> torch.Tensor | None:
+        """A mask that hides nothing, for the sake of models that take a padding id at an end for padding."""
+        pad = self.architecture.config.pad_token_id
+        if pad is None or all(pad not in (row[0], row[-1]) for row in tokens):
+            return None
+        return torch.ones((len(tokens), past + len(tokens[0])), dtype=torch.long, device=self.device)
 
     def _shown(self, lengths: tuple[int, ...], width: int) -> torch.Tensor:
         column = torch.arange(width, device=self.device)
