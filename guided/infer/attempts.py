@@ -21,7 +21,7 @@ from guided.errors import GuidedError, LimitError, UnsatisfiableError, Unsupport
 from guided.infer.chance import Random, chance_of
 from guided.infer.checkpoint import Checkpoint, state_of
 from guided.infer.exploration import Exploration
-from guided.infer.potential import Potential
+from guided.infer.potential import Potential, as_potential
 from guided.infer.result import Cost, Particle, Samples, particle_of
 from guided.infer.rounds import Round, RoundProgress
 from guided.infer.visited import ROOT, Visited
@@ -101,20 +101,21 @@ class Run:
         if resume is not None:
             saved, learned = _load(resume)
         self.learned = Learned() if learned is None else learned
-        self.exploration = Exploration(
-            model, prompt, potential, max_tokens=max_tokens, memory=memory, batch=batch, trie=self.learned.trie
-        )
+        goal = as_potential(potential)
         self.problem = {
             "sampler": name,
-            "prompt": list(self.exploration.prompt),
+            "prompt": [int(token) for token in prompt],
             "max_tokens": max_tokens,
-            "vocabulary": self.exploration.vocabulary.digest,
+            "vocabulary": goal.vocabulary.digest,
         }
         if self.learned.problem and self.learned.problem != self.problem:
             raise GuidedError(
                 "what was learned belongs to another prompt, vocabulary, sampler or limit of tokens",
                 remedy="Pass it to calls with the same arguments only.",
             )
+        self.exploration = Exploration(
+            model, prompt, goal, max_tokens=max_tokens, memory=memory, batch=batch, trie=self.learned.trie
+        )
         self.learned.trie, self.learned.problem = self.exploration.trie, self.problem
         if saved is not None:
             self.kept = [particle_of(self.exploration.vocabulary, tokens) for tokens in saved.tokens]
