@@ -36,9 +36,11 @@ class Choices(Mapping[str, float]):
     log_weights: Mapping[str, float]
     """The logarithm of the model's own probability of each text and an end-of-text token behind it."""
     tokenisations: Mapping[str, int]
-    """How many token sequences spell each text."""
+    """How many token sequences spell each text; of those that were looked at."""
     canonical: Mapping[str, float] | None = None
     """The probabilities when only canonical token sequences count; None where that was not asked."""
+    unseen: float = 0.0
+    """At most this share of the mass lies in token sequences that were not looked at; 0 unless ``mass`` was below 1."""
     cost: Cost = field(default_factory=Cost)
 
     @property
@@ -80,6 +82,7 @@ def choice_probabilities(
     constraint: Constrains,
     *,
     canonical: Constrains | None = None,
+    mass: float = 1.0,
     max_prefixes: int = MAX_PREFIXES,
     batch: int = 64,
     memory: int = MEMORY,
@@ -92,9 +95,13 @@ def choice_probabilities(
     by its end.  ``canonical`` is the same language with one spelling a text (`guided.canonical` of the constraint, with
     the prompt as ``before``); the result then also has the probabilities under that spelling alone.
 
-    The model reads each distinct prefix once, ``batch`` at a time.  Raises `UnsupportedError` for an infinite language,
-    `LimitError` before the model reads anything when there are more than ``max_prefixes`` prefixes, and
-    `UnsatisfiableError` when the model gives every text the probability 0.
+    The model reads each distinct prefix once, ``batch`` at a time.  A text of n letters may have 2^n spellings, nearly
+    all of them without weight: ``mass`` below 1 reads the likeliest prefixes first, stops when at least that share was
+    found, and bounds the rest (`Choices.unseen`).
+
+    Raises `UnsupportedError` for an infinite language, `LimitError` when more than ``max_prefixes`` prefixes would have
+    to be read (for ``mass=1`` before the model reads any), and `UnsatisfiableError` when the model gives every text the
+    probability 0.
     """
     grammar = getattr(constraint, "grammar", None)
     if grammar is not None and grammar.special_tokens:
@@ -102,12 +109,19 @@ def choice_probabilities(
             f"a language with special tokens ({', '.join(grammar.special_tokens[:3])}) is not one of texts",
             remedy="Leave them out of the grammar, and put what stands before the choice into the prompt.",
         )
-    lattice = lattice_of(constraint, max_prefixes=max_prefixes)
+    lattice = lattice_of(constraint, max_edges=max_prefixes)
+    if mass == 1 and lattice.n_prefixes > max_prefixes:
+        raise LimitError(
+            f"the language's {lattice.n_sequences} token sequences have {lattice.n_prefixes} prefixes, more than"
+            f" {max_prefixes}",
+            remedy="Raise max_prefixes, ask for most of the mass with mass=0.9999, or bound the language more tightly.",
+        )
     found = exact(
         model,
         prompt,
         constraint,
         max_tokens=lattice.longest + 1,
+        mass=mass,
         max_prefixes=max_prefixes,
         batch=batch,
         memory=memory,
@@ -123,6 +137,7 @@ def choice_probabilities(
         MappingProxyType({text: sums[text] for text in probabilities}),
         MappingProxyType({text: len(logs[text]) for text in probabilities}),
         None if canonical is None else _canonical(found, canonical, list(probabilities)),
+        math.exp(found.log_rest - float(np.logaddexp(found.log_rest, found.log_ml))),
         found.cost,
     )
 
@@ -156,12 +171,12 @@ def _canonical(found: Enumeration, canonical: Constrains, texts: Sequence[str]) 
     return _shares(logs)
 
 
-def lattice_of(constraint: Constrains, *, max_prefixes: int = MAX_PREFIXES) -> Lattice:
+def lattice_of(constraint: Constrains, *, max_edges: int = MAX_PREFIXES) -> Lattice:
     """Walk a finite language's states depth first and count its token sequences.
 
     Raises `UnsupportedError` with a text that shows it where a state comes back to itself: from every state the
-    language can end, so it is infinite.  Raises `LimitError` when there are more than ``max_prefixes`` prefixes, which
-    for some languages is how infinity shows.
+    language can end, so it is infinite.  Raises `LimitError` after ``max_edges`` steps from state to state, which for
+    some languages is how infinity shows; each of them is a prefix that a model would have to read.
     """
     words = constraint.vocabulary.n_words
     row = np.zeros(words, np.uint32)
@@ -198,9 +213,9 @@ def lattice_of(constraint: Constrains, *, max_prefixes: int = MAX_PREFIXES) -> L
                     where=f"after {text!r}, which can go on in all the ways that {before!r} can",
                     remedy="Bound every repetition, or sample (cars, smc) and count.",
                 )
-            if edges > max_prefixes:
+            if edges > max_edges:
                 raise LimitError(
-                    f"the language has more than {max_prefixes} prefixes in tokens, if it is finite at all",
+                    f"the language has more than {max_edges} prefixes in tokens, if it is finite at all",
                     where=f"at {_spelled(constraint, path)[:60]!r}",
                     remedy="Raise max_prefixes, bound the language more tightly, or sample (cars, smc) and count.",
                 )
@@ -220,11 +235,6 @@ def lattice_of(constraint: Constrains, *, max_prefixes: int = MAX_PREFIXES) -> L
             max((1 + n for _, _, n in each), default=0),
         )
     n_sequences, n_prefixes, longest = counts[constraint.start]
-    if n_prefixes > max_prefixes:
-        raise LimitError(
-            f"the language's {n_sequences} token sequences have {n_prefixes} prefixes, more than {max_prefixes}",
-            remedy="Raise max_prefixes, bound the language more tightly, or sample (cars, smc) and count.",
-        )
     return Lattice(len(counts), n_sequences, n_prefixes, longest)
 
 

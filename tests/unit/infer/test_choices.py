@@ -80,7 +80,7 @@ def test_infinite_languages_without_a_loop_reach_the_limit():
     vocabulary = guided.Vocabulary.from_tokens([b"(", b")", None], eos_ids=[2])
     constraint = guided.compile(guided.lark('start: "(" start ")" | "(" ")"'), vocabulary)
     with pytest.raises(LimitError, match="if it is finite at all"):
-        lattice_of(constraint, max_prefixes=300)
+        lattice_of(constraint, max_edges=300)
 
 
 def test_large_languages_are_refused_with_their_size():
@@ -89,6 +89,22 @@ def test_large_languages_are_refused_with_their_size():
     with pytest.raises(LimitError, match=r"token sequences have \d{15,} prefixes, more than 5000"):
         choice_probabilities(model, (7,), constraint, max_prefixes=5000)
     assert model.calls.passes == 0
+
+
+@pytest.mark.parametrize("mass", [0.5, 0.9, 0.999])
+def test_most_of_the_mass_is_found_with_a_bound_on_the_rest(mass):
+    texts = ["abababababab", "ab" * 5, "no"]
+    model = TableModel.random(5, width=AMBIGUOUS.size, eos_ids=AMBIGUOUS.eos_ids)
+    constraint = guided.compile(guided.choice(texts), AMBIGUOUS)
+    whole = choice_probabilities(model, (7,), constraint)
+    part = choice_probabilities(model, (7,), constraint, mass=mass, batch=1)
+    assert part.cost.model_rows < whole.cost.model_rows and whole.unseen == 0
+    assert 0 < part.unseen <= 1 - mass + 1e-12
+    assert part.log_ml <= whole.log_ml <= part.log_ml - math.log1p(-part.unseen) + 1e-12
+    for text in texts:
+        assert part.get(text, 0.0) * (1 - part.unseen) <= whole[text] + 1e-12
+        assert whole[text] <= part.get(text, 0.0) + part.unseen + 1e-12
+    assert math.fsum(part.values()) == pytest.approx(1)
 
 
 def test_a_model_that_says_none_of_the_texts():
