@@ -2,7 +2,7 @@
 
 An engine is any object that names the completions at a cursor: jedi in a process of its own, a language server.  What
 it does not answer in time counts as not known: the text is then free at that place, a warning is given and a counter
-goes up; after several failures in a row the engine is given up for good.
+goes up; an engine that hangs or crashes several times in a row is given up for good.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from guided.monitor.json_rpc import ServerError
+from guided.monitor.json_rpc import AnswerError, ServerError
 
 __all__ = ["Analyses", "Engine", "MonitorWarning", "Statistics"]
 
 REMEMBERED = 8192
 """Texts whose completions are kept, some 10 KB each where an object has a hundred attributes."""
 FAILURES = 3
-"""Failures in a row after which an engine is given up."""
+"""Time-outs and crashes in a row after which an engine is given up."""
 
 
 class MonitorWarning(UserWarning):
@@ -85,7 +85,7 @@ class Analyses:
         failures = self.statistics.failures
         if not failures:
             return ()
-        after = "given up" if self.given_up else "started again"
+        after = f"started {self.statistics.starts} times" + (", then given up" if self.given_up else "")
         asked = self.statistics.analysed
         return (f"{self.what}: {failures} of {asked} analyses failed, the text is free there; {after} ({self._last})",)
 
@@ -118,6 +118,15 @@ class Analyses:
                 self.statistics.starts += 1
                 self._engine = self._start()
             found = self._engine.complete(source, suffix, self.seconds)
+        except AnswerError as error:
+            if self._engine is None:
+                self._failed(error)
+                return None
+            # Half-written code may be too much for an engine that is well otherwise.
+            self._last = str(error)
+            self.statistics.failures += 1
+            warnings.warn(f"{self.what}: {error}; the text is free at this place", MonitorWarning, stacklevel=2)
+            return None
         except ServerError as error:
             self._failed(error)
             return None

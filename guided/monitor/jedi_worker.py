@@ -18,10 +18,11 @@ __all__ = ["complete", "main"]
 def complete(parameters: dict[str, Any]) -> list[str]:
     """The names that jedi offers at the end of ``source``, with ``suffix`` standing behind the cursor."""
     import jedi
+    from parso.utils import split_lines
 
     source, suffix = parameters["source"], parameters["suffix"]
     project = jedi.Project(parameters["project"], environment_path=parameters["environment"])
-    lines = source.split("\n")
+    lines = split_lines(source)
     script = jedi.Script(source + suffix, path=parameters["path"], project=project)
     found = script.complete(len(lines), len(lines[-1]))
     return sorted({item.name for item in found if item.type != "keyword"})

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from guided.errors import GuidedError
 
-__all__ = ["Connection", "ServerError", "read_message", "write_message"]
+__all__ = ["AnswerError", "Connection", "ServerError", "read_message", "write_message"]
 
 MAX_MESSAGE_BYTES = 64 << 20
 """A completion list of 100,000 items is about 20 MB."""
@@ -32,6 +32,10 @@ _ERROR_TAIL = 2_000
 
 class ServerError(GuidedError):
     """The process did not answer: it is missing, hangs, crashed, or answered with an error or with rubbish."""
+
+
+class AnswerError(ServerError):
+    """The process answered with an error, and can be asked again."""
 
 
 def read_message(stream: IO[bytes]) -> Any:
@@ -138,7 +142,7 @@ class Connection:
         error = message.get("error")
         if error:
             said = error.get("message", error) if isinstance(error, dict) else error
-            raise ServerError(f"{method} failed: {str(said)[:300]}")
+            raise AnswerError(f"{method} failed: {str(said)[:300]}")
         return message.get("result")
 
     def notify(self, method: str, parameters: Any) -> None:

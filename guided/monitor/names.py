@@ -134,13 +134,18 @@ class Expecting:
         if self._whole:
             return b""
         ways = [name[self.depth :] for name in self.source.names[self.low : self.high]]
-        if self.source.assignable:
+        if self._new:
             ways.append(Creating(self.source, self._written).rest if self.depth else b"A:")
         return min(ways, key=lambda way: (len(way), way))
 
     @property
     def _written(self) -> bytes:
         return self.source.names[self.low][: self.depth]
+
+    @property
+    def _new(self) -> bool:
+        """May it become a new name?  Those are ASCII."""
+        return self.source.assignable and self._written.isascii()
 
     @property
     def expected(self) -> str:
@@ -159,7 +164,7 @@ class Expecting:
             return child
         if byte in source.alphabet.breaks and self._whole:
             return FREE
-        if source.assignable:
+        if self._new:
             if self.depth:
                 return Creating(source, self._written).step(byte)
             if byte in _FIRST:
@@ -180,7 +185,7 @@ class Expecting:
         """Break characters behind a whole name; ``:`` behind a new one."""
         if self._whole:
             return self.source.alphabet.breaks
-        if self.source.assignable and self.depth:
+        if self._new and self.depth:
             return Creating(self.source, self._written).releasing()
         return b""
 
@@ -195,7 +200,7 @@ class Expecting:
             child = self._child(byte)
             assert child is not None
             at = child.high
-        if self.source.assignable:
+        if self._new:
             more = Creating(self.source, self._written).continuing() if self.depth else _FIRST
             found.update(more if not self._whole else (byte for byte in more if byte in _LATER))
         return bytes(sorted(found))

@@ -2,8 +2,8 @@
 
 After Agrawal et al., 2023.  Where the logical line itself binds no name of the expression before the dot, the analysis
 is asked about the lines before and that expression alone: the half-written line around it cannot matter then, and one
-answer serves the whole line.  Others are analysed in place, once as they stand and once with the missing closing
-brackets put behind the cursor, and the answers are united.
+answer serves the whole line.  Others are analysed in place, once as they stand and once with a name and the missing
+closing brackets put behind the cursor, and the answers are united.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from guided.monitor.python_text import (
     PythonText,
     before_dot,
     binds,
+    imports,
     is_known,
     names_in,
 )
@@ -86,15 +87,17 @@ class PythonIdentifiers(Monitor):
 
         def may_know(prefix: bytes) -> bool:
             further = prefix.decode("utf-8", "replace")
-            found = before_dot(tail + further)
+            found = before_dot(tail + further, inside=True)
             if isinstance(found, Place):
                 return found is Place.EXPRESSION
-            # The token may itself hold what makes a name known.
+            before = (tail + further)[: found.start]
+            # The token may itself hold what makes a name known, and imports make it so.
             return (
                 found.root is None
                 or is_known(found.root, names)
-                or found.root in names_in((tail + further)[: found.start])
+                or found.root in names_in(before)
                 or "*" in further
+                or imports(before)
             )
 
         return may_know
@@ -105,7 +108,7 @@ class PythonIdentifiers(Monitor):
             return None
         decoded = text.decode("utf-8", "replace")
         line = len(text[: context.line].decode("utf-8", "replace"))
-        before = before_dot(decoded)
+        before = before_dot(decoded, inside=bool(context.brackets))
         if isinstance(before, Place):
             found = self._in_place(decoded, context) if before is Place.EXPRESSION else None
             begins = False
@@ -119,6 +122,8 @@ class PythonIdentifiers(Monitor):
 
     def _of(self, text: str, primary: Primary, line: int, context: Layout) -> frozenset[str] | None:
         before, current = text[:line], text[line : primary.start]
+        if imports(current):
+            return self._in_place(text, context)
         words, held = names_in(current), names_in(primary.text)
         if primary.root is None:
             if not held:
@@ -126,8 +131,11 @@ class PythonIdentifiers(Monitor):
                 return self.analyses.complete(primary.text + ".")
         elif not is_known(primary.root, names_in(before) | words):
             return None
-        imports = bool(words & {"import", "from"})
-        if primary.start < line or imports or (words & held and binds(current, words)):
+        bound = bool(words & held) and binds(current, words)
+        if bound and ("lambda" in words or ("for" in words and context.brackets)):
+            # Analyses do not see what a half-written function or comprehension binds.
+            return None
+        if bound or primary.start < line or (primary.attributes is None and "\n" in primary.text):
             return self._in_place(text, context)
         asked = before + current[: len(current) - len(current.lstrip(" \t"))]
         if primary.attributes is None or primary.root is None:
@@ -144,9 +152,8 @@ class PythonIdentifiers(Monitor):
 
     def _in_place(self, text: str, context: Layout) -> frozenset[str] | None:
         found = self.analyses.complete(text)
-        if not context.brackets:
-            return found
-        closed = self.analyses.complete(text, context.closers)
+        # With a name behind the cursor and the brackets closed, the line may be whole.
+        closed = self.analyses.complete(text, "_" + context.closers)
         return (found or frozenset()) | (closed or frozenset()) or None
 
 

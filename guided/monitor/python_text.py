@@ -21,6 +21,7 @@ __all__ = [
     "PythonText",
     "before_dot",
     "binds",
+    "imports",
     "is_known",
     "names_in",
 ]
@@ -164,8 +165,9 @@ def _last(last: int, byte: int) -> int:
 
 
 _NAME = re.compile(r"[^\W\d]\w*")
+_IMPORT = re.compile(r"\s*(?:from|import)\b")
 _STAR = re.compile(r"import[\s(]*\*")
-_BINDERS = frozenset({"for", "lambda", "as", "def", "class", "case", "import", "isinstance"})
+_BINDERS = frozenset({"for", "lambda", "as", "def", "class", "case", "isinstance"})
 _WORD_END = re.compile(r"[^\W\d]\w*\Z")
 _SPACE = " \t\r\n"
 TAIL = 400
@@ -196,14 +198,14 @@ class Place(Enum):
     NOTHING = "nothing that has attributes"
 
 
-def before_dot(text: str) -> Primary | Place:
-    """What the dot at the end of ``text`` looks into, read backwards."""
+def before_dot(text: str, *, inside: bool) -> Primary | Place:
+    """What the dot at the end of ``text`` looks into, read backwards; ``inside``: is a bracket open there?"""
     stop = len(text) - 1
     least = max(0, stop - TAIL)
     attributes: list[str] | None = []
     at = stop
     while True:
-        at = _skip(text, at, " \t" if at == stop else _SPACE, least)
+        at = _skip(text, at, " \t" if at == stop and not inside else _SPACE, least)
         if at <= least:
             return Place.EXPRESSION if least else Place.NOTHING
         last = text[at - 1]
@@ -290,3 +292,8 @@ def _opening(text: str, at: int, least: int) -> int:
 def binds(line: str, words: frozenset[str]) -> bool:
     """Can the words of a logical line give a name another meaning for the rest of that line?"""
     return bool(words & _BINDERS) or ";" in line or ":=" in line
+
+
+def imports(line: str) -> bool:
+    """Is the end of a logical line in an import statement?"""
+    return _IMPORT.match(line.rpartition("\n")[2]) is not None

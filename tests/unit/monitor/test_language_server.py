@@ -50,7 +50,8 @@ def test_a_server_that_behaves(behaviour, tmp_path):
             "# box.lock": True,
             "other.lock": True,
             "f(x for box in y if box.size)": True,
-            "f(x for box in y if box.sizes)": False,
+            "f(x for box in y if box.sizes)": True,
+            "for box in y: box.sizes": False,
         }.items():
             assert bool(constraint.advance_bytes(constraint.start, text.encode())) is lives, text
         check_constraint(constraint, walks=4, length=15, threads=2, pickled=False)
@@ -68,7 +69,6 @@ def test_a_server_that_behaves(behaviour, tmp_path):
         ("garbage", "no header"),
         ("not json", "not JSON"),
         ("wrong shape", "not understood"),
-        ("error", "cannot think"),
         ("refuses", "no licence"),
     ],
 )
@@ -100,7 +100,17 @@ def test_a_server_that_recovers(tmp_path):
         # A server started again is slow once again, so the second line fails too; after the third it is given up.
         assert constraint.advance_bytes(constraint.start, b"box.lock\n")
     assert monitor.statistics.failures == 1 and not monitor.analyses.given_up
-    assert "started again" in constraint.notes[0]
+    assert "started 1 times" in constraint.notes[0]
+    monitor.analyses.close()
+
+
+def test_a_server_that_answers_with_errors_is_asked_on(tmp_path):
+    monitor = monitor_of("error", tmp_path, 20)
+    constraint = monitored(monitor, VOCABULARY, before=BEFORE)
+    with pytest.warns(MonitorWarning, match="cannot think"):
+        assert constraint.advance_bytes(constraint.start, b"box.lock\nx = 1\nbox.lock\ny = 1\nbox.lock\nbox.lock")
+    assert monitor.statistics.failures == 4 and monitor.statistics.starts == 1 and not monitor.analyses.given_up
+    assert "cannot think" in constraint.notes[0]
     monitor.analyses.close()
 
 
