@@ -14,19 +14,20 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.automata.byte_classes import UTF8_PHASES, class_of_byte, phase_after
 from guided.automata.distances import spelled, utf8_blocks
 from guided.automata.joint import segments
 from guided.automata.runs import Run, run_of, run_with_pattern
 from guided.automata.states import StateTable
 from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.expr import Expr, json_string
-from guided.kernels.effects import OWING, closings, fan_out, merge, survey
+from guided.kernels.effects import OWING, closings, index_trie, merge, survey
 from guided.kernels.layout import (
     CANONICAL,
     CLOSES,
@@ -99,11 +100,12 @@ class TokenEffects:
             token_ids=_grown(trie.token_ids, n_ids + room),
             fan=np.zeros(n_nodes + room, np.int32),
             children=np.zeros((1024, 256), np.int32),
+            below=np.zeros(n_nodes + room, np.int64),
         )
         self._n_fans = 0
         self._nodes_used = n_nodes
         self._n_tokens = n_ids
-        self._fan_out(1, n_nodes)
+        self._index(1, n_nodes)
         self.effects = Effects(
             hash_slot=np.full(1024, -1, np.int32),
             **{name: np.zeros(512, np.int32) for name in _PER_EFFECT},
@@ -167,7 +169,7 @@ class TokenEffects:
         seen = set(order)
         for state, phase in order if total else ():
             row = states.edges(state)
-            for low, high, following in _UTF8[phase]:
+            for low, high, following in UTF8_PHASES[phase]:
                 at = low
                 for first, last, target in row:
                     if first <= at <= last:
@@ -346,11 +348,11 @@ class TokenEffects:
                 self._exit_rows = np.zeros((4 * self._exit_rows.shape[0], 4), np.int32)
         n_kept, n_exits = int(code) >> 32, int(code) & 0xFFFFFFFF
         found = _Survey(
-            self._kept[:n_kept].copy(), self._count[:n_kept].copy(), self._at[:n_kept].copy() if also else _NOWHERE,
+            self._kept[:n_kept], self._count[:n_kept], self._at[:n_kept] if also else _NOWHERE,
             self._exit_rows[:n_exits].copy(),
         )  # fmt: skip
         if home:
-            self._surveys[key] = found
+            found = self._surveys[key] = _Survey(*(np.array(part) for part in astuple(found)))
         return found
 
     def _explore(self, state: int, limit: int) -> None:
@@ -395,17 +397,23 @@ class TokenEffects:
                 _grown(tokens.token_ids, 2 * tokens.token_ids.size),
                 _grown(tokens.fan, 2 * tokens.fan.size),
                 tokens.children,
+                _grown(tokens.below, 2 * tokens.below.size),
             )
             self.version += 1
         found = self._merged[key] = (self._nodes_used, int(stop))
-        self._fan_out(self._nodes_used, int(stop))
+        self._index(self._nodes_used, int(stop))
         self._nodes_used = int(stop)
         self._n_tokens = int(self.tokens.token_offset[stop])
         return found
 
-    def _fan_out(self, low: int, high: int) -> None:
-        """Give what has many children, of a new trie, tables of them."""
-        while (used := int(fan_out(self.tokens, low, high, self._n_fans, MANY_CHILDREN))) < 0:
+    def _index(self, low: int, high: int) -> None:
+        """Note what is below the nodes of a new trie, and give those with many children tables of them."""
+        readable = np.zeros(high - low, np.uint8)
+        while (
+            used := int(
+                index_trie(self.tokens, low, high, self._n_fans, MANY_CHILDREN, _CLASS_OF_BYTE, _PHASE_AFTER, readable)
+            )
+        ) < 0:
             children = np.zeros((2 * len(self.tokens.children), 256), np.int32)
             children[: self._n_fans] = self.tokens.children[: self._n_fans]
             self.tokens = self.tokens._replace(children=children)
@@ -510,14 +518,8 @@ class TokenEffects:
 TOTAL_STATES = 400
 """Pairs of state and phase looked at to see that a string may go on with any text; most patterns have below 100."""
 
-_UTF8 = (
-    ((0, 0x7F, 0), (0xC2, 0xDF, 1), (0xE0, 0xE0, 4), (0xE1, 0xEC, 2), (0xED, 0xED, 5), (0xEE, 0xEF, 2),
-     (0xF0, 0xF0, 6), (0xF1, 0xF3, 3), (0xF4, 0xF4, 7)),
-    ((0x80, 0xBF, 0),), ((0x80, 0xBF, 1),), ((0x80, 0xBF, 2),), ((0xA0, 0xBF, 1),), ((0x80, 0x9F, 1),),
-    ((0x90, 0xBF, 2),), ((0x80, 0x8F, 2),),
-)  # fmt: skip
-"""The bytes that may come in each phase of a UTF-8 text, and the phase after: 0 between characters (RFC 3629)."""
-
+_CLASS_OF_BYTE = class_of_byte()
+_PHASE_AFTER = phase_after()
 _ANY_STRING = json_string(Utf8().text)
 _NONE = np.zeros(0, np.int32)
 _NOWHERE = np.zeros((0, 3), np.int32)

@@ -33,7 +33,8 @@ class Automaton(NamedTuple):
     one spelling counts.  Inside an escape, ``decode[x]`` says what of it was read and ``base[x]`` is the state before
     it; elsewhere ``decode[x] = 0`` and ``base[x] = x``.  ``owes[x]``: a state with which ``base[x]`` goes on as an
     obligation (a run of characters that must not be one of some words), 0 for none.  ``partials`` finds states inside
-    escapes by hash of (base, decode).
+    escapes by hash of (base, decode).  ``closed[x]``: the classes of bytes (`guided.automata.byte_classes`) on all of
+    which ``x`` leads back to itself.
     """
 
     first: Ints
@@ -52,6 +53,7 @@ class Automaton(NamedTuple):
     decode: Ints
     owes: Ints
     partials: Ints
+    closed: Longs
 
 
 class Rules(NamedTuple):
@@ -145,7 +147,7 @@ class Tokens(NamedTuple):
 
     The children of a range ``[lo, hi)`` are ``lo, end[lo], end[end[lo]], ... < hi``, sorted by ``byte``.
     ``fan[lo]`` > 0, for ranges with many children: row ``fan[lo] - 1`` of ``children`` has the child for each byte, 0
-    for none.
+    for none.  ``below[n]``: the classes of all bytes below a node.
     """
 
     byte: Bytes
@@ -154,6 +156,7 @@ class Tokens(NamedTuple):
     token_ids: Ints
     fan: Ints
     children: NDArray[np.int32]
+    below: Longs
 
 
 class Effects(NamedTuple):

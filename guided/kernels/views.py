@@ -76,6 +76,7 @@ def automaton(t):
     return Automaton(
         _i32(t, 0), _i32(t, 1), _u8(t, 2), _u8(t, 3), _i32(t, 4), _i32(t, 5), _i32(t, 6), _i32(t, 7),
         _u8(t, 8), _i32(t, 9), _i32(t, 10), _u8(t, 11), _i32(t, 12), _i32(t, 13), _i32(t, 14), _i32(t, 15),
+        _i64(t, 16),
     )  # fmt: skip
 
 
@@ -121,7 +122,9 @@ def scratch(t):
 def tokens(t):
     """The token tries."""
     k = _TOKENS
-    return Tokens(_u8(t, k), _i32(t, k + 1), _i32(t, k + 2), _i32(t, k + 3), _i32(t, k + 4), _i32_2d(t, k + 5))
+    return Tokens(
+        _u8(t, k), _i32(t, k + 1), _i32(t, k + 2), _i32(t, k + 3), _i32(t, k + 4), _i32_2d(t, k + 5), _i64(t, k + 6)
+    )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
