@@ -16,7 +16,8 @@ from guided.grammar.json_schema.extras import Extra, extras, few_names_declared,
 from guided.grammar.json_schema.normalise import Normaliser
 from guided.grammar.json_schema.number_text import number_text
 from guided.grammar.json_schema.numbers import NumberRange
-from guided.grammar.json_schema.shape import ArrayShape, Need, ObjectShape, Shape
+from guided.grammar.json_schema.shape import ANY, NOTHING, ArrayShape, Need, ObjectShape, Shape, is_false
+from guided.grammar.json_schema.strings import ANY_STRING
 from guided.grammar.regular.expr import EMPTY
 
 MAX_NODES = 20_000
@@ -80,7 +81,13 @@ class Graph:
                 continue
             if self._mentioned > MAX_MENTIONS:
                 raise refusals.MENTIONS.at(pointer_of(need), limit=MAX_MENTIONS)
-            shape = self.shapes[need] = _told_apart(self.normaliser.shape(need))
+            if is_false(need):
+                self.shapes[need] = NOTHING
+                continue
+            shape = self.normaliser.shape(need)
+            if shape.objects:
+                shape = _told_apart(shape)
+            self.shapes[need] = shape
             if len(self.shapes) > MAX_NODES:
                 raise refusals.NODES.at(pointer_of(need), limit=MAX_NODES)
             if self._is_alive(need):
@@ -116,11 +123,12 @@ class Graph:
 
     def shape_alive(self, shape: Shape) -> bool:
         """Does some alternative have a value, as far as is known?"""
-        return (
-            scalar_alive(shape)
-            or any(self.array_alive(array) for array in shape.arrays)
-            or any(self.object_alive(thing) for thing in shape.objects)
-        )
+        if scalar_alive(shape):
+            return True
+        for array in shape.arrays:
+            if self.array_alive(array):
+                return True
+        return any(self.object_alive(thing) for thing in shape.objects)
 
     @property
     def compares(self) -> bool:
@@ -192,7 +200,12 @@ class Graph:
 
 def pointer_of(need: Need) -> str:
     """Where a need comes from, for messages and labels."""
-    return " and ".join(sorted(atom.pointer for atom in need)) if need else "any value"
+    if len(need) == 1:
+        return next(iter(need)).pointer
+    places = sorted(atom.pointer for atom in need)
+    return " and ".join(place for place in places if not place.startswith(ANY)) or (
+        places[0] if places else "any value"
+    )
 
 
 def _children(shape: Shape) -> list[Need]:
@@ -221,7 +234,9 @@ def _told_apart(shape: Shape) -> Shape:
 
 def scalar_alive(shape: Shape) -> bool:
     """Is there a value that is no array or object?"""
-    return shape.null or shape.true or shape.false or bool(living_numbers(shape)) or strings_alive(shape)
+    if shape.null or shape.true or shape.false or (shape.numbers and living_numbers(shape)):
+        return True
+    return bool(shape.strings) and strings_alive(shape)
 
 
 def living_numbers(shape: Shape) -> list[NumberRange]:
@@ -232,4 +247,6 @@ def living_numbers(shape: Shape) -> list[NumberRange]:
 def strings_alive(shape: Shape) -> bool:
     """Is there a string?  The alternatives that are easy to decide are asked first."""
     found = shape.strings
+    if ANY_STRING in found:
+        return True
     return any(item.is_surely_inhabited() for item in found) or any(not item.is_empty() for item in found)

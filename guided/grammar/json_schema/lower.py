@@ -29,11 +29,12 @@ from guided.grammar.ir import (
 )
 from guided.grammar.json_schema.counting import ItemCounter, State, Step
 from guided.grammar.json_schema.distinct import Distinct
+from guided.grammar.json_schema.document import escape
 from guided.grammar.json_schema.extras import goals
 from guided.grammar.json_schema.graph import Graph, living_numbers, pointer_of, strings_alive
 from guided.grammar.json_schema.number_text import may_be_refused, number_text
 from guided.grammar.json_schema.numbers import NumberRange
-from guided.grammar.json_schema.shape import ArrayShape, Need, ObjectShape, Shape
+from guided.grammar.json_schema.shape import ANY, ArrayShape, Need, ObjectShape, Shape
 from guided.grammar.json_schema.strings import (
     CONTENT,
     StringSet,
@@ -247,7 +248,7 @@ class Lowering:
             if counted:
                 self._distinct.check_object(thing, pointer)
         if self._compares:
-            self._open(thing, pointer, Mark.OBJECT, lambda: (*self._open_object, self._members_of(thing)))
+            self._open(thing, pointer, Mark.OBJECT, lambda: (*self._open_object, self._members_of(thing, pointer)))
 
     def _sorts(self, thing: ObjectShape) -> list[Need]:
         """What undeclared members may hold: the needs of `Graph.living_extras`."""
@@ -275,12 +276,18 @@ class Lowering:
 
     # -- bodies ---------------------------------------------------------------------------------------------------
 
-    def value(self, need: Need) -> Body:
-        """A value of a living need: a terminal when it is one token, a reference to its rule otherwise."""
+    def value(self, need: Need, where: str = "") -> Body:
+        """A value of a living need: a terminal when it is one token, a reference to its rule otherwise.
+
+        ``where`` is the place of a need that has none of its own.
+        """
         found = self._values.get(need) or self._scalars.get(need)
+        if isinstance(found, Terminal) and where and found.label in _PLACELESS:
+            return Terminal(found.expr, f"{found.label} at {where}")
         if found is None:
             shape = self.graph.shapes[need]
             found = self._scalars[need] = self._alternatives(shape, [], [], pointer_of(need))
+            return self.value(need, where)
         return found
 
     def _alternatives(self, shape: Shape, arrays: list[ArrayShape], things: list[ObjectShape], pointer: str) -> Body:
@@ -290,7 +297,7 @@ class Lowering:
         numbers = living_numbers(shape)
         if numbers:
             options.append(self._numbers(numbers, pointer))
-        options.extend(self._object(thing) for thing in things)
+        options.extend(self._object(thing, pointer) for thing in things)
         options.extend(self._array(array, pointer) for array in arrays)
         if shape.true:
             options.append(_TRUE)
@@ -309,13 +316,13 @@ class Lowering:
         if len(found) == 1 and found[0].words is not None:
             shown = nsmallest(5, found[0].words)
             kind = ", ".join(_quoted(word) for word in shown[:4]) + (", ..." if len(shown) > 4 else "")
-            return Terminal(expr, f"{kind} at {pointer}")
-        return Terminal(expr, f"string at {pointer}")
+            return Terminal(expr, _label(kind, pointer))
+        return Terminal(expr, _label("string", pointer))
 
     def _numbers(self, found: list[NumberRange], pointer: str) -> Terminal:
         texts = [self._number(item) for item in found]
         whole = all(item.step is not None and item.step.denominator == 1 for item in found)
-        return Terminal(alternation(texts), f"{'integer' if whole else 'number'} at {pointer}")
+        return Terminal(alternation(texts), _label("integer" if whole else "number", pointer))
 
     def _number(self, item: NumberRange) -> Expr:
         if self.compact and item.low is not None and item.low == item.high:
@@ -391,16 +398,23 @@ class Lowering:
 
     # -- objects --------------------------------------------------------------------------------------------------
 
-    def _object(self, thing: ObjectShape) -> Body:
+    def _object(self, thing: ObjectShape, pointer: str) -> Body:
         opened = self._opened.get(thing)
         if opened is not None:
             return _sequence(opened, self._close_object)
-        return _sequence(*self._open_object, self._members_of(thing), self._close_object)
+        return _sequence(*self._open_object, self._members_of(thing, pointer), self._close_object)
 
-    def _members_of(self, thing: ObjectShape) -> Body:
+    def _members_of(self, thing: ObjectShape, pointer: str) -> Body:
         alive = self.graph.alive
+        required = thing.required
+        shared = self._members
+        at = "" if " " in pointer else f"{pointer}/properties/"
         declared = tuple(
-            Member(_key(name, self.compact), self._members.get(need) or self._member(need), name in thing.required)
+            Member(
+                _key(name, self.compact),
+                shared.get(need) or self._member(need, at and at + escape(name)),
+                name in required,
+            )
             for name, need in thing.declared.items()
             if need in alive
         )
@@ -415,13 +429,21 @@ class Lowering:
         ordered = self.layout.order is Order.SCHEMA
         return Members(declared, extras, self._comma, ordered, low, high, goals(thing))
 
-    def _member(self, need: Need) -> Body:
-        return Sequence((*self._colon, self.value(need), *self._space))
+    def _member(self, need: Need, where: str = "") -> Body:
+        return Sequence((*self._colon, self.value(need, where), *self._space))
 
 
 def _is_counted(low: int, high: int | None) -> bool:
     """May engines count such a repetition rather than write it out?"""
     return low > MAX_WRITTEN_OUT or (high is not None and high > MAX_WRITTEN_OUT)
+
+
+_PLACELESS = frozenset(("string", "number", "integer"))
+"""Labels of terminals that stand at no place of their own."""
+
+
+def _label(kind: str, pointer: str) -> str:
+    return kind if pointer.startswith(ANY) else f"{kind} at {pointer}"
 
 
 def _sequence(*parts: Body) -> Body:
