@@ -100,13 +100,13 @@ def _expand(particles: Particles, draws: int) -> list[int]:
 
 
 def _merge(particles: Particles) -> list[int]:
-    """One particle for each distinct sequence, with the sum of weights; dead ones go, unless nothing else is left."""
+    """One particle for each distinct sequence, with the sum of weights; dead ones go, or one is left."""
     groups: dict[int, list[int]] = {}
     for i, node in enumerate(particles.nodes):
         if particles.status[i] is not Status.DEAD:
             groups.setdefault(node, []).append(i)
     if not groups:
-        return list(range(len(particles)))
+        groups[particles.nodes[0]] = [0]
     first = [members[0] for members in groups.values()]
     particles.copy(first, [log_sum_exp([particles.logw[i] for i in members]) for members in groups.values()])
     return first

@@ -13,6 +13,7 @@ import pytest
 from guided.infer.awrs import AWRS, Estimator
 from guided.infer.distribution import TokenDistribution
 from guided.infer.potential import Potential
+from guided.infer.set_samplers import EagerSets, TopKSets
 from guided.infer.token_samplers import Direct
 from guided.testing.enumeration import enumerate_choices
 from guided.vocab import Vocabulary
@@ -195,3 +196,49 @@ def test_calls_are_counted_once_a_token():
         for _, draw in enumerate_choices(lambda chance: AWRS().sample(chance, row(ROWS["sure"]), potential_of({0}), -1))
     ]
     assert [(draw.calls, draw.tested, draw.accepted) for draw in draws] == [(1, 1, 1)]
+
+
+class Spelled(Potential):
+    """Weights of byte strings and of their beginnings, over a vocabulary with tokens inside of others."""
+
+    vocabulary = Vocabulary.from_tokens(
+        [b"a", b"ab", b"b", b"abc", b"ab", None, None], eos_ids=[5], special_tokens={"<s>": 6}
+    )
+
+    def __init__(self, weights, end=0.0):
+        self.weights, self.end = weights, end
+
+    def start(self):
+        return b""
+
+    def advance(self, state, token):
+        return state + (self.vocabulary.token_bytes(token) or b"?")
+
+    def prefix_at(self, state):
+        return self.weights.get(state, -math.inf) if state else 0.0
+
+    def complete_at(self, state):
+        return self.end
+
+    def step_bytes(self, state, data):
+        after = state + data
+        value = self.prefix_at(after)
+        return after, value - self.prefix_at(state) if value > -math.inf else -math.inf
+
+
+@pytest.mark.parametrize("sampler", [EagerSets(), *map(TopKSets, (0, 1, 2, 3, 9))], ids=str)
+def test_sets_are_properly_weighted(sampler):
+    probabilities = np.array([0.3, 0.2, 0.1, 0.15, 0.05, 0.15, 0.05])
+    for potential in (
+        Spelled({b"a": 0.0, b"ab": 0.0, b"abc": 0.0, b"b": 0.0}),
+        Spelled({b"a": 0.0, b"ab": 0.0}, end=-math.inf),
+        Spelled({b"a": -1.0, b"ab": 0.4, b"abc": -2.0, b"b": 0.3}, end=-0.5),
+        Spelled({b"b": 0.0}),
+        Spelled({}, end=-math.inf),
+    ):
+        found = np.zeros(7)
+        distribution = TokenDistribution(np.log(probabilities))
+        for probability, draw in enumerate_choices(lambda chance: sampler.sample(chance, distribution, potential, b"")):
+            found[draw.token] += probability * math.exp(draw.logw)
+        expected = probabilities * np.exp(potential.logw_next_at(b""))
+        np.testing.assert_allclose(found, expected, atol=1e-12)
