@@ -9,137 +9,28 @@ is counted: instances accepted and refused rightly and wrongly, schemas refused 
 
 from __future__ import annotations
 
-import argparse
 import gc
-import gzip
 import json
-import platform
-import random
-import signal
-import subprocess
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any
 
-import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
+import typer
+from corpus import choose, load_rows, load_tokenizer
+from engines import Engine, GuidedEngine, open_engines, read
+from figures import TooSlow, machine, percentiles, ratio, time_limit, turns
+from results import Bar, Progress, Result, Setting, Table, spread_row
 
-PERCENTILES = (50, 90, 99, 99.9, 100)
+TITLE = "Masks and time to first mask on MaskBench's schemas"
+ABOUT = "time per mask and step, time to first mask, and what is answered, for each engine"
+NEEDS_DATA = True
 
-
-class Engine(Protocol):
-    """One schema at a time: ``load`` compiles it, ``begin`` starts an instance, then masks and steps alternate."""
-
-    name: str
-
-    def load(self, schema: Any) -> None: ...
-    def begin(self) -> None: ...
-    def mask(self) -> None: ...
-    def allows(self, token: int) -> bool: ...
-    def step(self, token: int) -> None: ...
-
-
-class GuidedEngine:
-    name = "guided"
-
-    def __init__(self, tokenizer: Any) -> None:
-        import guided
-
-        self.guided = guided
-        self.vocabulary = guided.Vocabulary.from_tokenizer(tokenizer)
-        self.row = np.zeros(self.vocabulary.n_words, np.uint32)
-
-    def load(self, schema: Any) -> None:
-        self.constraint = self.guided.compile(self.guided.json_schema(schema), self.vocabulary)
-
-    def begin(self) -> None:
-        self.state = self.constraint.start
-
-    def mask(self) -> None:
-        self.constraint.fill_mask(self.state, self.row)
-
-    def allows(self, token: int) -> bool:
-        return bool(int(self.row[token >> 5]) >> (token & 31) & 1)
-
-    def step(self, token: int) -> None:
-        self.state = self.constraint.advance(self.state, token)
-        if not self.state:
-            raise AssertionError(f"the mask allows token {token}, advance does not")
-
-    def reads_in_other_order(self, schema: Any, tokens: list[int]) -> bool:
-        """Is the instance in the language once the declared members may come in any order?"""
-        constraint = self.guided.compile(self.guided.json_schema(schema, order="any"), self.vocabulary)
-        state = constraint.start
-        for token in tokens:
-            state = constraint.advance(state, token)
-        return state != 0 and constraint.is_accepting(state)
-
-
-class LlguidanceEngine:
-    name = "llguidance"
-
-    def __init__(self, tokenizer: Any) -> None:
-        import llguidance.hf
-        import llguidance.numpy
-
-        self.matcher = llguidance.LLMatcher
-        self.fill = llguidance.numpy.fill_next_token_bitmask
-        self.vocabulary = llguidance.hf.from_tokenizer(tokenizer)
-        self.row = llguidance.numpy.allocate_token_bitmask(1, self.vocabulary.vocab_size)
-
-    def load(self, schema: Any) -> None:
-        self.fresh = self.matcher(self.vocabulary, self.matcher.grammar_from_json_schema(json.dumps(schema)))
-        if self.fresh.is_error():
-            raise ValueError(self.fresh.get_error())
-
-    def begin(self) -> None:
-        self.current = self.fresh.deep_copy()
-
-    def mask(self) -> None:
-        self.fill(self.current, self.row, 0)
-
-    def allows(self, token: int) -> bool:
-        return bool(int(self.row[0, token >> 5]) >> (token & 31) & 1)
-
-    def step(self, token: int) -> None:
-        self.current.consume_token(token)
-
-
-class XgrammarEngine:
-    name = "xgrammar"
-
-    def __init__(self, tokenizer: Any) -> None:
-        import xgrammar
-
-        self.xgrammar = xgrammar
-        info = xgrammar.TokenizerInfo.from_huggingface(tokenizer, vocab_size=len(tokenizer))
-        self.compiler = xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=False)
-        self.row = xgrammar.allocate_token_bitmask(1, info.vocab_size)
-
-    def load(self, schema: Any) -> None:
-        self.grammar = self.compiler.compile_json_schema(json.dumps(schema), any_whitespace=True, strict_mode=False)
-
-    def begin(self) -> None:
-        self.matcher = self.xgrammar.GrammarMatcher(self.grammar)
-
-    def mask(self) -> None:
-        self.matcher.fill_next_token_bitmask(self.row)
-
-    def allows(self, token: int) -> bool:
-        return bool(int(self.row[0, token >> 5]) >> (token & 31) & 1)
-
-    def step(self, token: int) -> None:
-        if not self.matcher.accept_token(token):
-            raise AssertionError(f"the mask allows token {token}, accept_token does not")
-
-
-ENGINES = {engine.name: engine for engine in (GuidedEngine, LlguidanceEngine, XgrammarEngine)}
+DEFAULT = ("guided", "llguidance", "xgrammar")
+COLUMNS = ("n", "mean", "p50", "p90", "p99", "p99.9", "max")
+OUTCOMES = ("right", "false accept", "false reject", "other key order", "crashed")
 
 
 @dataclass
@@ -153,37 +44,20 @@ class Score:
     refusals: dict[str, str] = field(default_factory=dict)
 
     def note(self, outcome: str, row: str) -> None:
+        """Count an instance."""
         self.instances[outcome] += 1
         self.rows[outcome].append(row)
 
 
-class _TooSlow(Exception):
-    pass
-
-
-@contextmanager
-def time_limit(seconds: int) -> Iterator[None]:
-    """Raise `_TooSlow` in the block after ``seconds``; needs a Unix main thread."""
-
-    def ring(*_: object) -> None:
-        raise _TooSlow
-
-    signal.signal(signal.SIGALRM, ring)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-
-
-def measure(engine: Engine, score: Score, row: dict[str, Any], tests: list[tuple[bool, list[int]]], eos: int) -> None:
+def measure_row(
+    engine: Engine, score: Score, row: dict[str, Any], tests: list[tuple[bool, list[int]]], end: int
+) -> None:
     """One schema and its instances through one engine."""
     began = time.perf_counter()
     try:
-        engine.load(row["schema"])
-        engine.begin()
-        engine.mask()
-    except _TooSlow:
+        compiled = engine.compile(row["schema"])
+        compiled.start().mask()
+    except TooSlow:
         raise
     except Exception as error:  # peers raise plain RuntimeError and ValueError for what they do not support
         score.rows["refused"].append(row["id"])
@@ -192,8 +66,8 @@ def measure(engine: Engine, score: Score, row: dict[str, Any], tests: list[tuple
     score.first_mask_us.append((time.perf_counter() - began) * 1e6)
     for valid, tokens in tests:
         try:
-            accepted = read(engine, tokens, eos, score.mask_us)
-        except _TooSlow:
+            accepted = read(compiled.start(), tokens, end, score.mask_us)
+        except TooSlow:
             raise
         except Exception as error:
             score.note("crashed", row["id"])
@@ -209,127 +83,40 @@ def measure(engine: Engine, score: Score, row: dict[str, Any], tests: list[tuple
             score.note("false reject", row["id"])
 
 
-def read(engine: Engine, tokens: list[int], eos: int, times: list[float]) -> bool:
-    """Feed an instance; one time per token that was asked about."""
-    engine.begin()
-    clock = time.perf_counter
-    for token in tokens:
-        began = clock()
-        engine.mask()
-        allowed = engine.allows(token)
-        if allowed:
-            engine.step(token)
-        times.append((clock() - began) * 1e6)
-        if not allowed:
-            return False
-    engine.mask()
-    return engine.allows(eos)
+def warm_up(engine: Engine, tokenizer: Any) -> None:
+    """Whatever an engine does once per process, such as compiling its code, is not measured."""
+    schema = {"type": "object", "properties": {"warm": {"type": "string", "maxLength": 9}, "up": {"type": "number"}}}
+    tokens = tokenizer.encode('{"warm": "up", "up": 1, "x": [{}, null]}', add_special_tokens=False)
+    read(engine.compile(schema).start(), tokens, 0, [])
 
 
-def split_of(row_id: str) -> str:
-    """The part of MaskBench that a row comes from, by its id: ``Github_easy---o12``, ``BFCL_simple_7---0``."""
-    name = row_id.split("---")[0]
-    family = name.split("_")[0]
-    return name if family == "Github" else family
-
-
-def choose(rows: list[dict[str, Any]], per_split: int, seed: int) -> list[dict[str, Any]]:
-    if not per_split:
-        return rows
-    splits: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in rows:
-        splits[split_of(row["id"])].append(row)
-    rnd = random.Random(seed)
-    return [row for name in sorted(splits) for row in rnd.sample(splits[name], min(per_split, len(splits[name])))]
-
-
-def percentiles(times: list[float]) -> dict[str, float]:
-    if not times:
-        return {}
-    found = {f"p{p:g}" if p < 100 else "max": round(float(np.percentile(times, p)), 2) for p in PERCENTILES}
-    return {"n": len(times), "mean": round(float(np.mean(times)), 2), **found}
-
-
-def machine() -> dict[str, str]:
-    """Enough to tell two results apart: commit, processor, versions."""
-    root = Path(__file__).resolve().parent.parent
-    git = ["git", "-C", str(root)]
-    commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
-    changed = subprocess.run([*git, "status", "--porcelain"], capture_output=True, text=True, check=False).stdout
-    processor = platform.processor()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        lines = [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if "model name" in line]
-        processor = f"{len(lines)} x {lines[0]}" if lines else processor
-    return {
-        "commit": commit + (" with changes" if changed.strip() else ""),
-        "processor": processor,
-        "python": platform.python_version(),
-        "system": platform.platform(),
-        **{name: version_of(name) for name in ("numba", "numpy", "llguidance", "xgrammar", "transformers")},
-    }
-
-
-def version_of(package: str) -> str:
-    from importlib import metadata
-
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "not installed"
-
-
-def load_tokenizer(path: Path) -> Any:
-    from transformers import AutoTokenizer, PreTrainedTokenizerFast
-
-    if path.is_dir():
-        return AutoTokenizer.from_pretrained(str(path))
-    return PreTrainedTokenizerFast(tokenizer_file=str(path))
-
-
-def run(options: argparse.Namespace, console: Console) -> dict[str, Any]:
-    tokenizer = load_tokenizer(options.tokenizer)
-    eos = tokenizer.eos_token_id
-    if eos is None:
+def compare(
+    rows: Sequence[dict[str, Any]], tokenizer: Any, engines: Sequence[Engine], limit: int, progress: Progress
+) -> dict[str, Score]:
+    """Every row through every engine, in turns."""
+    end = tokenizer.eos_token_id
+    if end is None:
         raise SystemExit("the tokenizer has no end-of-text id: pass a folder with its tokenizer_config.json")
-    opener = gzip.open if options.data.suffix == ".gz" else open
-    with opener(options.data, "rt", encoding="utf-8") as lines:
-        rows = choose([json.loads(line) for line in lines], options.per_split, options.seed)
-    console.print(f"{len(rows)} schemas, {len(tokenizer)} tokens, engines: {', '.join(options.engines)}")
-    engines = [ENGINES[name](tokenizer) for name in options.engines]
-    for engine in engines:  # whatever an engine does once per process, such as compiling its code, is not measured
+    for engine in engines:
         warm_up(engine, tokenizer)
     scores = {engine.name: Score() for engine in engines}
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        for number, row in enumerate(progress.track(rows, description="schemas")):
-            tests = []
-            for test in row["tests"]:
-                text = json.dumps(test["data"], ensure_ascii=False)
-                tests.append((test["valid"], tokenizer.encode(text, add_special_tokens=False)))
-            turn = number % len(engines)
-            for engine in engines[turn:] + engines[:turn]:
+    with progress.steps("schemas", len(rows)) as step:
+        for number, row in enumerate(rows):
+            step(row["id"])
+            texts = [(test["valid"], json.dumps(test["data"], ensure_ascii=False)) for test in row["tests"]]
+            tests = [(valid, tokenizer.encode(text, add_special_tokens=False)) for valid, text in texts]
+            for engine in turns(engines, number):
                 gc.collect()
                 try:
-                    with time_limit(options.limit):
-                        measure(engine, scores[engine.name], row, tests, eos)
-                except _TooSlow:
+                    with time_limit(limit):
+                        measure_row(engine, scores[engine.name], row, tests, end)
+                except TooSlow:
                     scores[engine.name].rows["timed out"].append(row["id"])
-    return {
-        "machine": machine(),
-        "options": {key: str(value) for key, value in vars(options).items()},
-        "schemas": len(rows),
-        "engines": {name: summary(score) for name, score in scores.items()},
-    }
-
-
-def warm_up(engine: Engine, tokenizer: Any) -> None:
-    schema = {"type": "object", "properties": {"warm": {"type": "string", "maxLength": 9}, "up": {"type": "number"}}}
-    engine.load(schema)
-    read(engine, tokenizer.encode('{"warm": "up", "up": 1, "x": [{}, null]}', add_special_tokens=False), 0, [])
+    return scores
 
 
 def summary(score: Score) -> dict[str, Any]:
+    """An engine's score as JSON."""
     return {
         "first_mask_us": percentiles(score.first_mask_us),
         "mask_us": percentiles(score.mask_us),
@@ -339,51 +126,108 @@ def summary(score: Score) -> dict[str, Any]:
     }
 
 
-def show(result: dict[str, Any], console: Console) -> None:
-    counts = Table(title=f"{result['schemas']} schemas, instances by outcome", title_justify="left")
-    outcomes = ("right", "false accept", "false reject", "other key order", "crashed")
-    for heading in ("engine", *outcomes, "schemas refused", "timed out"):
-        counts.add_column(heading, justify="left" if heading == "engine" else "right")
-    for name, engine in result["engines"].items():
-        found = [str(engine["instances"].get(outcome, 0)) for outcome in outcomes]
-        counts.add_row(name, *found, *(str(len(engine["rows"].get(kind, ()))) for kind in ("refused", "timed out")))
-    console.print(counts)
+def tables(engines: dict[str, Any], n_schemas: int) -> list[Table]:
+    """Outcomes, time to first mask, time per mask and step."""
+    counts = [
+        [name, *(one["instances"].get(outcome, 0) for outcome in OUTCOMES)]
+        + [len(one["rows"].get(kind, ())) for kind in ("refused", "timed out")]
+        for name, one in engines.items()
+    ]
+    found = [
+        Table(
+            f"{n_schemas} schemas, instances by outcome", ["engine", *OUTCOMES, "schemas refused", "timed out"], counts
+        )
+    ]
     for key, title in (("first_mask_us", "time to first mask, us"), ("mask_us", "time per mask and step, us")):
-        times = Table(title=title, title_justify="left")
-        measured = ("n", "mean", "p50", "p90", "p99", "p99.9", "max")
-        for heading in ("engine", *measured):
-            times.add_column(heading, justify="left" if heading == "engine" else "right")
-        for name, engine in result["engines"].items():
-            found = engine[key]
-            times.add_row(name, *(f"{found[column]:,.0f}" if column in found else "-" for column in measured))
-        console.print(times)
+        found.append(
+            Table(title, ["engine", *COLUMNS], [spread_row(n, one[key], COLUMNS) for n, one in engines.items()])
+        )
+    return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--data", type=Path, required=True, help="rows {id, schema, tests: [{valid, data}]}, .jsonl[.gz]"
-    )
-    parser.add_argument("--tokenizer", type=Path, required=True, help="a tokenizer's folder, or its tokenizer.json")
-    parser.add_argument("--engines", type=lambda text: text.split(","), default=list(ENGINES), help="comma-separated")
-    parser.add_argument("--per-split", type=int, default=30, help="schemas from each part of the data; 0: all")
-    parser.add_argument("--seed", type=int, default=0, help="which schemas are taken")
-    parser.add_argument("--limit", type=int, default=30, help="seconds for one schema in one engine")
-    parser.add_argument("--out", type=Path, help="write everything as JSON")
-    options = parser.parse_args()
-    unknown = [name for name in options.engines if name not in ENGINES]
-    if unknown:
-        parser.error(f"no engine {', '.join(unknown)}; there are {', '.join(ENGINES)}")
-    for path in (options.data, options.tokenizer):
-        if not path.exists():
-            parser.error(f"{path} does not exist")
+ALLOWED = {
+    "llguidance": {
+        "mask_us": {"mean": 1 / 4, "p50": 1 / 3, "p99": 1 / 5, "p99.9": 1 / 5, "max": 1 / 2},
+        "first_mask_us": {"p50": 1, "p90": 1, "p99": 1},
+    },
+    "xgrammar": {"mask_us": {"mean": 1 / 4}, "first_mask_us": {"p50": 1 / 100}},
+}
+"""What guided's time may be at most, as a share of the peer's."""
+
+
+def bars(engines: dict[str, Any]) -> list[Bar]:
+    """Our figures as shares of the peers'."""
+    found = []
+    words = {"mask_us": "per mask and step", "first_mask_us": "to first mask"}
+    for peer, kinds in ALLOWED.items():
+        if peer not in engines or "guided" not in engines:
+            continue
+        for kind, limits in kinds.items():
+            for column, allowed in limits.items():
+                share = ratio(engines["guided"][kind].get(column), engines[peer][kind].get(column))
+                found.append(Bar(f"{column} time {words[kind]}, of {peer}'s", share, round(allowed, 3), "x"))
+    return found
+
+
+def measure(setting: Setting, progress: Progress) -> Result:
+    """The part of the suite."""
+    assert setting.data is not None
+    tokenizer = load_tokenizer(setting.tokenizer)
+    # What any engine takes to compile one schema is limited, or a few of xgrammar's take the time of all.
+    rows = choose(load_rows(setting.data), 2 if setting.quick else 30, setting.seed)
+    engines = open_engines([name for name in DEFAULT if name in setting.engines], tokenizer)
+    scores = compare(rows, tokenizer, engines, 6 if setting.quick else 30, progress)
+    found = {name: summary(score) for name, score in scores.items()}
+    return Result(tables(found, len(rows)), [], bars(found), {"schemas": len(rows), "engines": found})
+
+
+def show(found: Sequence[Table]) -> None:
+    """Tables on the terminal."""
+    from report import as_text
+    from rich.console import Console
+    from rich.table import Table as RichTable
+
     console = Console()
-    result = run(options, console)
-    show(result, console)
-    if options.out:
-        options.out.write_text(json.dumps(result, indent=1, ensure_ascii=False))
-        console.print(f"written to {options.out}")
+    for table in found:
+        shown = RichTable(title=table.title, title_justify="left")
+        for number, column in enumerate(table.columns):
+            shown.add_column(column, justify="right" if number else "left")
+        for row in table.rows:
+            shown.add_row(*(as_text(cell) for cell in row))
+        console.print(shown)
+
+
+def main(
+    data: Annotated[Path, typer.Option(exists=True, help="Rows {id, schema, tests: [{valid, data}]}, .jsonl[.gz].")],
+    tokenizer: Annotated[Path, typer.Option(exists=True, help="A tokenizer's folder, or its tokenizer.json.")],
+    engines: Annotated[str, typer.Option(help="Comma-separated.")] = ",".join(DEFAULT),
+    per_split: Annotated[int, typer.Option(help="Schemas from each part of the data; 0: all.")] = 30,
+    seed: Annotated[int, typer.Option(help="Which schemas are taken.")] = 0,
+    limit: Annotated[int, typer.Option(help="Seconds for one schema in one engine.")] = 30,
+    out: Annotated[Path | None, typer.Option(help="Write everything as JSON.")] = None,
+) -> None:
+    """Masks for JSON Schema, side by side, on the same schema, instance and tokens.
+
+    Times compare within one run: engines take turns schema by schema. `benchmarks/run.py` runs this and all the rest.
+    """
+    names = engines.split(",")
+    unknown = [name for name in names if name not in DEFAULT]
+    if unknown:
+        raise typer.BadParameter(f"no engine {', '.join(unknown)}; there are {', '.join(DEFAULT)}")
+    facts = machine()
+    loaded = load_tokenizer(tokenizer)
+    rows = choose(load_rows(data), per_split, seed)
+    typer.echo(f"{len(rows)} schemas, {len(loaded)} tokens, engines: {engines}")
+    scores = compare(rows, loaded, open_engines(names, loaded), limit, Progress("masks"))
+    found = {name: summary(score) for name, score in scores.items()}
+    show(tables(found, len(rows)))
+    if out:
+        chosen = {"data": data, "tokenizer": tokenizer, "engines": engines, "per_split": per_split, "seed": seed}
+        options = {name: str(value) for name, value in {**chosen, "limit": limit}.items()}
+        record = {"machine": facts, "options": options, "schemas": len(rows), "engines": found}
+        out.write_text(json.dumps(record, indent=1, ensure_ascii=False))
+        typer.echo(f"written to {out}")
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

@@ -7,11 +7,14 @@ it comes at the next allocation outside: between two masks, or, where nothing el
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import platform
 import threading
 from types import TracebackType
+from typing import Any
 
-__all__ = ["uncollected"]
+__all__ = ["uncollected", "untrack"]
 
 
 class _Uncollected:
@@ -41,3 +44,21 @@ class _Uncollected:
 
 uncollected = _Uncollected()
 """``with uncollected:`` no cyclic garbage is collected in this process."""
+
+
+def _untracking() -> Any:
+    if platform.python_implementation() != "CPython":
+        return lambda item: None
+    function = ctypes.pythonapi.PyObject_GC_UnTrack
+    function.argtypes = [ctypes.py_object]
+    function.restype = None
+    return function
+
+
+untrack = _untracking()
+"""Tell the collector that an object needs no walking: it refers to no cycle, or lives as long as the process.
+
+For interned expressions and their tuples, hundreds of thousands of them in a long run: each full collection walked them
+all, and as they outlived every young one, they also made full ones due.  Reference counts free them as before.
+0.1 us a call; does nothing outside CPython.
+"""

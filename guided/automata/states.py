@@ -15,6 +15,15 @@ from typing import Any, Protocol, cast, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.automata.byte_classes import (
+    EXAMINED,
+    LINES,
+    LINES_PHASES,
+    TEXT,
+    TEXT_PHASES,
+    Phases,
+    classes_within,
+)
 from guided.automata.joint import Both
 from guided.automata.runs import run_less_words, run_of
 from guided.errors import LimitError
@@ -222,8 +231,52 @@ class StateTable:
                 row = [(low, high, self.target(target)) for low, high, target in expr_edges(key)]
                 loops = _loops(key)
             width = sum(high - low + 1 for low, high, _ in row) if loops else 0
-            self.arrays.loops[state] = width >= _WIDE or (loops and _repeats_at_head(key))
+            worth = width >= _WIDE or (loops and _repeats_at_head(key))
+            self.arrays.loops[state] = 2 if worth and _is_common(key) else int(worth)
+            self.arrays.closed[state] = self._closed(state, row)
             self._write(state, row)
+
+    def _closed(self, state: int, row: Sequence[tuple[int, int, int]]) -> int:
+        """The classes of ASCII bytes on which a state leads back to itself."""
+        mask = 0
+        for low, high, target in row:
+            if target == state:
+                mask |= (1 << (high + 1)) - (1 << low)
+        if self.arrays.mode[state] & STRING:
+            # Written as escapes, or the end: these never stand for themselves.
+            mask &= _RAW_MASK
+        return classes_within(mask)
+
+    def _close_text(self, state: int) -> None:
+        """Note whether a state that leads back to itself on some class does so on characters above ASCII."""
+        closed = int(self.arrays.closed[state])
+        if not closed or closed & EXAMINED:
+            return
+        closed |= EXAMINED
+        if self._leads_back(state, TEXT_PHASES):
+            closed |= TEXT
+            if self._leads_back(state, LINES_PHASES):
+                closed |= LINES
+        self.arrays.closed[state] = closed
+
+    def _leads_back(self, state: int, phases: Phases) -> bool:
+        """Does every character whose bytes the phases say lead from a state back to it?"""
+        order = [(state, 0)]
+        for at, phase in order:
+            row = self.edges(at)
+            for low, high, following in phases[phase]:
+                for first, last, target in row:
+                    if first <= low <= last:
+                        if following == 0 and target != state:
+                            return False
+                        if following and (target, following) not in order:
+                            order.append((target, following))
+                        low = last + 1
+                        if low > high:
+                            break
+                if low <= high:
+                    return False
+        return True
 
     def explore(self, state: int, limit: int) -> None:
         """Expand what is reachable from a state, nearest first, until ``limit`` states are known."""
@@ -237,6 +290,8 @@ class StateTable:
                     if target not in seen and len(seen) < limit and not self.arrays.owes[target]:
                         seen.add(target)
                         queue.append(target)
+            for item in queue:
+                self._close_text(item)
 
     def forbids_end(self, obligation: int) -> bool:
         """Would the text break this obligation by ending here?"""
@@ -346,8 +401,11 @@ _PER_STATE: dict[str, tuple[int, type[np.generic]]] = {
     "first": (-1, np.int32), "count": (0, np.int32), "tag": (-1, np.int32), "pending": (0, np.int32),
     "also": (0, np.int32), "loops": (0, np.uint8), "minimum": (-1, np.int32), "widest": (-1, np.int32),
     "mode": (0, np.uint8), "base": (0, np.int32), "decode": (0, np.int32), "owes": (0, np.int32),
+    "closed": (0, np.int64),
 }  # fmt: skip
 """The arrays of an `Automaton` with an entry per state, and the value of a new state."""
+
+_RAW_MASK = sum(1 << byte for low, high in RAW_BYTES for byte in range(low, high + 1))
 
 _IN_ESCAPES = b'"\\/0123456789ABCDEFabcdefnrtu'
 
@@ -373,6 +431,13 @@ def _loops(expr: Expr) -> bool:
                 found = False
         _looping[expr] = found
     return found
+
+
+def _is_common(key: object) -> bool:
+    """Is this the run of a class without a bound (white space, digits, any text), which every grammar has?"""
+    if isinstance(key, Expr) and key.kind is Kind.JSON_STRING:
+        key = key.parts[0]
+    return isinstance(key, Expr) and key.kind is Kind.REPEAT and key.parts[2] is None
 
 
 def _repeats_at_head(key: object) -> bool:

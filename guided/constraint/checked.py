@@ -154,6 +154,8 @@ class CheckedMachine:
         with self.lock:
             own, text = self.split(state)
             data = self._texts.spelled(token)
+            if not data:
+                return DEAD
             if text is None:
                 if self._events[token] == 1 and not self.inner.owing:
                     # A name that is begun by the only quotation mark has not ended: else nothing is remembered.
@@ -181,6 +183,8 @@ class CheckedMachine:
         if level is not None and name in level.seen:
             return DEAD, False
         found = self.inner.run(advance_marked, self.inner.lexed, own, token, self._undeclared)
+        if found == DEAD:
+            return DEAD, True
         then = self.reader.with_name(level, name, bool(found & BEHIND))
         if then is not None and at + 1 < len(data):
             then, _ = self.reader.skimmed(then, data, at + 1)
@@ -350,8 +354,6 @@ class CheckedMachine:
 
     def mask(self, state: int, limit: int = -1) -> NDArray[np.uint32]:
         """The row of tokens that keep ``state`` alive; with ``limit`` only those after which so many tokens suffice."""
-        if state < _PAIRED and limit < 0 and self.refusals.trusts_idle:
-            return self.inner.mask(state)
         with self.lock:
             return self.refusals.mask(state, limit)
 
@@ -362,6 +364,13 @@ class CheckedMachine:
         with self.lock:
             own, text = self._pairs[state - _PAIRED]
             return own if self.refusals.shares_mask(state, own, text) else state
+
+    def visit(self, state: int) -> tuple[NDArray[np.uint32], bool]:
+        """A copy of the mask of a state, and whether the text may end there."""
+        if state < _PAIRED and self.refusals.trusts_idle:
+            return self.inner.visit(state)
+        with self.lock:
+            return self.mask(state).copy(), self.is_accepting(state)
 
     def is_accepting(self, state: int) -> bool:
         """May the text end here?  What is open or being read holds up only the threads that are in it."""

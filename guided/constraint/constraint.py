@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.collection import uncollected
 from guided.constraint.checked import machine_for
 from guided.constraint.explain import explain
 from guided.constraint.limits import Limits
@@ -48,6 +47,8 @@ class Constraint:
         self._eos_row = np.zeros(vocabulary.n_words, np.uint32)
         for token in vocabulary.eos_ids:
             self._eos_row[token >> 5] |= np.uint32(1 << (token & 31))
+        self._n_tokens = vocabulary.size
+        self._most_masks = self.limits.mask_bytes // max(4 * vocabulary.n_words, 1)
         self._steps: dict[int, int] = {}
         self._masks: dict[int, NDArray[np.uint32]] = {FINISHED: self._eos_row, DEAD: np.zeros_like(self._eos_row)}
         self._accepting: dict[int, bool] = {DEAD: False, FINISHED: True}
@@ -169,25 +170,31 @@ class Constraint:
         return explain(self, self._machine, state, token)
 
     def _mask(self, state: int) -> NDArray[np.uint32]:
-        with uncollected, self._machine.lock:
+        with self._machine.lock:
             # States of a checked machine mostly share the mask of the automaton's own state, row and all.
             alike = self._machine.alike(state)
             row = self._masks.get(alike)
             if row is None:
-                row = self._machine.mask(alike).copy()
-                if self.is_accepting(alike):
+                row, ends = self._machine.visit(alike)
+                self._accepting[alike] = ends
+                if ends:
                     row |= self._eos_row
-                if (len(self._masks) + 2) * row.nbytes > self.limits.mask_bytes:
-                    for key in list(self._masks)[2 : len(self._masks) // 2 + 2]:
-                        del self._masks[key]
-                        self._addresses.pop(key, None)
                 self._masks[alike] = row
+            if len(self._masks) >= self._most_masks:
+                for key in list(self._masks)[2 : len(self._masks) // 2 + 2]:
+                    del self._masks[key]
+                    self._addresses.pop(key, None)
+            self._accepting[state] = self._accepting[alike]
             self._masks[state] = row
             return row
 
     def _advance(self, state: int, token: int) -> int:
-        with uncollected:
-            after = self._advanced(state, token)
+        if token in self._eos:
+            after = FINISHED if self.is_accepting(state) else DEAD
+        elif state <= FINISHED or not 0 <= token < self._n_tokens:
+            after = DEAD
+        else:
+            after = self._machine.advance_token(state, token)
         if len(self._steps) >= self.limits.steps:
             with self._machine.lock:
                 for key in list(self._steps)[: len(self._steps) // 2]:
@@ -195,14 +202,3 @@ class Constraint:
         # One int as the key: a tuple would be one more object for the garbage collector to walk.
         self._steps[state << 32 | token] = after
         return after
-
-    def _advanced(self, state: int, token: int) -> int:
-        if token in self._eos:
-            return FINISHED if self.is_accepting(state) else DEAD
-        if state <= FINISHED or not self._has_text(token):
-            return DEAD
-        return self._machine.advance_token(state, token)
-
-    def _has_text(self, token: int) -> bool:
-        offsets = self.vocabulary.spelling.offsets
-        return 0 <= token < self.vocabulary.size and bool(offsets[token] < offsets[token + 1])

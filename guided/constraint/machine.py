@@ -19,6 +19,7 @@ from guided.automata.analysis import analyse
 from guided.automata.distances import measure, minimum, minimum_owing, shortest, tags
 from guided.automata.graph import RuleGraph
 from guided.automata.stacks import LalrStacks, lexer_states
+from guided.collection import uncollected
 from guided.constraint.completion import Completions
 from guided.constraint.effects import TokenEffects, small_scratch
 from guided.constraint.limits import Limits
@@ -34,11 +35,13 @@ from guided.kernels.layout import (
     FUEL,
     GROW_MACHINE,
     GROW_SCRATCH,
+    GROW_SEGMENTS,
     JOIN_OBLIGATIONS,
     N_CLOSURE,
     N_COUNTERS,
     N_ITEMS,
     N_PRICED,
+    N_SEGMENTS,
     N_SETS,
     N_STATES,
     N_THREADS,
@@ -48,14 +51,17 @@ from guided.kernels.layout import (
     NEED_PARTIAL,
     OPEN_STACK,
     OUT_OF_FUEL,
+    OWING,
     REQUEST,
     REQUEST_A,
     REQUEST_B,
     REQUEST_C,
     Machine,
     Scratch,
+    Segments,
 )
 from guided.kernels.parser import rehash_sets
+from guided.kernels.segments import MOST_TOKENS
 from guided.kernels.threads import rehash_states
 from guided.kernels.tokenize import fewest_tokens
 from guided.kernels.views import N_ROWS
@@ -75,12 +81,15 @@ class ConstraintMachine:
         self.grammar = grammar
         self.vocabulary = vocabulary
         self.limits = limits
+        self._fuel = limits.step_work
         self.lock = threading.RLock()
         self.effects = TokenEffects.of(vocabulary)
         self.states = self.effects.states
         self.lexed = grammar.lexing is Lexing.CONTEXTUAL
         self.owing = grammar.lexing is not Lexing.NONE
         """May threads owe something to matches that were not taken?"""
+        self._plain = not self.owing and vocabulary.byte_complete
+        """Is every state that a kernel returns alive, and every mask complete?"""
         self._settles = not self.owing or always_settles(grammar)
         self._spelled: dict[int, bool] = {}
         self.completions = Completions(self)
@@ -94,6 +103,8 @@ class ConstraintMachine:
         self.tables = _tables(256)
         self.scratch = small_scratch(max(vocabulary.spelling.longest, 8))
         self.counters = np.zeros(N_COUNTERS, np.int64)
+        self.counters[OWING] = self.owing
+        self.segments = _segments(64, 4 * MOST_TOKENS)
         self._extra: dict[str, NDArray[Any]] = {
             "counters": self.counters,
             "joined": np.zeros((0, 3), np.int64),
@@ -107,7 +118,8 @@ class ConstraintMachine:
         self._byte_prices = Prices(self.graph, self._minimum)
         self._token_prices = Prices(self.graph, self._tokens_of)
         self._held: tuple[Any, ...] = ()
-        self._seen: tuple[int, int] = (-1, -1)
+        self._seen = -1
+        """Versions of the shared arrays whose addresses are held, as one number: versions only grow."""
         self.counters[N_SETS] = 1
         self.counters[N_STATES] = 2
         self.start = self._start()
@@ -149,11 +161,13 @@ class ConstraintMachine:
 
     def advance_token(self, state: int, token: int) -> int:
         """The state after a token's bytes (not an end-of-text id), `DEAD` when they cannot come here."""
-        return self._spellable(self._advance_token(state, token))
+        after = self._advance_token(state, token)
+        return after if self._plain else self._spellable(after)
 
     def _advance_token(self, state: int, token: int) -> int:
         with self.lock:
-            return self._payable(self.run(entry.advance_token, self.lexed, state, token))
+            after = self.run(entry.advance_token, self.lexed, state, token)
+            return after if self._plain else self._payable(after)
 
     def alike(self, state: int) -> int:
         """A state with the same mask that may be at hand: here always the state itself."""
@@ -168,7 +182,7 @@ class ConstraintMachine:
             self.run(entry.fill, self.lexed, self.effects.root, state, limit)
             rows: NDArray[np.uint32] = self._extra["rows"]
             filled: NDArray[np.uint32] = rows[0]
-            if not self.owing and self.vocabulary.byte_complete:
+            if self._plain:
                 return filled
             row, doubtful = filled.copy(), rows[-1].copy()
             if self._settles and self.vocabulary.byte_complete:
@@ -180,6 +194,14 @@ class ConstraintMachine:
                 if self.advance_token(state, token) != DEAD:
                     row[token >> 5] |= np.uint32(1 << (token & 31))
             return row
+
+    def visit(self, state: int) -> tuple[NDArray[np.uint32], bool]:
+        """A copy of the mask of a state, and whether the text may end there."""
+        with self.lock:
+            if self._plain:
+                ends = self.run(entry.fill, False, self.effects.root, state, -1)
+                return self._extra["rows"][0].copy(), ends == 1
+            return self.mask(state).copy(), self.is_accepting(state)
 
     def _spellable(self, state: int) -> int:
         """The state, or `DEAD` when the vocabulary's tokens cannot spell any text from it to the end.
@@ -371,21 +393,26 @@ class ConstraintMachine:
 
     def run(self, kernel: Callable[..., Any], *arguments: Any) -> int:
         """Run an entry kernel until it answers."""
-        self.counters[FUEL] = self.limits.step_work
-        while True:
-            if self._seen != (self.states.version, self.effects.version):
-                self._refresh()
-            code = int(kernel(self._addresses, *arguments))
-            if code >= 0:
-                return code
-            self._serve()
+        self.counters[FUEL] = self._fuel
+        if self._seen != self.states.version + self.effects.version:
+            self._refresh()
+        code: int = kernel(self._addresses, *arguments)
+        if code >= 0:
+            return code
+        with uncollected:
+            while code < 0:
+                self._serve()
+                if self._seen != self.states.version + self.effects.version:
+                    self._refresh()
+                code = kernel(self._addresses, *arguments)
+        return code
 
     def _refresh(self) -> None:
         """Take the addresses of arrays that were replaced, and hold on to the arrays that they belong to."""
-        self._seen = (self.states.version, self.effects.version)
+        self._seen = self.states.version + self.effects.version
         groups = (
             self.states.arrays, self.graph.arrays, self.lalr, self.tables, self.scratch, self.effects.tokens,
-            self.effects.effects, tuple(self._extra.values()),
+            self.effects.effects, self.segments, tuple(self._extra.values()),
         )  # fmt: skip
         row = 0
         for index, group in enumerate(groups):
@@ -403,7 +430,7 @@ class ConstraintMachine:
             self.states.expand(a)
         elif request == EXPAND_NODE:
             self.graph.expand(a)
-            self._seen = (-1, -1)
+            self._seen = -1
         elif request == NEED_PARTIAL:
             self.states.partial(a)
         elif request == NEED_EFFECT:
@@ -412,17 +439,19 @@ class ConstraintMachine:
             self._grow()
         elif request == GROW_SCRATCH:
             self._grow_scratch()
+        elif request == GROW_SEGMENTS:
+            self._grow_segments()
         elif request == JOIN_OBLIGATIONS:
             joined = [[a, b, self.states.joined(a, b)]]
             self._extra["joined"] = np.vstack([self._extra["joined"], joined])
-            self._seen = (-1, -1)
+            self._seen = -1
         elif request == NEED_MINIMUM:
             measure(self.states, a)
         elif request == NEED_COST:
             self._token_prices.update(self.tables, self.counters)
             self.tables = self.tables._replace(cost=self._token_prices.cost)
             self.counters[N_PRICED] = self.counters[N_SETS]
-            self._seen = (-1, -1)
+            self._seen = -1
         elif request == OPEN_STACK:
             self._open_stack(a)
         elif request == OUT_OF_FUEL:
@@ -463,7 +492,7 @@ class ConstraintMachine:
                 )
             grown[name] = np.zeros(4 * array.shape[0], array.dtype)
             grown[name][: array.shape[0]] = array
-        self._seen = (-1, -1)
+        self._seen = -1
         self.tables = tables._replace(**grown)
         if "set_offset" in grown:
             self.tables = self.tables._replace(set_hash=self._rehash(rehash_sets, grown["set_offset"].size))
@@ -486,12 +515,22 @@ class ConstraintMachine:
         self.scratch = Scratch(**bigger)
         rows = self._extra["rows"]
         self._extra["rows"] = np.zeros((min(2 * rows.shape[0], 64), rows.shape[1]), np.uint32)
-        self._seen = (-1, -1)
+        self._seen = -1
+
+    def _grow_segments(self) -> None:
+        old, used = self.segments, int(self.counters[N_SEGMENTS])
+        grown = _segments(2 * old.key.size, 2 * old.tokens.size)
+        grown.tokens[: old.tokens.size] = old.tokens
+        for name in ("key", "first", "count"):
+            getattr(grown, name)[:used] = getattr(old, name)[:used]
+        self.segments = grown
+        self._refresh()
+        entry.rehash_segments(self._addresses)
 
     @property
     def n_bytes(self) -> int:
         """Memory of this constraint's own tables."""
-        parts: tuple[Any, ...] = (*self.tables, *self.scratch, *self.graph.arrays, self._extra["rows"])
+        parts: tuple[Any, ...] = (*self.tables, *self.scratch, *self.segments, *self.graph.arrays, self._extra["rows"])
         return sum(array.nbytes for array in parts)
 
 
@@ -505,6 +544,13 @@ def _tables(size: int) -> Machine:
         closure_next=ints(4 * size), closure_label=ints(4 * size), state_offset=ints(size),
         thread_state=ints(2 * size), thread_next=ints(2 * size), thread_obligation=ints(2 * size),
         state_hash=np.full(2 * size + 1, -1, np.int32), cost=ints(1),
+    )  # fmt: skip
+
+
+def _segments(size: int, n_tokens: int) -> Segments:
+    return Segments(
+        hash_slot=np.full(2 * size + 1, -1, np.int32), key=np.zeros(size, np.int64), first=np.zeros(size, np.int32),
+        count=np.zeros(size, np.int32), tokens=np.zeros(n_tokens, np.int32),
     )  # fmt: skip
 
 

@@ -144,6 +144,50 @@ class Rule:
     mark: Mark | None = None
 
 
+class DeferredRule(Rule):
+    """A rule whose body is made when it is first looked at: most rules of a large grammar never are."""
+
+    __slots__ = ("_make",)
+
+    @classmethod
+    def of(cls, name: str, make: Callable[[], Body], mark: Mark | None = None) -> DeferredRule:
+        """A rule whose body ``make`` gives; it must give equal bodies whenever it is called, and never fail."""
+        rule = object.__new__(cls)
+        set_field = object.__setattr__
+        set_field(rule, "name", name)
+        set_field(rule, "mark", mark)
+        set_field(rule, "_make", make)
+        return rule
+
+    def __getattr__(self, name: str) -> Body:
+        if name != "body":
+            raise AttributeError(name)
+        make = getattr(self, "_make", None)
+        if make is None:
+            return self.body  # another thread has just made it
+        body: Body = make()
+        object.__setattr__(self, "body", body)
+        object.__setattr__(self, "_make", None)
+        return body
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a front end knows of all its rules, so that compiling need not look at bodies that no text comes to.
+
+    It vouches for more than the fields say: every part of every rule derives some text, no rule begins with itself, and
+    what lowering shares (values of members that are counted or in free order, values of extras, separators of members,
+    bodies counted beyond three) is a terminal or a reference.
+    """
+
+    nullable: frozenset[int]
+    """The rules that derive the empty text."""
+    rank: tuple[int, ...]
+    """Per rule a number that is less than those of all other rules with which a text of the rule may begin."""
+    forces_several: bool
+    """May shortest texts hold several undeclared names of one object, or several items of an array of distinct ones?"""
+
+
 @dataclass(frozen=True, eq=False)
 class Grammar:
     """A language, known to no tokenizer; immutable, picklable through its source.
@@ -168,6 +212,8 @@ class Grammar:
     """The special tokens that the rules name, sorted; in a terminal each is `special_bytes` of its name."""
     holds_sentinel: bool = False
     """May texts hold the byte 0xFF other than around the name of a special token?  UTF-8 never does."""
+    prepared: Prepared | None = field(default=None, repr=False)
+    """What is known of the rules without looking at them, or None where that is still to be found out."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.rebuild is None:

@@ -71,6 +71,7 @@ class GuidedLogitsProcessor(LogitsProcessor):
             self._end_row[end >> 5] |= np.uint32(1 << (end & 31))
         self._has_text = np.diff(self.vocabulary.offsets) > 0
         self._checked_width: int | None = None
+        self._words = 0
         if max_new_tokens is not None:
             self._check_budget(max_new_tokens)
 
@@ -80,7 +81,7 @@ class GuidedLogitsProcessor(LogitsProcessor):
         Ids at or above the vocabulary's size (padding of the model's matrix) are forbidden.  Raises `VocabularyError`
         when the scores are too narrow for the vocabulary.
         """
-        ids = np.ascontiguousarray(input_ids.detach().cpu().numpy(), np.int64)
+        ids = np.ascontiguousarray(input_ids.numpy(force=True), np.int64)
         call = running_generate(self) if self.prompt_length is None else None
         if call is not None and call.other_tokenizer:
             # A draft in foreign ids: left alone, since what it comes to in our ids is verified by a later call.
@@ -109,22 +110,42 @@ class GuidedLogitsProcessor(LogitsProcessor):
     def _masks(self, generated: NDArray[np.int64], owners: Sequence[int], width: int) -> NDArray[np.uint32]:
         """Packed rows ``uint32[rows, n_words(width)]``; zero beyond the vocabulary."""
         self._check_width(width)
-        masks = np.zeros((len(generated), max(n_words(width), self.vocabulary.n_words)), np.uint32)
-        constraints = [self.constraints[owner] for owner in owners]
-        states = [self._states[owner].after(tokens) for tokens, owner in zip(generated, owners, strict=True)]
-        # A row that holds a forbidden token may only end: see above.
-        states = [state or constraint.end for state, constraint in zip(states, constraints, strict=True)]
+        own = self.vocabulary.n_words
+        masks = (np.empty if self._words <= own else np.zeros)((len(generated), max(self._words, own)), np.uint32)
         left = None if self.max_new_tokens is None else self.max_new_tokens - generated.shape[1]
-        try:
-            fill_masks(constraints, states, masks, threads=_threads(len(states)), budgets=left)
-        except LimitError:
+        constraints = [self.constraints[owner] for owner in owners]
+        # A row that holds a forbidden token may only end: see above.
+        states = [
+            self._states[owner].after(tokens) or constraint.end
+            for tokens, owner, constraint in zip(generated, owners, constraints, strict=True)
+        ]
+        threads = _threads(len(states))
+        if threads == 1 or not self._fill_at_once(masks, constraints, states, left, threads):
             for row, constraint, state in zip(masks, constraints, states, strict=True):
-                self._fill(row[: self.vocabulary.n_words], constraint, state, left)
-        return masks[:, : n_words(width)]
+                self._fill(row[:own], constraint, state, left)
+        return masks[:, : self._words]
+
+    def _fill_at_once(
+        self,
+        masks: NDArray[np.uint32],
+        constraints: Sequence[Constrains],
+        states: Sequence[int],
+        left: int | None,
+        threads: int,
+    ) -> bool:
+        """Fill all rows on several threads; False when the budget fits no text of one of them."""
+        try:
+            fill_masks(constraints, states, masks, threads=threads, budgets=left)
+        except LimitError:
+            return False
+        return True
 
     def _fill(self, row: NDArray[np.uint32], constraint: Constrains, state: int, left: int | None) -> None:
         try:
-            fill_masks(constraint, [state], row[None], budgets=left)
+            if left is None:
+                constraint.fill_mask(state, row)
+            else:
+                constraint.fill_budget_mask(state, row, left)
         except LimitError:
             # The start fits (checked at construction), so a token that the budget forbade was taken: as above.
             row[:] = self._end_row
@@ -183,6 +204,7 @@ class GuidedLogitsProcessor(LogitsProcessor):
                     remedy="Use the tokenizer that belongs to this model.",
                 )
         self._checked_width = width
+        self._words = n_words(width)
 
     def _check_budget(self, budget: int) -> None:
         for number, constraint in enumerate(self.constraints):

@@ -32,6 +32,8 @@ class Step:
     """How many particles have ended or died, after resampling."""
     cost: Cost
     """All that was asked for so far."""
+    parents: tuple[int, ...] | None = None
+    """Where the step began with copies: entry i of the tuples above continues old particle ``parents[i]``."""
 
 
 Progress = Callable[[Step], None]

@@ -50,6 +50,8 @@ def survey(
     counts = scratch.walk_obligation
     others = scratch.walk_other
     level = 0
+    # Where nobody asks what is on the way to a token, tokens are kept by the subtree.
+    plain = home < 0 and also == 0
     places[0] = enter(automaton, np.int64(state))
     ends[0] = high
     counts[0] = 0
@@ -120,7 +122,11 @@ def survey(
                 exits[n_exits, 3] = count
                 n_exits += 1
                 ending = automaton.also[ending]
-        for i in range(tokens.token_offset[node], tokens.token_offset[node + 1]):
+        last = node + 1
+        if plain and place == after and tag < 0 and tokens.below[node] & ~automaton.closed[after] == 0:
+            # Whatever comes below leads back here.
+            last = end
+        for i in range(tokens.token_offset[node], tokens.token_offset[last]):
             kept[n_kept] = tokens.token_ids[i]
             if also:
                 kept_at[n_kept, 0] = after
@@ -131,7 +137,7 @@ def survey(
             else:
                 kept_count[n_kept] = -1 - count
             n_kept += 1
-        if inside and end > node + 1:
+        if inside and end > last:
             level += 1
             if level + 1 >= places.shape[0]:
                 counters[REQUEST] = GROW_SCRATCH
@@ -192,6 +198,70 @@ def closings(automaton, counters, scratch, tokens, low, high, state, nodes, clos
         counters[REQUEST_A] = n_unknown
         return -1
     return 0
+
+
+@njit(cache=True, nogil=True)
+def _holds_lines(tokens, node):
+    """Is U+2028 or U+2029 below a node whose byte is their first?"""
+    second = node + 1
+    while second < tokens.end[node]:
+        if tokens.byte[second] == 0x80:
+            third = second + 1
+            while third < tokens.end[second]:
+                if tokens.byte[third] == 0xA8 or tokens.byte[third] == 0xA9:
+                    return True
+                third = tokens.end[third]
+        second = tokens.end[second]
+    return False
+
+
+@njit(cache=True, nogil=True)
+def index_trie(tokens, low, high, used, least, class_of_byte, phase_after, readable):
+    """Note below every node of a trie the classes of bytes there, and give those with many children a table of them.
+
+    A table for ``least`` children or more, one for the whole range among them; ``used`` rows of ``children`` are taken.
+    Returns how many are then, -1 when there is no room.  ``readable`` is working memory, a byte per node of the range:
+    the phases of UTF-8 (``phase_after``) in which all that is below a node can be read.
+    """
+    text = class_of_byte[0x80]
+    for parent in range(high - 1, low - 2, -1):
+        first = parent + 1
+        stop = np.int64(tokens.end[parent]) if parent >= low else high
+        count = 0
+        classes = np.int64(0)
+        phases = np.int64(0xFF)
+        node = first
+        while node < stop:
+            count += 1
+            byte = tokens.byte[node]
+            classes |= class_of_byte[byte] | tokens.below[node]
+            if byte == 0xE2 and _holds_lines(tokens, node):
+                classes |= text << 1
+            if phases:
+                here = np.int64(0)
+                for phase in range(8):
+                    after = phase_after[phase, byte]
+                    if after < 8 and readable[node - low] >> after & 1:
+                        here |= 1 << phase
+                phases &= here
+            node = np.int64(tokens.end[node])
+        if parent >= low:
+            readable[parent - low] = phases
+            if classes & text and not phases & 1:
+                classes |= text << 2
+            tokens.below[parent] = classes
+        if count < least:
+            continue
+        if used == tokens.children.shape[0]:
+            return -1
+        tokens.children[used, :] = 0
+        node = first
+        while node < stop:
+            tokens.children[used, tokens.byte[node]] = node
+            node = np.int64(tokens.end[node])
+        used += 1
+        tokens.fan[first] = used
+    return used
 
 
 @njit(cache=True, nogil=True)

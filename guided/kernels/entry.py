@@ -7,16 +7,23 @@ from numba import njit
 
 from guided.kernels import parser, threads, views
 from guided.kernels.masks import fill
+from guided.kernels.segments import rehash_segments
 from guided.kernels.threads import advance as advance_bytes
 from guided.kernels.threads import next_bytes, open_boundary
 
-__all__ = ["advance_bytes", "advance_token", "boundary_state", "fill", "next_bytes", "open_boundary", "settle_one"]
+__all__ = [
+    "advance_bytes", "advance_token", "boundary_state", "fill", "next_bytes", "open_boundary", "rehash_segments",
+    "settle_one",
+]  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
 def advance_token(t, lexed, state, token):
-    """The state after a token's bytes: 0 when dead, -1: request."""
-    return threads.advance(t, lexed, state, views.token_bytes(t, token))
+    """The state after a token's bytes: 0 when dead or when it has none, -1: request."""
+    data = views.token_bytes(t, token)
+    if data.shape[0] == 0:
+        return np.int64(0)
+    return threads.advance(t, lexed, state, data)
 
 
 @njit(cache=True, nogil=True)

@@ -24,15 +24,17 @@ class Automaton(NamedTuple):
     sorted by byte: ``low..high`` leads to ``target``.  ``tag[x] >= 0``: a match may end in ``x`` (the tag is the
     terminal for lexers, else 0).  ``pending[x]``: the state of matches that would be preferred to the one that ends
     here, 0 for none.  ``also[x]``: another state that only says how else a match may end here (look-aheads still to be
-    decided), 0 for none.  ``loops[x]``: worth caching a vocabulary's token effect.  ``minimum[x]``: fewest bytes to the
-    end of a match, ``widest[x]``: the most that ``minimum`` is in any state reached from ``x``; -1 until asked for.
+    decided), 0 for none.  ``loops[x]``: worth caching a vocabulary's token effect, 2 when every grammar has it.
+    ``minimum[x]``: fewest bytes to the end of a match, ``widest[x]``: the most that ``minimum`` is in any state reached
+    from ``x``; -1 until asked for.
 
     ``mode[x]`` has bit `STRING` for the inside of a JSON string: its edges read the text's UTF-8, and
     `guided.kernels.strings` reads the spelling; bit `CLOSES` when the string may end here, bit `CANONICAL` when only
     one spelling counts.  Inside an escape, ``decode[x]`` says what of it was read and ``base[x]`` is the state before
     it; elsewhere ``decode[x] = 0`` and ``base[x] = x``.  ``owes[x]``: a state with which ``base[x]`` goes on as an
     obligation (a run of characters that must not be one of some words), 0 for none.  ``partials`` finds states inside
-    escapes by hash of (base, decode).
+    escapes by hash of (base, decode).  ``closed[x]``: the classes of bytes (`guided.automata.byte_classes`) on all of
+    which ``x`` leads back to itself.
     """
 
     first: Ints
@@ -51,6 +53,7 @@ class Automaton(NamedTuple):
     decode: Ints
     owes: Ints
     partials: Ints
+    closed: Longs
 
 
 class Rules(NamedTuple):
@@ -135,20 +138,25 @@ class Scratch(NamedTuple):
     walk_obligation: Ints
     walk_end: Ints
     walk_other: Ints
+    walk_fan: Ints
+    walk_way: Ints
 
 
 class Tokens(NamedTuple):
     """A pool of tries over (rests of) token bytes, in preorder: the vocabulary's own first, then exit tries.
 
     The children of a range ``[lo, hi)`` are ``lo, end[lo], end[end[lo]], ... < hi``, sorted by ``byte``.
-    ``root[b]``: the child of the vocabulary's root for byte ``b``, 0 for none.
+    ``fan[lo]`` > 0, for ranges with many children: row ``fan[lo] - 1`` of ``children`` has the child for each byte, 0
+    for none.  ``below[n]``: the classes of all bytes below a node.
     """
 
     byte: Bytes
     end: Ints
     token_offset: Ints
     token_ids: Ints
-    root: Ints
+    fan: Ints
+    children: NDArray[np.int32]
+    below: Longs
 
 
 class Effects(NamedTuple):
@@ -176,6 +184,19 @@ class Effects(NamedTuple):
     exit_pending: Ints
 
 
+class Segments(NamedTuple):
+    """What a constraint allows of some trie ranges from a boundary, for ranges that many states come by.
+
+    Found by hash of ``key`` = ``low << 32 | continuation``: the tokens ``tokens[first : first + count]``.
+    """
+
+    hash_slot: Ints
+    key: Longs
+    first: Ints
+    count: Ints
+    tokens: Ints
+
+
 DEAD, FINISHED = 0, 1
 """The state after a refused token, and the state after an end-of-text token."""
 
@@ -190,9 +211,10 @@ FINAL, OPEN = 1, 2
 # Slots of `counters`.
 N_SETS, N_ITEMS, N_CLOSURE, N_STATES, N_THREADS, N_PRICED = range(6)
 FUEL, STAMP, REQUEST, REQUEST_A, REQUEST_B, REQUEST_C = range(6, 12)
+OWING, N_SEGMENTS, N_SEGMENT_TOKENS = range(12, 15)
 N_COUNTERS = 16
 
 # Requests.
 EXPAND_STATE, EXPAND_NODE, GROW_MACHINE, GROW_SCRATCH = 1, 2, 3, 4
 OUT_OF_FUEL, NEED_EFFECT, JOIN_OBLIGATIONS, OPEN_STACK, NEED_MINIMUM, NEED_COST = 5, 6, 7, 8, 9, 10
-NEED_PARTIAL = 11
+NEED_PARTIAL, GROW_SEGMENTS = 11, 12

@@ -244,6 +244,9 @@ def _escape(automaton, decode, state, mode, byte):
     """One byte inside an escape, where `glance` cannot tell."""
     kind = decode & _KIND
     if kind == ESCAPE:
+        if not mode & CANONICAL:
+            # Some character can come, else no escape had begun, and its number spells any.
+            return (np.int64(DIGITS) << 32) | state
         return _place(_digits(automaton, state, mode, np.int64(0), np.int64(0)), np.int64(DIGITS), state)
     if kind == HALF:
         return _place(np.int64(byte == 0x5C), HALF_ESCAPE | (decode & 0xFFC000), state)

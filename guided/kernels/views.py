@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import carray, njit, types
 from numba.extending import intrinsic
 
-from guided.kernels.layout import Automaton, Effects, Lalr, Machine, Rules, Scratch, Tokens
+from guided.kernels.layout import Automaton, Effects, Lalr, Machine, Rules, Scratch, Segments, Tokens
 
 EXTRA = ("counters", "joined", "rows", "token_data", "token_offsets", "bytes_out")
 """What stands in the table after the fields of the groups, which come in the order of the offsets below."""
@@ -24,7 +24,8 @@ _MACHINE = _LALR + len(Lalr._fields)
 _SCRATCH = _MACHINE + len(Machine._fields)
 _TOKENS = _SCRATCH + len(Scratch._fields)
 _EFFECTS = _TOKENS + len(Tokens._fields)
-_EXTRA = _EFFECTS + len(Effects._fields)
+_SEGMENTS = _EFFECTS + len(Effects._fields)
+_EXTRA = _SEGMENTS + len(Segments._fields)
 N_ROWS = _EXTRA + len(EXTRA)
 
 
@@ -75,6 +76,7 @@ def automaton(t):
     return Automaton(
         _i32(t, 0), _i32(t, 1), _u8(t, 2), _u8(t, 3), _i32(t, 4), _i32(t, 5), _i32(t, 6), _i32(t, 7),
         _u8(t, 8), _i32(t, 9), _i32(t, 10), _u8(t, 11), _i32(t, 12), _i32(t, 13), _i32(t, 14), _i32(t, 15),
+        _i64(t, 16),
     )  # fmt: skip
 
 
@@ -112,16 +114,17 @@ def scratch(t):
     return Scratch(
         _i64(t, s), _i64(t, s + 1), _i64(t, s + 2), _i32(t, s + 3), _i64(t, s + 4), _i32(t, s + 5), _i32(t, s + 6),
         _i64(t, s + 7), _i32(t, s + 8), _i64(t, s + 9), _i32(t, s + 10), _i64(t, s + 11), _i64(t, s + 12),
-        _i64(t, s + 13), _i32(t, s + 14), _i32(t, s + 15), _i32(t, s + 16),
+        _i64(t, s + 13), _i32(t, s + 14), _i32(t, s + 15), _i32(t, s + 16), _i32(t, s + 17), _i32(t, s + 18),
     )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
 def tokens(t):
     """The token tries."""
+    k = _TOKENS
     return Tokens(
-        _u8(t, _TOKENS), _i32(t, _TOKENS + 1), _i32(t, _TOKENS + 2), _i32(t, _TOKENS + 3), _i32(t, _TOKENS + 4)
-    )
+        _u8(t, k), _i32(t, k + 1), _i32(t, k + 2), _i32(t, k + 3), _i32(t, k + 4), _i32_2d(t, k + 5), _i64(t, k + 6)
+    )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
@@ -133,6 +136,13 @@ def effects(t):
         _i32(t, e + 7), _i32(t, e + 8), uint32_rows(t, e + 9), _i32(t, e + 10), _i32(t, e + 11), _i32(t, e + 12),
         _i32(t, e + 13), _i32(t, e + 14),
     )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def segments(t):
+    """What boundaries allow of trie ranges."""
+    s = _SEGMENTS
+    return Segments(_i32(t, s), _i64(t, s + 1), _i32(t, s + 2), _i32(t, s + 3), _i32(t, s + 4))
 
 
 @njit(cache=True, nogil=True)

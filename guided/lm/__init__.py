@@ -1,9 +1,11 @@
 """The one interface to language models, and models that need no transformers; the Transformers model is in `guided.hf`.
 
 Reading order: `model` (the protocols `LanguageModel` and `Sequences`), `table` (exact models for tests), `wrapped` and
-`transforms` (models over models), `prefixes` (equal token sequences as equal numbers).  Loads torch.
+`transforms` (models over models), `lattice`, `bytes` and `retokenized` (models across tokenizers); `prefixes`,
+`prefix_rows` and `rows` are what implementations share.  Loads torch.
 """
 
+from guided.lm.bytes import ByteModel, byte_vocabulary
 from guided.lm.model import (
     NOTHING,
     Abilities,
@@ -17,6 +19,7 @@ from guided.lm.model import (
     next_logits,
 )
 from guided.lm.prefixes import Prefixes
+from guided.lm.retokenized import RetokenizedModel, retokenized
 from guided.lm.table import TableModel
 from guided.lm.transforms import Truncation, transformed
 from guided.lm.wrapped import MappedScores, WrappedSequences
@@ -24,18 +27,22 @@ from guided.lm.wrapped import MappedScores, WrappedSequences
 __all__ = [
     "NOTHING",
     "Abilities",
+    "ByteModel",
     "Calls",
     "LanguageModel",
     "MappedScores",
     "Needs",
     "Prefixes",
+    "RetokenizedModel",
     "Scores",
     "Sequences",
     "TableModel",
     "Tree",
     "Truncation",
     "WrappedSequences",
+    "byte_vocabulary",
     "check_needs",
     "next_logits",
+    "retokenized",
     "transformed",
 ]

@@ -6,7 +6,6 @@ Exact and deterministic: the same prefix has the same scores to the last bit, wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
 
 import numpy as np
 import torch
@@ -14,11 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from guided.errors import GuidedError
 from guided.lm.model import NOTHING, Abilities, Calls, Needs, Scores, Tree, check_needs
+from guided.lm.rows import checked_ids, checked_path, one_each
 
 __all__ = ["TableModel", "TableSequences"]
 
 Tokens = tuple[int, ...]
-_T = TypeVar("_T")
 
 MEMO = 1 << 16
 """Prefixes whose scores are remembered; the oldest are then computed again."""
@@ -180,7 +179,7 @@ class TableSequences:
 
     def extend(self, tokens: Sequence[Sequence[int]]) -> list[Scores]:
         """Append tokens to each row; scores after each of them."""
-        added = [self._ids(row) for row in self._one_each(tokens)]
+        added = [checked_ids(row, self._model.width) for row in one_each(tokens, len(self))]
         self._count(
             [row + new[: n + 1] for row, new in zip(self._rows, added) for n in range(len(new))], bool(any(added))
         )
@@ -201,7 +200,7 @@ class TableSequences:
 
     def crop(self, lengths: Sequence[int]) -> None:
         """Roll each row back to so many tokens."""
-        for row, length in zip(self._rows, self._one_each(lengths), strict=True):
+        for row, length in zip(self._rows, one_each(lengths, len(self)), strict=True):
             if not 0 <= length <= len(row):
                 raise GuidedError(f"a row of {len(row)} tokens cannot be cropped to {length}")
         self._rows = [row[:length] for row, length in zip(self._rows, lengths, strict=True)]
@@ -210,8 +209,8 @@ class TableSequences:
     def extend_tree(self, trees: Sequence[Tree]) -> list[Scores]:
         """Scores of every node of a tree for each row; appends nothing."""
         texts: list[list[Tokens]] = []
-        for row, tree in zip(self._rows, self._one_each(trees), strict=True):
-            ids = self._ids(tree.tokens)
+        for row, tree in zip(self._rows, one_each(trees, len(self)), strict=True):
+            ids = checked_ids(tree.tokens, self._model.width)
             texts.append([row + tuple(ids[node] for node in tree.path(end)) for end in range(len(tree))])
         self._count([text for of_row in texts for text in of_row], any(texts))
         self._trees = list(trees)
@@ -225,33 +224,19 @@ class TableSequences:
         if self._trees is None:
             raise GuidedError("there is no tree to keep a path of", remedy="Call extend_tree first.")
         added: list[Tokens] = []
-        for tree, path in zip(self._trees, self._one_each(paths), strict=True):
-            nodes = tuple(path)
-            if nodes and (not 0 <= nodes[-1] < len(tree) or tree.path(nodes[-1]) != nodes):
-                raise GuidedError(f"{nodes} is no path of the tree from its row downwards")
+        for tree, path in zip(self._trees, one_each(paths, len(self)), strict=True):
+            nodes = checked_path(tree, path)
             added.append(tuple(tree.tokens[node] for node in nodes))
         self._rows = [row + new for row, new in zip(self._rows, added, strict=True)]
         self._trees = None
 
     def join(self, prompts: Sequence[Sequence[int]]) -> None:
         """New rows enter at the end."""
-        new = [self._ids(prompt) for prompt in prompts]
+        new = [checked_ids(prompt, self._model.width) for prompt in prompts]
         self._count([row[:n] for row in new for n in range(1, len(row) + 1)], bool(new))
         self._rows += new
         self._prompts += [len(row) for row in new]
         self._trees = None
-
-    def _one_each(self, values: Sequence[_T]) -> Sequence[_T]:
-        if len(values) != len(self):
-            raise GuidedError(f"{len(values)} entries for {len(self)} rows", remedy="Give one for each row.")
-        return values
-
-    def _ids(self, tokens: Sequence[int]) -> Tokens:
-        ids = tuple(int(token) for token in tokens)
-        outside = [token for token in ids if not 0 <= token < self._model.width]
-        if outside:
-            raise GuidedError(f"the ids {outside[:5]} are not in range({self._model.width})")
-        return ids
 
     def _count(self, texts: Sequence[Tokens], any_work: bool) -> None:
         """Count a pass over these prefixes, each once."""

@@ -54,7 +54,7 @@ OPTIONAL = {
 
 HEAVY = {"torch", "transformers", "numba", "lark", "jsonschema", "pydantic", "typer", "rich"}
 
-TORCH = {"lm", "steer", "monitor", "infer", "draft", "search", "hf", "eval", "cli", "nano"}
+TORCH = {"testing", "lm", "steer", "monitor", "infer", "draft", "search", "hf", "eval", "cli", "nano"}
 """The parts whose modules may load torch when they are loaded; loading one of them is a user's choice."""
 
 WITHOUT_TORCH = CONSTRAINTS
@@ -149,6 +149,11 @@ def test_import_is_light_and_quick():
         seconds.append(took)
         assert not HEAVY & set(loaded)
     assert min(seconds) < 0.3
+
+
+def test_checks_of_constraints_do_without_torch():
+    code = "import sys, guided.testing; guided.testing.check_constraint; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))

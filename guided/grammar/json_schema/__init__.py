@@ -11,14 +11,17 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from guided.collection import uncollected
 from guided.errors import GrammarError, GuidedError
 from guided.grammar.ir import Grammar, Terminal
 from guided.grammar.json_schema import refusals
-from guided.grammar.json_schema.document import Document
+from guided.grammar.json_schema.distinct import drop_unfillable
+from guided.grammar.json_schema.document import Document, Schema
 from guided.grammar.json_schema.formats import Formats
 from guided.grammar.json_schema.graph import Graph
 from guided.grammar.json_schema.lower import Layout, Lowering, Order
 from guided.grammar.json_schema.normalise import Branches, Normaliser
+from guided.grammar.json_schema.recent import Recent
 from guided.grammar.json_schema.report import Enforcement, Line, Report, lines, refusal
 from guided.grammar.json_schema.source import read
 from guided.grammar.regular.expr import byte_set, repeat
@@ -27,6 +30,13 @@ __all__ = ["Enforcement", "Formats", "JsonSchemaGrammar", "Line", "json_schema",
 
 _SPACE = repeat(byte_set(1 << 0x20 | 1 << 0x09 | 1 << 0x0A | 1 << 0x0D))
 _ANY_SPACE = Terminal(_SPACE, "white space")
+
+
+REMEMBERED = 128
+"""Grammars kept for schemas that come again, while their texts together are no longer than `REMEMBERED_TEXT`."""
+REMEMBERED_TEXT = 1 << 20
+
+_recent: Recent[JsonSchemaGrammar] = Recent(REMEMBERED, REMEMBERED_TEXT)
 
 
 class JsonSchemaGrammar(Grammar):
@@ -86,7 +96,8 @@ def json_schema(
     Numbers are compared as exact decimals.  Under ``minimum`` and the like a number may have an exponent only in
     normalised scientific notation (``1.5e-7``); integers and multiples have one only without an upper bound
     (``1.5e+16``).  `Grammar.notes` says where this and
-    other readings apply.  Raises `UnsupportedError`, `UnsatisfiableError`, `GrammarError` or `LimitError`, each with
+    other readings apply.  The same schema with the same options gives the same object while it is among the recently
+    used.  Raises `UnsupportedError`, `UnsatisfiableError`, `GrammarError` or `LimitError`, each with
     the JSON pointer of the cause.
 
     >>> json_schema({"type": "array", "items": {"enum": ["a", "b"]}})
@@ -102,35 +113,61 @@ def json_schema(
         raise GrammarError(
             f"there is no choice {formats!r} for formats", remedy='Use "default", "assert" or "annotate".'
         ) from None
-    source = read(schema)
-    layout = Layout(member_order, _space(whitespace), whitespace == "compact")
+    source = None if isinstance(schema, str) else read(schema)
+    text = schema if isinstance(schema, str) else _written(source)
+    # What is kept holds its registry, so no other can have the same identity.
+    key = (text, source is None, member_order, whitespace, asserted, id(registry))
+    made = _recent.find(key)
+    if made is None:
+        if source is None:
+            source = read(schema)
+            text = _written(source)
+        with uncollected:
+            made = _made(source, text, member_order, whitespace, registry, asserted)
+        _recent.keep(key, made, len(text))
+    return made
+
+
+def _written(source: Any) -> str:
     try:
-        text = json.dumps(source)
+        return json.dumps(source)
     except RecursionError:
         raise refusals.NESTING.at("#") from None
     except (TypeError, ValueError) as error:
         raise GrammarError(f"the schema is not plain JSON data: {error}", remedy="Pass plain JSON data.") from None
+
+
+def _made(
+    source: Schema, text: str, order: Order, whitespace: str | None, registry: Any, formats: Formats
+) -> JsonSchemaGrammar:
+    layout = Layout(order, _space(whitespace), whitespace == "compact")
     try:
         document = Document(source, registry, text)
         overlapping: frozenset[Branches] = frozenset()
         while True:
-            normaliser = Normaliser(document, asserted, overlapping)
+            normaliser = Normaliser(document, formats, overlapping)
             graph = Graph(normaliser, normaliser.need(document.root))
             if not graph.overlapping:
                 break
             overlapping = overlapping.union(graph.overlapping)
+        if graph.compares:
+            drop_unfillable(graph)
+        graph.check()
         lowering = Lowering(graph, layout)
         rules = lowering.run()
     except RecursionError:
         raise refusals.NESTING.at("#") from None
-    key = hashlib.sha256(f"json_schema\0{order}\0{whitespace}\0{asserted.value}\0{text}".encode()).hexdigest()
-    keywords = {"order": order, "whitespace": whitespace, "registry": registry, "formats": asserted}
+    key = None
+    if registry is None:
+        key = hashlib.sha256(f"json_schema\0{order.value}\0{whitespace}\0{formats.value}\0{text}".encode()).hexdigest()
+    keywords = {"order": order.value, "whitespace": whitespace, "registry": registry, "formats": formats}
     return JsonSchemaGrammar(
         rules,
         0,
         rebuild=(json_schema, (text,), keywords),
-        key=None if registry is not None else key,
+        key=key,
         notes=(*document.notes, *lowering.notes),
+        prepared=lowering.prepared(),
     )
 
 

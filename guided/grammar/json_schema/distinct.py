@@ -8,13 +8,13 @@ depends on those that must come later; that is refused.
 
 from __future__ import annotations
 
-from typing import NoReturn
+from collections.abc import Iterator
 
 from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.cardinality import Cardinality, count_words
 from guided.grammar.json_schema.counting import ItemCounter
 from guided.grammar.json_schema.graph import Graph
-from guided.grammar.json_schema.shape import ArrayShape, Need, ObjectShape, Shape
+from guided.grammar.json_schema.shape import ArrayShape, ObjectShape, Shape
 
 
 class Distinct:
@@ -24,39 +24,35 @@ class Distinct:
         self._graph = graph
         self._cardinality = Cardinality(graph)
 
-    def array_alive(self, array: ArrayShape, pointer: str) -> bool:
-        """Does a living array of distinct items have a value?
-
-        `UnsupportedError` where what may stand at one place depends on others.
-        """
+    def check_array(self, array: ArrayShape, pointer: str) -> None:
+        """`UnsupportedError` where what may stand at one place of an array of distinct items depends on others."""
         if array.counts:
             self._counted(array, pointer)
-            return True
+            return
+        for index, least, _ in self._short(array):
+            raise refusals.DISTINCT_ITEMS.at(pointer, index=index, count=least)
+
+    def is_unfillable(self, array: ArrayShape) -> bool:
+        """Are there surely too few values for the places of an array of distinct items that must be filled?"""
+        return not array.counts and any(impossible for _, _, impossible in self._short(array))
+
+    def _short(self, array: ArrayShape) -> Iterator[tuple[int, int, bool]]:
+        """The places for which perhaps no new value is left: their index, how many values, is that surely so?"""
         places = [array.item(index) for index in range(min(array.low, len(array.prefix)))]
         # Of the places behind the prefix the last one that must be filled has the most rivals.
         behind = array.low - len(array.prefix)
-        for index, need in enumerate(places):
-            if not self._enough(need, places[:index], 0, places.count(need), pointer, index):
-                return False
-        return behind <= 0 or self._enough(
-            array.rest, places, behind - 1, behind + places.count(array.rest), pointer, array.low - 1
-        )
-
-    def _enough(self, need: Need, before: list[Need], same: int, wanted: int, pointer: str, index: int) -> bool:
-        """Is a new value left, whatever stands at the places before and at ``same`` further ones of the same need?
-
-        ``wanted`` places of just this need must be filled in all; False when there are fewer values.
-        """
-        least, most = self._cardinality.of(need)
+        asked = [(need, places[:index], 0, places.count(need)) for index, need in enumerate(places)]
+        if behind > 0:
+            asked.append((array.rest, places, behind - 1, behind + places.count(array.rest)))
         shapes = self._graph.shapes
-        rivals = same + (
-            sum(overlap(shapes[need], shapes[other]) for other in before) if least <= same + len(before) else 0
-        )
-        if least > rivals:
-            return True
-        if most < wanted:
-            return False
-        return self._refuse(pointer, index, least)
+        for index, (need, before, same, wanted) in enumerate(asked):
+            least, most = self._cardinality.of(need)
+            # Whatever stands at the places before, and at `same` further ones of the same need.
+            rivals = same
+            if least <= same + len(before):
+                rivals += sum(overlap(shapes[need], shapes[other]) for other in before)
+            if least <= rivals:
+                yield (array.low - 1 if index == len(places) else index), least, most < wanted
 
     def check_object(self, thing: ObjectShape, pointer: str) -> None:
         """`UnsupportedError` where the names that an object must have beyond the declared ones may run out."""
@@ -77,10 +73,23 @@ class Distinct:
                 wanted = max(counted, default=array.low)
                 least, _ = self._cardinality.of(step.need)
                 if least < wanted and not counter.accepts(state):
-                    self._refuse(pointer, state[0], least)
+                    raise refusals.DISTINCT_ITEMS.at(pointer, index=state[0], count=least)
 
-    def _refuse(self, pointer: str, index: int, count: int) -> NoReturn:
-        raise refusals.DISTINCT_ITEMS.at(pointer, index=index, count=count)
+
+def drop_unfillable(graph: Graph) -> None:
+    """Take out of a graph the arrays of distinct items for which there are too few values, and what needs them."""
+    while True:
+        distinct = Distinct(graph)
+        found = [
+            array
+            for need, shape in graph.shapes.items()
+            if need in graph.alive
+            for array in shape.arrays
+            if array.unique and graph.array_alive(array) and distinct.is_unfillable(array)
+        ]
+        if not found:
+            return
+        graph.drop(found)
 
 
 def overlap(a: Shape, b: Shape) -> bool:

@@ -191,7 +191,12 @@ class Document:
             return Located(schema, pointer, resource)
         key = (id(schema), id(resource), scope)
         found = self._places.get(key)
-        if found is None:
+        if found is not None:
+            return found
+        own = type(schema) is dict and resource.dialect.identifier not in schema and "$schema" not in schema
+        if own and not resource.dynamic:
+            found = self._places[key] = Located(schema, pointer, resource, scope)
+        else:
             if not isinstance(schema, dict):
                 raise GrammarError(
                     f"a schema must be an object or a boolean, not {kind_name(schema)}",

@@ -16,7 +16,8 @@ from guided.grammar.json_schema.extras import Extra, extras, few_names_declared,
 from guided.grammar.json_schema.normalise import Normaliser
 from guided.grammar.json_schema.number_text import number_text
 from guided.grammar.json_schema.numbers import NumberRange
-from guided.grammar.json_schema.shape import ArrayShape, Need, ObjectShape, Shape
+from guided.grammar.json_schema.shape import ANY, NOTHING, ArrayShape, Need, ObjectShape, Shape, is_false
+from guided.grammar.json_schema.strings import ANY_STRING
 from guided.grammar.regular.expr import EMPTY
 
 MAX_NODES = 20_000
@@ -35,6 +36,9 @@ class Graph:
         self.shapes: dict[Need, Shape] = {}
         self.alive: set[Need] = set()
         self._pending: list[Need] = []
+        self._settled = False
+        self._dropped: set[ArrayShape] = set()
+        self._item_states: dict[ArrayShape, dict[State, list[Step]]] = {}
         self._mentioned = 0
         self._discover(root)
         checked = 0
@@ -43,16 +47,29 @@ class Graph:
                 self._discover(child)
             checked += 1
         self._settle()
+        self._settled = True
         self.overlapping = {overlap.branches for overlap in normaliser.overlaps if self.shape_alive(overlap.shape)}
         """Pairs of places in a oneOf that were taken to exclude each other and do not: the graph is not exact then."""
-        if self.overlapping:
-            return
-        if root not in self.alive:
+        del self.normaliser
+
+    def check(self) -> None:
+        """`UnsatisfiableError` when the root has no value."""
+        if self.root not in self.alive:
             raise UnsatisfiableError(
                 "no value satisfies this schema",
-                where=self._cause(root),
+                where=self._cause(self.root),
                 remedy="Relax the part named here.",
             )
+
+    def drop(self, arrays: list[ArrayShape]) -> None:
+        """Count these arrays as having no value, and settle again."""
+        self._dropped.update(arrays)
+        self._item_states.clear()
+        self._settled = False
+        self._pending = [*self.shapes]
+        self.alive.clear()
+        self._settle()
+        self._settled = True
 
     def _discover(self, need: Need) -> None:
         if need in self.shapes:
@@ -64,7 +81,13 @@ class Graph:
                 continue
             if self._mentioned > MAX_MENTIONS:
                 raise refusals.MENTIONS.at(pointer_of(need), limit=MAX_MENTIONS)
-            shape = self.shapes[need] = _told_apart(self.normaliser.shape(need))
+            if is_false(need):
+                self.shapes[need] = NOTHING
+                continue
+            shape = self.normaliser.shape(need)
+            if shape.objects:
+                shape = _told_apart(shape)
+            self.shapes[need] = shape
             if len(self.shapes) > MAX_NODES:
                 raise refusals.NODES.at(pointer_of(need), limit=MAX_NODES)
             if self._is_alive(need):
@@ -100,11 +123,17 @@ class Graph:
 
     def shape_alive(self, shape: Shape) -> bool:
         """Does some alternative have a value, as far as is known?"""
-        return (
-            scalar_alive(shape)
-            or any(self.array_alive(array) for array in shape.arrays)
-            or any(self.object_alive(thing) for thing in shape.objects)
-        )
+        if scalar_alive(shape):
+            return True
+        for array in shape.arrays:
+            if self.array_alive(array):
+                return True
+        return any(self.object_alive(thing) for thing in shape.objects)
+
+    @property
+    def compares(self) -> bool:
+        """Does some array ask whether its items differ?"""
+        return any(array.unique is not None for shape in self.shapes.values() for array in shape.arrays)
 
     def array_alive(self, array: ArrayShape) -> bool:
         """Can its first ``low`` items be there?"""
@@ -112,13 +141,20 @@ class Graph:
             return bool(self.item_states(array))
         if array.low == 0:
             return True
+        if array in self._dropped:
+            return False
         if any(need not in self.alive for need in array.prefix[: array.low]):
             return False
         return array.low <= len(array.prefix) or array.rest in self.alive
 
     def item_states(self, array: ArrayShape) -> dict[State, list[Step]]:
         """The automaton of an array that counts its items, of living items only; empty when there is no such array."""
-        return ItemCounter(array).living(self.alive.__contains__)
+        if not self._settled:
+            return ItemCounter(array).living(self.alive.__contains__)
+        found = self._item_states.get(array)
+        if found is None:
+            found = self._item_states[array] = ItemCounter(array).living(self.alive.__contains__)
+        return found
 
     def object_alive(self, thing: ObjectShape) -> bool:
         """Can its required members, and as many as ``low`` asks for, be there?"""
@@ -164,7 +200,12 @@ class Graph:
 
 def pointer_of(need: Need) -> str:
     """Where a need comes from, for messages and labels."""
-    return " and ".join(sorted(atom.pointer for atom in need)) if need else "any value"
+    if len(need) == 1:
+        return next(iter(need)).pointer
+    places = sorted(atom.pointer for atom in need)
+    return " and ".join(place for place in places if not place.startswith(ANY)) or (
+        places[0] if places else "any value"
+    )
 
 
 def _children(shape: Shape) -> list[Need]:
@@ -193,7 +234,9 @@ def _told_apart(shape: Shape) -> Shape:
 
 def scalar_alive(shape: Shape) -> bool:
     """Is there a value that is no array or object?"""
-    return shape.null or shape.true or shape.false or bool(living_numbers(shape)) or strings_alive(shape)
+    if shape.null or shape.true or shape.false or (shape.numbers and living_numbers(shape)):
+        return True
+    return bool(shape.strings) and strings_alive(shape)
 
 
 def living_numbers(shape: Shape) -> list[NumberRange]:
@@ -204,4 +247,6 @@ def living_numbers(shape: Shape) -> list[NumberRange]:
 def strings_alive(shape: Shape) -> bool:
     """Is there a string?  The alternatives that are easy to decide are asked first."""
     found = shape.strings
+    if ANY_STRING in found:
+        return True
     return any(item.is_surely_inhabited() for item in found) or any(not item.is_empty() for item in found)

@@ -5,21 +5,38 @@ White space stands where RFC 8259 allows it, each position once, so that no text
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, IntEnum
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
+from heapq import nsmallest
 
 from guided.errors import LimitError
-from guided.grammar.ir import Body, Choice, Mark, Member, Members, Reference, Repetition, Rule, Sequence, Terminal
-from guided.grammar.json_schema.counting import ItemCounter, State
+from guided.grammar.ir import (
+    Body,
+    Choice,
+    DeferredRule,
+    Mark,
+    Member,
+    Members,
+    Prepared,
+    Reference,
+    Repetition,
+    Rule,
+    Sequence,
+    Terminal,
+)
+from guided.grammar.json_schema.counting import ItemCounter, State, Step
 from guided.grammar.json_schema.distinct import Distinct
+from guided.grammar.json_schema.document import escape
 from guided.grammar.json_schema.extras import goals
 from guided.grammar.json_schema.graph import Graph, living_numbers, pointer_of, strings_alive
-from guided.grammar.json_schema.number_text import number_text
+from guided.grammar.json_schema.number_text import may_be_refused, number_text
 from guided.grammar.json_schema.numbers import NumberRange
-from guided.grammar.json_schema.shape import ArrayShape, Need, ObjectShape, Shape
+from guided.grammar.json_schema.shape import ANY, ArrayShape, Need, ObjectShape, Shape
 from guided.grammar.json_schema.strings import (
+    CONTENT,
     StringSet,
     canonical,
     every_word,
@@ -46,6 +63,23 @@ class Layout:
     compact: bool
 
 
+MAX_WRITTEN_OUT = 3
+"""Repetitions up to this bound are not counted by engines, see `guided.grammar.ir.Prepared`."""
+
+
+class Rank(IntEnum):
+    """Rules by what a text of them may begin with: only with rules of a higher rank."""
+
+    START = 0
+    REST = 1
+    """Items of an array from some place on."""
+    VALUE = 2
+    OPENED = 3
+    """A container without its closing bracket."""
+    INNER = 4
+    """What begins with a colon or comma."""
+
+
 _PUNCTUATION = {text: Terminal(literal(text.encode()), text) for text in "{}[],:"}
 _NULL = Terminal(literal(b"null"), "null")
 _TRUE = Terminal(literal(b"true"), "true")
@@ -54,68 +88,217 @@ _EMPTY = Sequence(())
 
 
 class Lowering:
-    """Rules for the living part of a graph, made on demand from the root."""
+    """Rules for the living part of a graph that can be reached from the root.
+
+    Which rules there are is planned at once, and with it everything that can be refused; bodies are made when they are
+    looked at.
+    """
 
     def __init__(self, graph: Graph, layout: Layout) -> None:
         self.graph = graph
         self.layout = layout
         self.compact = layout.compact
         self.notes: dict[str, None] = {}
-        self.rules: list[Rule | None] = [None]
-        self._bodies: dict[Need, Body] = {}
+        self.rules: list[Rule] = []
+        self._ranks: list[Rank] = []
+        self._nullable: list[int] = []
+        self._forces_several = False
+        self._scalars: dict[Need, Body] = {}
+        self._values: dict[Need, Reference] = {}
         self._undeclared: dict[Need, Reference] = {}
-        self._compares = any(array.unique is not None for shape in graph.shapes.values() for array in shape.arrays)
+        self._members: dict[Need, Reference] = {}
+        self._items: dict[tuple[Need, bool], Reference] = {}
+        self._opened: dict[ArrayShape | ObjectShape, Reference] = {}
+        self._optional: dict[ArrayShape, list[Reference]] = {}
+        self._counted: dict[ArrayShape, dict[State, Reference]] = {}
+        self._compares = graph.compares
         """Must the checker compare items, and so know which containers are open?"""
         self._distinct = Distinct(graph)
-        self._waiting: list[tuple[int, str, Shape]] = []
+        self._planned: set[Need] = set()
+        self._containers: set[ArrayShape | ObjectShape] = set()
+        self._waiting: list[Need] = []
         space: tuple[Body, ...] = () if layout.space is None else (layout.space,)
         self._space = space
-        self._comma = _sequence(_PUNCTUATION[","], *space)
         self._colon = (*space, _PUNCTUATION[":"], *space)
         self._open_array, self._close_array = (_PUNCTUATION["["], *space), _PUNCTUATION["]"]
         self._open_object, self._close_object = (_PUNCTUATION["{"], *space), _PUNCTUATION["}"]
+        self._rule("JSON text", Rank.START, lambda: _sequence(*space, self.value(graph.root), *space))
+        self._comma: Body = _PUNCTUATION[","]
+        if space:
+            self._comma = self._rule("comma", Rank.INNER, lambda: Sequence((_PUNCTUATION[","], *space)))
 
     def run(self) -> tuple[Rule, ...]:
         """All rules; the first is the start."""
-        root = self.value(self.graph.root)
-        self.rules[0] = Rule("JSON text", _sequence(*self._space, root, *self._space))
+        self._plan(self.graph.root)
         while self._waiting:
-            index, pointer, shape = self._waiting.pop()
-            self.rules[index] = Rule(pointer, self._shape(shape, pointer))
-        return tuple(rule for rule in self.rules if rule is not None)
+            need = self._waiting.pop()
+            shape = self.graph.shapes[need]
+            try:
+                if shape.numbers:
+                    self._check_numbers(shape)
+                if shape.arrays or shape.objects:
+                    self._plan_containers(need, shape)
+            except LimitError as error:
+                if error.where is not None:
+                    raise
+                raise LimitError(error.what, where=pointer_of(need), remedy=error.remedy) from None
+        return tuple(self.rules)
 
-    def value(self, need: Need) -> Body:
-        """A value of a living need: a terminal when it is one token, a reference to its rule otherwise."""
-        found = self._bodies.get(need)
+    def prepared(self) -> Prepared:
+        """What is known of the rules, once they are planned."""
+        return Prepared(frozenset(self._nullable), tuple(self._ranks), self._forces_several)
+
+    # -- planning -------------------------------------------------------------------------------------------------
+
+    def _rule(self, name: str, rank: Rank, make: Callable[[], Body], mark: Mark | None = None) -> Reference:
+        self.rules.append(DeferredRule.of(name, make, mark))
+        self._ranks.append(rank)
+        return Reference(len(self.rules) - 1)
+
+    def _plan(self, need: Need) -> None:
+        if need not in self._planned:
+            self._planned.add(need)
+            self._waiting.append(need)
+
+    def _plan_containers(self, need: Need, shape: Shape) -> None:
+        pointer = pointer_of(need)
+        graph = self.graph
+        arrays = [array for array in shape.arrays if graph.array_alive(array)]
+        things = [thing for thing in shape.objects if graph.object_alive(thing)]
+        self._values[need] = self._rule(
+            pointer, Rank.VALUE, partial(self._alternatives, shape, arrays, things, pointer)
+        )
+        # Equal needs share their shapes, and any value its own.
+        for array in arrays:
+            if array not in self._containers:
+                self._containers.add(array)
+                self._plan_array(array, pointer)
+        for thing in things:
+            if thing not in self._containers:
+                self._containers.add(thing)
+                self._plan_object(thing, pointer)
+
+    def _plan_array(self, array: ArrayShape, pointer: str) -> None:
+        if array.unique:
+            self._distinct.check_array(array, pointer)
+        if self._compares:
+            mark = Mark.ARRAY if array.unique is None else Mark.DISTINCT if array.unique else Mark.REPEATING
+            self._open(array, pointer, mark, lambda: (*self._open_array, self._items_of(array, pointer)))
+            if array.unique and array.low > 1:
+                self._forces_several = True
+        if array.counts:
+            self._plan_counts(array, pointer)
+            return
+        prefix, high = self._places(array)
+        for need in prefix:
+            self._plan(need)
+        if high is None or high > len(prefix):
+            self._plan(array.rest)
+            left = None if high is None else high - len(prefix)
+            if _is_counted(max(array.low - len(prefix), 0), left) and (prefix or self._space):
+                self._plan_item(array.rest, pointer, bool(prefix))
+        if array.low < len(prefix):
+            self._optional[array] = made = []
+            for index in range(array.low, len(prefix)):
+                self._nullable.append(len(self.rules))
+                made.append(self._rule(f"{pointer} from item {index}", Rank.REST, partial(self._rest_of, array, index)))
+
+    def _plan_item(self, need: Need, pointer: str, led: bool) -> None:
+        """A rule for an item that engines count, led by a comma or not."""
+        if (need, led) not in self._items:
+            lead = (self._comma,) if led else ()
+            self._items[need, led] = self._rule(pointer, Rank.REST, lambda: _sequence(*lead, *self._item(need)))
+
+    def _plan_counts(self, array: ArrayShape, pointer: str) -> None:
+        """One rule for each state of the counts; the first is written in place."""
+        states = self.graph.item_states(array)
+        counter = ItemCounter(array)
+        references: dict[State, Reference] = {}
+        self._counted[array] = references
+        for state, steps in states.items():
+            for step in steps:
+                self._plan(step.need)
+            if state != counter.start:
+                if counter.accepts(state):
+                    self._nullable.append(len(self.rules))
+                references[state] = self._rule(
+                    f"items of {pointer} after {state[0]}",
+                    Rank.REST,
+                    partial(self._after, state, steps, counter, references),
+                )
+
+    def _plan_object(self, thing: ObjectShape, pointer: str) -> None:
+        alive = self.graph.alive
+        counted = thing.low > len(thing.required)
+        free = self.layout.order is Order.ANY or counted or thing.high is not None or bool(thing.some)
+        for need in thing.declared.values():
+            if need in alive:
+                self._plan(need)
+                if free and need not in self._members:
+                    self._members[need] = self._rule(pointer_of(need), Rank.INNER, partial(self._member, need))
+        extras = self._sorts(thing)
+        for need in extras:
+            self._plan(need)
+            if need not in self._undeclared:
+                self._undeclared[need] = self._rule(
+                    pointer_of(need), Rank.INNER, partial(self._member, need), Mark.UNDECLARED
+                )
+        if extras and (thing.some or counted):
+            self._forces_several = True
+            if counted:
+                self._distinct.check_object(thing, pointer)
+        if self._compares:
+            self._open(thing, pointer, Mark.OBJECT, lambda: (*self._open_object, self._members_of(thing, pointer)))
+
+    def _sorts(self, thing: ObjectShape) -> list[Need]:
+        """What undeclared members may hold: the needs of `Graph.living_extras`."""
+        if not thing.some and len(thing.classes) == 1 and thing.classes[0][0] is CONTENT:
+            # However many names are declared, there are others.
+            need = thing.classes[0][1]
+            return [need] if need in self.graph.alive else []
+        return [extra.need for extra in self.graph.living_extras(thing)]
+
+    def _open(
+        self, shape: ArrayShape | ObjectShape, pointer: str, mark: Mark, make: Callable[[], tuple[Body, ...]]
+    ) -> None:
+        """A rule for a container up to before its closing bracket: the checker must know that it is open."""
+        self._opened[shape] = self._rule(pointer, Rank.OPENED, lambda: _sequence(*make()), mark)
+
+    def _check_numbers(self, shape: Shape) -> None:
+        """What can be refused of numbers is refused now."""
+        for item in living_numbers(shape):
+            if item.step is not None or item.avoid:
+                self.notes["integers and multiples have an exponent only where there is no upper bound: 1.5e+16"] = None
+            elif item.low is not None or item.high is not None:
+                self.notes["numbers under a bound have an exponent only after a single digit before the point"] = None
+            if may_be_refused(item):
+                number_text(item)
+
+    # -- bodies ---------------------------------------------------------------------------------------------------
+
+    def value(self, need: Need, where: str = "") -> Body:
+        """A value of a living need: a terminal when it is one token, a reference to its rule otherwise.
+
+        ``where`` is the place of a need that has none of its own.
+        """
+        found = self._values.get(need) or self._scalars.get(need)
+        if isinstance(found, Terminal) and where and found.label in _PLACELESS:
+            return Terminal(found.expr, f"{found.label} at {where}")
         if found is None:
             shape = self.graph.shapes[need]
-            pointer = pointer_of(need)
-            if shape.arrays or shape.objects:
-                found = Reference(len(self.rules))
-                self.rules.append(None)
-                self._waiting.append((found.rule, pointer, shape))
-            else:
-                found = self._shape(shape, pointer)
-            self._bodies[need] = found
+            found = self._scalars[need] = self._alternatives(shape, [], [], pointer_of(need))
+            return self.value(need, where)
         return found
 
-    def _shape(self, shape: Shape, pointer: str) -> Body:
-        try:
-            return self._alternatives(shape, pointer)
-        except LimitError as error:
-            if error.where is not None:
-                raise
-            raise LimitError(error.what, where=pointer, remedy=error.remedy) from None
-
-    def _alternatives(self, shape: Shape, pointer: str) -> Body:
+    def _alternatives(self, shape: Shape, arrays: list[ArrayShape], things: list[ObjectShape], pointer: str) -> Body:
         options: list[Body] = []
         if strings_alive(shape):
             options.append(self._strings(shape.strings, pointer))
         numbers = living_numbers(shape)
         if numbers:
             options.append(self._numbers(numbers, pointer))
-        options.extend(self._object(thing, pointer) for thing in shape.objects if self.graph.object_alive(thing))
-        options.extend(self._array(array, pointer) for array in shape.arrays if self.graph.array_alive(array))
+        options.extend(self._object(thing, pointer) for thing in things)
+        options.extend(self._array(array, pointer) for array in arrays)
         if shape.true:
             options.append(_TRUE)
         if shape.false:
@@ -131,32 +314,67 @@ class Lowering:
         # That there is such a string is known by now, and costly to find out again behind the spelling.
         expr.inhabited = True
         if len(found) == 1 and found[0].words is not None:
-            shown = sorted(found[0].words)
+            shown = nsmallest(5, found[0].words)
             kind = ", ".join(_quoted(word) for word in shown[:4]) + (", ..." if len(shown) > 4 else "")
-            return Terminal(expr, f"{kind} at {pointer}")
-        return Terminal(expr, f"string at {pointer}")
+            return Terminal(expr, _label(kind, pointer))
+        return Terminal(expr, _label("string", pointer))
 
     def _numbers(self, found: list[NumberRange], pointer: str) -> Terminal:
         texts = [self._number(item) for item in found]
         whole = all(item.step is not None and item.step.denominator == 1 for item in found)
-        return Terminal(alternation(texts), f"{'integer' if whole else 'number'} at {pointer}")
+        return Terminal(alternation(texts), _label("integer" if whole else "number", pointer))
 
     def _number(self, item: NumberRange) -> Expr:
         if self.compact and item.low is not None and item.low == item.high:
             return literal(_plain(item.low))
-        if item.step is not None or item.avoid:
-            self.notes["integers and multiples have an exponent only where there is no upper bound: 1.5e+16"] = None
-        elif item.low is not None or item.high is not None:
-            self.notes["numbers under a bound have an exponent only after a single digit before the point"] = None
         return number_text(item)
 
     # -- arrays ---------------------------------------------------------------------------------------------------
 
     def _array(self, array: ArrayShape, pointer: str) -> Body:
-        if array.unique and not self._distinct.array_alive(array, pointer):
-            return Choice(())
+        opened = self._opened.get(array)
+        if opened is not None:
+            return _sequence(opened, self._close_array)
+        return _sequence(*self._open_array, self._items_of(array, pointer), self._close_array)
+
+    def _items_of(self, array: ArrayShape, pointer: str) -> Body:
         if array.counts:
-            return self._counted_array(array, pointer)
+            counter = ItemCounter(array)
+            steps = self.graph.item_states(array)[counter.start]
+            return self._after(counter.start, steps, counter, self._counted[array])
+        prefix, _ = self._places(array)
+        if not prefix:
+            return self._tail(array)
+        # Items that must be there stand in one sequence; optional ones each in a rule, which keeps bodies flat.
+        parts: list[Body] = []
+        for index, need in enumerate(prefix[: array.low]):
+            parts.extend((self._comma, *self._item(need)) if index else self._item(need))
+        optional = self._optional.get(array)
+        return _sequence(*parts, optional[0] if optional else self._tail(array))
+
+    def _rest_of(self, array: ArrayShape, index: int) -> Body:
+        """The optional items from a place in the prefix on."""
+        prefix, _ = self._places(array)
+        lead = (self._comma,) if index else ()
+        following = index + 1 - array.low
+        optional = self._optional[array]
+        rest = optional[following] if following < len(optional) else self._tail(array)
+        return Choice((_EMPTY, _sequence(*lead, *self._item(prefix[index]), rest)))
+
+    def _tail(self, array: ArrayShape) -> Body:
+        """The items behind the prefix."""
+        prefix, high = self._places(array)
+        left = None if high is None else high - len(prefix)
+        if left is not None and left <= 0:
+            return _EMPTY
+        low = max(array.low - len(prefix), 0)
+        item = self._items.get((array.rest, bool(prefix)))
+        if prefix:
+            return Repetition(item or _sequence(self._comma, *self._item(array.rest)), low, left)
+        return Repetition(item or _sequence(*self._item(array.rest)), low, left, self._comma)
+
+    def _places(self, array: ArrayShape) -> tuple[tuple[Need, ...], int | None]:
+        """The prefix as far as items can be there, and how many items there can be."""
         alive = self.graph.alive
         prefix = array.prefix if array.high is None else array.prefix[: array.high]
         high = array.high
@@ -166,103 +384,66 @@ class Lowering:
                 break
         if array.rest not in alive:
             high = len(prefix) if high is None else min(high, len(prefix))
-        left = None if high is None else high - len(prefix)
-        tail: Body = _EMPTY
-        if left is None or left > 0:
-            item = self._item(array.rest)
-            low = max(array.low - len(prefix), 0)
-            if not prefix:
-                content: Body = Repetition(item, low, left, self._comma)
-                return self._brackets(content, array.unique, pointer)
-            tail = Repetition(_sequence(self._comma, item), low, left)
-        # Items that must be there stand in one sequence; optional ones each in a rule, which keeps bodies flat.
-        for index in range(len(prefix) - 1, array.low - 1, -1):
-            item = self._item(prefix[index])
-            lead = (self._comma, item) if index else (item,)
-            tail = Choice((_EMPTY, self._rule(_sequence(*lead, tail), f"{pointer} from item {index}")))
-        parts: list[Body] = []
-        for index, need in enumerate(prefix[: array.low]):
-            parts.extend((self._comma, self._item(need)) if index else (self._item(need),))
-        return self._brackets(_sequence(*parts, tail), array.unique, pointer)
+        return prefix, high
 
-    def _counted_array(self, array: ArrayShape, pointer: str) -> Body:
-        """One rule for each state of the counts; the first is written in place."""
-        states = self.graph.item_states(array)
-        counter = ItemCounter(array)
-        rules: dict[State, Reference] = {}
-        for state in states:
-            if state != counter.start:
-                self.rules.append(None)
-                rules[state] = Reference(len(self.rules) - 1)
-        content: Body = _EMPTY
-        for state, steps in states.items():
-            options: list[Body] = [_EMPTY] if counter.accepts(state) else []
-            lead = (self._comma,) if state[0] else ()
-            options.extend(_sequence(*lead, self._item(step.need), rules[step.state]) for step in steps)
-            body = options[0] if len(options) == 1 else Choice(tuple(options))
-            if state == counter.start:
-                content = body
-            else:
-                self.rules[rules[state].rule] = Rule(f"items of {pointer} after {state[0]}", body)
-        return self._brackets(content, array.unique, pointer)
+    def _after(self, state: State, steps: list[Step], counter: ItemCounter, rules: dict[State, Reference]) -> Body:
+        """The items from a state of the counts on."""
+        options: list[Body] = [_EMPTY] if counter.accepts(state) else []
+        lead = (self._comma,) if state[0] else ()
+        options.extend(_sequence(*lead, *self._item(step.need), rules[step.state]) for step in steps)
+        return options[0] if len(options) == 1 else Choice(tuple(options))
 
-    def _rule(self, body: Body, name: str, mark: Mark | None = None) -> Reference:
-        self.rules.append(Rule(name, body, mark))
-        return Reference(len(self.rules) - 1)
-
-    def _brackets(self, content: Body, unique: bool | None, pointer: str) -> Body:
-        """An array of this content; a rule of its own where the checker must know that it is open."""
-        if not self._compares:
-            return _sequence(*self._open_array, content, self._close_array)
-        mark = Mark.ARRAY if unique is None else Mark.DISTINCT if unique else Mark.REPEATING
-        return _sequence(self._rule(_sequence(*self._open_array, content), pointer, mark), self._close_array)
-
-    def _item(self, need: Need) -> Body:
-        return _sequence(self.value(need), *self._space)
+    def _item(self, need: Need) -> tuple[Body, ...]:
+        return (self.value(need), *self._space)
 
     # -- objects --------------------------------------------------------------------------------------------------
 
     def _object(self, thing: ObjectShape, pointer: str) -> Body:
-        declared = self._declared(thing)
-        extras = self._extras(thing)
-        if extras and thing.low > len(thing.required):
-            self._distinct.check_object(thing, pointer)
+        opened = self._opened.get(thing)
+        if opened is not None:
+            return _sequence(opened, self._close_object)
+        return _sequence(*self._open_object, self._members_of(thing, pointer), self._close_object)
+
+    def _members_of(self, thing: ObjectShape, pointer: str) -> Body:
+        alive = self.graph.alive
+        required = thing.required
+        shared = self._members
+        at = "" if " " in pointer else f"{pointer}/properties/"
+        declared = tuple(
+            Member(
+                _key(name, self.compact),
+                shared.get(need) or self._member(need, at and at + escape(name)),
+                name in required,
+            )
+            for name, need in thing.declared.items()
+            if need in alive
+        )
+        extras = tuple(
+            Member(_other_key(extra.names, self.compact), self._undeclared[extra.need], meets=extra.meets)
+            for extra in self.graph.living_extras(thing)
+        )
         low = 0 if thing.low <= len(thing.required) else thing.low
         high = thing.high
         if high is not None and not extras and high >= len(declared):
             high = None
         ordered = self.layout.order is Order.SCHEMA
-        return self._braces(Members(declared, extras, self._comma, ordered, low, high, goals(thing)), pointer)
+        return Members(declared, extras, self._comma, ordered, low, high, goals(thing))
 
-    def _declared(self, thing: ObjectShape) -> tuple[Member, ...]:
-        alive = self.graph.alive
-        return tuple(
-            Member(_key(name, self.compact), self._member(need), name in thing.required)
-            for name, need in thing.declared.items()
-            if need in alive
-        )
+    def _member(self, need: Need, where: str = "") -> Body:
+        return Sequence((*self._colon, self.value(need, where), *self._space))
 
-    def _extras(self, thing: ObjectShape) -> tuple[Member, ...]:
-        found = []
-        for extra in self.graph.living_extras(thing):
-            key = _other_key(extra.names, self.compact)
-            found.append(Member(key, self._undeclared_member(extra.need), meets=extra.meets))
-        return tuple(found)
 
-    def _braces(self, body: Body, pointer: str) -> Body:
-        if not self._compares:
-            return _sequence(*self._open_object, body, self._close_object)
-        return _sequence(self._rule(_sequence(*self._open_object, body), pointer, Mark.OBJECT), self._close_object)
+def _is_counted(low: int, high: int | None) -> bool:
+    """May engines count such a repetition rather than write it out?"""
+    return low > MAX_WRITTEN_OUT or (high is not None and high > MAX_WRITTEN_OUT)
 
-    def _member(self, need: Need) -> Body:
-        return Sequence((*self._colon, self.value(need), *self._space))
 
-    def _undeclared_member(self, need: Need) -> Reference:
-        """The same behind a name that the checker must see to be new."""
-        found = self._undeclared.get(need)
-        if found is None:
-            found = self._undeclared[need] = self._rule(self._member(need), pointer_of(need), Mark.UNDECLARED)
-        return found
+_PLACELESS = frozenset(("string", "number", "integer"))
+"""Labels of terminals that stand at no place of their own."""
+
+
+def _label(kind: str, pointer: str) -> str:
+    return kind if pointer.startswith(ANY) else f"{kind} at {pointer}"
 
 
 def _sequence(*parts: Body) -> Body:

@@ -33,11 +33,14 @@ from guided.grammar.json_schema.shape import (
     ObjectShape,
     Shape,
     ordered,
+    typed,
 )
 from guided.grammar.json_schema.values import freeze, shape_of
 
 Branches: TypeAlias = "tuple[Located, int, int]"
 """Where a ``oneOf`` is and two of its branches."""
+
+_SINCE = dict(REFERENCES)
 
 UNEVALUATED = frozenset(container.value for container in Container)
 
@@ -66,7 +69,7 @@ class Normaliser(Evaluation):
         """What a place asks for; references, and applicators of a single schema, that stand alone are followed."""
         for _ in range(1000):
             schema = at.schema
-            if schema is True or schema == {}:
+            if schema is True or (not schema and schema is not False):
                 return TRUE
             if schema is False:
                 return frozenset((at,))
@@ -79,11 +82,15 @@ class Normaliser(Evaluation):
             said = ASSERTING.intersection(schema)
             if not said:
                 return TRUE
+            if len(said) > 1:
+                return frozenset((at,))
             only = next(iter(said))
-            if len(said) == 1 and self._refers(at, only):
+            if only == "type":
+                return typed(schema["type"], at.resource.dialect) or frozenset((at,))
+            if self._refers(at, only):
                 at = self.document.resolve(at, only)
                 continue
-            branches = schema[only] if len(said) == 1 and only in ("allOf", "anyOf", "oneOf") else None
+            branches = schema[only] if only in ("allOf", "anyOf", "oneOf") else None
             if not isinstance(branches, list) or len(branches) != 1:
                 return frozenset((at,))
             at = self.document.child(at, only, 0)
@@ -93,8 +100,7 @@ class Normaliser(Evaluation):
 
     @staticmethod
     def _refers(at: Located, keyword: str) -> bool:
-        order = at.resource.dialect.order
-        return any(keyword == name and order >= since for name, since in REFERENCES)
+        return keyword in _SINCE and at.resource.dialect.order >= _SINCE[keyword]
 
     def shape(self, need: Need) -> Shape:
         """The values that all atoms of the need allow."""

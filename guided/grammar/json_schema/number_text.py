@@ -37,6 +37,8 @@ MAX_STATES = 12_000
 
 MAX_DIGITS = 400
 """Digits of a bound; those of doubles have up to 325."""
+PLAIN_BITS = 256
+"""Bits of a bound's numerator and denominator that surely have fewer digits."""
 MAX_POWER = 20
 """Powers of ten, and of a tenth, that are tried against a step."""
 MOST_PLACES = 17
@@ -74,6 +76,14 @@ def number_text(numbers: NumberRange) -> Expr:
     if positive is negative:
         return concat(optional(_MINUS), positive)
     return alternation((positive, concat(_MINUS, negative)))
+
+
+def may_be_refused(numbers: NumberRange) -> bool:
+    """May `number_text` meet a limit, as far as the numbers in the range tell?"""
+    if numbers.avoid or numbers.step not in (None, 1):
+        return True
+    bounds = [bound for bound in (numbers.low, numbers.high) if bound is not None]
+    return any(max(bound.numerator.bit_length(), bound.denominator.bit_length()) > PLAIN_BITS for bound in bounds)
 
 
 def _magnitudes(

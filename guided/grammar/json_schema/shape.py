@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from guided.grammar.json_schema.document import Located
+from guided.grammar.json_schema.document import DRAFT4, DRAFT2020, Dialect, Located, Resource
 from guided.grammar.json_schema.numbers import ANY_NUMBER, NumberRange
 from guided.grammar.json_schema.strings import ANY_STRING, CONTENT, StringSet, holds_word
 from guided.grammar.regular.expr import Expr
@@ -41,6 +41,22 @@ TRUE: Need = frozenset()
 """Any value."""
 FALSE: Need = frozenset((Located(False, "", None),))  # type: ignore[arg-type]
 """No value."""
+
+
+ANY = "any "
+"""What the pointers of needs begin with that stand at no place of the schema."""
+_NAMES = ("null", "boolean", "number", "integer", "string", "array", "object")
+_TYPED = {
+    dialect: {name: frozenset((Located({"type": name}, ANY + name, Resource({}, "", dialect, "")),)) for name in _NAMES}
+    for dialect in (DRAFT4, DRAFT2020)
+}
+
+
+def typed(name: Any, dialect: Dialect) -> Need | None:
+    """The need that a schema asks for which says only ``type``, by name: one for all of its places; None for others."""
+    if not isinstance(name, str) or not dialect.asserts:
+        return None
+    return _TYPED[DRAFT4 if dialect.order == 4 else DRAFT2020].get(name)
 
 
 def ordered(need: Need) -> Iterable[Atom]:

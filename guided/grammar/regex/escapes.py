@@ -30,6 +30,11 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 _CONTROLS = {"f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 
 
+IGNORECASE, MULTILINE, DOTALL = int(re.IGNORECASE), int(re.MULTILINE), int(re.DOTALL)
+VERBOSE, ASCII, UNICODE = int(re.VERBOSE), int(re.ASCII), int(re.UNICODE)
+"""The flags of `re` as plain integers, whose operators do not make objects."""
+
+
 class Source:
     """A pattern with a cursor and the flags in force at it."""
 
@@ -63,10 +68,10 @@ class Source:
 
     def folded(self, characters: CharacterSet) -> CharacterSet:
         """The set, closed under case when case is ignored here."""
-        if not self.flags & re.IGNORECASE:
+        if not self.flags & IGNORECASE:
             return characters
         python = self.dialect is Dialect.PYTHON
-        return close_under_case(characters, ecma=not python, ascii_only=python and bool(self.flags & re.ASCII))
+        return close_under_case(characters, ecma=not python, ascii_only=python and bool(self.flags & ASCII))
 
     def joined_surrogates(self, code: int, offset: int) -> int:
         r"""``code``, or the character that it makes with the low surrogate that follows (as itself or ``\uDC00``)."""
@@ -104,9 +109,9 @@ def escape(source: Source, at: int) -> Node:
     python = source.dialect is Dialect.PYTHON
     if letter in "bB":
         source.at += 1
-        unicode_word = python and not source.flags & re.ASCII
+        unicode_word = python and not source.flags & ASCII
         word = python_class("w") if unicode_word else ASCII_WORD
-        if not python and source.flags & re.IGNORECASE:
+        if not python and source.flags & IGNORECASE:
             word = close_under_case(word, ecma=True)
         return WordBoundary(word, letter == "B", not python or sys.version_info >= (3, 14))
     if (python and letter in "AZ") or (letter == "z" and python and sys.version_info >= (3, 14)):
@@ -201,10 +206,10 @@ def class_escape(source: Source, at: int) -> int | CharacterSet:
 
 def _shorthand(source: Source, letter: str) -> CharacterSet:
     if source.dialect is Dialect.ECMA:
-        if letter == "w" and source.flags & re.IGNORECASE:
+        if letter == "w" and source.flags & IGNORECASE:
             return close_under_case(ASCII_WORD, ecma=True)
         return {"d": ASCII_DIGIT, "s": ECMA_SPACE, "w": ASCII_WORD}[letter]
-    if source.flags & re.ASCII:
+    if source.flags & ASCII:
         return {"d": ASCII_DIGIT, "s": ASCII_SPACE, "w": ASCII_WORD}[letter]
     return PYTHON_SPACE if letter == "s" else python_class(letter)
 

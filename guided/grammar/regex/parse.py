@@ -12,7 +12,18 @@ from dataclasses import dataclass, field
 
 from guided.errors import LimitError, UnsupportedError
 from guided.grammar.regex.atomic import CannotCommit, commit
-from guided.grammar.regex.escapes import DIGITS, Source, character_class, escape
+from guided.grammar.regex.escapes import (
+    ASCII,
+    DIGITS,
+    DOTALL,
+    IGNORECASE,
+    MULTILINE,
+    UNICODE,
+    VERBOSE,
+    Source,
+    character_class,
+    escape,
+)
 from guided.grammar.regex.plain import depth
 from guided.grammar.regex.syntax import (
     Alternatives,
@@ -33,10 +44,14 @@ MAX_DEPTH = 100
 MAX_COUNT = 2**32 - 2
 """The largest count in a quantifier, which is Python's."""
 
-_FLAG_LETTERS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE, "a": re.ASCII, "u": re.UNICODE}
-_PYTHON_FLAGS = re.IGNORECASE | re.MULTILINE | re.DOTALL | re.VERBOSE | re.ASCII | re.UNICODE
-_ECMA_FLAGS = re.IGNORECASE | re.MULTILINE | re.DOTALL | re.UNICODE
+_FLAG_LETTERS = {"i": IGNORECASE, "m": MULTILINE, "s": DOTALL, "x": VERBOSE, "a": ASCII, "u": UNICODE}
+_PYTHON_FLAGS = IGNORECASE | MULTILINE | DOTALL | VERBOSE | ASCII | UNICODE
+_ECMA_FLAGS = IGNORECASE | MULTILINE | DOTALL | UNICODE
 _EMPTY = Concatenation(())
+_PLAIN = frozenset(chr(code) for code in range(0x20, 0xD800)) - frozenset("()|*+?{[\\.^$")
+"""Characters that stand for themselves, unless a flag says otherwise."""
+_NOT_LINE_FEED = negate(LINE_FEED)
+_NOT_ECMA_LINE_TERMINATOR = negate(ECMA_LINE_TERMINATOR)
 
 
 def parse(pattern: str, dialect: Dialect = Dialect.PYTHON, flags: int = 0) -> Node:
@@ -99,9 +114,13 @@ class _Parser(Source):
         at = self.at
         character = self.text[at]
         self.at += 1
-        if self.flags & re.VERBOSE and character in " \t\n\r\v\f":
+        if character in _PLAIN and not self.flags & (VERBOSE | IGNORECASE):
+            code = ord(character)
+            frame.items.append(_Item(Characters(((code, code),)), at))
             return
-        if self.flags & re.VERBOSE and character == "#":
+        if self.flags & VERBOSE and character in " \t\n\r\v\f":
+            return
+        if self.flags & VERBOSE and character == "#":
             end = self.text.find("\n", at)
             self.at = len(self.text) if end < 0 else end + 1
         elif character == "(":
@@ -135,23 +154,23 @@ class _Parser(Source):
             )
 
     def _dot(self) -> tuple[tuple[int, int], ...]:
-        if self.flags & re.DOTALL:
+        if self.flags & DOTALL:
             return ANY_CHARACTER
-        return negate(LINE_FEED if self.dialect is Dialect.PYTHON else ECMA_LINE_TERMINATOR)
+        return _NOT_LINE_FEED if self.dialect is Dialect.PYTHON else _NOT_ECMA_LINE_TERMINATOR
 
     def _line_start(self) -> Node:
-        if not self.flags & re.MULTILINE:
+        if not self.flags & MULTILINE:
             return At(Anchor.TEXT_START)
         if self.dialect is Dialect.PYTHON:
             return At(Anchor.LINE_START)
-        return Look(Characters(negate(ECMA_LINE_TERMINATOR)), ahead=False, negative=True)
+        return Look(Characters(_NOT_ECMA_LINE_TERMINATOR), ahead=False, negative=True)
 
     def _line_end(self) -> Node:
         if self.dialect is Dialect.PYTHON:
-            return At(Anchor.LINE_END if self.flags & re.MULTILINE else Anchor.TEXT_END_OR_FINAL_NEWLINE)
-        if not self.flags & re.MULTILINE:
+            return At(Anchor.LINE_END if self.flags & MULTILINE else Anchor.TEXT_END_OR_FINAL_NEWLINE)
+        if not self.flags & MULTILINE:
             return At(Anchor.TEXT_END)
-        return Look(Characters(negate(ECMA_LINE_TERMINATOR)), ahead=True, negative=True)
+        return Look(Characters(_NOT_ECMA_LINE_TERMINATOR), ahead=True, negative=True)
 
     # Quantifiers
 
@@ -273,7 +292,7 @@ class _Parser(Source):
             raise self.error("these inline flags contradict each other", at, "Name each flag once.")
         flags = self.flags & ~remove | add
         if "u" in on:
-            flags &= ~re.ASCII
+            flags &= ~ASCII
         self.at = end + 1
         if self.text[end] == ":":
             self.stack.append(_Frame("(?:", at, self.flags))

@@ -28,11 +28,17 @@ from guided.grammar.regular.expr import (
     intersection,
     literal,
     repeat,
+    untrack_edges,
 )
 from guided.grammar.regular.json_text import json_escape_edges, json_string_edges
+from guided.grammar.regular.product import UndecidedError, has_member
 
 EMPTINESS_STEPS = 30_000
-"""States that one emptiness search may visit, unless the caller says otherwise: about 1.5 s."""
+"""States that one emptiness search may visit, unless the caller says otherwise."""
+MAX_UNDECIDED = 4096
+"""Languages that are remembered to have taken too long."""
+
+_undecided: dict[Expr, int] = {}
 
 
 _TRANSIENT = frozenset({Kind.CONCAT, Kind.INTERSECTION, Kind.LITERAL, Kind.JSON_STRING, Kind.JSON_ESCAPE})
@@ -49,6 +55,7 @@ def edges(expr: Expr) -> tuple[Edge, ...]:
     if found is None:
         found = tuple(edge for edge in _raw_edges(expr) if edge[2].inhabited or inhabited(edge[2]))
         if expr.kind not in _TRANSIENT:
+            untrack_edges(found)
             expr.edges = found
         expr.raw = None
     return found
@@ -89,13 +96,53 @@ def matches(expr: Expr, data: bytes) -> bool:
 
 
 def inhabited(expr: Expr, limit: int = EMPTINESS_STEPS) -> bool:
-    """Does the language hold any string?  Searches derivatives, nearest to an end first; remembers both answers."""
+    """Does the language hold any string?  Remembers both answers.
+
+    `LimitError` when that takes a search of more than ``limit`` states; that is remembered, too.
+    """
     if expr.inhabited is not None:
         return expr.inhabited
-    if expr.kind in (Kind.JSON_STRING, Kind.JSON_ESCAPE):
-        # Every character can be written, and an escape is made only where a character is spelled so.
-        expr.inhabited = inhabited(cast(Expr, expr.parts[0]), limit)
-        return expr.inhabited
+    if _undecided.get(expr, -1) >= limit:
+        raise _too_long(limit)
+    try:
+        expr.inhabited = _decide(expr, limit)
+    except UndecidedError:
+        if len(_undecided) >= MAX_UNDECIDED:
+            _undecided.clear()
+        _undecided[expr] = limit
+        raise _too_long(limit) from None
+    return expr.inhabited
+
+
+def _decide(expr: Expr, limit: int) -> bool:
+    match expr.kind:
+        case Kind.JSON_STRING | Kind.JSON_ESCAPE:
+            # Every character can be written, and an escape is made only where a character is spelled so.
+            return inhabited(cast(Expr, expr.parts[0]), limit)
+        case Kind.CONCAT:
+            while expr.kind is Kind.CONCAT:
+                head, expr = cast("tuple[Expr, Expr]", expr.parts)
+                if not inhabited(head, limit):
+                    return False
+            return inhabited(expr, limit)
+        case Kind.REPEAT:
+            return inhabited(cast(Expr, expr.parts[0]), limit)
+        case Kind.INTERSECTION | Kind.ALTERNATION | Kind.COMPLEMENT:
+            found = has_member(expr, limit, _raw_edges, least_length)
+            if found is not None:
+                return found
+    return _search(expr, limit)
+
+
+def _too_long(limit: int) -> LimitError:
+    return LimitError(
+        f"deciding whether an intersection of patterns is empty took more than {limit} steps",
+        remedy="Simplify the patterns or shorten the counted repeats that are combined here.",
+    )
+
+
+def _search(expr: Expr, limit: int) -> bool:
+    """Searches derivatives as they are, nearest to an end first."""
     parents: dict[Expr, Expr | None] = {expr: None}
     queue = [(0, 0, expr)]
     while queue:
@@ -107,10 +154,7 @@ def inhabited(expr: Expr, limit: int = EMPTINESS_STEPS) -> bool:
                 walk = parents[walk]
             return True
         if len(parents) > limit:
-            raise LimitError(
-                f"deciding whether an intersection of patterns is empty took more than {limit} steps",
-                remedy="Simplify the patterns or shorten the counted repeats that are combined here.",
-            )
+            raise UndecidedError
         if item.kind in (Kind.JSON_STRING, Kind.JSON_ESCAPE):
             # Decided on the text alone: its spelling would be twenty states for every one.
             following = [EPSILON] if inhabited(item, limit) else []

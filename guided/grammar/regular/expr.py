@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import TypeAlias, cast
 
+from guided.collection import untrack
+
 Edge: TypeAlias = "tuple[int, int, Expr]"
 """``(low, high, target)``: every byte in ``low..high`` (inclusive) leads to the language ``target``."""
 
@@ -72,6 +74,7 @@ class Expr:
         self.least = None
         self.raw = None
         self.inhabited = True if decided and kind is not Kind.EMPTY else None
+        untrack(self)
 
     def __repr__(self) -> str:
         return f"<Expr {self.serial} {self.kind.name.lower()}>"
@@ -90,6 +93,7 @@ def _intern(kind: Kind, parts: tuple[object, ...], nullable: bool, decided: bool
     table = _interned[kind]
     found = table.get(parts)
     if found is None:
+        untrack(parts)
         # setdefault is atomic under the interpreter lock: two threads that build the same expression get one object.
         found = table.setdefault(parts, Expr(kind, parts, nullable, decided))
     return found
@@ -286,7 +290,16 @@ def switch(edges: Iterable[Edge], nullable: bool) -> Expr:
             return literal(bytes([merged[0][0]])) if len(merged) == 1 and low == high else byte_set(mask)
         if len(merged) == 1 and merged[0][0] == merged[0][1]:
             return concat(literal(bytes([merged[0][0]])), merged[0][2])
-    return _intern(Kind.SWITCH, (tuple(merged), nullable), nullable, nullable or any(t.decided for _, _, t in merged))
+    row = tuple(merged)
+    untrack_edges(row)
+    return _intern(Kind.SWITCH, (row, nullable), nullable, nullable or any(t.decided for _, _, t in merged))
+
+
+def untrack_edges(row: tuple[Edge, ...]) -> None:
+    """As `untrack`, for edges that are kept with an expression."""
+    for edge in row:
+        untrack(edge)
+    untrack(row)
 
 
 class _Trie(Expr):
@@ -306,11 +319,15 @@ class _Trie(Expr):
         self.edges = None
         self.least = min(map(len, items))
         self.raw = None
+        untrack(self)
 
     def __getattr__(self, name: str) -> tuple[object, ...]:
         if name != "parts":
             raise AttributeError(name)
-        self.parts = parts = (tuple(self._branches()), self.nullable)
+        row = tuple(self._branches())
+        untrack_edges(row)
+        self.parts = parts = (row, self.nullable)
+        untrack(parts)
         return parts
 
     def _branches(self) -> Iterator[Edge]:

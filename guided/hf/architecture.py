@@ -1,0 +1,162 @@
+"""What a model of transformers is made of: decoder, blocks, final normalisation, attention heads, kinds of masks.
+
+Names differ between model classes, so parts are found by what they are and checked by what they do; a part that cannot
+be found turns off the ability that needs it, and nothing else.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import nn
+
+from guided.errors import UnsupportedError
+
+__all__ = ["Architecture", "MaskKind"]
+
+ATTENTION = ("self_attn", "attn", "attention", "self_attention", "SelfAttention")
+PROJECTION = ("o_proj", "c_proj", "out_proj", "dense", "wo", "o")
+
+
+@dataclass(frozen=True)
+class MaskKind:
+    """How far the layers of one kind look back."""
+
+    name: str
+    """The key under which a model with several kinds expects the mask."""
+    window: int | None = None
+    """Tokens seen, the own one included; None for all."""
+    chunk: int | None = None
+    """Length of the chunks that do not see each other."""
+
+
+class Architecture:
+    """The parts of a causal or encoder-decoder language model."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.config = model.config.get_text_config(decoder=True)
+        self.encodes = bool(model.config.is_encoder_decoder)
+        decoder = model.get_decoder()
+        if decoder is model or not isinstance(decoder, nn.Module):
+            raise UnsupportedError(
+                f"{type(model).__name__} has no decoder of its own below its head",
+                remedy="Pass a model with a language head, from AutoModelForCausalLM or AutoModelForSeq2SeqLM.",
+            )
+        self.decoder: nn.Module = decoder
+
+    @property
+    def name(self) -> str:
+        """The model's class, for messages."""
+        return type(self.model).__name__
+
+    @cached_property
+    def takes_positions(self) -> bool:
+        """True where the decoder can be told the position of each token."""
+        return "position_ids" in inspect.signature(self.decoder.forward).parameters and not self.encodes
+
+    @cached_property
+    def n_layers(self) -> int:
+        """Number of cache layers."""
+        return int(self.config.num_hidden_layers) if self.blocks is None else len(self.blocks)
+
+    @cached_property
+    def mask_kinds(self) -> tuple[MaskKind, ...] | None:
+        """The kinds of attention that the layers have; None when some are not attention or not known here."""
+        from transformers.cache_utils import get_layer_types_and_kwargs
+
+        if getattr(self.model, "_is_stateful", False):
+            return None
+        types, options = get_layer_types_and_kwargs(self.config)
+        found: dict[str, MaskKind] = {}
+        for kind, given in zip(types, options, strict=False):
+            if kind == "full_attention":
+                found[kind] = MaskKind(kind)
+            elif kind == "sliding_attention":
+                found[kind] = MaskKind(kind, window=given["sliding_window"])
+            elif kind == "chunked_attention":
+                found[kind] = MaskKind(kind, chunk=given["sliding_window"])
+            elif kind != "dummy":
+                return None
+        return tuple(found.values()) or None
+
+    @cached_property
+    def blocks(self) -> nn.ModuleList | None:
+        """The decoder's blocks in order."""
+        lists = [part for part in self.decoder.children() if isinstance(part, nn.ModuleList)]
+        if len(lists) > 1:
+            lists = [part for part in lists if len(part) == self.config.num_hidden_layers]
+        return lists[0] if len(lists) == 1 else None
+
+    def find_final_norm(self, run: Any) -> nn.Module | None:
+        """The module whose output the decoder returns, `nn.Identity` if that is the last block's; None if neither.
+
+        ``run`` makes one forward pass.
+        """
+        if self.blocks is None:
+            return None
+        outputs: list[tuple[nn.Module, torch.Tensor]] = []
+        returned: list[torch.Tensor] = []
+
+        def keep(module: nn.Module, _: Any, output: Any) -> None:
+            tensor = output[0] if isinstance(output, tuple) else output
+            if isinstance(tensor, torch.Tensor):
+                outputs.append((module, tensor))
+
+        parts = [part for part in self.decoder.children() if not isinstance(part, nn.ModuleList)]
+        norms = [part for part in parts if "norm" in type(part).__name__.lower()]
+        hooks = [part.register_forward_hook(keep) for part in (*norms, self.blocks[-1])]
+        hooks.append(self.decoder.register_forward_hook(lambda _, __, out: returned.append(out[0])))
+        try:
+            run()
+        finally:
+            for hook in hooks:
+                hook.remove()
+        for module, tensor in reversed(outputs):
+            if returned and tensor.shape == returned[-1].shape and torch.equal(tensor, returned[-1]):
+                return nn.Identity() if module is self.blocks[-1] else module
+        return None
+
+    @cached_property
+    def head_outputs(self) -> tuple[tuple[nn.Module, int, int], ...] | None:
+        """For each block the module that reads the heads' outputs side by side, their number and the width of one."""
+        if self.blocks is None:
+            return None
+        found: list[tuple[nn.Module, int, int]] = []
+        for block in self.blocks:
+            projection, attention = next(self._projections(block), (None, None))
+            if projection is None:
+                return None
+            n_heads = self._n_heads(attention)
+            weight = getattr(projection, "weight", None)
+            if n_heads is None or weight is None or weight.dim() != 2:
+                return None
+            # transformers' Conv1D keeps its weight the other way round.
+            width = weight.shape[0] if type(projection).__name__ == "Conv1D" else weight.shape[1]
+            if width % n_heads:
+                return None
+            found.append((projection, n_heads, width // n_heads))
+        return tuple(found)
+
+    def _projections(self, block: nn.Module) -> Iterator[tuple[nn.Module, nn.Module]]:
+        """The output projection of the block's self-attention, and the attention module."""
+        named = dict(block.named_modules())
+        for path, module in named.items():
+            if path.rsplit(".", 1)[-1] in ATTENTION:
+                for name in PROJECTION:
+                    part = getattr(module, name, None)
+                    if isinstance(part, nn.Module):
+                        yield part, module
+
+    def _n_heads(self, attention: nn.Module | None) -> int | None:
+        for owner in (attention, self.config):
+            for name in ("num_attention_heads", "num_heads", "n_heads", "n_head", "decoder_attention_heads"):
+                value = getattr(owner, name, None)
+                if isinstance(value, int) and value > 0:
+                    return value
+        return None

@@ -1,0 +1,250 @@
+"""`Network`: a model of transformers with everything about it that was found out by running it once.
+
+How its batch may be cached is decided by numbers, not by a list of model names: a few short sequences are run plainly
+and through the cache, and the first way whose scores agree is taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import nn
+from transformers.modeling_outputs import BaseModelOutput
+
+from guided.errors import GuidedError, UnsupportedError
+from guided.hf.architecture import Architecture, MaskKind
+from guided.hf.forward import Pass, run_pass
+from guided.hf.row_cache import RowCache
+from guided.lm import NOTHING, Abilities, Calls, Needs, Scores
+
+__all__ = ["Caching", "Encoded", "Network"]
+
+
+class Caching(Enum):
+    """How the rows of a batch share passes, best first."""
+
+    RAGGED = "rows of any length share a pass"
+    ALIGNED = "rows of equal length share a pass"
+    NONE = "no usable cache: every pass reads whole rows"
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What the encoder says about some rows' prompts: states padded on the right, and the length of each."""
+
+    lengths: tuple[int, ...]
+    width: int
+    states: torch.Tensor | None
+    """``[n, width, d]`` when they are to be read for the first time; None once the cache holds them."""
+
+
+class Network:
+    """Inputs of a model of transformers made from plain lists, and its scores."""
+
+    def __init__(self, model: Any, decoder_start: tuple[int, ...], caching: Caching | None) -> None:
+        self.model = model
+        self.decoder_start = decoder_start
+        self.architecture = Architecture(model)
+        self.calls = Calls()
+        self._wanted_caching = caching
+
+    @cached_property
+    def width(self) -> int:
+        """Ids scored."""
+        head = self.model.get_output_embeddings()
+        weight = getattr(head, "weight", None)
+        return int(self.architecture.config.vocab_size if weight is None else weight.shape[0])
+
+    @cached_property
+    def device(self) -> torch.device:
+        """Where ids go and scores come from."""
+        found: torch.device = self.model.get_input_embeddings().weight.device
+        return found
+
+    @cached_property
+    def dtype(self) -> torch.dtype:
+        """The model's own number type."""
+        found: torch.dtype = self.model.get_input_embeddings().weight.dtype
+        return found
+
+    @cached_property
+    def caching(self) -> Caching:
+        """The best caching whose scores agree with plain passes; runs the model on first use."""
+        from guided.hf.probe import find_caching
+
+        return self._wanted_caching or find_caching(self)
+
+    @cached_property
+    def final_norm(self) -> nn.Module | None:
+        """The normalisation before the head; None where it was not found."""
+        ids = torch.zeros((1, 2), dtype=torch.long, device=self.device)
+        inputs: dict[str, Any] = {"input_ids": ids, "use_cache": False}
+        if self.architecture.encodes:
+            inputs["decoder_input_ids"] = ids
+        with torch.inference_mode():
+            return self.architecture.find_final_norm(lambda: self.model(**inputs))
+
+    @cached_property
+    def abilities(self) -> Abilities:
+        """What sequences of this model can do."""
+        cached = self.caching is not Caching.NONE
+        return Abilities(
+            crop=cached,
+            tree=self.caching is Caching.RAGGED,
+            layers=self.architecture.n_layers if self.final_norm is not None else 0,
+            hidden=True,
+            masked_heads=cached and self.architecture.head_outputs is not None,
+            encoder=self.architecture.encodes,
+        )
+
+    def new_cache(self) -> RowCache:
+        """An empty cache for this model."""
+        return RowCache(self.architecture.n_layers, self.architecture.encodes)
+
+    def no_scores(self, needs: Needs) -> Scores:
+        """Scores of no position, with the widths and types of this model's."""
+        kind = torch.float64 if self.dtype == torch.float64 else torch.float32
+
+        def empty(width: int) -> torch.Tensor:
+            return torch.zeros((0, width), dtype=kind, device=self.device)
+
+        hidden = empty(self.architecture.config.hidden_size) if needs.hidden else None
+        return Scores(empty(self.width), {layer: empty(self.width) for layer in needs.layers}, hidden)
+
+    def require_trees(self) -> None:
+        """Raise `UnsupportedError` if this model cannot score trees."""
+        if self.caching is not Caching.RAGGED:
+            raise UnsupportedError(
+                f"{self.architecture.name} cannot score a tree of drafts in one pass",
+                remedy="Check model.can.tree, and draft chains with extend and crop.",
+            )
+
+    def encode(self, prompts: list[tuple[int, ...]]) -> Encoded:
+        """Run the encoder on prompts."""
+        width = max(map(len, prompts))
+        ids = self._ids([[*prompt, *[prompt[-1]] * (width - len(prompt))] for prompt in prompts])
+        lengths = tuple(map(len, prompts))
+        with torch.inference_mode():
+            encoder = self.model.get_encoder()
+            states = encoder(input_ids=ids, attention_mask=self._shown(lengths, width), return_dict=True)[0]
+        self.calls.passes += 1
+        self.calls.rows += len(prompts)
+        self.calls.positions += sum(lengths)
+        return Encoded(lengths, width, states)
+
+    def run_cached(
+        self,
+        cache: RowCache,
+        tokens: list[list[int]],
+        positions: list[list[int]],
+        mask: torch.Tensor | dict[str, torch.Tensor] | None,
+        wanted: list[tuple[int, int]],
+        needs: Needs,
+        mask_heads: bool,
+        encoded: Encoded | None,
+    ) -> Scores:
+        """A pass over new tokens, one list a row of the cache, all as long (padded); ``wanted`` are (row, column)."""
+        ids = self._ids(tokens)
+        inputs: dict[str, Any] = {"past_key_values": cache.given, "use_cache": True}
+        if encoded is None:
+            inputs["input_ids"] = ids
+            inputs["attention_mask"] = self._all_shown(tokens, cache.place.past) if mask is None else mask
+            if self.architecture.takes_positions:
+                inputs["position_ids"] = self._ids(positions)
+        else:
+            inputs["decoder_input_ids"] = ids
+            inputs["attention_mask"] = self._shown(encoded.lengths, encoded.width)
+            states = encoded.states
+            if states is None:  # Only its shape is looked at: the cache has keys and values.
+                states = torch.zeros(1, 1, 1, dtype=self.dtype, device=self.device)
+                states = states.expand(len(tokens), encoded.width, self.architecture.config.hidden_size)
+            inputs["encoder_outputs"] = BaseModelOutput(last_hidden_state=states)
+        return self._run(inputs, wanted, needs, mask_heads)
+
+    def run_plain(
+        self,
+        tokens: list[list[int]],
+        wanted: list[tuple[int, int]],
+        needs: Needs = NOTHING,
+        prompts: list[tuple[int, ...]] | None = None,
+    ) -> Scores:
+        """A pass over whole rows without any cache, padded on the right, which a causal model does not look at."""
+        inputs: dict[str, Any] = {"use_cache": False}
+        if prompts is None:
+            inputs["input_ids"] = self._ids(tokens)
+            inputs["attention_mask"] = self._all_shown(tokens, 0)
+        else:
+            encoded = self.encode(prompts)
+            inputs["decoder_input_ids"] = self._ids(tokens)
+            inputs["attention_mask"] = self._shown(encoded.lengths, encoded.width)
+            inputs["encoder_outputs"] = BaseModelOutput(last_hidden_state=encoded.states)
+        return self._run(inputs, wanted, needs, bool(needs.masked_heads))
+
+    def _run(self, inputs: dict[str, Any], wanted: list[tuple[int, int]], needs: Needs, mask_heads: bool) -> Scores:
+        places = torch.tensor(wanted, dtype=torch.long, device=self.device).reshape(-1, 2)
+        was_training = self.model.training
+        if was_training:
+            raise GuidedError(
+                f"the {self.architecture.name} is in training mode, where dropout makes its scores random",
+                remedy="Call model.eval() first.",
+            )
+        norm = self.final_norm if needs.layers else None
+        return run_pass(self.architecture, norm, Pass(inputs, places[:, 0], places[:, 1], needs, mask_heads))
+
+    def mask(
+        self, past: list[int], new: int, depths: list[list[int]], ancestors: torch.Tensor | None
+    ) -> torch.Tensor | dict[str, torch.Tensor]:
+        """Which columns each new token sees, for rows with ``past`` tokens before them.
+
+        ``ancestors`` (``bool[rows, new, new]``) says which new tokens see which, and ``depths`` their positions;
+        without it each sees those before it.
+        """
+        kinds = self.architecture.mask_kinds or (MaskKind("full_attention"),)
+        width = max(past) + new
+        before = torch.tensor(past, device=self.device)[:, None, None]
+        column = torch.arange(width, device=self.device)[None, None, :]
+        own = column - before  # the new token that a column holds, negative for old ones
+        if ancestors is None:
+            positions = before[:, :, 0] + torch.arange(new, device=self.device)[None, :]
+            at = column.expand(len(past), 1, width)
+            allowed = column <= positions[:, :, None]
+        else:
+            positions = torch.tensor(depths, device=self.device)
+            inside = (own >= 0) & (own < new)
+            index = own.clamp(0, new - 1).expand(len(past), new, width)
+            allowed = torch.where(inside, ancestors.gather(2, index), own < 0)
+            at = torch.where(inside[:, 0], positions.gather(1, index[:, 0]), column[:, 0])[:, None, :]
+        masks: dict[str, torch.Tensor] = {}
+        for kind in kinds:
+            shown = allowed
+            if kind.window is not None:
+                shown = shown & (at > positions[:, :, None] - kind.window)
+            if kind.chunk is not None:
+                shown = shown & (at // kind.chunk == positions[:, :, None] // kind.chunk)
+            masks[kind.name] = self._as_given(shown[:, None])
+        return masks if len(masks) > 1 else next(iter(masks.values()))
+
+    def _as_given(self, shown: torch.Tensor) -> torch.Tensor:
+        """The mask as the attention implementation takes it: truth values, or what is added to the weights."""
+        if self.model.config._attn_implementation == "sdpa":
+            return shown
+        least = torch.finfo(self.dtype).min
+        return torch.zeros(shown.shape, dtype=self.dtype, device=self.device).masked_fill_(~shown, least)
+
+    def _all_shown(self, tokens: list[list[int]], past: int) -> torch.Tensor | None:
+        """A mask that hides nothing, for the sake of models that take a padding id at an end for padding."""
+        pad = self.architecture.config.pad_token_id
+        if pad is None or all(pad not in (row[0], row[-1]) for row in tokens):
+            return None
+        return torch.ones((len(tokens), past + len(tokens[0])), dtype=torch.long, device=self.device)
+
+    def _shown(self, lengths: tuple[int, ...], width: int) -> torch.Tensor:
+        column = torch.arange(width, device=self.device)
+        return (column[None] < torch.tensor(lengths, device=self.device)[:, None]).long()
+
+    def _ids(self, rows: list[list[int]]) -> torch.Tensor:
+        return torch.tensor(rows, dtype=torch.long, device=self.device)

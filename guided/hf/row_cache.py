@@ -1,0 +1,192 @@
+"""`RowCache`: keys and values of a batch whose rows have lengths of their own, behind the cache class of transformers.
+
+A row keeps the token at position p in column p of its slot, so rolling back is forgetting a length, sliding windows can
+be rolled back too (the mask hides what they do not see), and rows of any lengths share a pass.  Columns beyond a row's
+length hold leftovers that no mask shows.  Which rows there are and what their tokens are is the caller's concern
+(`guided.hf.sequences`); this file moves tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers.cache_utils import Cache, CacheLayerMixin, EncoderDecoderCache
+
+__all__ = ["CrossLayer", "Place", "RowCache", "RowLayer"]
+
+SPARE_COLUMNS = 64
+"""Columns allocated beyond those needed, besides a half more: a buffer that grows is copied whole."""
+
+
+@dataclass
+class Place:
+    """Where the pass in progress writes and what it reads; one object shared by all layers of a cache."""
+
+    first: int = 0
+    """The first slot of the pass."""
+    n_rows: int = 0
+    """Its number of slots, which are consecutive."""
+    past: int = 0
+    """Columns filled before the pass, in the longest row."""
+    columns: torch.Tensor | None = None
+    """``int64[n_rows, q]``: where each new token goes; None when all rows go to ``past, past + 1, ...``."""
+
+
+class RowLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
+    """Keys and values of one layer, ``[slots, heads, columns, head width]``, written in place."""
+
+    is_croppable = True
+
+    def __init__(self, place: Place) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.place = place
+        self.stored: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._slots = 0
+        self._columns = 0
+
+    def reserve(self, slots: int, columns: int) -> None:
+        """Make room; what is stored stays."""
+        if slots <= self._slots and columns <= self._columns:
+            return
+        if slots > self._slots:
+            self._slots = max(slots, min(2 * self._slots, slots + 16))
+        if columns > self._columns:
+            self._columns = columns + columns // 2 + SPARE_COLUMNS
+        if self.stored is not None:
+            keys, values = self.stored
+            self.stored = (self._grown(keys), self._grown(values))
+
+    def _grown(self, old: torch.Tensor) -> torch.Tensor:
+        new = old.new_zeros((self._slots, old.shape[1], self._columns, old.shape[3]))
+        new[: old.shape[0], :, : old.shape[2]] = old
+        return new
+
+    def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
+        """Allocate the buffers.  Zeros: what no mask shows is multiplied by 0, and must not be NaN."""
+
+        def buffer(like: torch.Tensor) -> torch.Tensor:
+            return like.new_zeros((self._slots, like.shape[1], self._columns, like.shape[3]))
+
+        self.stored = (buffer(key_states), buffer(value_states))
+        self.dtype, self.device = key_states.dtype, key_states.device
+        self.is_initialized = True
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Store the new states of the rows of the pass; return all states of those rows, as views."""
+        if self.stored is None:
+            self.lazy_initialization(key_states, value_states)
+        assert self.stored is not None
+        place, new = self.place, key_states.shape[2]
+        stop = place.first + place.n_rows
+        for buffer, states in zip(self.stored, (key_states, value_states), strict=True):
+            if place.columns is None:
+                buffer[place.first : stop, :, place.past : place.past + new] = states
+            else:
+                rows = torch.arange(place.first, stop, device=buffer.device)[:, None]
+                buffer[rows, :, place.columns] = states.transpose(1, 2)
+        self.keys, self.values = (buffer[place.first : stop, :, : place.past + new] for buffer in self.stored)
+        return self.keys, self.values
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        """Columns that the pass sees, and the first of them."""
+        return self.place.past + query_length, 0
+
+    def get_seq_length(self) -> int:
+        """Columns filled before the pass, in the longest row."""
+        return self.place.past
+
+    def get_max_length(self) -> int:
+        """No limit."""
+        return -1
+
+    def move(self, sources: torch.Tensor, targets: torch.Tensor, columns: int) -> None:
+        """Copy the first columns of slots to other slots, all at once."""
+        if self.stored is not None:
+            for buffer in self.stored:
+                buffer[targets, :, :columns] = buffer[sources, :, :columns]
+
+    def gather(self, slots: torch.Tensor, sources: torch.Tensor, targets: torch.Tensor) -> None:
+        """Copy columns within slots: ``int64[n]`` slots, ``int64[n, m]`` columns, all at once."""
+        if self.stored is not None:
+            for buffer in self.stored:
+                buffer[slots[:, None], :, targets] = buffer[slots[:, None], :, sources]
+
+
+class CrossLayer(RowLayer):  # type: ignore[no-untyped-call]
+    """Keys and values of what the encoder said, written once a prompt and then read as they are."""
+
+    def show(self, first: int, n_rows: int, columns: int) -> None:
+        """Set the views that attention reads without calling `update`."""
+        assert self.stored is not None
+        self.keys, self.values = (buffer[first : first + n_rows, :, :columns] for buffer in self.stored)
+
+
+class RowCache:
+    """The caches of all layers, for decoders with or without an encoder behind them."""
+
+    def __init__(self, n_layers: int, encoder: bool) -> None:
+        self.place = Place()
+        self.layers = [RowLayer(self.place) for _ in range(n_layers)]
+        own = Cache(layers=list(self.layers))
+        self.cross: list[CrossLayer] = []
+        self.cross_place = Place()
+        self.given: Any = own
+        """What the model gets as ``past_key_values``."""
+        if encoder:
+            self.cross = [CrossLayer(self.cross_place) for _ in range(n_layers)]
+            self.given = EncoderDecoderCache(own, Cache(layers=list(self.cross)))
+
+    def reserve(self, slots: int, columns: int) -> None:
+        """Make room for slots of so many columns."""
+        for layer in self.layers:
+            layer.reserve(slots, columns)
+
+    def reserve_cross(self, slots: int, columns: int) -> None:
+        """Make room for the encoder's columns."""
+        for layer in self.cross:
+            layer.reserve(slots, columns)
+
+    def aim(self, first: int, n_rows: int, past: int, columns: torch.Tensor | None) -> None:
+        """Set the place of the next pass."""
+        place = self.place
+        place.first, place.n_rows, place.past, place.columns = first, n_rows, past, columns
+
+    def aim_cross(self, first: int, n_rows: int, columns: int, fresh: bool) -> None:
+        """Set the encoder's side of the next pass: ``fresh`` writes it, otherwise it is read."""
+        place = self.cross_place
+        place.first, place.n_rows, place.past, place.columns = first, n_rows, 0, None
+        updated = self.given.is_updated
+        for number, layer in enumerate(self.cross):
+            updated[number] = not fresh
+            if not fresh:
+                layer.show(first, n_rows, columns)
+
+    def move(self, sources: Sequence[int], targets: Sequence[int], columns: int) -> None:
+        """Copy slots to slots, all at once: what is read is what was there before."""
+        self._move(self.layers, sources, targets, columns)
+
+    def move_cross(self, sources: Sequence[int], targets: Sequence[int], columns: int) -> None:
+        """The same for the encoder's side."""
+        self._move(self.cross, sources, targets, columns)
+
+    def _move(self, layers: Sequence[RowLayer], sources: Sequence[int], targets: Sequence[int], columns: int) -> None:
+        for layer in layers:
+            if layer.stored is not None:
+                device = layer.stored[0].device
+                layer.move(torch.tensor(sources, device=device), torch.tensor(targets, device=device), columns)
+
+    def gather(self, slots: Sequence[int], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> None:
+        """Copy columns within slots; every slot the same number of columns."""
+        for layer in self.layers:
+            if layer.stored is not None:
+                device = layer.stored[0].device
+                layer.gather(
+                    torch.tensor(slots, device=device),
+                    torch.tensor(sources, device=device),
+                    torch.tensor(targets, device=device),
+                )

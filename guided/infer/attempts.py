@@ -1,0 +1,234 @@
+"""Samplers by repeated attempts from the prompt: what they learn, and the loop that keeps what ends in the language.
+
+How one round of attempts is drawn is up to the sampler: `guided.infer.cars`, `guided.infer.asap`,
+`guided.infer.rejection`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from guided.constraint.protocol import Constrains
+from guided.errors import GuidedError, LimitError, UnsatisfiableError, UnsupportedError
+from guided.infer.chance import Random, chance_of
+from guided.infer.checkpoint import Checkpoint, state_of
+from guided.infer.exploration import Exploration
+from guided.infer.potential import Potential, as_potential
+from guided.infer.result import Cost, Particle, Samples, particle_of
+from guided.infer.rounds import Round, RoundProgress
+from guided.infer.visited import ROOT, Visited
+from guided.lm.model import LanguageModel
+
+__all__ = ["Attempt", "Learned", "Run", "require_boolean"]
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One sequence drawn from the prompt: the node it reached, and the token that failed there, if one did."""
+
+    node: int
+    failed: int | None = None
+    """-1 where there was no token to draw."""
+    kept: bool = True
+
+
+@dataclass
+class Learned:
+    """What `cars` or `asap` knows of one model, prompt, constraint and limit of tokens; picklable, continued by a call.
+
+    >>> learned = Learned()
+    >>> learned.attempts, learned.log_bound
+    (0, 0.0)
+    """
+
+    trie: Visited | None = None
+    attempts: int = 0
+    """Sequences begun so far."""
+    log_kept: float = -math.inf
+    """The logarithm of the sum over attempts that were kept of the bound at their time; over ``attempts``, an estimate
+    of ``Z``."""
+    problem: dict[str, Any] = field(default_factory=dict)
+    """What the trie is about, so that another problem is refused."""
+
+    @property
+    def log_bound(self) -> float:
+        """The logarithm of an upper bound on ``Z``: the model's mass that no visited prefix excludes."""
+        return 0.0 if self.trie is None else float(self.trie.log_value[ROOT])
+
+    @property
+    def log_ml(self) -> float:
+        """The logarithm of an estimate of ``Z``; see `cars`."""
+        return self.log_kept - math.log(self.attempts) if self.attempts else -math.inf
+
+    @property
+    def n_prefixes(self) -> int:
+        """How many prefixes were visited."""
+        return 0 if self.trie is None else len(self.trie)
+
+
+class Run:
+    """Rounds of attempts until enough were kept, with what they learn, saved and resumed."""
+
+    def __init__(
+        self,
+        name: str,
+        rng: Random,
+        model: LanguageModel,
+        prompt: Sequence[int],
+        potential: Potential[Any] | Constrains,
+        *,
+        max_tokens: int,
+        memory: int,
+        batch: int,
+        learned: Learned | None = None,
+        resume: str | Path | None = None,
+    ) -> None:
+        if resume is not None and learned is not None:
+            raise GuidedError("a resumed run brings what it has learned", remedy="Pass resume or learned, not both.")
+        self.kept: list[Particle] = []
+        self.tried = 0
+        self._before = Cost()
+        self.chance = chance_of(rng)
+        saved: Checkpoint | None = None
+        if resume is not None:
+            saved, learned = _load(resume)
+        self.learned = Learned() if learned is None else learned
+        goal = as_potential(potential)
+        self.problem = {
+            "sampler": name,
+            "prompt": [int(token) for token in prompt],
+            "max_tokens": max_tokens,
+            "vocabulary": goal.vocabulary.digest,
+        }
+        if self.learned.problem and self.learned.problem != self.problem:
+            raise GuidedError(
+                "what was learned belongs to another prompt, vocabulary, sampler or limit of tokens",
+                remedy="Pass it to calls with the same arguments only.",
+            )
+        self.exploration = Exploration(
+            model, prompt, goal, max_tokens=max_tokens, memory=memory, batch=batch, trie=self.learned.trie
+        )
+        self.learned.trie, self.learned.problem = self.exploration.trie, self.problem
+        if saved is not None:
+            self.kept = [particle_of(self.exploration.vocabulary, tokens) for tokens in saved.tokens]
+            self.tried = saved.step
+            self._before = saved.cost
+            self.chance = saved.chance()
+
+    @property
+    def cost(self) -> Cost:
+        """All that was asked for so far, before it was resumed included."""
+        return self._before + self.exploration.cost
+
+    def samples(
+        self,
+        attempts: Callable[[int], list[Attempt]],
+        n: int,
+        *,
+        max_attempts: int,
+        progress: RoundProgress | None,
+        save: str | Path | None = None,
+        save_every: int = 16,
+    ) -> Samples:
+        """Repeat rounds of ``attempts(k)`` until ``n`` are kept."""
+        if n < 1:
+            raise GuidedError(f"{n} samples are wanted", remedy="Ask for at least 1.")
+        exploration, learned, kept = self.exploration, self.learned, self.kept
+        number = 0
+        while len(kept) < n and self.tried < max_attempts:
+            bound = learned.log_bound
+            if bound == -math.inf:
+                raise UnsatisfiableError(
+                    f"no text of at most {exploration.max_tokens} tokens is in the language and has a probability",
+                    where=f"after {learned.attempts} attempts",
+                    remedy="Raise max_tokens, or loosen the constraint.",
+                )
+            # As many as are likely to be needed, and never more than may be tried.
+            rate = max(len(kept) / self.tried, 1 / exploration.batch) if self.tried else 1.0
+            size = min(exploration.batch, math.ceil((n - len(kept)) / rate), max_attempts - self.tried)
+            found = attempts(size)
+            self.tried += size
+            learned.attempts += size
+            good = [attempt for attempt in found if attempt.kept]
+            if good:
+                learned.log_kept = float(np.logaddexp(learned.log_kept, bound + math.log(len(good))))
+            kept += [exploration.particle(attempt.node) for attempt in good]
+            number += 1
+            if save is not None and (number % save_every == 0 or len(kept) >= n):
+                self._save(save)
+            if progress is not None:
+                drawn = tuple(_particle(exploration, attempt) for attempt in found)
+                progress(Round(number, drawn, min(len(kept), n), n, learned.log_bound, self.cost))
+        if not kept:
+            raise LimitError(
+                f"none of {self.tried} attempts ended in the language",
+                remedy="Raise max_attempts, let failures teach (Learning.MASKS), or use smc or mcmc.",
+            )
+        # Attempts of the last round that nobody asked for still count as kept: they are as good as the others.
+        share = len(kept) / self.tried if self.tried else 1.0
+        return Samples(particles=tuple(kept[:n]), acceptance=share, log_ml=learned.log_ml, cost=self.cost)
+
+    def _save(self, path: str | Path) -> None:
+        """Write trie, samples and the generator's state to one file of arrays, whole or not at all."""
+        learned = self.learned
+        assert learned.trie is not None
+        kept = Checkpoint(
+            problem={**self.problem, "attempts": learned.attempts, "log_kept": learned.log_kept},
+            step=self.tried,
+            tokens=tuple(particle.tokens for particle in self.kept),
+            logw=(),
+            twists=(),
+            status=(),
+            increments=(),
+            resampled=(),
+            cost=self.cost,
+            rng=state_of(self.chance),
+        )
+        target = Path(path)
+        draft = target.with_name(f"{target.name}.{os.getpid()}.part")
+        with draft.open("wb") as file:
+            np.savez(file, checkpoint=np.array(json.dumps(asdict(kept))), **learned.trie.__getstate__())
+        os.replace(draft, target)
+
+
+def _load(path: str | Path) -> tuple[Checkpoint, Learned]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        data = json.loads(str(arrays.pop("checkpoint")))
+        kept = Checkpoint(**data | {"cost": Cost(**data["cost"]), "tokens": tuple(map(tuple, data["tokens"]))})
+        trie = Visited.__new__(Visited)
+        trie.__setstate__({**arrays, "row_bytes": int(arrays["row_bytes"])})
+        problem = dict(kept.problem)
+        attempts, log_kept = problem.pop("attempts"), problem.pop("log_kept")
+        return kept, Learned(trie, attempts, log_kept, problem)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError) as error:
+        raise GuidedError(
+            f"this is not a saved run of attempts: {error}",
+            where=str(path),
+            remedy="Pass a file that save= has written.",
+        ) from error
+
+
+def require_boolean(potential: Potential[Any], name: str) -> None:
+    """Raise `UnsupportedError` for a potential with weights between."""
+    if not potential.boolean:
+        raise UnsupportedError(
+            f"{name} draws under constraints, and {potential!r} has other weights than 0 and 1",
+            remedy="Use smc, mcmc or rejection for soft potentials, or declare the potential Boolean if it is.",
+        )
+
+
+def _particle(exploration: Exploration, attempt: Attempt) -> Particle:
+    found = exploration.particle(attempt.node, logw=0.0 if attempt.kept else -math.inf, finished=attempt.failed is None)
+    if attempt.failed is None or attempt.failed < 0:
+        return found
+    return Particle((*found.tokens, attempt.failed), found.data, found.logw, finished=False)

@@ -1,0 +1,220 @@
+"""Adaptive weighted rejection sampling: an allowed token and its weight by testing a few tokens, not the vocabulary.
+
+After Lipkin et al., "Fast Controlled Generation from Language Models with Adaptive Weighted Rejection Sampling"
+(COLM 2025, arXiv 2504.05410), in three forms, each of which is properly weighted: `guided.infer.token_samplers` says
+what that means.  No mask is filled: the potential is asked about single tokens.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from guided.infer.chance import Chance, Random, chance_of
+from guided.infer.distribution import TokenDistribution
+from guided.infer.errors import PotentialError
+from guided.infer.potential import Potential
+from guided.infer.token_samplers import Draw, dead_draw
+from guided.infer.weights import log_one_minus_exp
+
+__all__ = ["AWRS", "Estimator"]
+
+SURE = 2 / 3
+"""From this probability of the likeliest token on, drawing with replacement tests fewer distinct tokens than looking
+one token ahead: 1 + 2 (1 - p) / p, which is 2 here, against at least 2."""
+
+
+class Estimator(Enum):
+    """How the weight is estimated from the tokens that were tested."""
+
+    ADAPTIVE = "adaptive"
+    """`RECURSIVE` for two accepts where no token has probability 2/3, else `GEOMETRIC`."""
+    RECURSIVE = "recursive"
+    """One pass without replacement; the token after the accepted one decides between two weights."""
+    GEOMETRIC = "geometric"
+    """The counts of accepts and rejects that drawing with replacement would give; rejected tokens are not asked again,
+    their repetitions are drawn as geometric numbers."""
+    TWO_LOOPS = "two loops"
+    """The paper's: reject until an accept, twice; the second loop counts."""
+
+
+@dataclass
+class _Trial:
+    """The tokens tested so far in one draw; an accepted one is not asked about again."""
+
+    potential: Potential[Any]
+    state: Any
+    accepted: dict[int, Any] = field(default_factory=dict)
+    tested: int = 0
+    last: int | None = None
+
+    def allows(self, token: int) -> bool:
+        if token in self.accepted:
+            return True
+        after, value = self.potential.step(self.state, token)
+        self.tested += 1
+        self.last = token
+        if value == 0.0:
+            self.accepted[token] = after
+            return True
+        if value != -math.inf:
+            raise PotentialError(
+                f"{self.potential!r} weighs token {token} {value}: rejection sampling needs 0 or minus infinity",
+                remedy="Pass a potential that weighs texts as the critic, or sample with Direct().",
+            )
+        return False
+
+
+@dataclass(frozen=True)
+class AWRS:
+    """Draw tokens from the model until one is allowed, and weigh it with an unbiased estimate of the allowed mass.
+
+    The potential's weights must be 0 and minus infinity.  Needs no mask: a Python predicate will do.
+    """
+
+    max_accepts: int = 2
+    """More accepts lower the variance of weights; at least 2 when weights are proper."""
+    max_rejects: int | None = None
+    """Give up, with weight 0, after so many rejections (None: never); still unbiased; at least 2."""
+    prune: bool = True
+    """Ids that no text can have are dropped before drawing, and the weight makes up for their mass."""
+    proper_weights: bool = True
+    """False: take the first allowed token, with weight 1.  That is masking token by token, without the mask."""
+    estimator: Estimator = Estimator.ADAPTIVE
+
+    def __post_init__(self) -> None:
+        if self.proper_weights and self.max_accepts < 2:
+            raise ValueError("max_accepts is at least 2: one accepted token says nothing of the allowed mass")
+        if self.max_rejects is not None and self.max_rejects < (2 if self.proper_weights else 1):
+            raise ValueError("max_rejects is at least 2 (1 without proper weights)")
+        if self.estimator in (Estimator.TWO_LOOPS, Estimator.RECURSIVE) and self.max_accepts != 2:
+            raise ValueError(f"the estimator {self.estimator.value!r} takes exactly 2 accepts")
+        if self.estimator is Estimator.TWO_LOOPS and self.max_rejects is not None:
+            raise ValueError("the estimator of two loops has no limit of rejections")
+
+    def sample(
+        self,
+        rng: Random,
+        distribution: TokenDistribution,
+        potential: Potential[Any],
+        state: Hashable,
+        proposal: TokenDistribution | None = None,
+    ) -> Draw:
+        """Draw after one state; see `guided.infer.TokenSampler`."""
+        source = distribution if proposal is None else proposal
+        if self.prune:
+            source = source.pruned(potential.usable)
+        trial = _Trial(potential, state)
+        token, logw = self._estimate(source)(chance_of(rng), source, trial)
+        if token is None or logw == -math.inf:
+            dead = dead_draw(distribution, state, trial.tested, trial.last)
+            return dead._replace(tested=trial.tested, accepted=len(trial.accepted))
+        if proposal is not None and self.proper_weights:
+            logw += distribution.logprob(token) - source.logprob(token)
+        return Draw(token, logw, trial.accepted[token], trial.tested, trial.tested, len(trial.accepted))
+
+    def sample_each(
+        self,
+        rng: Random,
+        distributions: Sequence[TokenDistribution],
+        potential: Potential[Any],
+        states: Sequence[Hashable],
+        proposals: Sequence[TokenDistribution] | None = None,
+    ) -> list[Draw]:
+        """Draw after each state; what particles share, the sums of their distribution, is computed once."""
+        chance = chance_of(rng)
+        given = [None] * len(states) if proposals is None else proposals
+        return [
+            self.sample(chance, distribution, potential, state, proposal)
+            for distribution, state, proposal in zip(distributions, states, given, strict=True)
+        ]
+
+    def _estimate(
+        self, source: TokenDistribution
+    ) -> Callable[[Chance, TokenDistribution, _Trial], tuple[int | None, float]]:
+        if not self.proper_weights:
+            return self._first
+        if self.estimator is Estimator.TWO_LOOPS:
+            return self._two_loops
+        if self.estimator is Estimator.GEOMETRIC or self.max_accepts > 2:
+            return self._geometric
+        if self.estimator is Estimator.ADAPTIVE and source.highest >= SURE:
+            return self._geometric
+        return self._recursive
+
+    def _first(self, chance: Chance, source: TokenDistribution, trial: _Trial) -> tuple[int | None, float]:
+        pool = chance.pool(source)
+        while (token := pool.draw()) is not None and not trial.allows(token):
+            pool.remove(token)
+            if trial.tested == self.max_rejects:
+                return None, -math.inf
+        return token, 0.0
+
+    def _recursive(self, chance: Chance, source: TokenDistribution, trial: _Trial) -> tuple[int | None, float]:
+        """With M the mass rejected before the token x: 1 - M if the next token is allowed too, else p(x).
+
+        For q = p(x) / (1 - M), ``E f = q f(x) + (1 - q) E[f | not x]``; the next token is a draw from the second term.
+        """
+        pool = chance.pool(source)
+        while (token := pool.draw()) is not None and not trial.allows(token):
+            pool.remove(token)
+            if trial.tested == self.max_rejects:
+                return None, -math.inf
+        if token is None:
+            return None, -math.inf
+        left = source.log_mass + pool.log_left
+        if self.max_rejects is not None and trial.tested == self.max_rejects:
+            return token, left
+        pool.remove(token)
+        following = pool.draw()
+        return token, left if following is None or trial.allows(following) else source.logprob(token)
+
+    def _two_loops(self, chance: Chance, source: TokenDistribution, trial: _Trial) -> tuple[int | None, float]:
+        pool = chance.pool(source)
+        token = left = None
+        rejected = 0
+        while True:
+            candidate = pool.draw()
+            if candidate is None:
+                return None, -math.inf
+            if not trial.allows(candidate):
+                pool.remove(candidate)
+                rejected += 1
+            elif token is None or left is None:
+                token, left = candidate, pool.log_left
+            else:
+                return token, source.log_mass + left - math.log(rejected + 1)
+
+    def _geometric(self, chance: Chance, source: TokenDistribution, trial: _Trial) -> tuple[int | None, float]:
+        """Of n draws with replacement the first is excepted, which is the token; the others estimate the allowed mass.
+
+        Stopped by the last accept, that draw is no evidence: ``(accepts - 1) / (n - 1)``; stopped by rejections, which
+        are then no evidence, ``accepts / (n - 1)``.
+        """
+        pool = chance.pool(source)
+        first: int | None = None
+        accepts = rejects = 0
+        log_again = -math.inf
+        limit = self.max_rejects
+        while accepts < self.max_accepts and (limit is None or rejects < limit):
+            # Before each token from the pool come the rejected ones that a draw with replacement would have met again.
+            if log_again > -math.inf:
+                rejects += chance.failures(log_again, None if limit is None else limit - rejects)
+                if limit is not None and rejects >= limit:
+                    break
+            token = pool.draw()
+            if token is None:
+                break
+            if trial.allows(token):
+                accepts += 1
+                first = token if first is None else first
+            else:
+                rejects += 1
+                pool.remove(token)
+                log_again = log_one_minus_exp(min(pool.log_left, 0.0))
+        if first is None:
+            return None, -math.inf
+        return first, source.log_mass + math.log(min(self.max_accepts - 1, accepts)) - math.log(accepts + rejects - 1)

@@ -1,0 +1,203 @@
+"""`TokenDistribution`: one next-token distribution, prepared once for every particle that draws from it.
+
+Drawing is by inversion over sums of blocks: at 128,000 ids a full cumulative sum takes 350 us, sums of
+blocks 20 us, and Gumbel noise for each id 1,300 us (one core, NumPy).  No randomness here: callers bring the numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from guided.errors import GuidedError
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["TokenDistribution", "distributions_of"]
+
+BLOCK = 256
+"""Ids a block: near the square root of a vocabulary, so that both levels of a draw are short."""
+
+
+class TokenDistribution:
+    """Unnormalised weights of the next token: ``exp(scores - shift)``, and what they summed to before ids were dropped.
+
+    ``scores`` is ``float[V]``, in logarithms up to a constant; ``log_norm`` the logarithm of the sum over all that the
+    model scored (None: over ``scores``).  Immutable.  Weights that underflow still have their score, and those who
+    remove tokens ask for `without`, which scales anew.
+    """
+
+    def __init__(self, scores: ArrayLike, log_norm: float | None = None) -> None:
+        values = np.asarray(scores, np.float64)
+        shift = float(values.max(initial=-math.inf))
+        if not shift < math.inf:
+            raise GuidedError(
+                "the model's scores of the next token are not numbers",
+                remedy="NaN or plus infinity came out of the model or of a steering step: look there.",
+            )
+        weights = np.exp(values - shift) if shift > -math.inf else np.zeros(values.shape)
+        if log_norm is None:
+            log_norm = shift + math.log(float(weights.sum())) if shift > -math.inf else -math.inf
+        self._set(values, weights, shift, log_norm, None)
+
+    def _set(
+        self,
+        scores: NDArray[np.float64],
+        weights: NDArray[np.float64],
+        shift: float,
+        log_norm: float,
+        allowed: NDArray[np.bool_] | None,
+    ) -> None:
+        self._scores = scores
+        self._allowed = allowed
+        self.weights = weights
+        """``float64[V]``: relative to a common scale."""
+        self.shift = shift
+        """The logarithm of that scale: the score at weight 1."""
+        self.log_norm = log_norm
+        """The logarithm of the sum of ``exp(scores)`` over all that the model scored."""
+
+    @classmethod
+    def of(
+        cls,
+        scores: NDArray[np.float64],
+        weights: NDArray[np.float64],
+        shift: float,
+        log_norm: float,
+        allowed: NDArray[np.bool_] | None = None,
+    ) -> TokenDistribution:
+        """A distribution whose exponentials are known; only ``allowed`` tokens (None: all) have weights."""
+        self = object.__new__(cls)
+        self._set(scores, weights, shift, log_norm, allowed)
+        return self
+
+    @property
+    def size(self) -> int:
+        """Number of ids."""
+        return int(self.weights.size)
+
+    @cached_property
+    def block_ends(self) -> NDArray[np.float64]:
+        """``float64[ceil(V / 256)]``: the running sums of blocks of weights."""
+        return np.add.reduceat(self.weights, np.arange(0, self.size, BLOCK)).cumsum()
+
+    @cached_property
+    def sum(self) -> float:
+        """The sum of weights."""
+        return float(self.block_ends[-1]) if self.size else 0.0
+
+    @cached_property
+    def log_mass(self) -> float:
+        """The log probability of all tokens here; 0 when none was dropped, minus infinity when none is left."""
+        return self.shift + math.log(self.sum) - self.log_norm if self.sum > 0 else -math.inf
+
+    @cached_property
+    def highest(self) -> float:
+        """The largest share of one token among those here; 0 when none is left."""
+        return float(self.weights.max(initial=0.0)) / self.sum if self.sum > 0 else 0.0
+
+    def logprob(self, token: int) -> float:
+        """The log probability of a token, where all tokens that the model scored sum to 1."""
+        if self._allowed is not None and not self._allowed[token]:
+            return -math.inf
+        weight = float(self.weights[token])
+        if weight > SMALLEST:
+            # From the weight, so that it agrees to the last digit with the sums that it is part of.
+            return math.log(weight) + self.shift - self.log_norm
+        score = float(self._scores[token])
+        return score - self.log_norm if score > -math.inf else -math.inf
+
+    @cached_property
+    def scores(self) -> NDArray[np.float64]:
+        """``float64[V]``: log probabilities up to a constant; minus infinity for tokens that were dropped."""
+        return self._scores if self._allowed is None else np.where(self._allowed, self._scores, -math.inf)
+
+    @cached_property
+    def logprobs(self) -> NDArray[np.float64]:
+        """``float64[V]``: log probabilities; minus infinity for tokens that were dropped."""
+        if self.log_norm == -math.inf:
+            return np.full(self.size, -math.inf)
+        values: NDArray[np.float64] = self.scores - self.log_norm
+        return values
+
+    def find(self, shares: NDArray[np.float64]) -> list[int]:
+        """The tokens at ``shares`` in [0, 1) of the sum; never one without weight.  The sum must not be 0."""
+        found = []
+        at = shares * self.sum
+        blocks = np.minimum(np.searchsorted(self.block_ends, at, side="right"), self._last_block)
+        for block, share in zip(blocks.tolist(), at.tolist(), strict=True):
+            inside = self.weights[block * BLOCK : (block + 1) * BLOCK].cumsum()
+            place = int(inside.searchsorted(share - (self.block_ends[block - 1] if block else 0.0), side="right"))
+            if place == inside.size:
+                # Rounding put the share behind the block's last token, which is the nearest with any weight.
+                place = int(inside.searchsorted(inside[-1], side="left"))
+            found.append(block * BLOCK + place)
+        return found
+
+    @cached_property
+    def _last_block(self) -> int:
+        return int(self.block_ends.searchsorted(self.block_ends[-1], side="left"))
+
+    def only(self, allowed: NDArray[np.bool_]) -> TokenDistribution:
+        """The tokens of ``bool[V]`` alone; `log_mass` says what is left of the probability."""
+        if self._allowed is not None:
+            allowed = allowed & self._allowed
+        kept = TokenDistribution.of(self._scores, self.weights * allowed, self.shift, self.log_norm, allowed)
+        if kept.sum >= SMALLEST:
+            return kept
+        # Nothing, or too little to keep its digits: scale by the best score that is left.
+        return TokenDistribution(kept.scores, self.log_norm)
+
+    def without(self, removed: Sequence[int]) -> TokenDistribution:
+        """All tokens but these, scaled by the best that is left; costs an exponential for each id."""
+        scores = self.scores.copy()
+        scores[list(removed)] = -math.inf
+        return TokenDistribution(scores, self.log_norm)
+
+    def pruned(self, usable: NDArray[np.bool_]) -> TokenDistribution:
+        """As `only`, for the one mask that every particle asks with: remembered."""
+        found: tuple[NDArray[np.bool_], TokenDistribution] | None = self.__dict__.get("_pruned")
+        if found is None or found[0] is not usable:
+            silent = self.weights[np.flatnonzero(~usable)].any()
+            found = (usable, self.only(usable) if silent else self)
+            self.__dict__["_pruned"] = found
+        return found[1]
+
+
+SMALLEST = 1e-250
+"""Sums below are scaled anew: far from where float64 loses digits (2e-308), with room for small shares."""
+
+
+def distributions_of(logits: torch.Tensor, size: int) -> list[TokenDistribution]:
+    """The distributions of rows of logits ``[k, width]``, over the first ``size`` ids; ids beyond ``width`` have none.
+
+    Exponentials are taken in the logits' own precision, on their device, and summed in float64; every sampler then
+    works with the same weights, so that nothing is lost but the last digits of the model itself.
+    """
+    import torch
+
+    shifts = logits.max(dim=-1, keepdim=True).values
+    weights = torch.exp(logits - shifts)
+    sums = weights.sum(dim=-1, dtype=torch.float64).cpu().tolist()
+    scores, shares = _sized(logits, size, -math.inf), _sized(weights, size, 0.0)
+    found: list[TokenDistribution] = []
+    for i, (shift, total) in enumerate(zip(shifts[:, 0].double().cpu().tolist(), sums, strict=True)):
+        if math.isfinite(shift) and math.isfinite(total):
+            found.append(TokenDistribution.of(scores[i], shares[i], shift, shift + math.log(total)))
+        else:
+            # NaN, plus infinity, or no token at all: the constructor says which.
+            found.append(TokenDistribution(scores[i]))
+    return found
+
+
+def _sized(rows: torch.Tensor, size: int, fill: float) -> NDArray[np.float64]:
+    """The first ``size`` numbers of each row, ``float64[k, size]``, or all and then ``fill``."""
+    values: NDArray[np.float64] = rows[:, :size].cpu().numpy().astype(np.float64)
+    missing = size - values.shape[1]
+    return values if missing <= 0 else np.pad(values, ((0, 0), (0, missing)), constant_values=fill)

@@ -1,0 +1,321 @@
+"""`Particles`: a population while it runs, and the one step that every sequence sampler takes.
+
+A step draws a token for each live particle, or ends it at the length limit, and weighs it.  When to resample, and what
+the weights are for, is the samplers' concern: `guided.infer.smc`, `guided.infer.smc_steer`, `guided.infer.local`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from guided.errors import UnsatisfiableError, VocabularyError
+from guided.infer.chance import Chance
+from guided.infer.checkpoint import Checkpoint, state_of
+from guided.infer.distribution import TokenDistribution
+from guided.infer.errors import PotentialError
+from guided.infer.potential import Potential
+from guided.infer.prefixes import Branches, PrefixTree
+from guided.infer.progress import Step
+from guided.infer.result import Cost, Particle, particle_of
+from guided.infer.token_samplers import Draw, TokenSampler
+from guided.infer.weights import effective_sample_size, log_sum_exp
+from guided.lm.model import LanguageModel
+
+__all__ = ["Particles", "Status"]
+
+_DEAD_WEIGHT = -math.inf
+
+
+class Status(Enum):
+    """Where a particle stands."""
+
+    LIVE = "live"
+    ENDED = "ended"
+    """An end-of-text id came; the weight stays."""
+    DEAD = "dead"
+    """The weight is 0 and stays so."""
+
+
+Increments = tuple[Any, float] | None
+"""What each token added to a log weight, the last one first, linked so that copies share."""
+
+
+class Particles:
+    """Parallel lists, one entry a particle; `copy` replaces them all."""
+
+    def __init__(
+        self,
+        chance: Chance,
+        model: LanguageModel,
+        prompt: Sequence[int],
+        potential: Potential[Any],
+        n: int,
+        max_tokens: int,
+        *,
+        critic: Potential[Any] | None = None,
+        proposal: LanguageModel | None = None,
+    ) -> None:
+        for name, value in (("n", n), ("max_tokens", max_tokens)):
+            if value < 1:
+                raise ValueError(f"{name} is at least 1, not {value}")
+        if critic is not None and critic.vocabulary != potential.vocabulary:
+            raise VocabularyError(
+                "the critic is over another vocabulary", remedy="Use the model's vocabulary for both."
+            )
+        start = potential.start()
+        weight = potential.checked(potential.prefix_at(start))
+        if weight == _DEAD_WEIGHT:
+            raise UnsatisfiableError(
+                f"{potential!r} forbids every text, the empty prefix included",
+                remedy="Give a potential that some text can meet.",
+            )
+        self.chance = chance
+        self.potential = potential
+        self.critic = critic
+        self.max_tokens = max_tokens
+        self.prompt = list(prompt)
+        self.tree = PrefixTree()
+        size = potential.vocabulary.size
+        self._branches = Branches(model, prompt, self.tree, size)
+        self._proposals = None if proposal is None else Branches(proposal, prompt, self.tree, size)
+        self._eos = [token for token in potential.vocabulary.eos_ids if token < size]
+        self.done = 0
+        """Steps taken."""
+        self.nodes = [0] * n
+        self.states: list[Any] = [start] * n
+        self.critic_states: list[Any] = [None if critic is None else critic.start()] * n
+        self.logw = [weight] * n
+        self.twists = [0.0] * n
+        self.status = [Status.LIVE] * n
+        self.increments: list[Increments] = [None] * n
+        self._spent = Cost()
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @property
+    def live(self) -> list[int]:
+        """The particles that still grow."""
+        return [i for i, status in enumerate(self.status) if status is Status.LIVE]
+
+    @property
+    def cost(self) -> Cost:
+        """All that was asked for so far, the model included."""
+        cost = self._spent + self._branches.cost
+        return cost if self._proposals is None else cost + self._proposals.cost
+
+    def untwist(self) -> None:
+        """Take the critic's passing opinions back out of the weights."""
+        for i in self.live:
+            self.logw[i] -= self.twists[i]
+            self.twists[i] = 0.0
+
+    def step(self, sampler: TokenSampler, *, force_end: bool = True) -> tuple[list[int | None], list[float]]:
+        """Draw a token for each live particle and weigh it; at the length limit the only token is the end of text.
+
+        Gives each particle's token, None for one that had finished, and what the draw added to its log weight.
+        ``force_end`` False draws the last token like all others.
+        """
+        live = self.live
+        self.done += 1
+        draws = self._end(live) if force_end and self.done == self.max_tokens else self._draws(live, sampler)
+        tokens: list[int | None] = [None] * len(self)
+        added = [0.0] * len(self)
+        for i, draw in zip(live, draws, strict=True):
+            tokens[i], added[i] = draw.token, draw.logw
+            self.nodes[i] = self.tree.child(self.nodes[i], draw.token)
+            self.states[i] = draw.state
+            self.increments[i] = (self.increments[i], draw.logw)
+            self._add(i, draw.logw)
+            if self.status[i] is Status.LIVE and draw.token in self.potential.eos_ids:
+                self.status[i] = Status.ENDED
+        self._spent += Cost(
+            constraint_calls=sum(draw.calls for draw in draws),
+            accepted=sum(draw.accepted for draw in draws),
+            tested=sum(draw.tested for draw in draws),
+            tokens=len(live),
+        )
+        return tokens, added
+
+    def _draws(self, live: list[int], sampler: TokenSampler) -> list[Draw]:
+        nodes = [self.nodes[i] for i in live]
+        return sampler.sample_each(
+            self.chance,
+            [self._branches.after(node) for node in nodes],
+            self.potential,
+            [self.states[i] for i in live],
+            None if self._proposals is None else [self._proposals.after(node) for node in nodes],
+        )
+
+    def _end(self, live: list[int]) -> list[Draw]:
+        """End-of-text for all, by the model's probabilities where there are several; the weight makes up for it."""
+        return [self._end_one(self._branches.after(self.nodes[i]), self.states[i]) for i in live]
+
+    def _end_one(self, distribution: TokenDistribution, state: Any) -> Draw:
+        if not self._eos:
+            return Draw(int(distribution.weights.argmax()), _DEAD_WEIGHT, state, 0)
+        after, value = self.potential.step(state, self._eos[0])
+        logs = [distribution.logprob(token) for token in self._eos]
+        total = log_sum_exp(logs)
+        if total == _DEAD_WEIGHT or value == _DEAD_WEIGHT:
+            return Draw(self._eos[0], _DEAD_WEIGHT, after, 1, 1, 0)
+        token = self._eos[self.chance.index(np.exp(np.array(logs) - total))] if len(logs) > 1 else self._eos[0]
+        return Draw(token, total + self.potential.checked(value), after, 1, 1, 1)
+
+    def _add(self, i: int, change: float) -> None:
+        self.logw[i] = self.logw[i] + change if change > _DEAD_WEIGHT else _DEAD_WEIGHT
+        if self.logw[i] == _DEAD_WEIGHT:
+            self.status[i] = Status.DEAD
+            self.twists[i] = 0.0
+
+    def criticise(self, tokens: Sequence[int | None], *, twist: bool) -> None:
+        """Weigh what ended by the critic, for good; with ``twist`` what is live as well, until `untwist`."""
+        critic = self.critic
+        if critic is None:
+            return
+        stepped = [i for i, token in enumerate(tokens) if token is not None]
+        for i in stepped:
+            token = tokens[i]
+            if self.status[i] is Status.LIVE and token is not None:
+                self.critic_states[i] = critic.advance(self.critic_states[i], token)
+        ended = [i for i in stepped if self.status[i] is Status.ENDED]
+        for i, value in zip(ended, critic.complete_each([self.critic_states[i] for i in ended]), strict=True):
+            self._add(i, critic.checked(value))
+        calls = len(ended)
+        if twist:
+            live = self.live
+            values = critic.prefix_each([self.critic_states[i] for i in live])
+            calls += len(live)
+            doomed = []
+            for i, value in zip(live, values, strict=True):
+                self.twists[i] = critic.checked(value)
+                self._add(i, value)
+                if self.status[i] is Status.DEAD:
+                    doomed.append(self.critic_states[i])
+            for value in critic.complete_each(doomed):
+                if value > _DEAD_WEIGHT:
+                    raise PotentialError(
+                        f"{critic!r} forbids a prefix that it allows as a whole text",
+                        remedy="prefix may be minus infinity only where every text that begins so has weight 0.",
+                    )
+        self._spent += Cost(constraint_calls=calls)
+
+    def copy(self, ancestors: Sequence[int], logw: Sequence[float]) -> None:
+        """Particle i becomes a copy of old particle ``ancestors[i]``, with another weight; its twist comes along."""
+        for name in ("nodes", "states", "critic_states", "twists", "status", "increments"):
+            values = getattr(self, name)
+            setattr(self, name, [values[i] for i in ancestors])
+        self.logw = list(logw)
+
+    def follow(self) -> None:
+        """Let the models read what was drawn, once for each distinct prefix; nothing when no particle is live."""
+        nodes = [self.nodes[i] for i in self.live]
+        for branches in (self._branches, self._proposals):
+            if branches is not None:
+                branches.move(nodes)
+
+    def report(
+        self,
+        tokens: Sequence[int | None],
+        added: Sequence[float],
+        logw: Sequence[float],
+        ancestors: Sequence[int] | None,
+        parents: Sequence[int] | None = None,
+    ) -> Step:
+        """What a progress callback is told of the step just taken."""
+        return Step(
+            number=self.done,
+            limit=self.max_tokens,
+            tokens=tuple(tokens),
+            increments=tuple(added),
+            logw=tuple(logw),
+            ess=effective_sample_size(logw),
+            ancestors=None if ancestors is None else tuple(ancestors),
+            finished=len(self) - len(self.live),
+            cost=self.cost,
+            parents=None if parents is None else tuple(parents),
+        )
+
+    def results(self) -> tuple[Particle, ...]:
+        """The particles as results."""
+        return tuple(
+            particle_of(
+                self.potential.vocabulary,
+                self.tree.tokens(node),
+                logw=weight,
+                finished=status is Status.ENDED,
+                increments=_unlinked(increments),
+            )
+            for node, weight, status, increments in zip(
+                self.nodes, self.logw, self.status, self.increments, strict=True
+            )
+        )
+
+    def problem(self, sampler: str, n: int) -> dict[str, Any]:
+        """What a checkpoint must have been made for."""
+        return {
+            "sampler": sampler,
+            "n": n,
+            "max_tokens": self.max_tokens,
+            "prompt": self.prompt,
+            "vocabulary": self.potential.vocabulary.digest,
+        }
+
+    def checkpoint(self, problem: dict[str, Any], resampled: Sequence[int]) -> Checkpoint:
+        """The population as data."""
+        return Checkpoint(
+            problem=problem,
+            step=self.done,
+            tokens=tuple(self.tree.tokens(node) for node in self.nodes),
+            logw=tuple(self.logw),
+            twists=tuple(self.twists),
+            status=tuple(status.value for status in self.status),
+            increments=tuple(_unlinked(increments) for increments in self.increments),
+            resampled=tuple(resampled),
+            cost=self.cost,
+            rng=state_of(self.chance),
+        )
+
+    def restore(self, kept: Checkpoint) -> None:
+        """Become the population that was kept; states and scores are made again from its tokens."""
+        self.chance = kept.chance()
+        self.done = kept.step
+        self._spent = kept.cost
+        self.logw, self.twists = list(kept.logw), list(kept.twists)
+        self.status = [Status(name) for name in kept.status]
+        self.nodes = [self.tree.insert(tokens) for tokens in kept.tokens]
+        self.increments = [_linked(values) for values in kept.increments]
+        self.states = [None] * len(self)
+        self.critic_states = [None] * len(self)
+        states: dict[int, Any] = {}
+        critics: dict[int, Any] = {}
+        for i in self.live:
+            node = self.nodes[i]
+            if node not in states:
+                tokens = self.tree.tokens(node)
+                states[node] = self.potential.state_of(tokens)
+                critics[node] = None if self.critic is None else self.critic.state_of(tokens)
+            self.states[i], self.critic_states[i] = states[node], critics[node]
+        for branches in (self._branches, self._proposals):
+            if branches is not None:
+                branches.restore([self.nodes[i] for i in self.live])
+
+
+def _unlinked(increments: Increments) -> tuple[float, ...]:
+    found = []
+    while increments is not None:
+        increments, value = increments
+        found.append(value)
+    return tuple(reversed(found))
+
+
+def _linked(values: Sequence[float]) -> Increments:
+    increments: Increments = None
+    for value in values:
+        increments = (increments, value)
+    return increments

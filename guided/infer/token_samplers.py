@@ -1,0 +1,150 @@
+"""One token and its weight: what every token sampler returns, and the one that fills masks.
+
+A sampler is properly weighted: for its token x and weight w, ``E[w 1{x = v}] = p(v) exp(logw_next(v))`` for every v,
+where p is the model's distribution before any constraint.  Samplers that test single tokens are in `guided.infer.awrs`,
+those that draw sets in `guided.infer.set_samplers`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.infer.chance import Random, chance_of
+from guided.infer.distribution import TokenDistribution
+from guided.infer.errors import PotentialError
+from guided.infer.potential import Potential
+
+__all__ = ["Direct", "Draw", "TokenSampler", "dead_draw"]
+
+
+class Draw(NamedTuple):
+    """A token, its log weight, and what is known besides."""
+
+    token: int
+    logw: float
+    """Minus infinity when no allowed token was found; the token is then one that is not allowed."""
+    state: Any
+    """The potential's state after the token."""
+    calls: int
+    """Questions put to the potential: tokens tested, or masks filled."""
+    tested: int = 0
+    """Tokens tested one by one."""
+    accepted: int = 0
+    """Of those, allowed ones."""
+
+
+class TokenSampler(Protocol):
+    """Draws one token after a state, with its weight."""
+
+    def sample(
+        self,
+        rng: Random,
+        distribution: TokenDistribution,
+        potential: Potential[Any],
+        state: Hashable,
+        proposal: TokenDistribution | None = None,
+    ) -> Draw:
+        """Draw after one state.
+
+        ``distribution`` is the model's, over ``potential.vocabulary.size`` ids; ``proposal`` another one to draw from,
+        for which the weight makes up.
+        """
+
+    def sample_each(
+        self,
+        rng: Random,
+        distributions: Sequence[TokenDistribution],
+        potential: Potential[Any],
+        states: Sequence[Hashable],
+        proposals: Sequence[TokenDistribution] | None = None,
+    ) -> list[Draw]:
+        """Draw after each state; particles with equal prefixes bring the same distribution object."""
+
+
+def dead_draw(distribution: TokenDistribution, state: Any, calls: int, token: int | None = None) -> Draw:
+    """The draw of weight 0: ``token`` was rejected, or, where none was tried, it is the model's likeliest."""
+    found = int(distribution.weights.argmax()) if token is None else token
+    return Draw(found, -math.inf, state, calls)
+
+
+@dataclass(frozen=True)
+class Direct:
+    """Draw from the model's distribution times the potential's ``logw_next``; the weight is the mass that was kept.
+
+    Costs a mask for each distinct state, filled for a batch by one call; for potentials without masks a question for
+    each id of the vocabulary.
+    """
+
+    def sample(
+        self,
+        rng: Random,
+        distribution: TokenDistribution,
+        potential: Potential[Any],
+        state: Hashable,
+        proposal: TokenDistribution | None = None,
+    ) -> Draw:
+        """Draw after one state; see `TokenSampler`."""
+        return self.sample_each(rng, [distribution], potential, [state], None if proposal is None else [proposal])[0]
+
+    def sample_each(
+        self,
+        rng: Random,
+        distributions: Sequence[TokenDistribution],
+        potential: Potential[Any],
+        states: Sequence[Hashable],
+        proposals: Sequence[TokenDistribution] | None = None,
+    ) -> list[Draw]:
+        """Draw after each state; equal states are masked once, and once for each distribution."""
+        chance = chance_of(rng)
+        numbers: dict[Hashable, int] = {}
+        for state in states:
+            numbers.setdefault(state, len(numbers))
+        masks = potential.allowed_each(list(numbers))
+        weighed: dict[tuple[int, int, int], tuple[TokenDistribution, TokenDistribution]] = {}
+        asked: set[int] = set()
+        draws = []
+        for i, (distribution, state) in enumerate(zip(distributions, states, strict=True)):
+            number = numbers[state]
+            other = None if proposals is None else proposals[i]
+            key = (number, id(distribution), id(other))
+            found = weighed.get(key)
+            if found is None:
+                if masks is not None:
+                    target = distribution.only(masks[number])
+                    source = target if other is None else other.only(masks[number])
+                else:
+                    change = _checked(potential, state)
+                    target = TokenDistribution(distribution.logprobs + change, 0.0)
+                    source = target if other is None else other.only(change > -math.inf)
+                found = weighed[key] = (target, source)
+            target, source = found
+            calls = 0 if number in asked else (1 if masks is not None else int(potential.usable.sum()))
+            asked.add(number)
+            if not target.sum or not source.sum:
+                draws.append(dead_draw(distribution, state, calls))
+                continue
+            token = chance.token(source)
+            logw = target.log_mass
+            if source is not target:
+                logw = source.log_mass + target.logprob(token) - source.logprob(token)
+            draws.append(Draw(token, logw, potential.step(state, token)[0], calls))
+        return draws
+
+
+def _checked(potential: Potential[Any], state: Any) -> NDArray[np.float64]:
+    """The potential's next log weights, as they may be used."""
+    change = np.asarray(potential.logw_next_at(state), np.float64)
+    size = potential.vocabulary.size
+    if change.shape != (size,) or not bool((change < math.inf).all()):
+        raise PotentialError(
+            f"logw_next of {potential!r} is not {size} log weights: its shape is {change.shape}, "
+            f"{int(np.isnan(change).sum())} of them are NaN and {int((change == math.inf).sum())} plus infinity",
+            remedy="A potential returns finite numbers, or minus infinity for what is forbidden.",
+        )
+    return change

@@ -1,0 +1,91 @@
+"""What a boundary of one constraint allows of a trie range, kept: wherever a string may end, the same can follow.
+
+All places inside one string leave it to the same continuation with the same remainders of tokens, so what comes of them
+is worked out once per constraint and not once per place.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from guided.kernels import views
+from guided.kernels.layout import GROW_SEGMENTS, N_SEGMENT_TOKENS, N_SEGMENTS, REQUEST
+
+LEAST_NODES, MOST_NODES = 32, 4096
+"""Sizes of ranges that are kept: smaller ones are walked as fast, larger ones have too many tokens to list."""
+
+MOST_TOKENS = 2048
+"""Tokens up to which a segment is kept; more are better put into a row again."""
+
+POOL = 1 << 18
+"""Tokens of all segments of a constraint together (1 MB): beyond it nothing more is kept."""
+
+
+@njit(cache=True, nogil=True)
+def slot_of(segments, key):
+    """The slot of the hash that holds ``key``, or the empty one where it belongs."""
+    size = segments.hash_slot.shape[0]
+    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    slot = np.int64((mixed ^ (mixed >> np.uint64(29))) % np.uint64(size))
+    while segments.hash_slot[slot] >= 0 and segments.key[segments.hash_slot[slot]] != key:
+        slot += 1
+        if slot == size:
+            slot = 0
+    return slot
+
+
+@njit(cache=True, nogil=True)
+def apply_segment(table, low, continuation, row):
+    """Put a kept segment's tokens into ``row``; False when there is none."""
+    segments = views.segments(table)
+    found = segments.hash_slot[slot_of(segments, (np.int64(low) << 32) | continuation)]
+    if found < 0:
+        return False
+    first = segments.first[found]
+    for i in range(first, first + segments.count[found]):
+        token = segments.tokens[i]
+        row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+    return True
+
+
+@njit(cache=True, nogil=True)
+def rehash_segments(table):
+    """Enter all segments into the hash, which is empty."""
+    segments = views.segments(table)
+    for i in range(views.counters(table)[N_SEGMENTS]):
+        segments.hash_slot[slot_of(segments, segments.key[i])] = i
+
+
+@njit(cache=True, nogil=True)
+def keep_segment(table, low, continuation, row):
+    """Keep the tokens of ``row`` as a segment, if they are not too many; -1: request."""
+    segments = views.segments(table)
+    counters = views.counters(table)
+    used = counters[N_SEGMENT_TOKENS]
+    if used > POOL:
+        return 0
+    n = counters[N_SEGMENTS]
+    if n == segments.key.shape[0] or used + MOST_TOKENS > segments.tokens.shape[0]:
+        counters[REQUEST] = GROW_SEGMENTS
+        return -1
+    at = used
+    for word in range(row.shape[0]):
+        bits = np.int64(row[word])
+        token = np.int64(word) << 5
+        while bits:
+            if bits & 1:
+                if at == used + MOST_TOKENS:
+                    return 0
+                segments.tokens[at] = token
+                at += 1
+            bits >>= 1
+            token += 1
+    key = (np.int64(low) << 32) | continuation
+    segments.key[n] = key
+    segments.first[n] = used
+    segments.count[n] = at - used
+    segments.hash_slot[slot_of(segments, key)] = n
+    counters[N_SEGMENTS] = n + 1
+    counters[N_SEGMENT_TOKENS] = at
+    return 0

@@ -1,0 +1,342 @@
+"""Walks over token tries from one automaton state: tokens that live, and boundary tasks where a match ends."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from guided.kernels import views
+from guided.kernels.layout import (
+    CLOSES,
+    EXPAND_STATE,
+    FUEL,
+    GROW_SCRATCH,
+    N_PRICED,
+    NEED_COST,
+    NEED_MINIMUM,
+    REQUEST,
+    REQUEST_A,
+    STRING,
+)
+from guided.kernels.strings import ESCAPE, SPELLED, enter, glance, move
+from guided.kernels.threads import boundary, join
+
+_MASK32 = 0xFFFFFFFF
+
+SMALL_RANGE = 96
+"""Ranges of fewer nodes are walked rather than looked up: about the cost of one cached effect's copy (0.5 us)."""
+
+ESCAPED = 11
+"""Bytes that are enough to end an escape: that of a surrogate pair after its backslash."""
+
+CROWDED = 90
+"""Ways in which the forbidden words go on from which a free printable character (of 95) is not taken for granted."""
+
+ESCAPES = (0x22, 0x2F, 0x5C, 0x62, 0x66, 0x6E, 0x72, 0x74, 0x75)
+"""What may come after a backslash."""
+
+FEW = 24
+"""Bytes that may come up to which the children for just these are looked up, where a table has them; else all 200 or so
+are looked at one after the other, each a miss of the cache."""
+
+
+@njit(cache=True, nogil=True)
+def ways(automaton, tokens, place, low):
+    """The table of a range's children, if few bytes lead on from a place and it has one; else 0."""
+    fan = np.int64(tokens.fan[low])
+    if fan == 0 or place >> 32 == ESCAPE:
+        return fan
+    if place >> 32:
+        return np.int64(0)
+    first = automaton.first[place]
+    if first < 0:
+        return np.int64(0)
+    width = np.int64(0)
+    for at in range(first, first + automaton.count[place]):
+        width += np.int64(automaton.high[at]) - np.int64(automaton.low[at]) + 1
+    return fan if width <= FEW else np.int64(0)
+
+
+@njit(cache=True, nogil=True)
+def way(automaton, place, index):
+    """The byte of number ``index`` that may lead on from a place, -1 after the last."""
+    if place >> 32:
+        return np.int64(ESCAPES[index]) if index < len(ESCAPES) else np.int64(-1)
+    state = place
+    if automaton.mode[state] & STRING:
+        if index < 2:
+            return np.int64(0x22 if index == 0 else 0x5C)
+        index -= 2
+    first = automaton.first[state]
+    for at in range(first, first + automaton.count[state]):
+        width = np.int64(automaton.high[at]) - np.int64(automaton.low[at]) + 1
+        if index < width:
+            return np.int64(automaton.low[at]) + index
+        index -= width
+    return np.int64(-1)
+
+
+@njit(cache=True, nogil=True)
+def push(table, depth, low, high, state, continuation, obligation):
+    """Put a task on the stack; its new depth, -1: request."""
+    counters = views.counters(table)
+    scratch = views.scratch(table)
+    if low >= high:
+        return depth
+    if 3 * depth + 3 > scratch.tasks.shape[0]:
+        counters[REQUEST] = GROW_SCRATCH
+        return -1
+    scratch.tasks[3 * depth] = (np.int64(low) << 32) | high
+    scratch.tasks[3 * depth + 1] = (np.int64(state) << 32) | continuation
+    scratch.tasks[3 * depth + 2] = obligation
+    return depth + 1
+
+
+@njit(cache=True, nogil=True)
+def first_visit(table, stamp, low, continuation, obligation):
+    """Was this boundary not yet opened at this range in this call?  (A full table only costs repeated work.)"""
+    scratch = views.scratch(table)
+    size = scratch.visited.shape[0] // 3
+    mixed = np.uint64(low) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(continuation) * np.uint64(0xC2B2AE3D27D4EB4F)
+    slot = np.int64((mixed ^ (mixed >> np.uint64(29))) % np.uint64(size))
+    key = (np.int64(low) << 32) | continuation
+    for _ in range(16):
+        if scratch.visited[3 * slot + 2] != stamp:
+            scratch.visited[3 * slot] = key
+            scratch.visited[3 * slot + 1] = obligation
+            scratch.visited[3 * slot + 2] = stamp
+            return True
+        if scratch.visited[3 * slot] == key and scratch.visited[3 * slot + 1] == obligation:
+            return False
+        slot += 1
+        if slot == size:
+            slot = 0
+    return True
+
+
+@njit(cache=True, nogil=True)
+def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obligation, stamp, limit):
+    """Walk one range from one automaton state; sets bits in ``row``, pushes boundary tasks; new depth, -1: request.
+
+    Tokens after which something is still owed go to ``doubtful``: the caller must see whether the debt can be met.
+    """
+    automaton = views.automaton(table)
+    machine = views.machine(table)
+    counters = views.counters(table)
+    scratch = views.scratch(table)
+    tokens = views.tokens(table)
+    places = scratch.walk_state
+    owed = scratch.walk_obligation
+    ends = scratch.walk_end
+    fans = scratch.walk_fan
+    next_way = scratch.walk_way
+    beyond_at = scratch.walk_other
+    level = 0
+    places[0] = enter(automaton, np.int64(state))
+    owed[0] = obligation
+    node = np.int64(low)
+    ends[0] = beyond_at[0] = high
+    # Where few bytes lead on, only the children for these are looked at.
+    fans[0] = ways(automaton, tokens, places[0], low)
+    if fans[0]:
+        next_way[0] = ends[0] = 0
+    visited = 0
+    while True:
+        while node >= ends[level]:
+            if fans[level]:
+                chosen = way(automaton, places[level], next_way[level])
+                if chosen >= 0:
+                    next_way[level] += 1
+                    child = np.int64(tokens.children[fans[level] - 1, chosen])
+                    if child > 0:
+                        node = child
+                        ends[level] = tokens.end[child]
+                    continue
+                node = np.int64(beyond_at[level])
+            if level == 0:
+                counters[FUEL] -= visited >> 6
+                return depth
+            level -= 1
+        byte = np.int64(tokens.byte[node])
+        visited += 1
+        at = places[level]
+        place = glance(automaton, at, byte)
+        if place == SPELLED:
+            place = move(automaton, at, byte)
+        if place < 0:
+            counters[REQUEST] = EXPAND_STATE
+            counters[REQUEST_A] = -place
+            return -1
+        end = np.int64(tokens.end[node])
+        if place == 0:
+            node = end
+            continue
+        debt = owed[level]
+        if debt:
+            owing = np.int64(debt)
+            if automaton.mode[debt] & STRING:
+                owing |= at & ~_MASK32
+            due = glance(automaton, owing, byte)
+            if due == SPELLED:
+                due = move(automaton, owing, byte)
+            if due < 0:
+                counters[REQUEST] = EXPAND_STATE
+                counters[REQUEST_A] = -due
+                return -1
+            due &= _MASK32
+            if due > 0 and automaton.tag[due] >= 0:
+                node = end
+                continue
+            debt = np.int32(due)
+        after = place & _MASK32
+        if automaton.owes[after]:
+            debt = automaton.owes[after]
+            after = np.int64(automaton.base[after])
+            place = after
+        tag = automaton.tag[after]
+        payable = debt == 0 or automaton.mode[debt] != 0
+        inside = True
+        ends_free = False
+        fits = limit < 0
+        priced = not fits and tokens.token_offset[node] < tokens.token_offset[node + 1]
+        ending = np.int64(0)
+        if tag >= 0:
+            if automaton.first[after] < 0:
+                counters[REQUEST] = EXPAND_STATE
+                counters[REQUEST_A] = after
+                return -1
+            inside = automaton.count[after] > 0
+            ending = np.int64(after)
+        while ending:
+            beyond = np.int64(boundary(table, lexed, ending, np.int64(continuation)))
+            if beyond < 0:
+                return -1
+            due = np.int64(join(table, np.int64(debt), np.int64(automaton.pending[ending])))
+            if due < 0:
+                return -1
+            ends_free = ends_free or due == 0
+            if priced:
+                if beyond >= counters[N_PRICED]:
+                    counters[REQUEST] = NEED_COST
+                    return -1
+                fits = fits or machine.cost[beyond] <= limit
+            if end > node + 1 and first_visit(table, stamp, node + 1, beyond, due):
+                depth = push(table, depth, node + 1, np.int64(end), np.int64(0), beyond, due)
+                if depth < 0:
+                    return -1
+            ending = np.int64(automaton.also[ending])
+        if priced and inside and not fits:
+            if automaton.minimum[after] < 0:
+                counters[REQUEST] = NEED_MINIMUM
+                counters[REQUEST_A] = after
+                return -1
+            if continuation >= counters[N_PRICED]:
+                counters[REQUEST] = NEED_COST
+                return -1
+            left = np.int64(automaton.minimum[after])
+            if place >> 32:
+                left = np.int64(automaton.widest[after]) + ESCAPED
+            if debt and automaton.mode[debt] & CLOSES:
+                left += 1 if automaton.count[debt] < CROWDED else limit
+            fits = left + machine.cost[continuation] <= limit
+        if fits:
+            free = ends_free or (inside and payable)
+            for i in range(tokens.token_offset[node], tokens.token_offset[node + 1]):
+                token = tokens.token_ids[i]
+                bit = np.uint32(1) << np.uint32(token & 31)
+                if free:
+                    row[token >> 5] |= bit
+                else:
+                    doubtful[token >> 5] |= bit
+        if (
+            inside
+            and end - node > SMALL_RANGE
+            and limit < 0
+            and payable
+            and automaton.loops[after] > 1
+            and place == after
+        ):
+            # What goes on here is met in every grammar: its effect is known.
+            depth = push(table, depth, node + 1, np.int64(end), after, np.int64(continuation), np.int64(debt))
+            if depth < 0:
+                return -1
+            node = end
+        elif inside and end > node + 1:
+            level += 1
+            if level + 1 >= places.shape[0]:
+                counters[REQUEST] = GROW_SCRATCH
+                return -1
+            places[level] = place
+            owed[level] = debt
+            ends[level] = beyond_at[level] = end
+            node += 1
+            fans[level] = ways(automaton, tokens, place, node)
+            if fans[level]:
+                next_way[level] = ends[level] = 0
+        else:
+            node = end
+
+
+@njit(cache=True, nogil=True)
+def forbid(table, share, low, high, obligation):
+    """Take out of ``share`` the tokens of a range in which an obligation comes to a match; -1: request."""
+    automaton = views.automaton(table)
+    counters = views.counters(table)
+    scratch = views.scratch(table)
+    tokens = views.tokens(table)
+    places = scratch.walk_state
+    ends = scratch.walk_end
+    level = 0
+    fans = scratch.walk_fan
+    next_way = scratch.walk_way
+    beyond_at = scratch.walk_other
+    places[0] = obligation
+    ends[0] = beyond_at[0] = high
+    node = np.int64(low)
+    fans[0] = ways(automaton, tokens, places[0], low)
+    if fans[0]:
+        next_way[0] = ends[0] = 0
+    while True:
+        while node >= ends[level]:
+            if fans[level]:
+                chosen = way(automaton, places[level], next_way[level])
+                if chosen >= 0:
+                    next_way[level] += 1
+                    child = np.int64(tokens.children[fans[level] - 1, chosen])
+                    if child > 0:
+                        node = child
+                        ends[level] = tokens.end[child]
+                    continue
+                node = np.int64(beyond_at[level])
+            if level == 0:
+                return 0
+            level -= 1
+        byte = np.int64(tokens.byte[node])
+        place = glance(automaton, places[level], byte)
+        if place == SPELLED:
+            place = move(automaton, places[level], byte)
+        if place < 0:
+            counters[REQUEST] = EXPAND_STATE
+            counters[REQUEST_A] = -place
+            return -1
+        end = np.int64(tokens.end[node])
+        if place == 0:
+            node = end
+        elif automaton.tag[place & _MASK32] >= 0:
+            for i in range(tokens.token_offset[node], tokens.token_offset[end]):
+                token = tokens.token_ids[i]
+                share[token >> 5] &= ~(np.uint32(1) << np.uint32(token & 31))
+            node = end
+        elif end > node + 1:
+            level += 1
+            if level + 1 >= places.shape[0]:
+                counters[REQUEST] = GROW_SCRATCH
+                return -1
+            places[level] = place
+            ends[level] = beyond_at[level] = end
+            node += 1
+            fans[level] = ways(automaton, tokens, place, node)
+            if fans[level]:
+                next_way[level] = ends[level] = 0
+        else:
+            node = end

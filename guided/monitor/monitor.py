@@ -1,0 +1,377 @@
+"""`Monitor` and `monitored`: a free text in which an analysis decides what may come at the places where it triggers.
+
+After Agrawal et al., 2023 (monitor-guided decoding).  A monitor reads the text byte by byte (*update*), says where it
+wants to be asked (*trigger*), analyses the text before the cursor and answers with a live language of continuations
+(*analyse*, `Verdict`) or that it knows nothing.  Until the text has left that language again, only its texts may come;
+everywhere else the text is free.  States stand for whole texts, since an analysis may look at all of them, and equal
+texts are one state however they were cut into tokens.
+
+A token may run over a place where the monitor triggers (``self.name``).  Such tokens, and only they, are looked at one
+by one in a mask; where an analysis cannot know anything (`Monitor.screen`), not even they.
+"""
+
+from __future__ import annotations
+
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.constraint.limits import Limits
+from guided.monitor.live import LiveConstraint, TokenTree
+from guided.monitor.names import FREE, Verdict
+from guided.vocab.vocabulary import Vocabulary
+
+__all__ = ["Monitor", "WatchedText", "monitored"]
+
+_ANY = bytes(range(255))
+"""What free text holds: any byte but 0xFF, which is in no UTF-8."""
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Tokens that agree up to a place where the monitor triggers."""
+
+    prefix: bytes
+    """Their bytes up to that place."""
+    going_on: tuple[tuple[int, bytes], ...]
+    """Ids, with what follows."""
+    ending: tuple[int, ...]
+    """Ids that are just the prefix."""
+
+
+class Eventful:
+    """The tokens of a vocabulary that may run over or end at a trigger, by the lexical state that they begin in."""
+
+    def __init__(self, vocabulary: Vocabulary, monitor: Monitor) -> None:
+        self.monitor = monitor
+        trie = vocabulary.trie
+        tree = TokenTree(vocabulary)
+        texts = np.diff(vocabulary.offsets) > 0
+        self.free_row = tree.row(np.flatnonzero(texts))
+        tokens = vocabulary.tokens
+        self.tokens: dict[int, bytes] = {}
+        for token, data in enumerate(tokens):
+            if data is None:
+                continue
+            if 0xFF in data:
+                self.free_row[token >> 5] &= ~np.uint32(1 << (token & 31))
+            elif any(byte in data for byte in monitor.trigger_bytes):
+                self.tokens[token] = data
+        place_of = np.empty(vocabulary.size, np.int64)
+        place_of[trie.token_ids] = np.arange(trie.token_ids.size)
+        self.sorted_ids = np.array(sorted(self.tokens, key=lambda token: place_of[token]), np.int64)
+        self.places = place_of[self.sorted_ids]
+        self._by_state: dict[Hashable, tuple[tuple[Crossing, ...], tuple[int, ...]]] = {}
+        self._first_rows: dict[bytes, NDArray[np.uint32]] = {}
+
+    def crossings(self, lexical: Hashable) -> tuple[tuple[Crossing, ...], tuple[int, ...]]:
+        """Tokens with one trigger from a lexical state, by what comes up to it, and those with several."""
+        found = self._by_state.get(lexical)
+        if found is None:
+            found = self._by_state[lexical] = self._find(lexical)
+        return found
+
+    def _find(self, begin: Hashable) -> tuple[tuple[Crossing, ...], tuple[int, ...]]:
+        monitor = self.monitor
+        going_on: dict[bytes, list[tuple[int, bytes]]] = {}
+        ending: dict[bytes, list[int]] = {}
+        several = []
+        for token, data in self.tokens.items():
+            lexical, places = begin, []
+            for at, byte in enumerate(data, 1):
+                lexical = monitor.read(lexical, byte)
+                if monitor.triggers(lexical):
+                    places.append(at)
+            if len(places) > 1:
+                several.append(token)
+            elif places:
+                prefix = data[: places[0]]
+                if places[0] == len(data):
+                    ending.setdefault(prefix, []).append(token)
+                else:
+                    going_on.setdefault(prefix, []).append((token, data[places[0] :]))
+        crossings = [
+            Crossing(prefix, tuple(going_on.get(prefix, ())), tuple(ending.get(prefix, ())))
+            for prefix in sorted({*going_on, *ending})
+        ]
+        return tuple(crossings), tuple(several)
+
+    def first_row(self, first: bytes, tree: TokenTree) -> NDArray[np.uint32]:
+        """The tokens whose first byte is one of these."""
+        found = self._first_rows.get(first)
+        if found is None:
+            trie = tree.trie
+            slices = [
+                trie.token_ids[trie.token_offset[node] : trie.token_offset[trie.end[node]]]
+                for byte, node in tree.children(0).items()
+                if byte in first
+            ]
+            found = self._first_rows[first] = tree.row(np.concatenate(slices)) if slices else tree.row(())
+        return found
+
+
+class Monitor(ABC):
+    """What watches a text.  Reading is a pure function of bytes; analyses are remembered by text, so they are too.
+
+    One monitor may watch any number of texts, from several threads.
+    """
+
+    trigger_bytes: bytes
+    """A trigger comes only right behind one of these."""
+
+    @property
+    @abstractmethod
+    def lexical_start(self) -> Hashable:
+        """The lexical state of the empty text."""
+
+    @abstractmethod
+    def read(self, lexical: Any, byte: int) -> Hashable:
+        """The lexical state (code, string, comment, ...) after one byte; there are few different ones."""
+
+    @abstractmethod
+    def triggers(self, lexical: Any) -> bool:
+        """Is this a place where the analysis should be asked?"""
+
+    @abstractmethod
+    def analyse(self, text: bytes, context: Any) -> Verdict | None:
+        """What may come behind ``text``, None when nothing is known.  Always the same for the same text."""
+
+    context_start: Hashable = None
+    """What `follow` knows of the empty text."""
+
+    def follow(self, context: Any, lexical: Any, byte: int, position: int) -> Any:
+        """What else is remembered of the text, after one byte at an offset; ``lexical`` is the state before it."""
+        return context
+
+    def screen(self, text: bytes, context: Any) -> Callable[[bytes], bool]:
+        """A cheap test: False for bytes behind which `analyse` would know nothing if they followed ``text``."""
+        return lambda prefix: True
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know about the analyses so far: time-outs, crashes."""
+        return ()
+
+    def eventful(self, vocabulary: Vocabulary) -> Eventful:
+        """The tokens that a mask must look at, kept with the monitor."""
+        known: weakref.WeakKeyDictionary[Vocabulary, Eventful] | None = self.__dict__.get("_eventful")
+        if known is None:
+            known = self.__dict__["_eventful"] = weakref.WeakKeyDictionary()
+        found = known.get(vocabulary)
+        if found is None:
+            found = known[vocabulary] = Eventful(vocabulary, self)
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key != "_eventful"}
+
+
+_UNASKED: Any = object()
+
+
+class WatchedText:
+    """The live language of free text under a monitor; a state is a node of the tree of all texts that were visited.
+
+    ``before`` is the text in front of the cursor: analyses see it, the language does not hold it.
+    """
+
+    def __init__(self, monitor: Monitor, before: bytes = b"") -> None:
+        self.monitor = monitor
+        self.before = before
+        lexical, context = monitor.lexical_start, monitor.context_start
+        for position, byte in enumerate(before):
+            context = monitor.follow(context, lexical, byte, position)
+            lexical = monitor.read(lexical, byte)
+        self.start = 0
+        self._parent, self._byte, self._depth = [0], [0], [0]
+        self._lexical: list[Any] = [lexical]
+        self._context: list[Any] = [context]
+        self._verdict: list[Any] = [_UNASKED]
+        self._children: dict[int, int] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (WatchedText, (self.monitor, self.before))
+
+    def __repr__(self) -> str:
+        return f"text watched by {self.monitor!r}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The monitor's."""
+        return self.monitor.notes
+
+    def text(self, at: int) -> bytes:
+        """The text of a state, what stands before the cursor included."""
+        out = bytearray()
+        while at:
+            out.append(self._byte[at])
+            at = self._parent[at]
+        return self.before + bytes(out[::-1])
+
+    def verdict(self, at: int) -> Verdict | None:
+        """What is demanded in a state, None where the text is free; asks the analysis the first time."""
+        found = self._verdict[at]
+        if found is _UNASKED:
+            found = None
+            if self.monitor.triggers(self._lexical[at]):
+                found = self.monitor.analyse(self.text(at), self._context[at])
+            self._verdict[at] = found
+        return found  # type: ignore[no-any-return]
+
+    def step(self, at: int, byte: int) -> int | None:
+        """The node below."""
+        key = at << 8 | byte
+        found = self._children.get(key)
+        if found is not None:
+            return found
+        if byte == 0xFF:
+            return None
+        verdict = self.verdict(at)
+        after: Any = _UNASKED
+        if verdict is not None:
+            after = verdict.step(byte)
+            if after is None:
+                return None
+            if after is FREE:
+                after = _UNASKED
+        lexical, context = self._lexical[at], self._context[at]
+        depth = self._depth[at]
+        found = len(self._parent)
+        self._parent.append(at)
+        self._byte.append(byte)
+        self._depth.append(depth + 1)
+        self._context.append(self.monitor.follow(context, lexical, byte, len(self.before) + depth))
+        self._lexical.append(self.monitor.read(lexical, byte))
+        self._verdict.append(after)
+        self._children[key] = found
+        return found
+
+    def _steps(self, at: int, data: bytes) -> int | None:
+        node: int | None = at
+        for byte in data:
+            if node is None:
+                return None
+            node = self.step(node, byte)
+        return node
+
+    def following(self, at: int) -> Sequence[int]:
+        """All bytes, or the verdict's."""
+        verdict = self.verdict(at)
+        return _ANY if verdict is None else sorted(verdict.continuing() + verdict.releasing())
+
+    def may_end(self, at: int) -> bool:
+        """Anywhere but in the middle of what is demanded."""
+        verdict = self.verdict(at)
+        return verdict is None or verdict.may_end
+
+    def rest(self, at: int) -> bytes:
+        """To the end of what is demanded."""
+        verdict = self.verdict(at)
+        return b"" if verdict is None or verdict.may_end else verdict.rest
+
+    def expected(self, at: int) -> str:
+        """The verdict's words."""
+        verdict = self.verdict(at)
+        return "anything" if verdict is None else verdict.expected
+
+    def row(self, at: int, tree: TokenTree) -> NDArray[np.uint32]:
+        """All tokens but those that run into something forbidden; under a verdict, those that keep to it."""
+        return self._survey(at, tree)[0]
+
+    def unfinished(self, at: int, tree: TokenTree) -> Iterable[int]:
+        """Those that end at or behind a trigger, and those within a verdict."""
+        return self._survey(at, tree)[1]
+
+    def _survey(self, at: int, tree: TokenTree) -> tuple[NDArray[np.uint32], list[int]]:
+        verdict = self.verdict(at)
+        if verdict is None:
+            return self._free(at, tree)
+        eventful = self.monitor.eventful(tree.vocabulary)
+        found: list[NDArray[np.int32]] = []
+        released: list[int] = []
+        stack = [(at, 0)]
+        while stack:
+            node, place = stack.pop()
+            here = self.verdict(node)
+            assert here is not None
+            children = tree.children(place)
+            for byte in here.continuing():
+                child = children.get(byte)
+                if child is not None:
+                    after = self.step(node, byte)
+                    assert after is not None
+                    found.append(tree.spelled_here(child))
+                    stack.append((after, child))
+            if node != at:
+                for byte in here.releasing():
+                    child = children.get(byte)
+                    if child is not None:
+                        found.append(tree.spelled_here(child))
+                        released.append(child)
+        doubtful = np.concatenate(found).tolist() if found else []
+        row = tree.row(doubtful)
+        trie = tree.trie
+        for place in released:
+            begin, stop = int(trie.token_offset[place + 1]), int(trie.token_offset[trie.end[place]])
+            ids = trie.token_ids[begin:stop]
+            row |= tree.row(ids) & eventful.free_row
+            first, last = np.searchsorted(eventful.places, (begin, stop))
+            for token in eventful.sorted_ids[first:last].tolist():
+                doubtful.append(token)
+                if self._steps(at, eventful.tokens[token]) is None:
+                    row[token >> 5] &= ~np.uint32(1 << (token & 31))
+        releasing = verdict.releasing()
+        if releasing:
+            free, more = self._free(at, tree, releasing)
+            row |= free
+            doubtful += more
+        return row, doubtful
+
+    def _free(self, at: int, tree: TokenTree, first: bytes | None = None) -> tuple[NDArray[np.uint32], list[int]]:
+        """The tokens of free text, those with the given first bytes only; and which of them may not be an end."""
+        eventful = self.monitor.eventful(tree.vocabulary)
+        row = eventful.free_row.copy()
+        if first is not None:
+            row &= eventful.first_row(first, tree)
+        crossings, several = eventful.crossings(self._lexical[at])
+        doubtful: list[int] = []
+        may_know = self.monitor.screen(self.text(at), self._context[at])
+        for crossing in crossings:
+            prefix = crossing.prefix
+            if (first is not None and prefix[0] not in first) or not may_know(prefix):
+                continue
+            doubtful.extend(crossing.ending)
+            if not crossing.going_on:
+                continue
+            place = self._steps(at, prefix)
+            assert place is not None
+            if self.verdict(place) is None:
+                continue
+            for token, rest in crossing.going_on:
+                doubtful.append(token)
+                if self._steps(place, rest) is None:
+                    row[token >> 5] &= ~np.uint32(1 << (token & 31))
+        for token in several:
+            data = eventful.tokens[token]
+            if first is None or data[0] in first:
+                doubtful.append(token)
+                if self._steps(at, data) is None:
+                    row[token >> 5] &= ~np.uint32(1 << (token & 31))
+        return row, doubtful
+
+
+def monitored(
+    monitor: Monitor, vocabulary: Vocabulary, *, before: str | bytes = b"", limits: Limits | None = None
+) -> LiveConstraint:
+    """Free text under a monitor, as a constraint; ``before`` is the text in front of the cursor (the prompt's code).
+
+    Free text is any bytes but 0xFF; special tokens other than end of text are not allowed.  A text may end anywhere but
+    inside what an analysis demands.
+    """
+    data = before.encode("utf-8", "surrogatepass") if isinstance(before, str) else before
+    return LiveConstraint(WatchedText(monitor, data), vocabulary, limits)

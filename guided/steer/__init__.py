@@ -1,0 +1,74 @@
+"""Steering: pure logits to logits formulas, objects that declare what they need, stacks of them over a model.
+
+Reading order: `declaration` (what a steerer asks for and is handed), `formulas` (the methods), `second_model`,
+`second_prompt`, `inner_layers`, `rewarded`, `text_so_far` (the objects), `stack`, `layout`, `rows`, `steered` (what
+runs them), `adaptive`, `blocks`, `lookahead` (what is no function of logits), `scorer` and `transitions` (what some
+need).  Loads torch.
+"""
+
+from guided.steer.declaration import (
+    AsGiven,
+    Branch,
+    Candidates,
+    Declaration,
+    LastToken,
+    Prefixed,
+    Prompt,
+    Replaced,
+    Seen,
+    Steerer,
+    Without,
+)
+from guided.steer.formulas.layers import Divergence
+from guided.steer.inner_layers import Bucket, DeCoRe, DoLa, DynamicFocus, LayersOverLayers
+from guided.steer.reward import ModelReward, OnFailure, RewardError, RewardWarning, TextReward
+from guided.steer.rewarded import ARGS, FUDGE, RAD, ControlledDecoding
+from guided.steer.second_model import ARM, Contrastive, DExperts, Mixture, Product, ProxyTuning
+from guided.steer.second_prompt import ClassifierFree, ContextAware, Instructive, SelfDebiasing
+from guided.steer.stack import Stack
+from guided.steer.text_so_far import GRAD, ContrastiveSearch, Momentum
+from guided.steer.transitions import TransitionGraph
+
+__all__ = [
+    "ARGS",
+    "ARM",
+    "FUDGE",
+    "GRAD",
+    "RAD",
+    "AsGiven",
+    "Branch",
+    "Bucket",
+    "Candidates",
+    "ClassifierFree",
+    "ContextAware",
+    "Contrastive",
+    "ContrastiveSearch",
+    "ControlledDecoding",
+    "DExperts",
+    "DeCoRe",
+    "Declaration",
+    "Divergence",
+    "DoLa",
+    "DynamicFocus",
+    "Instructive",
+    "LastToken",
+    "LayersOverLayers",
+    "Mixture",
+    "ModelReward",
+    "Momentum",
+    "OnFailure",
+    "Prefixed",
+    "Product",
+    "Prompt",
+    "ProxyTuning",
+    "Replaced",
+    "RewardError",
+    "RewardWarning",
+    "Seen",
+    "SelfDebiasing",
+    "Stack",
+    "Steerer",
+    "TextReward",
+    "TransitionGraph",
+    "Without",
+]

@@ -1,0 +1,108 @@
+"""Controlled decoding by blocks: draw a few continuations of some tokens, keep the one worth most, and go on from it.
+
+A search over a `LanguageModel` and a value of texts, not a function of logits; the model may be steered or transformed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from guided.lm.model import LanguageModel
+from guided.steer.declaration import Tokens, checked_number
+from guided.steer.reward import RewardError, TextReward, checked_rewards
+
+__all__ = ["BlockResult", "best_of_blocks", "values_of"]
+
+Value = TextReward | Callable[[list[Tokens]], Sequence[float] | torch.Tensor]
+"""A reward of texts, or a function from token sequences, prompt included, to one number for each."""
+
+
+@dataclass(frozen=True)
+class BlockResult:
+    """What `best_of_blocks` chose."""
+
+    tokens: Tokens
+    """The generated tokens, the end-of-text id included if one was drawn."""
+    value: float
+    """The value of the text."""
+    block_values: tuple[tuple[float, ...], ...]
+    """The values of all candidates of each block."""
+
+
+def best_of_blocks(
+    model: LanguageModel,
+    prompt: Sequence[int],
+    value: Value,
+    rng: np.random.Generator,
+    *,
+    n_blocks: int = 8,
+    block_tokens: int = 16,
+    max_new_tokens: int = 256,
+) -> BlockResult:
+    """Block-wise best-of-K: Mudgal et al. 2023, *Controlled Decoding*, arXiv 2310.17022.
+
+    Draws ``n_blocks`` continuations of ``block_tokens`` tokens (fewer where a text ends), keeps the one of greatest
+    value, the first of equals, and repeats until a text ends or ``max_new_tokens`` are reached.  ``n_blocks=1`` is
+    plain sampling; blocks as long as the text are best-of-K.  Raises `RewardError`.
+    """
+    checked_number("n_blocks", n_blocks, least=1, of="best_of_blocks")
+    checked_number("block_tokens", block_tokens, least=1, of="best_of_blocks")
+    given = tuple(int(token) for token in prompt)
+    sequences = model.start([given])
+    best: Tokens = given
+    worth = float("nan")
+    history: list[tuple[float, ...]] = []
+    while len(best) - len(given) < max_new_tokens and not _ended(best, len(given), model):
+        sequences.select([0] * n_blocks)
+        blocks: list[list[int]] = [[] for _ in range(n_blocks)]
+        logits = sequences.last.logits
+        for _ in range(min(block_tokens, max_new_tokens - (len(best) - len(given)))):
+            drawn = _draw(logits, rng, [bool(block) and block[-1] in model.eos_ids for block in blocks])
+            for block, token in zip(blocks, drawn, strict=True):
+                if token is not None:
+                    block.append(token)
+            if all(token is None for token in drawn):
+                break
+            sequences.extend([[] if token is None else [token] for token in drawn])
+            logits = sequences.last.logits
+        values = values_of(value, [best + tuple(block) for block in blocks], len(given))
+        chosen = int(np.argmax(values))
+        history.append(tuple(values))
+        sequences.select([chosen])
+        best, worth = best + tuple(blocks[chosen]), values[chosen]
+    return BlockResult(best[len(given) :], worth, tuple(history))
+
+
+def values_of(value: Value, texts: list[Tokens], prompt_length: int) -> list[float]:
+    """One number for each text; raises `RewardError`."""
+    if isinstance(value, TextReward):
+        return value.of([text if value.prompt else text[prompt_length:] for text in texts])
+    try:
+        answer = torch.as_tensor(value(texts))
+    except RewardError:
+        raise
+    except Exception as error:
+        raise RewardError(f"the value raised {type(error).__name__}: {error}", remedy="Mend it.") from error
+    return [float(each) for each in checked_rewards(answer, (len(texts),))]
+
+
+def _ended(text: Tokens, prompt_length: int, model: LanguageModel) -> bool:
+    return len(text) > prompt_length and text[-1] in model.eos_ids
+
+
+def _draw(logits: torch.Tensor, rng: np.random.Generator, over: Sequence[bool]) -> list[int | None]:
+    """One token for each row, None for those that are over; a row draws one uniform number."""
+    probabilities: NDArray[np.float64] = torch.softmax(logits.double(), dim=-1).cpu().numpy()
+    drawn: list[int | None] = []
+    for row, done in zip(probabilities, over, strict=True):
+        if done:
+            drawn.append(None)
+            continue
+        sums = np.cumsum(row)
+        drawn.append(int(np.searchsorted(sums, rng.random() * sums[-1], side="right")))
+    return drawn

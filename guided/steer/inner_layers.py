@@ -1,0 +1,178 @@
+"""Steerers that read inner layers, or run the model without some heads: DoLa, LOL, DeCoRe, dynamic focus decoding."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+import torch
+
+from guided.errors import UnsupportedError
+from guided.lm.model import LanguageModel, Needs
+from guided.steer.declaration import AsGiven, Branch, Declaration, Prompt, Seen, checked_number
+from guided.steer.formulas.layers import Divergence, decore, dola, dynamic_focus, layers_over_layers
+
+__all__ = ["Bucket", "DeCoRe", "DoLa", "DynamicFocus", "LayersOverLayers"]
+
+DEEP = 40
+"""Blocks above which DoLa's buckets are the first and last 20 layers instead of the halves, as in transformers."""
+
+
+class Bucket(enum.Enum):
+    """DoLa's candidate layers: every other one of the lower or the upper half."""
+
+    LOW = "low"
+    HIGH = "high"
+
+
+@dataclass(frozen=True)
+class DoLa:
+    """Contrast with the early layer that differs most: `dola`.
+
+    ``layers`` is a bucket, or numbers as in `Needs.layers` (0 the embedding, -1 the last block).  A model whose input
+    and output embeddings are one matrix (``tied_embeddings=True``) starts its low bucket at 2, because layer 0 would
+    repeat the input.  Early layers are read without the final normalisation, as the authors' code does, unless
+    ``final_norm=True``.  That code also repeats tokens less (penalty 1.2), which is not part of the formula.
+    """
+
+    layers: Bucket | tuple[int, ...] = Bucket.HIGH
+    relative_top: float = 0.1
+    divergence: Divergence = Divergence.OFFICIAL
+    final_norm: bool = False
+    tied_embeddings: bool = False
+
+    def __post_init__(self) -> None:
+        checked_number("relative_top", self.relative_top, least=0, most=1, of="DoLa")
+
+    def declare(self, model: LanguageModel) -> Declaration:
+        """The candidate layers of the model itself."""
+        needs = Needs(layers=self.candidate_layers(model.can.layers), final_norm=self.final_norm)
+        return Declaration((Branch(None, AsGiven(), needs),))
+
+    def candidate_layers(self, n_blocks: int) -> tuple[int, ...]:
+        """The layers compared in a model of so many blocks; raises `UnsupportedError` if there are none."""
+        if not isinstance(self.layers, Bucket):
+            chosen = tuple(self.layers)
+        elif self.layers is Bucket.LOW:
+            chosen = tuple(range(2 if self.tied_embeddings else 0, min(n_blocks // 2, DEEP // 2), 2))
+        else:
+            chosen = tuple(range(max(n_blocks // 2, n_blocks - DEEP // 2), n_blocks, 2))
+        if not chosen:
+            raise UnsupportedError(
+                f"a model of {n_blocks} readable layers has none in the bucket"
+                if isinstance(self.layers, Bucket)
+                else "no layers were given",
+                where="DoLa",
+                remedy="Pass layers=(...) with layers that the model has.",
+            )
+        return chosen
+
+    def steer(self, logits: torch.Tensor, seen: Seen) -> torch.Tensor:
+        """The contrast of layers."""
+        early = torch.stack(list(seen.branches[0].layers.values()))
+        return dola(logits, early, relative_top=self.relative_top, divergence=self.divergence)
+
+
+@dataclass(frozen=True, eq=False)
+class LayersOverLayers:
+    """Two contrasts with an amateur, at the last and at a lower layer, and a prompt for the truth: LOL.
+
+    `layers_over_layers` is the formula, a reconstruction.  ``layer`` is read in both models, ``truthful`` makes the
+    prompt that asks for the truth.
+    """
+
+    amateur: LanguageModel
+    layer: int
+    beta: float = 0.5
+    weight: float = 0.5
+    truth: float = 0.0
+    truthful: Prompt | None = None
+    final_norm: bool = True
+
+    def declare(self, model: LanguageModel) -> Declaration:
+        """Both models with the lower layer, and the model under the truthful prompt."""
+        needs = Needs(layers=(self.layer,), final_norm=self.final_norm)
+        branches = [Branch(None, AsGiven(), needs), Branch(self.amateur, AsGiven(), needs)]
+        if self.truthful is not None:
+            branches.append(Branch(None, self.truthful))
+        return Declaration(tuple(branches))
+
+    def steer(self, logits: torch.Tensor, seen: Seen) -> torch.Tensor:
+        """The sum of contrasts."""
+        own, amateur, *rest = seen.branches
+        return layers_over_layers(
+            logits,
+            amateur.logits,
+            own.layers[self.layer],
+            amateur.layers[self.layer],
+            rest[0].logits if rest else None,
+            beta=self.beta,
+            weight=self.weight,
+            truth=self.truth,
+        )
+
+
+@dataclass(frozen=True)
+class DeCoRe:
+    """Contrast with the model without its retrieval heads: `decore`.
+
+    ``heads`` are (block, head) pairs, counted from 0; ``examples/retrieval_heads.py`` finds them.  The heads are off
+    for generated tokens only, as in the authors' generation, unless ``masked_prompt=True``, as in their scoring.
+    """
+
+    heads: tuple[tuple[int, int], ...]
+    cap: float | None = None
+    normalise: bool = False
+    masked_prompt: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "heads", tuple((int(block), int(head)) for block, head in self.heads))
+        if self.cap is not None:
+            checked_number("cap", self.cap, least=0, of="DeCoRe")
+
+    def declare(self, model: LanguageModel) -> Declaration:
+        """The model without those heads."""
+        needs = Needs(masked_heads=self.heads, masked_prompt=self.masked_prompt)
+        return Declaration((Branch(None, AsGiven(), needs if self.heads else Needs()),))
+
+    def steer(self, logits: torch.Tensor, seen: Seen) -> torch.Tensor:
+        """The contrast, as strong as the model is unsure."""
+        return decore(logits, seen.branches[0].logits, cap=self.cap, normalise=self.normalise)
+
+
+@dataclass(frozen=True)
+class DynamicFocus:
+    """A lower temperature where the layers disagree: `dynamic_focus`.
+
+    ``layers`` None takes all between the embedding and the last block.  Published values: ``sigma`` 0.25 or 4.0,
+    ``temperature`` 1.1.
+    """
+
+    layers: tuple[int, ...] | None = None
+    relative_top: float = 0.1
+    sigma: float = 0.25
+    temperature: float = 1.0
+    final_norm: bool = True
+
+    def __post_init__(self) -> None:
+        checked_number("relative_top", self.relative_top, least=0, most=1, of="DynamicFocus")
+        for name, value in (("sigma", self.sigma), ("temperature", self.temperature)):
+            checked_number(name, value, least=1e-6, of="DynamicFocus")
+
+    def declare(self, model: LanguageModel) -> Declaration:
+        """The layers between."""
+        chosen = tuple(range(1, model.can.layers)) if self.layers is None else tuple(self.layers)
+        if not chosen:
+            raise UnsupportedError(
+                f"a model of {model.can.layers} readable layers has none between",
+                where="DynamicFocus",
+                remedy="Pass layers=(...) with layers that the model has.",
+            )
+        return Declaration((Branch(None, AsGiven(), Needs(layers=chosen, final_norm=self.final_norm)),))
+
+    def steer(self, logits: torch.Tensor, seen: Seen) -> torch.Tensor:
+        """The focused logits."""
+        early = torch.stack(list(seen.branches[0].layers.values()))
+        return dynamic_focus(
+            logits, early, relative_top=self.relative_top, sigma=self.sigma, temperature=self.temperature
+        )

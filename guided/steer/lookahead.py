@@ -1,0 +1,112 @@
+"""DeAL: beam search whose hypotheses are ranked by their probability and by a heuristic of where they lead.
+
+A search over a `LanguageModel` and a heuristic on texts, not a function of logits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from guided.lm.model import LanguageModel, Sequences
+from guided.steer.blocks import Value, values_of
+from guided.steer.declaration import Tokens, checked_number
+from guided.steer.formulas.combining import candidates, log_probabilities
+
+__all__ = ["Hypothesis", "deal"]
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A text found by `deal`."""
+
+    tokens: Tokens
+    """The generated tokens, the end-of-text id included if it ended."""
+    log_probability: float
+    """Natural logarithm of the model's probability of them."""
+    score: float
+    """Log-probability plus weighted heuristic, by which it was ranked last."""
+
+
+def deal(
+    model: LanguageModel,
+    prompt: Sequence[int],
+    heuristic: Value,
+    *,
+    n_beams: int = 4,
+    top_k: int = 8,
+    look_ahead: int = 8,
+    weight: float = 1.0,
+    max_new_tokens: int = 64,
+) -> list[Hypothesis]:
+    """Decoding-time alignment, Huang et al. 2024, arXiv 2402.06147: beams ranked by ``log p + weight h(roll-out)``.
+
+    Each hypothesis is continued by its ``top_k`` likeliest tokens; after each the model writes ``look_ahead`` more
+    tokens greedily, and ``heuristic`` judges the whole text.  The best ``n_beams`` stay, without their roll-outs; a
+    finished text stays while its score is good enough.  Returned best first.  ``weight=0`` is beam search, for which
+    ``top_k >= n_beams`` considers every continuation that could matter, and runs no roll-outs.  Raises `RewardError`.
+    """
+    for name, number in (("n_beams", n_beams), ("top_k", top_k), ("max_new_tokens", max_new_tokens)):
+        checked_number(name, number, least=1, of="deal")
+    checked_number("look_ahead", look_ahead, least=0, of="deal")
+    given = tuple(int(token) for token in prompt)
+    sequences = model.start([given])
+    beams = [Hypothesis((), 0.0, 0.0)]
+    for _ in range(max_new_tokens):
+        running = [number for number, beam in enumerate(beams) if not _over(beam.tokens, model)]
+        if not running:
+            break
+        logprobs = log_probabilities(sequences.last.logits)
+        ids = candidates(logprobs, top_k)
+        new: list[Hypothesis] = []
+        owners: list[int] = []
+        for row, number in enumerate(running):
+            for token in ids[row].tolist():
+                gained = float(logprobs[row, token])
+                if gained > float("-inf"):
+                    total = beams[number].log_probability + gained
+                    new.append(Hypothesis((*beams[number].tokens, token), total, total))
+                    owners.append(row)
+        finished = [beam for beam in beams if _over(beam.tokens, model)]
+        sequences.select(owners)
+        sequences.extend([beam.tokens[-1:] for beam in new])
+        if weight:
+            new = _judged(model, sequences, new, given, heuristic, look_ahead, weight)
+        pool = [(beam, -1) for beam in finished] + [(beam, row) for row, beam in enumerate(new)]
+        pool.sort(key=lambda entry: -entry[0].score)
+        pool = pool[:n_beams]
+        beams = [beam for beam, _ in pool]
+        sequences.select([row for beam, row in pool if row >= 0 and not _over(beam.tokens, model)])
+    return beams
+
+
+def _over(tokens: Tokens, model: LanguageModel) -> bool:
+    return bool(tokens) and tokens[-1] in model.eos_ids
+
+
+def _judged(
+    model: LanguageModel,
+    sequences: Sequences,
+    beams: Sequence[Hypothesis],
+    prompt: Tokens,
+    heuristic: Value,
+    look_ahead: int,
+    weight: float,
+) -> list[Hypothesis]:
+    """The hypotheses with the heuristic of their greedy roll-outs; the sequences are left as they were."""
+    texts = [list(beam.tokens) for beam in beams]
+    for _ in range(look_ahead):
+        going = [not _over(tuple(text[-1:]), model) for text in texts]
+        if not any(going):
+            break
+        chosen = candidates(sequences.last.logits, 1)[:, 0].tolist()
+        step = [[token] if goes else [] for token, goes in zip(chosen, going, strict=True)]
+        sequences.extend(step)
+        for text, more in zip(texts, step, strict=True):
+            text += more
+    values = values_of(heuristic, [prompt + tuple(text) for text in texts], len(prompt))
+    sequences.crop([len(prompt) + len(beam.tokens) for beam in beams])
+    return [
+        Hypothesis(beam.tokens, beam.log_probability, beam.log_probability + weight * value)
+        for beam, value in zip(beams, values, strict=True)
+    ]

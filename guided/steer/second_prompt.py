@@ -1,0 +1,99 @@
+"""Steerers that run the same model on other prompts: context-aware, classifier-free, instructive, self-debiasing.
+
+All their branches and the steered model itself are rows of one batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+
+from guided.lm.model import LanguageModel
+from guided.steer.declaration import Branch, Declaration, LastToken, Prompt, Seen, checked_number
+from guided.steer.formulas.prompts import classifier_free, context_aware, instructive, self_debiasing
+
+__all__ = ["ClassifierFree", "ContextAware", "Instructive", "SelfDebiasing"]
+
+
+@dataclass(frozen=True)
+class ContextAware:
+    """More of what the context changes: `context_aware`.
+
+    ``without_context`` makes the prompt without it: `Without(context's tokens)`, or any function of the prompt's ids.
+    Published strengths: 0.5 (summaries), 1.0 (context against knowledge).
+    """
+
+    without_context: Prompt
+    alpha: float = 0.5
+
+    def declare(self, model: LanguageModel) -> Declaration:
+        """The prompt without its context."""
+        return Declaration((Branch(None, self.without_context),))
+
+    def steer(self, logits: torch.Tensor, seen: Seen) -> torch.Tensor:
+        """The contrast of with and without."""
+        return context_aware(logits, seen.branches[0].logits, alpha=self.alpha)
+
+
+@dataclass(frozen=True)
+class ClassifierFree:
+    """Classifier-free guidance: `classifier_free`, away from the prompt's last token alone or a negative prompt.
+
+    ``negative_prompt`` is `Replaced(tokens)` or any function of the prompt's ids.
+    """
+
+    scale: float = 1.5
+    negative_prompt: Prompt = field(default_factory=LastToken)
+
+    def declare(self, model: LanguageModel) -> Declaration:
+        """The unconditional prompt."""
+        return Declaration((Branch(None, self.negative_prompt),))
+
+    def steer(self, logits: torch.Tensor, seen: Seen) -> torch.Tensor:
+        """The extrapolation."""
+        return classifier_free(logits, seen.branches[0].logits, scale=self.scale)
+
+
+@dataclass(frozen=True)
+class Instructive:
+    """Away from a misleading instruction: `instructive`.
+
+    ``noisy`` makes the prompt with the other instruction: `Prefixed(tokens)`, or any function of the prompt's ids.
+    """
+
+    noisy: Prompt
+    epsilon: float = 0.3
+
+    def declare(self, model: LanguageModel) -> Declaration:
+        """The misleading prompt."""
+        return Declaration((Branch(None, self.noisy),))
+
+    def steer(self, logits: torch.Tensor, seen: Seen) -> torch.Tensor:
+        """The difference."""
+        return instructive(logits, seen.branches[0].logits, epsilon=self.epsilon)
+
+
+@dataclass(frozen=True)
+class SelfDebiasing:
+    """Fewer of the tokens that a biased prompt makes likelier: `self_debiasing`.
+
+    ``biased`` makes the prompts, each encouraging one kind of text that is not wanted.
+    """
+
+    biased: tuple[Prompt, ...]
+    decay: float = 50.0
+    epsilon: float = 0.01
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "biased", tuple(self.biased))
+        checked_number("decay", self.decay, least=0, of="SelfDebiasing")
+        checked_number("epsilon", self.epsilon, least=0, most=1, of="SelfDebiasing")
+
+    def declare(self, model: LanguageModel) -> Declaration:
+        """Every biased prompt."""
+        return Declaration(tuple(Branch(None, prompt) for prompt in self.biased))
+
+    def steer(self, logits: torch.Tensor, seen: Seen) -> torch.Tensor:
+        """The debiased log-probabilities."""
+        return self_debiasing(logits, [each.logits for each in seen.branches], decay=self.decay, epsilon=self.epsilon)

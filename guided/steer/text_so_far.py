@@ -1,0 +1,96 @@
+"""Steerers that read the text so far: momentum decoding, contrastive search, graph-retrieved adaptive decoding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from guided.lm.model import LanguageModel, Needs
+from guided.steer.declaration import AsGiven, Branch, Candidates, Declaration, Seen, checked_number
+from guided.steer.formulas.history import RESISTANCE, contrastive_search, grad, momentum, repetitions
+from guided.steer.transitions import TransitionGraph
+
+__all__ = ["GRAD", "ContrastiveSearch", "Momentum"]
+
+
+@dataclass(frozen=True)
+class Momentum:
+    """Momentum decoding: a candidate that repeats an n-gram of the text, prompt included, meets resistance.
+
+    `momentum` is the formula.  Its scores are made for the argmax; as logits they are those of no published sampler.
+    """
+
+    alpha: float = 0.2
+    top_k: int = 5
+
+    def __post_init__(self) -> None:
+        checked_number("alpha", self.alpha, least=0, of="Momentum")
+        checked_number("top_k", self.top_k, least=1, of="Momentum")
+
+    def declare(self, model: LanguageModel) -> Declaration:
+        """The text, and the candidates."""
+        return Declaration(candidates=Candidates(self.top_k), text=True)
+
+    def steer(self, logits: torch.Tensor, seen: Seen) -> torch.Tensor:
+        """Probabilities less resistance."""
+        longest = len(RESISTANCE) - 1
+        found = [
+            repetitions(np.fromiter(text, np.int64, len(text)), ids, longest)
+            for text, ids in zip(seen.texts, seen.scored.tolist(), strict=True)
+        ]
+        return momentum(logits, seen.scored, torch.tensor(found, device=logits.device), alpha=self.alpha)
+
+
+@dataclass(frozen=True)
+class ContrastiveSearch:
+    """Contrastive search: a candidate whose hidden state resembles an earlier token's is penalised.
+
+    `contrastive_search` is the formula; scores are made for the argmax.  A step costs one more pass, over the
+    candidates, and the cosines with all tokens so far, prompt included.
+    """
+
+    alpha: float = 0.6
+    top_k: int = 4
+
+    def __post_init__(self) -> None:
+        checked_number("alpha", self.alpha, least=0, most=1, of="ContrastiveSearch")
+        checked_number("top_k", self.top_k, least=1, of="ContrastiveSearch")
+
+    def declare(self, model: LanguageModel) -> Declaration:
+        """Hidden states of the model itself, so far and one token ahead."""
+        own = Branch(None, AsGiven(), Needs(hidden=True))
+        return Declaration(candidates=Candidates(self.top_k, ahead=own, history=True))
+
+    def steer(self, logits: torch.Tensor, seen: Seen) -> torch.Tensor:
+        """Probabilities less resemblance."""
+        assert seen.ahead is not None
+        normalise = torch.nn.functional.normalize
+        similarity = torch.stack(
+            [
+                (normalise(ahead, dim=-1) @ normalise(before, dim=-1).T).amax(dim=-1)
+                for ahead, before in zip(seen.ahead, seen.history, strict=True)
+            ]
+        )
+        return contrastive_search(logits, seen.scored, similarity, alpha=self.alpha)
+
+
+@dataclass(frozen=True, eq=False)
+class GRAD:
+    """Graph-retrieved adaptive decoding: transitions of a small corpus add to the logits, `grad`.
+
+    ``graph`` comes from `TransitionGraph.of`.
+    """
+
+    graph: TransitionGraph
+    weight: float = 1.0
+
+    def declare(self, model: LanguageModel) -> Declaration:
+        """The text, of which the last token counts."""
+        return Declaration(text=True)
+
+    def steer(self, logits: torch.Tensor, seen: Seen) -> torch.Tensor:
+        """Logits and evidence."""
+        last = [text[-1] if text else -1 for text in seen.texts]
+        return grad(logits, self.graph.rows(last, like=logits), weight=self.weight)

@@ -1,0 +1,110 @@
+"""Random choices enumerated instead of drawn: expectations of samplers to the last digit, on the samplers themselves.
+
+Whatever takes a `guided.infer.chance.Chance` can be run on every outcome: see `enumerate_choices`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from guided.infer.chance import Chance, Pool
+from guided.infer.distribution import TokenDistribution
+
+__all__ = ["enumerate_choices"]
+
+T = TypeVar("T")
+
+
+def enumerate_choices(run: Callable[[Chance], T], *, failures: int = 60) -> Iterator[tuple[float, T]]:
+    """Call ``run`` once for each sequence of outcomes of its random choices; give the probability and what it returns.
+
+    The probabilities sum to 1.  ``run`` must make the same choices whenever their outcomes so far are the same.
+    Counts of failures have no upper end: those of ``failures`` and more are taken together.  The number of runs is the
+    number of outcomes, so vocabularies and lengths must be tiny.
+
+    >>> def pair(chance):
+    ...     return chance.index([1, 3]), chance.index([1, 1])
+    >>> [(probability, found) for probability, found in enumerate_choices(pair)]
+    [(0.125, (0, 0)), (0.125, (0, 1)), (0.375, (1, 0)), (0.375, (1, 1))]
+    """
+    path: list[int] = []
+    while True:
+        chance = _Branching(path, failures)
+        value = run(chance)
+        yield chance.probability, value
+        while chance.choices:
+            outcome, probabilities = chance.choices.pop()
+            later = next((i for i in range(outcome + 1, len(probabilities)) if probabilities[i] > 0), None)
+            if later is not None:
+                path = [outcome for outcome, _ in chance.choices] + [later]
+                break
+        else:
+            return
+
+
+class _Branching:
+    """Takes the outcomes of a path, then each time the first possible one, and remembers what else there was."""
+
+    def __init__(self, path: Sequence[int], failures: int) -> None:
+        self._path = path
+        self._failures = failures
+        self.choices: list[tuple[int, list[float]]] = []
+        self.probability = 1.0
+
+    def _choose(self, probabilities: list[float]) -> int:
+        at = len(self.choices)
+        if at < len(self._path):
+            outcome = self._path[at]
+        else:
+            outcome = next(i for i, probability in enumerate(probabilities) if probability > 0)
+        self.choices.append((outcome, probabilities))
+        self.probability *= probabilities[outcome]
+        return outcome
+
+    def index(self, weights: ArrayLike) -> int:
+        values = np.asarray(weights, np.float64)
+        assert (values >= 0).all() and values.sum() > 0, f"{values} are no weights to choose by"
+        return self._choose((values / values.sum()).tolist())
+
+    def indices(self, weights: ArrayLike, n: int) -> list[int]:
+        return [self.index(weights) for _ in range(n)]
+
+    def token(self, distribution: TokenDistribution) -> int:
+        return self.index(distribution.weights)
+
+    def uniform(self, cuts: Callable[[], Sequence[float]]) -> float:
+        places = [0.0, *sorted(cuts()), 1.0]
+        widths = np.diff(places).tolist()
+        which = self._choose(widths)
+        return (places[which] + places[which + 1]) / 2
+
+    def failures(self, log_failure: float, limit: int | None) -> int:
+        most = self._failures if limit is None else limit
+        again = math.exp(log_failure)
+        return self._choose([again**count * (1 - again) for count in range(most)] + [again**most])
+
+    def pool(self, distribution: TokenDistribution) -> Pool:
+        return _BranchingPool(self, distribution)
+
+
+class _BranchingPool:
+    def __init__(self, chance: _Branching, distribution: TokenDistribution) -> None:
+        self._chance = chance
+        self._all = math.fsum(distribution.weights)
+        self._weights = distribution.weights.copy()
+
+    def draw(self) -> int | None:
+        return self._chance.index(self._weights) if self._weights.any() else None
+
+    def remove(self, token: int) -> None:
+        self._weights[token] = 0.0
+
+    @property
+    def log_left(self) -> float:
+        left = math.fsum(self._weights)
+        return math.log(left / self._all) if left > 0 else -math.inf

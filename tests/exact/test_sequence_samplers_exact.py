@@ -1,0 +1,264 @@
+"""Every random choice of every sequence sampler enumerated: E[mean w f(x)] = Z E[f(x)], so log_ml is unbiased too."""
+
+# ruff: noqa: B023
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from guided.infer.awrs import AWRS, Estimator
+from guided.infer.potential import Anything, Potential
+from guided.infer.resampling import multinomial, optimal, residual, stratified, systematic
+from guided.infer.smc import importance, smc
+from guided.infer.smc_steer import smc_steer
+from guided.infer.token_samplers import Direct
+from guided.lm import TableModel
+from guided.testing.enumeration import enumerate_choices
+from guided.vocab import Vocabulary
+
+VOCABULARY = Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+TWO_ENDS = Vocabulary.from_tokens([b"a", None, None], eos_ids=[1, 2])
+PROMPT = (0,)
+MODEL = TableModel.random(11, width=3)
+
+
+class Listed(Potential):
+    """Weights of finitely many texts, others nothing; prefixes weigh the most that can follow, or 0 for all."""
+
+    def __init__(self, weights, vocabulary=VOCABULARY, *, blind=False, bonus=0.0):
+        self.vocabulary, self.weights, self.blind, self.bonus = vocabulary, weights, blind, bonus
+
+    @property
+    def boolean(self):
+        return set(self.weights.values()) <= {0.0} and not self.bonus
+
+    def start(self):
+        return ()
+
+    def advance(self, state, token):
+        return (*state, token)
+
+    def prefix_at(self, state):
+        if self.blind:
+            return 0.0
+        values = [w for text, w in self.weights.items() if text[: len(state)] == state]
+        return max(values) + self.bonus * len(state) if values else -math.inf
+
+    def complete_at(self, state):
+        return self.weights.get(state, -math.inf)
+
+
+def truth(model, potential, critic, max_tokens, prompt=PROMPT):
+    """The unnormalised target of each sequence with its end."""
+    found = {}
+    ends = potential.eos_ids
+    others = [token for token in range(potential.vocabulary.size) if token not in ends]
+    for length in range(max_tokens):
+        for text in itertools.product(others, repeat=length):
+            logp = sum(model.logprobs((*prompt, *text[:t]))[text[t]] for t in range(length))
+            weight = potential.complete(text) + (critic.complete(text) if critic else 0.0)
+            for end in ends:
+                value = math.exp(logp + model.logprobs((*prompt, *text))[end] + weight)
+                if value:
+                    found[(*text, end)] = value
+    return found
+
+
+def expectation(run, **options):
+    """The expected sum of weights at each finished sequence, over n; checks what every population promises."""
+    found = defaultdict(float)
+    total = mass = 0.0
+    resampled = 0
+    for probability, population in enumerate_choices(run, **options):
+        resampled += len(population.resampled)
+        total += probability
+        logw = population.logw
+        assert not np.isnan(logw).any() and not math.isnan(population.log_ml)
+        mass += probability * math.exp(population.log_ml)
+        for particle in population:
+            if particle.logw > -math.inf:
+                assert particle.finished
+                found[particle.tokens] += probability * math.exp(particle.logw) / len(population)
+    assert total == pytest.approx(1, abs=1e-11)
+    assert mass == pytest.approx(sum(found.values()), abs=1e-12)
+    return dict(found), resampled
+
+
+def hold(run, target, **options):
+    """The expected weights are the target's; gives how often something was resampled."""
+    found, resampled = expectation(run, **options)
+    assert set(found) <= set(target)
+    for text, value in target.items():
+        assert found.get(text, 0.0) == pytest.approx(value, abs=1e-9), text
+    return resampled
+
+
+HARD = Listed({(0,): 0.0, (1, 0): 0.0, (1, 1): 0.0})
+BLIND = Listed({(): 0.0, (1, 0): 0.0}, blind=True)
+SOFT = Listed({(): -1.0, (0,): 0.5, (1, 0): -0.3, (1, 1): 1.0}, bonus=0.2)
+CRITIC = Listed({(): -0.7, (0,): 0.4, (1, 0): 0.9, (0, 1): -0.2}, bonus=-0.3)
+
+RESAMPLERS = [multinomial, systematic, stratified, residual, optimal]
+RECURSIVE = AWRS(estimator=Estimator.RECURSIVE)
+
+
+@pytest.mark.parametrize("potential", [HARD, BLIND, SOFT], ids=["hard", "blind", "soft"])
+@pytest.mark.parametrize("max_tokens", [1, 2, 3])
+@pytest.mark.parametrize("n", [1, 2])
+def test_importance(potential, max_tokens, n):
+    target = truth(MODEL, potential, None, max_tokens)
+    hold(
+        lambda chance: importance(chance, MODEL, PROMPT, potential, n=n, max_tokens=max_tokens, sampler=Direct()),
+        target,
+    )
+
+
+@pytest.mark.parametrize("potential", [HARD, BLIND], ids=["hard", "blind"])
+@pytest.mark.parametrize(
+    "sampler",
+    [RECURSIVE, AWRS(estimator=Estimator.TWO_LOOPS), AWRS(max_rejects=2), AWRS(max_accepts=3, max_rejects=2)],
+    ids=["recursive", "two loops", "adaptive", "geometric"],
+)
+def test_importance_by_rejection(potential, sampler):
+    target = truth(MODEL, potential, None, 3)
+    hold(lambda chance: importance(chance, MODEL, PROMPT, potential, n=1, max_tokens=3, sampler=sampler), target)
+
+
+@pytest.mark.parametrize("threshold", [0.6, 1.0])
+@pytest.mark.parametrize("resample", RESAMPLERS)
+def test_smc(resample, threshold):
+    for potential, n in ((HARD, 2), (SOFT, 2), (SOFT, 3)):
+        target = truth(MODEL, potential, None, 3)
+        resampled = hold(
+            lambda chance: smc(
+                chance, MODEL, PROMPT, potential, n=n, max_tokens=3, sampler=Direct(),
+                ess_threshold=threshold, resample=resample,
+            ),
+            target,
+        )  # fmt: skip
+        assert resampled or (threshold == 0.6 and n == 2)
+
+
+def test_smc_by_rejection():
+    target = truth(MODEL, HARD, None, 3)
+    hold(
+        lambda chance: smc(chance, MODEL, PROMPT, HARD, n=2, max_tokens=3, sampler=RECURSIVE, ess_threshold=1.0), target
+    )
+
+
+@pytest.mark.parametrize("resample", RESAMPLERS)
+def test_twists_cancel(resample):
+    """A critic changes the target by its weight of whole texts alone, whatever it says of prefixes."""
+    for potential, critic in ((Anything(VOCABULARY), CRITIC), (SOFT, CRITIC), (Anything(VOCABULARY), BLIND)):
+        target = truth(MODEL, potential, critic, 3)
+        assert hold(
+            lambda chance: smc(
+                chance, MODEL, PROMPT, potential, n=2, max_tokens=3, sampler=Direct(), critic=critic,
+                ess_threshold=1.0, resample=resample,
+            ),
+            target,
+        )  # fmt: skip
+
+
+def test_a_critic_without_resampling_is_asked_about_whole_texts_only():
+    asked = []
+
+    class Watched(Listed):
+        def prefix_at(self, state):
+            asked.append(state)
+            return super().prefix_at(state)
+
+    critic = Watched(CRITIC.weights)
+    target = truth(MODEL, Anything(VOCABULARY), critic, 3)
+    asked.clear()
+    hold(
+        lambda chance: importance(
+            chance, MODEL, PROMPT, Anything(VOCABULARY), n=1, max_tokens=3, sampler=Direct(), critic=critic
+        ),
+        target,
+    )
+    assert not asked
+
+
+@pytest.mark.parametrize(("n", "expansions"), [(1, 1), (1, 2), (2, 1), (2, 2)])
+def test_smc_steer(n, expansions):
+    for potential, critic in ((HARD, None), (SOFT, CRITIC)):
+        target = truth(MODEL, potential, critic, 3)
+        hold(
+            lambda chance: smc_steer(
+                chance, MODEL, PROMPT, potential, n=n, expansions=expansions, max_tokens=3, sampler=Direct(),
+                critic=critic,
+            ),
+            target,
+        )  # fmt: skip
+
+
+def test_a_proposal_model():
+    other = TableModel.random(5, width=3)
+    for sampler, potential in ((Direct(), SOFT), (RECURSIVE, HARD)):
+        target = truth(MODEL, potential, None, 3)
+        hold(
+            lambda chance: smc(
+                chance, MODEL, PROMPT, potential, n=2, max_tokens=3, sampler=sampler, proposal=other, ess_threshold=0.9
+            ),
+            target,
+        )
+
+
+def test_several_ends_of_text():
+    potential = Listed({(): 0.0, (0, 0): 0.0}, TWO_ENDS)
+    model = TableModel.random(3, width=3, eos_ids=[1, 2])
+    target = truth(model, potential, None, 3)
+    assert len(target) == 4
+    for sampler in (Direct(), RECURSIVE):
+        hold(
+            lambda chance: smc(chance, model, PROMPT, potential, n=2, max_tokens=3, sampler=sampler, ess_threshold=1.0),
+            target,
+        )
+
+
+def test_a_model_wider_than_the_vocabulary_and_one_narrower():
+    """Ids that only one of the two knows are never drawn, and their mass is missing from the weights."""
+    for width in (2, 5):
+        model = TableModel.random(3, width=width, eos_ids=[])
+        with np.errstate(divide="ignore"):
+            padded = TableModel(
+                lambda tokens: np.concatenate([model.logprobs(tokens), np.full(3, -math.inf)])[:3], width=3
+            )
+        potential = Listed({(0,): 0.0, (1, 1): 0.0}) if width == 5 else HARD
+        target = truth(padded, potential, None, 3) if width == 5 else {}
+        hold(lambda chance: smc(chance, model, PROMPT, potential, n=2, max_tokens=3, sampler=Direct()), target)
+
+
+def test_n_is_one():
+    """One particle has nothing to resample against, and its weight is the importance weight."""
+
+    def outcomes(threshold):
+        return [
+            (round(p, 14), population.particles[0].tokens, round(population.log_ml, 12))
+            for p, population in enumerate_choices(
+                lambda chance: smc(
+                    chance, MODEL, PROMPT, HARD, n=1, max_tokens=3, sampler=Direct(), ess_threshold=threshold
+                )
+            )
+        ]
+
+    assert outcomes(0.0) == outcomes(1.0)
+
+
+def test_nothing_fits():
+    """No text of the language has so few tokens: every particle dies, the evidence is 0, and nothing is NaN."""
+    long = Listed({(0, 0, 0, 0): 0.0})
+    for run in (smc, importance, smc_steer):
+        for sampler, n in ((Direct(), 2), (RECURSIVE, 1)):
+            options = {"expansions": n} if run is smc_steer else {}
+            for _, population in enumerate_choices(
+                lambda chance: run(chance, MODEL, PROMPT, long, n=n, max_tokens=3, sampler=sampler, **options)
+            ):
+                assert population.log_ml == -math.inf and population.ess == 0
+                assert not population.posterior() and not np.isnan(population.weights).any()

@@ -1,0 +1,5 @@
+"""The name under which tests know `guided.testing.enumeration`."""
+
+from guided.testing.enumeration import enumerate_choices
+
+__all__ = ["enumerate_choices"]

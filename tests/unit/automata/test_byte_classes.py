@@ -1,0 +1,63 @@
+"""Subtrees of tokens that are kept without being walked, against every token advanced by itself."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import guided
+from guided.automata.byte_classes import LINES, TEXT, UTF8_PHASES, class_of_byte, classes_within, phase_after
+from guided.testing import brute_force_mask
+
+WORDS = [
+    b"word", b"Word", b"WORD", b"abc", b"xyz", b"gg", b"0123", b"a1", b"a-b", b"a.b", b"a:b", b"dot.", b" space",
+    "grün".encode(), "日本".encode(), "日本".encode()[:-1], b"\xe6", b"\x97", "a\u2028".encode(), "\u2029".encode(),
+    "x\u2028y".encode(), b"\xe2\x80", b"\xa8", b"\xa8b", "\U0001f600".encode(), b"\xf0\x9f", b"\x98\x80", b'a"', b'",',
+    b"\\u00", b"\\n", b"\xff", b"a\xff", b"\xc0", b"f\xe4", "ä-ö".encode(), "é\x00".encode(), b"\x01", b"\x7f",
+]  # fmt: skip
+VOCABULARY = guided.Vocabulary.from_tokens(
+    [bytes([byte]) for byte in range(256)] + WORDS + [a + b for a in WORDS for b in WORDS], eos_ids=[0]
+)
+
+PATTERNS = [
+    r"^.+:.+$", r"^[a-z0-9-]+$", r"^[^/:]*$", r"^[0-9a-f]{2,}$", r"^\S+$", r"^[^\x00-\x7f]+$", r"^[\s\S]*$",
+    r"^(?:[a-z]+\.)*[a-z]+$", r"^.*$", r"^[\u0080-\uffff]+$", r"^[^\u2028]*$", r"\d",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_masks_of_patterns(pattern):
+    constraint = guided.compile(guided.json_schema({"type": "string", "pattern": pattern}), VOCABULARY)
+    row = np.zeros(VOCABULARY.n_words, np.uint32)
+    for text in ('"', '"a', '"a1', '"grün', '"a:', '"a-', '"0', '"\u2028', '"日'):
+        for data in (text.encode(), text.encode()[:-1]):
+            state = constraint.advance_bytes(constraint.start, data)
+            if state:
+                constraint.fill_mask(state, row)
+                assert (row == brute_force_mask(constraint, state)).all(), (pattern, data)
+
+
+def test_classes_partition_the_bytes():
+    of_byte = class_of_byte()
+    assert all(of_byte[byte] == TEXT for byte in range(128, 256))
+    for byte in range(128):
+        members = sum(1 << other for other in range(128) if of_byte[other] == of_byte[byte])
+        assert classes_within(members) == of_byte[byte]
+        assert classes_within(members & ~(1 << byte)) == 0
+
+
+def test_phases_read_exactly_utf8():
+    after = phase_after()
+    for data in (json.dumps("ä日\U0001f600", ensure_ascii=False).encode(), b"\xed\x9f\xbf", b"\xf4\x8f\xbf\xbf"):
+        phase = 0
+        for byte in data:
+            phase = after[phase, byte]
+            assert phase < 8
+        assert phase == 0
+    assert after[0, 0xC1] == 8
+    assert after[after[0, 0xED], 0xA0] == 8
+    assert after[after[0, 0xF4], 0x90] == 8
+    assert len(UTF8_PHASES) == after.shape[0]
+    assert LINES == TEXT << 1

@@ -1,0 +1,154 @@
+"""``--steer`` specifications: what they build, and what they say when they are wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import subprocess
+import sys
+
+import pytest
+
+from guided.cli.steering import parse_steering, steering_help, steering_stack
+from guided.cli.steering_methods import METHODS, Kind, Sources
+from guided.errors import GuidedError
+from guided.lm import TableModel, next_logits
+from guided.steer import (
+    ClassifierFree,
+    Contrastive,
+    DeCoRe,
+    Divergence,
+    DoLa,
+    Instructive,
+    Mixture,
+    Prefixed,
+    Replaced,
+    Stack,
+)
+
+MODELS = {name: TableModel.random(number, width=30) for number, name in enumerate(["base", "small", "other"])}
+
+
+def encode(text, special):
+    return ((29,) if special else ()) + tuple(ord(c) % 29 for c in text)
+
+
+@pytest.fixture
+def sources():
+    return Sources(
+        MODELS["base"], MODELS.__getitem__, encode, lambda ids: "".join(chr(97 + token % 26) for token in ids)
+    )
+
+
+def first(specification, sources):
+    return steering_stack([specification], sources).steerers[0]
+
+
+def test_settings_reach_the_steerers(sources):
+    contrastive = first("contrastive:model=small,alpha=0.2,beta=none", sources)
+    assert contrastive.amateur is MODELS["small"]
+    assert (contrastive.alpha, contrastive.beta, contrastive.temperature) == (0.2, None, None)
+    assert first("dola:layer=0,layer=-2,divergence=jensen-shannon,final_norm=yes", sources) == DoLa(
+        (0, -2), divergence=Divergence.JENSEN_SHANNON, final_norm=True
+    )
+    assert first("dola:bucket=low", sources) == DoLa(DoLa().layers.LOW)
+    assert first("decore:head=3.5,head=0.1,cap=2", sources) == DeCoRe(((3, 5), (0, 1)), cap=2.0)
+    assert first('cfg:negative="no, \\"never\\"",scale=3', sources) == ClassifierFree(
+        3.0, Replaced(encode('no, "never"', True))
+    )
+    assert first("cfg", sources) == ClassifierFree()
+    assert first("instructive:noisy=lie", sources) == Instructive(Prefixed(encode("lie", False), after=1))
+    mixture = first("mixture:model=small,model=other,weight=1,weight=2,weight=3", sources)
+    assert isinstance(mixture, Mixture) and mixture.weights == (1.0, 2.0, 3.0)
+    assert first("rad:reward=statistics:mean,top-k=3", sources).top_k == 3
+
+
+def test_order_is_kept(sources):
+    stack = steering_stack(["cfg", "contrastive:model=small", "momentum"], sources)
+    assert [type(each).__name__ for each in stack.steerers] == ["ClassifierFree", "Contrastive", "Momentum"]
+    assert isinstance(stack, Stack) and isinstance(stack.steerers[1], Contrastive)
+
+
+def test_every_method_can_be_built_and_its_settings_exist(sources, tmp_path):
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("one two\n\nthree\n")
+    samples = {
+        Kind.NUMBER: "0.5", Kind.NUMBER_OR_NONE: "0.5", Kind.COUNT: "3", Kind.COUNT_OR_NONE: "none", Kind.FLAG: "no",
+        Kind.MODEL: "small", Kind.TOKENS: "abc", Kind.PROMPT: "abc", Kind.LAYER: "1", Kind.HEAD: "0.0",
+        Kind.REWARD: "test_cli_steering:lengths", Kind.CORPUS: str(corpus), Kind.BUCKET: "high",
+        Kind.DIVERGENCE: "official",
+    }  # fmt: skip
+    assert set(samples) == set(Kind)
+    for name, method in METHODS.items():
+        least = ",".join(f"{key}={samples[each.kind]}" for key, each in method.settings.items() if each.required)
+        steerer = first(f"{name}:{least}", sources)
+        assert dataclasses.is_dataclass(steerer)
+        for key, each in method.settings.items():
+            if not each.required and not (name in ("mixture", "product") and key == "weight"):
+                first(f"{name}:{least + ',' if least else ''}{key}={samples[each.kind]}", sources)
+
+
+def lengths(texts):
+    return [len(text) / 100 for text in texts]
+
+
+def test_a_stack_from_words_steers(sources):
+    stack = steering_stack(["contrastive:model=small", "rad:reward=test_cli_steering:lengths"], sources)
+    assert next_logits(stack.over(MODELS["base"]), [(1, 2)]).shape == (1, 30)
+
+
+@pytest.mark.parametrize(
+    ("specification", "says"),
+    [
+        ("contrastiv:model=small", "no steering method is called 'contrastiv'.*Did you mean 'contrastive'.*cfg, instr"),
+        ("", "called ''.*Known: contrastive"),
+        ("contrastive", r"contrastive needs model .*Write contrastive:model=MODEL,\[alpha=NUMBER\]"),
+        ("contrastive:model=small,alfa=1", "no setting 'alfa'.*Did you mean 'alpha'.*Write contrastive:"),
+        ("contrastive:small", "'small' is not KEY=VALUE.*Write contrastive"),
+        ("contrastive:model=small,alpha=1,alpha=2", "alpha is given twice"),
+        ("contrastive:model=small,alpha=high", "'high' is not NUMBER"),
+        ("contrastive:model=small,alpha=2", "alpha=2.0 is not from 0 to 1"),
+        ("momentum:top_k=2.5", "'2.5' is not COUNT"),
+        ("decore:head=3", "'3' is not BLOCK.HEAD"),
+        ("dola:bucket=middle", r"'middle' is not low\|high"),
+        ("dola:bucket=low,layer=1", "a bucket and layers"),
+        ("dola:final_norm=maybe", r"is not yes\|no"),
+        ('cfg:negative="never', "quote is not closed"),
+        ("rad:reward=no.such.module:f", "no reward function"),
+        ("rad:reward=statistics:no_such", "no reward function"),
+        ("rad:reward=statistics", "no reward function"),
+        ("rad:reward=math:pi", "no function"),
+        ("grad:corpus=no-such-file", "corpus cannot be read"),
+    ],
+)
+def test_what_is_wrong_is_said(specification, says, sources):
+    with pytest.raises(GuidedError) as error:
+        steering_stack([specification], sources)
+    assert re.search(says, str(error.value)), str(error.value)
+
+
+def test_nothing_is_loaded_before_all_specifications_are_read(sources):
+    def load(name):
+        raise AssertionError("loaded")
+
+    with pytest.raises(GuidedError, match="no steering method"):
+        steering_stack(["contrastive:model=small", "nonsense"], dataclasses.replace(sources, load_model=load))
+
+
+def test_help_lists_every_method():
+    lines = steering_help().splitlines()
+    assert len(lines) == len(METHODS)
+    assert any(line.startswith("cfg:[scale=NUMBER],[negative=PROMPT]  classifier-free") for line in lines)
+
+
+def test_quotes_and_commas():
+    assert parse_steering('context:context="a, b",alpha=1').settings == {"context": ("a, b",), "alpha": ("1",)}
+    assert parse_steering("context:context= a ").settings == {"context": ("a",)}
+    assert parse_steering('context:context=" a "').settings == {"context": (" a ",)}
+    assert parse_steering(r'context:context="a\\b"').settings == {"context": ("a\\b",)}
+
+
+def test_importing_the_words_loads_no_torch():
+    code = "import sys, guided.cli.steering as s; s.steering_help(); print('torch' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert found.strip() == "False"

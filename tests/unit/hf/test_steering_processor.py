@@ -1,0 +1,223 @@
+"""Steering with transformers models: as a logits processor, whatever `generate` does, and as a steered model."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+
+from guided.errors import GuidedError, VocabularyError
+from guided.hf.language_model import TransformersModel
+from guided.hf.steering import SteeringLogitsProcessor
+from guided.lm import TableModel, next_logits
+from guided.steer import (
+    RAD,
+    ClassifierFree,
+    ContextAware,
+    Contrastive,
+    ContrastiveSearch,
+    ControlledDecoding,
+    DeCoRe,
+    DExperts,
+    DoLa,
+    DynamicFocus,
+    Instructive,
+    LayersOverLayers,
+    ModelReward,
+    Momentum,
+    Prefixed,
+    ProxyTuning,
+    RewardError,
+    SelfDebiasing,
+    Stack,
+    TextReward,
+    Without,
+)
+
+LIMIT = 12
+PROMPTS = [(5, 9, 31, 7), (8, 6), (40, 41, 42, 40, 41, 42, 40, 41)]
+
+
+@pytest.fixture(scope="module")
+def base(llama):
+    return TransformersModel(llama)
+
+
+@pytest.fixture(scope="module")
+def amateur(draft_llama):
+    return TransformersModel(draft_llama)
+
+
+@pytest.fixture(scope="module")
+def steerers(base, amateur):
+    text = lambda ids: " ".join(map(str, ids))  # noqa: E731
+    reward = TextReward(lambda texts: [len(each) % 7 / 7 for each in texts], text)
+    head = ModelReward(lambda hidden: torch.sigmoid(hidden[:, :4].sum(-1)), amateur)
+    return {
+        "contrastive": Contrastive(amateur),
+        "dexperts": DExperts(amateur, base, alpha=0.5),
+        "proxy": ProxyTuning(amateur, base, alpha=0.3),
+        "context": ContextAware(Without((41, 42))),
+        "cfg": ClassifierFree(),
+        "instructive": Instructive(Prefixed((3, 4))),
+        "debias": SelfDebiasing((Prefixed((9,)), Prefixed((3, 4)))),
+        "dola": DoLa((0, 1)),
+        "lol": LayersOverLayers(amateur, 0),
+        "decore": DeCoRe(((0, 1), (1, 2))),
+        "focus": DynamicFocus(sigma=4.0),
+        "rad": RAD(reward, top_k=5),
+        "rad-model": RAD(head, top_k=5),
+        "controlled": ControlledDecoding(ModelReward(lambda hidden: hidden[:, 0]), top_k=4),
+        "momentum": Momentum(),
+        "search": ContrastiveSearch(),
+    }
+
+
+NAMES = [
+    "contrastive", "dexperts", "proxy", "context", "cfg", "instructive", "debias", "dola", "lol", "decore", "focus",
+    "rad", "rad-model", "controlled", "momentum", "search",
+]  # fmt: skip
+
+
+def generate(model, prompts, processor, **options):
+    width = max(map(len, prompts))
+    ids = torch.tensor([[0] * (width - len(prompt)) + list(prompt) for prompt in prompts])
+    found = model.generate(
+        ids,
+        attention_mask=(ids != 0).long(),
+        logits_processor=[processor],
+        max_new_tokens=LIMIT,
+        pad_token_id=0,
+        **{"do_sample": False, **options},
+    )
+    return [row[width:].tolist() for row in found]
+
+
+def greedy(model, prompt):
+    """Greedy search with the steered model, one token at a time."""
+    sequences = model.start([prompt])
+    tokens = []
+    while len(tokens) < LIMIT and not set(tokens[-1:]) & model.eos_ids:
+        tokens.append(int(sequences.last.logits[0].argmax()))
+        sequences.extend([tokens[-1:]])
+    return tokens
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_padded_batch_is_steered_row_by_row(name, llama, base, steerers):
+    model = Stack([steerers[name]]).over(base)
+    processor = SteeringLogitsProcessor(steerers[name], base, pad_token_id=0)
+    for prompt, found in zip(PROMPTS, generate(llama, PROMPTS, processor), strict=True):
+        wanted = greedy(model, prompt)
+        assert found[: len(wanted)] == wanted
+
+
+@pytest.mark.parametrize("name", ["contrastive", "cfg", "dola", "rad-model", "search", "momentum"])
+@pytest.mark.parametrize("how", ["lookup", "assistant"])
+def test_drafts_change_nothing(name, how, llama, draft_llama, base, steerers):
+    processor = SteeringLogitsProcessor(steerers[name], base)
+    prompt = PROMPTS[2]
+    plain = generate(llama, [prompt], processor)
+    options = {"prompt_lookup_num_tokens": 3} if how == "lookup" else {"assistant_model": draft_llama}
+    assert (
+        generate(llama, [prompt], processor, **options) == plain == [greedy(Stack([steerers[name]]).over(base), prompt)]
+    )
+
+
+class Recorded(SteeringLogitsProcessor):
+    """Keeps what it was asked and what it said."""
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.calls = []
+
+    def __call__(self, input_ids, scores):
+        found = super().__call__(input_ids, scores)
+        self.calls.append((input_ids.clone(), scores.clone(), found.clone()))
+        return found
+
+
+@pytest.mark.parametrize("name", ["contrastive", "cfg", "decore", "rad-model", "search"])
+def test_beams_and_calls_in_any_order(name, llama, base, steerers):
+    processor = Recorded(steerers[name], base, pad_token_id=0)
+    generate(llama, PROMPTS[:2], processor, num_beams=3)
+    assert len(processor.calls) == LIMIT
+    again = SteeringLogitsProcessor(steerers[name], base, pad_token_id=0, prompt_length=4)
+    calls = list(processor.calls)
+    random.Random(0).shuffle(calls)
+    for ids, scores, found in calls:
+        rows = random.Random(1).sample(range(len(ids)), 4)
+        before = scores.clone()
+        torch.testing.assert_close(again(ids[rows], scores[rows]), found[rows], atol=1e-3, rtol=1e-3)
+        assert torch.equal(scores, before)
+
+
+def test_a_loop_of_ones_own(llama, base, steerers):
+    processor = SteeringLogitsProcessor([steerers["cfg"], steerers["momentum"]], base)
+    model = Stack([steerers["cfg"], steerers["momentum"]]).over(base)
+    for prompt in PROMPTS:
+        ids = list(prompt)
+        for _ in range(4):
+            with torch.no_grad():
+                scores = llama(torch.tensor([ids])).logits[:, -1]
+            ids.append(int(processor(torch.tensor([ids]), scores).argmax()))
+        assert ids[len(prompt) :] == greedy(model, prompt)[:4]
+
+
+def test_contrastive_against_plain_forward_passes(llama, draft_llama, base, amateur):
+    """Nothing of ours but the formula's name."""
+    model = Stack([Contrastive(amateur, alpha=0.1, beta=0.5)]).over(base)
+    for prompt in PROMPTS:
+        with torch.no_grad():
+            expert = llama(torch.tensor([prompt])).logits[0, -1].double()
+            weak = draft_llama(torch.tensor([prompt])).logits[0, -1].double()
+        p = torch.softmax(expert, -1)
+        score = torch.where(p >= 0.1 * p.max(), 1.5 * expert - 0.5 * weak, -torch.inf)
+        found = next_logits(model, [prompt])[0].double()
+        torch.testing.assert_close(torch.softmax(found, -1), torch.softmax(score, -1), atol=1e-4, rtol=0)
+
+
+def test_three_steerers_on_rows_of_different_lengths_are_each_row_alone(base, steerers):
+    rnd = random.Random(0)
+    for _ in range(8):
+        names = rnd.sample(NAMES, 3)
+        model = Stack([steerers[name] for name in names]).over(base)
+        sequences = model.start(PROMPTS)
+        added = [[rnd.randrange(3, 300) for _ in range(rnd.randrange(4))] for _ in PROMPTS]
+        sequences.extend(added)
+        sequences.select([2, 0, 0, 1])
+        together = sequences.last.logits
+        for row, number in enumerate([2, 0, 0, 1]):
+            single = model.start([PROMPTS[number]])
+            for token in added[number]:
+                single.extend([[token]])
+            torch.testing.assert_close(
+                torch.softmax(together[row], -1),
+                torch.softmax(single.last.logits[0], -1),
+                atol=1e-4,
+                rtol=0,
+                msg=str(names),
+            )
+
+
+def test_what_is_refused(base, amateur, t5, steerers):
+    with pytest.raises(GuidedError, match="encoder"):
+        SteeringLogitsProcessor(steerers["cfg"], TransformersModel(t5))
+    with pytest.raises(VocabularyError, match="other 9"):
+        SteeringLogitsProcessor(Contrastive(TableModel.random(0, width=9, eos_ids=[2])), base)
+    processor = SteeringLogitsProcessor(steerers["contrastive"], base)
+    with pytest.raises(VocabularyError, match="model that generates"):
+        processor(torch.tensor([[1, 2]]), torch.zeros(1, 99))
+    broken = TextReward(lambda texts: [0.0], str)
+    with pytest.raises(RewardError):
+        SteeringLogitsProcessor(RAD(broken), base)(torch.tensor([[1, 2]]), torch.zeros(1, base.width))
+
+
+def test_half_precision_scores_keep_their_dtype(base, steerers):
+    processor = SteeringLogitsProcessor(steerers["cfg"], base)
+    scores = torch.randn(1, base.width).half()
+    found = processor(torch.tensor([[5, 9]]), scores)
+    assert found.dtype == torch.float16 and found.data_ptr() != scores.data_ptr()
+    empty = SteeringLogitsProcessor(Stack(), base)(torch.tensor([[5, 9]]), scores)
+    assert torch.equal(empty, scores) and empty.data_ptr() != scores.data_ptr()
