@@ -9,16 +9,23 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
+from typing import cast
 
 import numpy as np
 
 from guided.automata.states import StateTable
+from guided.grammar.regular.derivative import least_length
+from guided.grammar.regular.expr import Expr, Kind
 from guided.grammar.regular.json_text import RAW_BYTES, UTF8_BLOCKS
 from guided.kernels.layout import CLOSES, MATCHED, STRING
 from guided.kernels.strings import DIGITS, ESCAPE, HALF, HALF_DIGITS, HALF_ESCAPE
 
 MEASURED = 512
 """States explored to bound how far the end of a match can be; beyond, token effects are not used under a budget."""
+
+MEASURED_FIXED = 64
+"""The same from states that do not loop, for which effects are not used anyway: then only a token that ends inside an
+escape wants to know, and a date's automaton has thousands of states of 0.2 ms each."""
 
 FAR = 1 << 28
 """Farther than any budget."""
@@ -67,27 +74,33 @@ def _explored(table: StateTable, start: int) -> tuple[int, int]:
     """Minimum and widest of a state that is not inside an escape."""
     order = [start]
     sources: dict[int, list[tuple[int, int]]] = {start: []}
+    table.expand(start)
+    most = MEASURED if table.arrays.loops[start] else MEASURED_FIXED
+    computed = 0
     for item in order:
-        if len(order) <= MEASURED:
-            for price, target in _steps(table, item):
-                if target not in sources:
-                    sources[target] = []
-                    order.append(target)
-                sources[target].append((price, item))
-    least: dict[int, int] = {}
-    queue = [(0, item) for item in order if table.arrays.tag[item] >= 0]
-    heapq.heapify(queue)
-    while queue:
-        distance, item = heapq.heappop(queue)
-        if item not in least:
-            least[item] = distance
-            for price, source in sources[item]:
-                if source not in least:
-                    heapq.heappush(queue, (distance + price, source))
-    whole = len(order) <= MEASURED
-    spelled = any(table.arrays.mode[item] & STRING for item in order)
-    widest = max(least.values()) + spelled * _ESCAPED if whole else FAR
-    return (least[start] if start in least else _reach(table, start)), widest
+        # States inside literals are laid down with them; only the others are work.
+        computed += table.keys[item] is not None
+        if computed > most or len(order) > MEASURED:
+            break
+        for price, target in _steps(table, item):
+            if target not in sources:
+                sources[target] = []
+                order.append(target)
+            sources[target].append((price, item))
+    else:
+        least: dict[int, int] = {}
+        queue = [(0, item) for item in order if table.arrays.tag[item] >= 0]
+        heapq.heapify(queue)
+        while queue:
+            distance, item = heapq.heappop(queue)
+            if item not in least:
+                least[item] = distance
+                for price, source in sources[item]:
+                    if source not in least:
+                        heapq.heappush(queue, (distance + price, source))
+        spelled = any(table.arrays.mode[item] & STRING for item in order)
+        return least[start], max(least.values()) + spelled * _ESCAPED
+    return _reach(table, start), FAR
 
 
 def _steps(table: StateTable, state: int) -> Iterator[tuple[int, int]]:
@@ -108,20 +121,40 @@ def _price(low: int, high: int) -> int:
 
 
 def _reach(table: StateTable, start: int) -> int:
-    """Bytes on the way from a state to the nearest end of a match, by search without a bound."""
-    done: set[int] = set()
-    queue = [(0, start)]
+    """Bytes on the way from a state to the nearest end of a match: best first, without a bound.
+
+    What an expression says of the length of its texts is never too much, so the first end that is met is the nearest
+    (Hart, Nilsson and Raphael, 1968); where it says nothing, this is Dijkstra's algorithm.
+    """
+    nearest = {start: 0}
+    queue = [(_left(table, start), 0, start)]
     while queue:
-        distance, item = heapq.heappop(queue)
-        if item in done:
+        _, behind, item = heapq.heappop(queue)
+        if -behind > nearest[item]:
             continue
-        done.add(item)
         if table.arrays.tag[item] >= 0:
-            return distance
+            return -behind
         for price, target in _steps(table, item):
-            if target not in done:
-                heapq.heappush(queue, (distance + price, target))
+            distance = price - behind
+            if distance < nearest.get(target, FAR):
+                nearest[target] = distance
+                heapq.heappush(queue, (distance + _left(table, target), -distance, target))
     return FAR
+
+
+def _left(table: StateTable, state: int) -> int:
+    """A lower bound on the bytes from a state to the end of a match, read off what it stands for."""
+    known = int(table.arrays.minimum[state])
+    if known >= 0:
+        return known
+    key = table.keys[state]
+    left = 0
+    while isinstance(key, Expr) and key.kind is Kind.CONCAT:
+        head, key = cast("tuple[Expr, Expr]", key.parts)
+        left += least_length(head)
+    if isinstance(key, Expr):
+        left += 1 + least_length(cast(Expr, key.parts[0])) if key.kind is Kind.JSON_STRING else least_length(key)
+    return left
 
 
 def _inside_escape(table: StateTable, state: int) -> int:
