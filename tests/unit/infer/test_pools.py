@@ -42,7 +42,9 @@ def test_only_without_and_pruned():
     allowed = rng.random(1000) < 0.3
     some = distribution.only(allowed)
     assert math.exp(some.log_mass) == pytest.approx(p[allowed].sum(), rel=1e-12)
-    assert math.exp(some.only(np.arange(1000) < 500).log_mass) == pytest.approx(p[allowed & (np.arange(1000) < 500)].sum())
+    assert math.exp(some.only(np.arange(1000) < 500).log_mass) == pytest.approx(
+        p[allowed & (np.arange(1000) < 500)].sum()
+    )
     removed = np.flatnonzero(allowed)[:50]
     left = some.without(removed.tolist())
     assert math.exp(left.log_mass) == pytest.approx(p[allowed].sum() - p[removed].sum(), rel=1e-12)
@@ -114,7 +116,9 @@ def test_failures_are_geometric():
 def test_rows_of_logits():
     logits = torch.tensor([[0.0, 1.0, 2.0], [5.0, -math.inf, 5.0]])
     for size in (2, 3, 5):
-        for row, distribution in zip(torch.softmax(logits.double(), -1).numpy(), distributions_of(logits, size), strict=True):
+        for row, distribution in zip(
+            torch.softmax(logits.double(), -1).numpy(), distributions_of(logits, size), strict=True
+        ):
             expected = np.pad(row, (0, 2))[:size]
             np.testing.assert_allclose(np.exp(distribution.logprobs), expected, rtol=1e-6)
             assert math.exp(distribution.log_mass) == pytest.approx(expected.sum(), rel=1e-6)

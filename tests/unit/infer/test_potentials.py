@@ -40,7 +40,9 @@ def potentials():
     return {
         "anything": Anything(VOCABULARY),
         "constraint": ConstraintPotential(constraint()),
-        "special tokens": ConstraintPotential(guided.compile(guided.lark('start: "a" <t> "b"*', special_tokens=True), NAMED)),
+        "special tokens": ConstraintPotential(
+            guided.compile(guided.lark('start: "a" <t> "b"*', special_tokens=True), NAMED)
+        ),
         "predicate": words,
         "predicate of whole texts": TextPredicate(VOCABULARY, is_short),
         "scorer": scorer,
@@ -99,7 +101,11 @@ def test_a_product_asks_later_factors_only_what_is_left():
     product = as_potential(constraint("ab1")) * slow
     assert np.flatnonzero(product.logw_next([]) > -math.inf).tolist() == [0, 2]
     assert set(asked) == {"", "a", "ab"}
-    assert [type(factor) for factor in (product * Anything(VOCABULARY)).factors] == [ConstraintPotential, TextPredicate, Anything]
+    assert [type(factor) for factor in (product * Anything(VOCABULARY)).factors] == [
+        ConstraintPotential,
+        TextPredicate,
+        Anything,
+    ]
     assert product.boolean and not (product * TextScorer(VOCABULARY, lambda t: [0.0] * len(t))).boolean
     with pytest.raises(VocabularyError, match="different vocabularies"):
         Product(product, Anything(NAMED))
