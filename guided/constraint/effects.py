@@ -538,7 +538,7 @@ def pack_bits(kept: NDArray[np.int32], n_words: int) -> NDArray[np.uint32]:
     return np.packbits(flags, bitorder="little").view(np.uint32)
 
 
-def small_scratch(longest: int, size: int = 1 << 12) -> Scratch:
+def small_scratch(longest: int, size: int = 1 << 10) -> Scratch:
     """Working memory for walks and steps; ``longest`` is the longest token in bytes."""
     depth = longest + 8
     return Scratch(

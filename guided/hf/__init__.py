@@ -1,11 +1,23 @@
 """Hugging Face transformers: the logits processor, generation and model loading; the only home of transformers.
 
 Reading order: `processor` (`GuidedLogitsProcessor`), `prompt` (where generated text begins), `states` and `masking`
-(its memo and its one tensor operation), `constraints` (what users pass), `generate`, `loading`.
+(its memo and its one tensor operation), `constraints` (what users pass), `generate`, `loading`.  The model behind
+`guided.lm`: `language_model` (its face), `architecture`, `network`, `forward` (one pass), `row_cache` and `slots`
+(whose keys and values are where), `sequences`, `probe`, `recomputed`.
 """
 
 from guided.hf.generate import Generation, generate
+from guided.hf.language_model import Caching, TransformersModel
 from guided.hf.loading import LoadedModel, Stage, load
 from guided.hf.processor import GuidedLogitsProcessor
 
-__all__ = ["Generation", "GuidedLogitsProcessor", "LoadedModel", "Stage", "generate", "load"]
+__all__ = [
+    "Caching",
+    "Generation",
+    "GuidedLogitsProcessor",
+    "LoadedModel",
+    "Stage",
+    "TransformersModel",
+    "generate",
+    "load",
+]

@@ -20,6 +20,12 @@ from guided.errors import UnsupportedError
 __all__ = ["Architecture", "MaskKind"]
 
 ATTENTION = ("self_attn", "attn", "attention", "self_attention", "SelfAttention")
+KNOWN_LIMITS = (
+    "sliding_window", "use_sliding_window", "max_window_layers", "sliding_window_pattern", "_sliding_window_pattern",
+    "attention_chunk_size", "num_local_experts",
+)  # fmt: skip
+"""Settings with such names that say nothing beyond the layer types."""
+
 PROJECTION = ("o_proj", "c_proj", "out_proj", "dense", "wo", "o")
 
 
@@ -42,8 +48,9 @@ class Architecture:
         self.model = model
         self.config = model.config.get_text_config(decoder=True)
         self.encodes = bool(model.config.is_encoder_decoder)
-        decoder = model.get_decoder()
-        if decoder is model or not isinstance(decoder, nn.Module):
+        found = (model.get_decoder(), model.base_model, getattr(model, "model", None))
+        decoder = next((part for part in found if isinstance(part, nn.Module) and part is not model), None)
+        if decoder is None or model.get_output_embeddings() is None:
             raise UnsupportedError(
                 f"{type(model).__name__} has no decoder of its own below its head",
                 remedy="Pass a model with a language head, from AutoModelForCausalLM or AutoModelForSeq2SeqLM.",
@@ -84,6 +91,13 @@ class Architecture:
             elif kind != "dummy":
                 return None
         return tuple(found.values()) or None
+
+    @cached_property
+    def looks_back_otherwise(self) -> bool:
+        """True where the configuration limits attention in a way that `mask_kinds` does not know."""
+        settings = self.config.to_dict()
+        own = [name for name in settings if any(word in name for word in ("window", "chunk", "local"))]
+        return any(settings[name] for name in own if name not in KNOWN_LIMITS)
 
     @cached_property
     def blocks(self) -> nn.ModuleList | None:

@@ -53,10 +53,11 @@ def run_pass(architecture: Architecture, final_norm: nn.Module | None, asked: Pa
 
     def narrow(module: nn.Module, args: Any, output: Any) -> Any:
         last = output[0]
-        wanted = last[asked.rows, asked.columns]
+        rows, columns = asked.rows.to(last.device), asked.columns.to(last.device)
+        wanted = last[rows, columns]
         hidden.append(wanted)
         for number in early:
-            states = captured[number][asked.rows, asked.columns]
+            states = captured[number].to(last.device)[rows, columns]
             if needs.final_norm and final_norm is not None:
                 states = final_norm(states)
             wanted = torch.cat([wanted, states])

@@ -26,7 +26,8 @@ def find_caching(network: Network) -> Caching:
     limit = SINGLE if network.dtype in (torch.float32, torch.float64) else HALF
     plain = Network(network.model, network.decoder_start, Caching.NONE)
     for caching in (Caching.RAGGED, Caching.ALIGNED):
-        if caching is Caching.RAGGED and not network.architecture.takes_positions:
+        own_limits = not network.architecture.takes_positions or network.architecture.looks_back_otherwise
+        if caching is Caching.RAGGED and own_limits:
             continue
         trial = Network(network.model, network.decoder_start, caching)
         try:

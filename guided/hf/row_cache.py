@@ -88,7 +88,7 @@ class RowLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
                 buffer[place.first : stop, :, place.past : place.past + new] = states
             else:
                 rows = torch.arange(place.first, stop, device=buffer.device)[:, None]
-                buffer[rows, :, place.columns] = states.transpose(1, 2)
+                buffer[rows, :, place.columns.to(buffer.device)] = states.transpose(1, 2)
         self.keys, self.values = (buffer[place.first : stop, :, : place.past + new] for buffer in self.stored)
         return self.keys, self.values
 

@@ -2,9 +2,9 @@
 
 Reading order: `weights`, `result`, `potential` (what may be asked of a sequence), `text_potentials`, `sql_potential`;
 `distribution` and `chance` (every random choice); `token_samplers`, `awrs`, `set_samplers` (one token with its weight);
-`resampling`, `prefixes`, `particles`, `smc`, `smc_steer`, `local` (many sequences), `checkpoint`; `attempts`, `visited`,
-`exploration`, `rejection`, `cars`, `asap`, `mcmc`, `best_of_n`, `enumeration`; `choices`, `distortion`, `fields` (what
-came out, and how far it is from what was meant).
+`resampling`, `prefixes`, `particles`, `smc`, `smc_steer`, `local` (many sequences), `checkpoint`; `attempts`,
+`visited`, `exploration`, `rejection`, `cars`, `asap`, `mcmc`, `best_of_n`, `enumeration`; `choices`, `distortion`,
+`fields` (what came out, and how far it is from what was meant).
 """
 
 from guided.infer.asap import asap

@@ -34,7 +34,7 @@ def asap(
     n: int = 16,
     max_tokens: int = 256,
     batch: int = 1,
-    max_attempts: int = 100_000,
+    max_attempts: int = 10_000,
     memory: int = MEMORY,
     learned: Learned | None = None,
     progress: RoundProgress | None = None,

@@ -52,7 +52,7 @@ def cars(
     max_tokens: int = 256,
     learning: Learning = Learning.MASKS,
     batch: int = 16,
-    max_attempts: int = 100_000,
+    max_attempts: int = 10_000,
     memory: int = MEMORY,
     learned: Learned | None = None,
     progress: RoundProgress | None = None,

@@ -31,7 +31,7 @@ def rejection(
     n: int = 16,
     max_tokens: int = 256,
     batch: int = 16,
-    max_attempts: int = 100_000,
+    max_attempts: int = 10_000,
     memory: int = MEMORY,
     progress: RoundProgress | None = None,
     save: str | Path | None = None,

@@ -49,23 +49,19 @@ class SqlDryRun(TextPotential):
         return [0.0 if self._prepares(text) else self.failing for text in texts]
 
     def _prepares(self, text: str) -> bool:
-        started = False
+        def authorise(action: int, _: str | None, name: str | None, *__: str | None) -> int:
+            reads = action in _READING and not (action == sqlite3.SQLITE_FUNCTION and name == "load_extension")
+            return sqlite3.SQLITE_OK if reads else sqlite3.SQLITE_DENY
 
-        def stop() -> int:
-            nonlocal started
-            started = True
-            return 1
-
-        # EXPLAIN would also take what is no query by itself; so the very text is begun, and stopped at its first step.
-        self._driver.set_progress_handler(stop, 1)
-        self._driver.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY)
+        self._driver.set_authorizer(authorise)
         try:
-            return self._driver.execute(text).description is not None
+            # Behind these words comes exactly a statement; behind EXPLAIN alone, "QUERY PLAN SELECT 1" would be one.
+            self._driver.execute(f"EXPLAIN QUERY PLAN {text}")
+            return True
         except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError):
-            return started
+            return False
         finally:
             self._driver.set_authorizer(None)
-            self._driver.set_progress_handler(None, 0)
 
     def close(self) -> None:
         """Close the database; nothing can be asked any more."""

@@ -104,16 +104,19 @@ def locate(words, before, zeros, shift, marked, marked_before, samples, rows, fo
 
 
 @njit(cache=True, nogil=True)
-def walk_trie(words, before, zeros, shift, byte, end, token_offset, token_ids, symbol_of, low, high, skip, row):
+def walk_trie(
+    words, before, zeros, shift, byte, end, token_offset, token_ids, symbol_of, low, high, skip, longest, row
+):
     """Set the bits of all tokens whose bytes narrow ``[low, high)`` to something; the trie is `guided.vocab.trie`'s.
 
-    ``symbol_of[b]`` is the symbol of a byte, -1 where it does not occur; bytes with ``skip[b]`` may not come first.
+    ``symbol_of[b]`` is the symbol of a byte, -1 where it does not occur; bytes with ``skip[b]`` may not come first;
+    ``longest`` is the trie's depth.
     Cost: one step of the search for each node that lives, and for each child of those.
     """
     n = byte.shape[0]
-    lows = np.empty(token_ids.shape[0] + 2, np.int64)
-    highs = np.empty(token_ids.shape[0] + 2, np.int64)
-    ends = np.empty(token_ids.shape[0] + 2, np.int64)
+    lows = np.empty(longest + 2, np.int64)
+    highs = np.empty(longest + 2, np.int64)
+    ends = np.empty(longest + 2, np.int64)
     lows[0], highs[0], ends[0] = low, high, n
     depth = 0
     node = 1

@@ -257,6 +257,17 @@ def _escape(automaton, decode, state, mode, byte):
         return np.int64(0)
     count = ((decode >> 12) & 3) + 1
     value = ((decode & 0xFFF) << 4) | digit
+    first = automaton.first[state]
+    if kind == DIGITS and first >= 0 and automaton.count[state] == 1 and automaton.low[first] == automaton.high[first]:
+        # Inside a name: only one character can come.
+        code = np.int64(automaton.low[first])
+        if code < 0x80:
+            if code >> (4 * (4 - count)) != value:
+                return np.int64(0)
+            if not mode & CANONICAL:
+                if count == 4:
+                    return np.int64(automaton.target[first])
+                return (np.int64(DIGITS | (count << 12) | value) << 32) | state
     if kind == DIGITS:
         if count < 4:
             return _place(_digits(automaton, state, mode, count, value), DIGITS | (count << 12) | value, state)

@@ -11,6 +11,7 @@ import hashlib
 import threading
 import time
 import warnings
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -68,7 +69,9 @@ class Analyses:
         self.seconds = seconds
         self.statistics = Statistics()
         self._start = start
-        self._engine: Engine | None = None
+        # At most one; a list, so that it can be closed when this object is gone.
+        self._engines: list[Engine] = []
+        weakref.finalize(self, _close, self._engines)
         self._lock = threading.Lock()
         self._known: OrderedDict[bytes, frozenset[str] | None] = OrderedDict()
         self._in_a_row = 0
@@ -114,12 +117,12 @@ class Analyses:
         began = time.monotonic()
         self.statistics.analysed += 1
         try:
-            if self._engine is None:
+            if not self._engines:
                 self.statistics.starts += 1
-                self._engine = self._start()
-            found = self._engine.complete(source, suffix, self.seconds)
+                self._engines.append(self._start())
+            found = self._engines[0].complete(source, suffix, self.seconds)
         except AnswerError as error:
-            if self._engine is None:
+            if not self._engines:
                 self._failed(error)
                 return None
             # Half-written code may be too much for an engine that is well otherwise.
@@ -149,9 +152,12 @@ class Analyses:
         warnings.warn(f"{self.what} failed: {error}; {then}", MonitorWarning, stacklevel=2)
 
     def _drop(self) -> None:
-        if self._engine is not None:
-            self._engine.close()
-            self._engine = None
+        _close(self._engines)
 
     def __reduce__(self) -> tuple[object, ...]:
         return (Analyses, (self._start, self.what, self.seconds))
+
+
+def _close(engines: list[Engine]) -> None:
+    while engines:
+        engines.pop().close()

@@ -69,7 +69,6 @@ class MentionText:
         self._names: dict[tuple[int, int], tuple[bytes, ...]] = {}
         self._ends: dict[int, tuple[int, ...]] = {}
         self._best: dict[tuple[int, int, int, int, int], bytes] = {}
-        self._rests: dict[_Thread, bytes] = {}
         self.start: _State = ((_Phase.COPY, 0, 0, 0, 0, 0),)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -192,12 +191,6 @@ class MentionText:
         return min(map(self._rest_of, at), key=lambda text: (len(text), text))
 
     def _rest_of(self, thread: _Thread) -> bytes:
-        found = self._rests.get(thread)
-        if found is None:
-            found = self._rests[thread] = self._find_rest(thread)
-        return found
-
-    def _find_rest(self, thread: _Thread) -> bytes:
         phase, place, start, depth, low, high = thread
         if phase == _Phase.COPY:
             return self.source[place:]
@@ -228,9 +221,13 @@ class MentionText:
         """By walking."""
         return None
 
-    def unfinished(self, at: _State, tree: TokenTree) -> Iterable[int] | None:
-        """Any."""
-        return None
+    def unfinished(self, at: _State, tree: TokenTree, limit: int) -> Iterable[int] | None:
+        """None of them while there is room for the rest of the source and one more mention."""
+        if self._candidates is not None:
+            return None
+        left = len(self.source) - min(place for _, place, *_ in at)
+        markup = len(self._before) + len(self._between)
+        return () if limit >= left + markup + max(map(len, self._all)) else None
 
     def expected(self, at: _State) -> str:
         """The next bytes of the source, of markup or of names."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from typing import Any
 
 from guided.monitor.json_rpc import read_message, write_message
@@ -17,9 +18,9 @@ __all__ = ["complete", "main"]
 
 def complete(parameters: dict[str, Any]) -> list[str]:
     """The names that jedi offers at the end of ``source``, with ``suffix`` standing behind the cursor."""
-    import jedi
-    from parso.utils import split_lines
-
+    # Neither is typed, nor needed by anything else.
+    jedi: Any = import_module("jedi")
+    split_lines = import_module("parso.utils").split_lines
     source, suffix = parameters["source"], parameters["suffix"]
     project = jedi.Project(parameters["project"], environment_path=parameters["environment"])
     lines = split_lines(source)

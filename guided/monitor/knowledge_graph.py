@@ -178,7 +178,7 @@ class GraphQueries:
         """By walking."""
         return None
 
-    def unfinished(self, at: _State, tree: TokenTree) -> Iterable[int] | None:
+    def unfinished(self, at: _State, tree: TokenTree, limit: int) -> Iterable[int] | None:
         """Any."""
         return None
 

@@ -20,7 +20,7 @@ from guided.errors import LimitError, VocabularyError
 from guided.special_bytes import SENTINEL
 from guided.vocab.vocabulary import Vocabulary
 
-__all__ = ["LiveConstraint", "LiveLanguage", "TokenTree"]
+__all__ = ["LiveConstraint", "LiveLanguage", "TokenTree", "ids_of", "name_bytes"]
 
 DEAD, FINISHED = 0, 1
 _SHOWN = 12
@@ -59,6 +59,12 @@ class TokenTree:
         return np.packbits(bits, bitorder="little").view(np.uint32)
 
 
+def ids_of(row: NDArray[np.uint32]) -> list[int]:
+    """The ids whose bits are set in a row."""
+    found: list[int] = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist()
+    return found
+
+
 @runtime_checkable
 class LiveLanguage(Protocol):
     """A language over bytes as an automaton whose states are values: hashable, and equal ones have equal futures.
@@ -91,8 +97,8 @@ class LiveLanguage(Protocol):
         """The mask without end-of-text ids, or None to have the trie walked along `following`."""
         ...
 
-    def unfinished(self, at: Any, tree: TokenTree) -> Iterable[int] | None:
-        """Ids that hold all allowed ones after which the text may not end at once; None: any allowed one may be."""
+    def unfinished(self, at: Any, tree: TokenTree, limit: int) -> Iterable[int] | None:
+        """Ids that hold all allowed ones with an end more than ``limit`` bytes behind them; None: any may be."""
         ...
 
     def expected(self, at: Any) -> str:
@@ -293,9 +299,9 @@ class LiveConstraint:
                 row[:] = self._eos_row
                 return
             row[:] = self._mask(state)
-            doubtful = self.language.unfinished(self._values[state], self._tree)
+            doubtful = self.language.unfinished(self._values[state], self._tree, budget - 2)
             if doubtful is None:
-                doubtful = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist()
+                doubtful = ids_of(row)
             for token in doubtful:
                 if row[token >> 5] >> np.uint32(token & 31) & 1 and token not in self._eos:
                     after = self.advance(state, token)

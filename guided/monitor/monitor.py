@@ -12,6 +12,7 @@ by one in a mask; where an analysis cannot know anything (`Monitor.screen`), not
 
 from __future__ import annotations
 
+import re
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -22,12 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.constraint.limits import Limits
-from guided.monitor.live import LiveConstraint, TokenTree
+from guided.monitor.live import LiveConstraint, TokenTree, ids_of
 from guided.monitor.names import FREE, Verdict
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["Monitor", "WatchedText", "monitored"]
 
+_REMEMBERED = 256
+"""Rows and walks that are kept for each vocabulary: at most 16 KB each for 128,000 tokens."""
 _ANY = bytes(range(255))
 """What free text holds: any byte but 0xFF, which is in no UTF-8."""
 
@@ -49,8 +52,9 @@ class Eventful:
 
     def __init__(self, vocabulary: Vocabulary, monitor: Monitor) -> None:
         self.monitor = monitor
+        self.vocabulary = vocabulary
         trie = vocabulary.trie
-        tree = TokenTree(vocabulary)
+        self.tree = tree = TokenTree(vocabulary)
         texts = np.diff(vocabulary.offsets) > 0
         self.free_row = tree.row(np.flatnonzero(texts))
         tokens = vocabulary.tokens
@@ -68,6 +72,8 @@ class Eventful:
         self.places = place_of[self.sorted_ids]
         self._by_state: dict[Hashable, tuple[tuple[Crossing, ...], tuple[int, ...]]] = {}
         self._first_rows: dict[bytes, NDArray[np.uint32]] = {}
+        self._matching: dict[bytes, tuple[NDArray[np.uint32], tuple[int, ...]]] = {}
+        self._walked: dict[Verdict, tuple[NDArray[np.int32], tuple[int, ...]]] = {}
 
     def crossings(self, lexical: Hashable) -> tuple[tuple[Crossing, ...], tuple[int, ...]]:
         """Tokens with one trigger from a lexical state, by what comes up to it, and those with several."""
@@ -101,17 +107,56 @@ class Eventful:
         ]
         return tuple(crossings), tuple(several)
 
-    def first_row(self, first: bytes, tree: TokenTree) -> NDArray[np.uint32]:
+    def matching(self, pattern: bytes) -> tuple[NDArray[np.uint32], tuple[int, ...]]:
+        """The tokens that a regular expression matches whole, and which of them are eventful."""
+        found = self._matching.get(pattern)
+        if found is None:
+            match = re.compile(pattern).fullmatch
+            ids = [token for token, data in enumerate(self.vocabulary.tokens) if data is not None and match(data)]
+            found = (self.tree.row(ids), tuple(token for token in ids if token in self.tokens))
+            if len(self._matching) >= _REMEMBERED:
+                del self._matching[next(iter(self._matching))]
+            self._matching[pattern] = found
+        return found
+
+    def walked(self, verdict: Verdict) -> tuple[NDArray[np.int32], tuple[int, ...]]:
+        """The tokens that stay within a verdict, and the trie's nodes at which one that follows them is left."""
+        remembered = self._walked.get(verdict)
+        if remembered is not None:
+            return remembered
+        found: list[NDArray[np.int32]] = [np.zeros(0, np.int32)]
+        released: list[int] = []
+        stack: list[tuple[Verdict, int]] = [(verdict, 0)]
+        while stack:
+            here, place = stack.pop()
+            children = self.tree.children(place)
+            if not children:
+                continue
+            for byte in here.continuing():
+                child = children.get(byte)
+                if child is not None:
+                    after = here.step(byte)
+                    assert after is not None and after is not FREE
+                    found.append(self.tree.spelled_here(child))
+                    stack.append((after, child))
+            if place:
+                released.extend(children[byte] for byte in here.releasing() if byte in children)
+        remembered = self._walked[verdict] = (np.concatenate(found), tuple(released))
+        if len(self._walked) > _REMEMBERED:
+            del self._walked[next(iter(self._walked))]
+        return remembered
+
+    def first_row(self, first: bytes) -> NDArray[np.uint32]:
         """The tokens whose first byte is one of these."""
         found = self._first_rows.get(first)
         if found is None:
-            trie = tree.trie
+            trie = self.tree.trie
             slices = [
                 trie.token_ids[trie.token_offset[node] : trie.token_offset[trie.end[node]]]
-                for byte, node in tree.children(0).items()
+                for byte, node in self.tree.children(0).items()
                 if byte in first
             ]
-            found = self._first_rows[first] = tree.row(np.concatenate(slices)) if slices else tree.row(())
+            found = self._first_rows[first] = self.tree.row(np.concatenate(slices) if slices else ())
         return found
 
 
@@ -283,61 +328,58 @@ class WatchedText:
         """All tokens but those that run into something forbidden; under a verdict, those that keep to it."""
         return self._survey(at, tree)[0]
 
-    def unfinished(self, at: int, tree: TokenTree) -> Iterable[int]:
-        """Those that end at or behind a trigger, and those within a verdict."""
-        return self._survey(at, tree)[1]
+    def unfinished(self, at: int, tree: TokenTree, limit: int) -> Iterable[int]:
+        """Those that end at or behind a trigger, and those within a verdict that may be longer."""
+        return self._survey(at, tree, limit)[1]
 
-    def _survey(self, at: int, tree: TokenTree) -> tuple[NDArray[np.uint32], list[int]]:
+    def _survey(self, at: int, tree: TokenTree, limit: int = 0) -> tuple[NDArray[np.uint32], list[int]]:
         verdict = self.verdict(at)
         if verdict is None:
             return self._free(at, tree)
         eventful = self.monitor.eventful(tree.vocabulary)
-        found: list[NDArray[np.int32]] = []
-        released: list[int] = []
-        stack = [(at, 0)]
-        while stack:
-            node, place = stack.pop()
-            here = self.verdict(node)
-            assert here is not None
-            children = tree.children(place)
-            for byte in here.continuing():
-                child = children.get(byte)
-                if child is not None:
-                    after = self.step(node, byte)
-                    assert after is not None
-                    found.append(tree.spelled_here(child))
-                    stack.append((after, child))
-            if node != at:
-                for byte in here.releasing():
-                    child = children.get(byte)
-                    if child is not None:
-                        found.append(tree.spelled_here(child))
-                        released.append(child)
-        doubtful = np.concatenate(found).tolist() if found else []
-        row = tree.row(doubtful)
-        trie = tree.trie
-        for place in released:
-            begin, stop = int(trie.token_offset[place + 1]), int(trie.token_offset[trie.end[place]])
-            ids = trie.token_ids[begin:stop]
-            row |= tree.row(ids) & eventful.free_row
-            first, last = np.searchsorted(eventful.places, (begin, stop))
-            for token in eventful.sorted_ids[first:last].tolist():
-                doubtful.append(token)
-                if self._steps(at, eventful.tokens[token]) is None:
-                    row[token >> 5] &= ~np.uint32(1 << (token & 31))
-        releasing = verdict.releasing()
-        if releasing:
-            free, more = self._free(at, tree, releasing)
-            row |= free
-            doubtful += more
+        row = np.zeros_like(eventful.free_row)
+        doubtful: list[int] = []
+        for part in verdict.parts:
+            if part.pattern is not None:
+                matching, watched = eventful.matching(part.pattern)
+                matching = matching.copy()
+                self._strike(at, matching, watched, doubtful, eventful)
+                if part.most is None or part.most > limit:
+                    doubtful += ids_of(matching)
+                row |= matching
+                continue
+            within, released = eventful.walked(part)
+            doubtful += within.tolist()
+            row |= tree.row(within)
+            trie = tree.trie
+            for place in released:
+                begin, stop = int(trie.token_offset[place]), int(trie.token_offset[trie.end[place]])
+                ahead = tree.row(trie.token_ids[begin:stop]) & eventful.free_row
+                first, last = np.searchsorted(eventful.places, (begin, stop))
+                self._strike(at, ahead, eventful.sorted_ids[first:last].tolist(), doubtful, eventful)
+                row |= ahead
+            releasing = part.releasing()
+            if releasing:
+                free, more = self._free(at, tree, releasing)
+                row |= free
+                doubtful += more
         return row, doubtful
+
+    def _strike(
+        self, at: int, row: NDArray[np.uint32], tokens: Iterable[int], doubtful: list[int], eventful: Eventful
+    ) -> None:
+        """Take tokens out of a row that run into something forbidden."""
+        for token in tokens:
+            doubtful.append(token)
+            if self._steps(at, eventful.tokens[token]) is None:
+                row[token >> 5] &= ~np.uint32(1 << (token & 31))
 
     def _free(self, at: int, tree: TokenTree, first: bytes | None = None) -> tuple[NDArray[np.uint32], list[int]]:
         """The tokens of free text, those with the given first bytes only; and which of them may not be an end."""
         eventful = self.monitor.eventful(tree.vocabulary)
         row = eventful.free_row.copy()
         if first is not None:
-            row &= eventful.first_row(first, tree)
+            row &= eventful.first_row(first)
         crossings, several = eventful.crossings(self._lexical[at])
         doubtful: list[int] = []
         may_know = self.monitor.screen(self.text(at), self._context[at])
@@ -356,12 +398,8 @@ class WatchedText:
                 doubtful.append(token)
                 if self._steps(place, rest) is None:
                     row[token >> 5] &= ~np.uint32(1 << (token & 31))
-        for token in several:
-            data = eventful.tokens[token]
-            if first is None or data[0] in first:
-                doubtful.append(token)
-                if self._steps(at, data) is None:
-                    row[token >> 5] &= ~np.uint32(1 << (token & 31))
+        some = (token for token in several if first is None or eventful.tokens[token][0] in first)
+        self._strike(at, row, some, doubtful, eventful)
         return row, doubtful
 
 

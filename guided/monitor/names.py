@@ -50,6 +50,24 @@ class Verdict(Protocol):
         """The verdict after a byte, `FREE` when the byte ends what was demanded, None when it may not come."""
         ...
 
+    @property
+    def parts(self) -> tuple[Verdict, ...]:
+        """Verdicts whose languages together are this one's; itself alone where it is simple."""
+        ...
+
+    @property
+    def pattern(self) -> bytes | None:
+        """A regular expression for whole tokens: those that it matches may come; None where few may, by walking.
+
+        Tokens that run into free text count as allowed, whatever a monitor says there.
+        """
+        ...
+
+    @property
+    def most(self) -> int | None:
+        """Bytes that `rest` never exceeds, here and later; None: no small number."""
+        ...
+
     def releasing(self) -> bytes:
         """The bytes whose step is `FREE`, ascending."""
         ...
@@ -105,6 +123,11 @@ class Names:
         kept = sorted(name for name in spelled if name and held.issuperset(name))
         return cls(tuple(kept), alphabet, assignable, frozenset(word.encode() for word in reserved))
 
+    @cached_property
+    def alone(self) -> Names:
+        """The same names, and no new ones."""
+        return Names(self.names, self.alphabet) if self.assignable else self
+
     def begin(self) -> Expecting:
         """Before the first letter; there must be a name."""
         return Expecting(self, 0, len(self.names), 0)
@@ -135,7 +158,7 @@ class Expecting:
             return b""
         ways = [name[self.depth :] for name in self.source.names[self.low : self.high]]
         if self._new:
-            ways.append(Creating(self.source, self._written).rest if self.depth else b"A:")
+            ways.append(Creating(self.source, self._written).rest)
         return min(ways, key=lambda way: (len(way), way))
 
     @property
@@ -164,12 +187,17 @@ class Expecting:
             return child
         if byte in source.alphabet.breaks and self._whole:
             return FREE
-        if self._new:
-            if self.depth:
-                return Creating(source, self._written).step(byte)
-            if byte in _FIRST:
-                return Creating(source, bytes([byte]))
-        return None
+        return Creating(source, self._written).step(byte) if self._new else None
+
+    @property
+    def parts(self) -> tuple[Verdict, ...]:
+        """The names, and what makes a new one."""
+        if not self._new:
+            return (self,)
+        return Expecting(self.source.alone, self.low, self.high, self.depth), Creating(self.source, self._written)
+
+    pattern = None
+    most = None
 
     def _child(self, byte: int) -> Expecting | None:
         names, depth = self.source.names, self.depth
@@ -185,9 +213,7 @@ class Expecting:
         """Break characters behind a whole name; ``:`` behind a new one."""
         if self._whole:
             return self.source.alphabet.breaks
-        if self._new and self.depth:
-            return Creating(self.source, self._written).releasing()
-        return b""
+        return Creating(self.source, self._written).releasing() if self._new else b""
 
     def continuing(self) -> bytes:
         """The next letters of the names; any letter where a new one may be made."""
@@ -201,13 +227,15 @@ class Expecting:
             assert child is not None
             at = child.high
         if self._new:
-            more = Creating(self.source, self._written).continuing() if self.depth else _FIRST
+            more = Creating(self.source, self._written).continuing()
             found.update(more if not self._whole else (byte for byte in more if byte in _LATER))
         return bytes(sorted(found))
 
 
 _FIRST = bytes(b for b in range(0x80) if chr(b).isalpha() or b == 0x5F)
 _LATER = bytes(b for b in range(0x80) if chr(b).isalnum() or b == 0x5F)
+_MADE = rb" *(?:=(?:[^=\xff][^\xff]*)?|:[^\xff]*)?"
+"""What may stand behind a new name: an assignment or annotation, or their beginning."""
 
 
 class _Stage(Enum):
@@ -238,15 +266,39 @@ class Creating:
         """The shortest way to have made it."""
         if self.stage is _Stage.EQUALS:
             return b""
-        if self.stage is _Stage.NAME and self._reserved:
-            return b"0:"
-        return b":"
+        if not self.written:
+            return b"A:"
+        return b"0:" if self.stage is _Stage.NAME and self._reserved else b":"
+
+    @property
+    def parts(self) -> tuple[Verdict, ...]:
+        """Itself."""
+        return (self,)
+
+    @property
+    def pattern(self) -> bytes | None:
+        """Letters, then what makes the name, unless the name is reserved; in free text all tokens but a few."""
+        if self.stage is _Stage.EQUALS:
+            return None
+        if self.stage is _Stage.SPACE:
+            return _MADE
+        size = len(self.written)
+        left = sorted(word[size:] for word in self.source.reserved if word.startswith(self.written))
+        barred = rb"(?!(?:" + b"|".join(left) + rb")[ =:])" if left else b""
+        return barred + (b"" if size else rb"[A-Za-z_]") + rb"[0-9A-Za-z_]*" + (rb"(?:" + _MADE + rb")")
+
+    @property
+    def most(self) -> int | None:
+        """Two bytes."""
+        return 2
 
     @property
     def expected(self) -> str:
         """An assignment."""
         if self.stage is _Stage.EQUALS:
             return "the value that is assigned"
+        if not self.written:
+            return "the letters of a new attribute"
         more = "more letters, " if self.stage is _Stage.NAME else ""
         return f"{more}= or : behind the new attribute {self.written.decode()!r}"
 
@@ -255,9 +307,9 @@ class Creating:
         if self.stage is _Stage.EQUALS:
             return FREE if byte not in b"=\xff" else None
         if self.stage is _Stage.NAME:
-            if byte in _LATER:
+            if byte in (_LATER if self.written else _FIRST):
                 return Creating(self.source, self.written + bytes([byte]))
-            if self._reserved:
+            if self._reserved or not self.written:
                 return None
         if byte == 0x20:
             return Creating(self.source, self.written, _Stage.SPACE)
@@ -269,7 +321,7 @@ class Creating:
         """Anything behind one ``=``, else ``:``."""
         if self.stage is _Stage.EQUALS:
             return bytes(b for b in range(255) if b != 0x3D)
-        return b"" if self.stage is _Stage.NAME and self._reserved else b":"
+        return b"" if self.stage is _Stage.NAME and (self._reserved or not self.written) else b":"
 
     def continuing(self) -> bytes:
         """Letters, spaces and ``=``."""
@@ -277,4 +329,6 @@ class Creating:
             return b""
         if self.stage is _Stage.SPACE:
             return b" ="
+        if not self.written:
+            return _FIRST
         return _LATER if self._reserved else bytes(sorted(b" =" + _LATER))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Hashable
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,8 @@ from guided.monitor.python_text import (
 __all__ = ["PythonIdentifiers", "python_identifiers"]
 
 _ALPHABET = IdentifierBytes.of()
+_REMEMBERED = 256
+"""Sets of names whose tries are kept."""
 _DYNAMIC = "__getattr__"
 """Objects of a class that defines this have any attribute; jedi lists it only where it is defined."""
 
@@ -49,6 +52,7 @@ class PythonIdentifiers(Monitor):
     def __init__(self, analyses: Analyses, *, assignments: bool = True) -> None:
         self.analyses = analyses
         self.assignments = assignments
+        self._known: dict[tuple[frozenset[str], bool], Names] = {}
 
     def __repr__(self) -> str:
         return f"Python identifiers ({self.analyses.what})"
@@ -117,8 +121,18 @@ class PythonIdentifiers(Monitor):
             begins = not decoded[line : before.start].strip()
         if not found or _DYNAMIC in found:
             return None
-        names = Names.of(found, _ALPHABET, assignable=self.assignments and begins, reserved=KEYWORDS)
+        names = self._names(found, self.assignments and begins)
         return names.begin() if names.names else None
+
+    def _names(self, found: frozenset[str], assignable: bool) -> Names:
+        """One object for equal names, so that what is known of its tokens serves all places."""
+        key = (found, assignable)
+        names = self._known.get(key)
+        if names is None:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            names = self._known[key] = Names.of(found, _ALPHABET, assignable=assignable, reserved=KEYWORDS)
+        return names
 
     def _of(self, text: str, primary: Primary, line: int, context: Layout) -> frozenset[str] | None:
         before, current = text[:line], text[line : primary.start]
@@ -203,12 +217,10 @@ def python_identifiers(
     if not folder.is_dir():
         raise GuidedError("there is no such project folder", where=str(folder), remedy="Give the root of the project.")
     if engine is None:
-        try:
-            import jedi  # noqa: F401
-        except ImportError as error:
+        if find_spec("jedi") is None:
             raise GuidedError(
                 "reading Python code needs jedi, which is not installed", remedy="Run: pip install 'guided[monitor]'"
-            ) from error
+            )
         start: Callable[[], Engine] = partial(
             JediProcess,
             str(folder.absolute()),

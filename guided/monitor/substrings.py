@@ -99,12 +99,12 @@ class SubstringLanguage:
         matrix = (index.words, index.before, index.zeros, index.shift)
         skip = self._skip if missing < 0 else np.zeros_like(self._skip)
         arrays = (trie.byte, trie.end, trie.token_offset, trie.token_ids)
-        walk_trie(*matrix, *arrays, self._symbol_of, low, high, skip, row)
+        walk_trie(*matrix, *arrays, self._symbol_of, low, high, skip, tree.vocabulary.longest, row)
         return row
 
-    def unfinished(self, at: _State, tree: TokenTree) -> Iterable[int] | None:
-        """Any allowed token, where texts hold characters of several bytes; else none."""
-        return None if bool((self._symbol_of[0x80:] >= 0).any()) and self.text else ()
+    def unfinished(self, at: _State, tree: TokenTree, limit: int) -> Iterable[int] | None:
+        """Any allowed token, where a character may have more bytes than there is room for; else none."""
+        return None if limit < 3 and self.text and bool((self._symbol_of[0x80:] >= 0).any()) else ()
 
     def expected(self, at: _State) -> str:
         """The next bytes."""

@@ -1,4 +1,4 @@
-"""`best_spans`: the spans of a passage that a model finds likeliest, exactly and all of them (Schuster et al., 2021).
+"""`best_spans`: the spans of a passage that a model finds likeliest, exactly and all of them (Castel et al., 2022).
 
 A reader that answers with a span of its passage is usually decoded greedily, and may then leave the passage or miss the
 best span.  The score of the span from i to j is

@@ -123,7 +123,8 @@ class _Check:
         return value
 
     def same(self, one: float, other: float, what: str, tokens: tuple[int, ...]) -> None:
-        equal = one == other or abs(one - other) <= self.tolerance * max(1.0, abs(one), abs(other))
+        far = self.tolerance * max(1.0, abs(one), abs(other))
+        equal = one == other or (math.isfinite(far) and abs(one - other) <= far)
         self.hold(equal, f"{what}: {one} and {other}", tokens)
 
     def hold(self, true: bool, what: str, tokens: tuple[int, ...]) -> None:

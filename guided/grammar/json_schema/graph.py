@@ -15,7 +15,7 @@ from guided.grammar.json_schema.counting import ItemCounter, State, Step
 from guided.grammar.json_schema.extras import Extra, extras, few_names_declared, goals, other_names
 from guided.grammar.json_schema.normalise import Normaliser
 from guided.grammar.json_schema.number_text import number_text
-from guided.grammar.json_schema.numbers import NumberRange
+from guided.grammar.json_schema.numbers import MAX_AVOIDED, NumberRange
 from guided.grammar.json_schema.shape import ANY, NOTHING, ArrayShape, Need, ObjectShape, Shape, is_false
 from guided.grammar.json_schema.strings import ANY_STRING
 from guided.grammar.regular.expr import EMPTY
@@ -241,7 +241,7 @@ def scalar_alive(shape: Shape) -> bool:
 
 def living_numbers(shape: Shape) -> list[NumberRange]:
     """The number ranges that hold a number; where ``avoid`` leaves that open, the automaton decides."""
-    return [item for item in shape.numbers if not item.avoid or number_text(item) is not EMPTY]
+    return [item for item in shape.numbers if len(item.avoid) <= MAX_AVOIDED or number_text(item) is not EMPTY]
 
 
 def strings_alive(shape: Shape) -> bool:

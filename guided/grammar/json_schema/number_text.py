@@ -10,13 +10,16 @@ without an upper bound.  Where neither is given, every JSON number is allowed.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 from guided.errors import GuidedError
 from guided.grammar.json_schema import refusals
-from guided.grammar.json_schema.numbers import NumberRange, Spelling
+from guided.grammar.json_schema.decimals import Decimals
+from guided.grammar.json_schema.digits import digits_of
+from guided.grammar.json_schema.numbers import MAX_AVOIDED, NumberRange, Spelling
 from guided.grammar.regular.expr import (
     EMPTY,
     Edge,
@@ -31,12 +34,14 @@ from guided.grammar.regular.expr import (
     repeat,
     switch,
 )
+from guided.grammar.regular.stepwise import stepwise
 
 MAX_STATES = 12_000
-"""States of one number's automaton; ``multipleOf: 9999`` needs 10,000 and a second."""
+"""Living states of one number's automaton; ``multipleOf: 9999`` needs 10,000.  They are made where they are met, but a
+search for the shortest text may come by all."""
+FEW_STATES = 100
+"""States up to which an automaton is made at once, so that its loops are plain repetitions."""
 
-MAX_DIGITS = 400
-"""Digits of a bound; those of doubles have up to 325."""
 PLAIN_BITS = 256
 """Bits of a bound's numerator and denominator that surely have fewer digits."""
 MAX_POWER = 20
@@ -103,7 +108,7 @@ def _magnitudes(
         if numbers.step is not None and high is None and not numbers.avoid and spelling is Spelling.ANY:
             power = _power_of_ten(numbers.step)
             if power is not None:
-                least = power if low is None else max(power, len(_digits(low)[0]))
+                least = power if low is None else max(power, len(digits_of(low)[0]))
                 return alternation((texts, _scientific_multiples(power, least)))
         return texts
     if spelling is Spelling.FRACTIONAL:
@@ -116,13 +121,13 @@ def _magnitudes(
 def _single(value: Fraction, plain: bool) -> Expr:
     """One number that is not zero: as a decimal and, unless ``plain``, in normalised scientific notation."""
     zeros = repeat(literal(b"0"))
-    whole, fraction = _digits(value)
+    whole, fraction = digits_of(value)
     after = concat(literal(b"." + fraction.encode()), zeros) if fraction else WHOLE_FRACTION
     text = concat(literal(whole.encode()), after)
     if plain:
         return text
     mantissa, exponent = lead(value)
-    whole, fraction = _digits(mantissa)
+    whole, fraction = digits_of(mantissa)
     after = concat(literal(b"." + fraction.encode()), zeros) if fraction else WHOLE_FRACTION
     return alternation((text, concat(literal(whole.encode()), after, _E, _exponents(exponent, exponent))))
 
@@ -216,115 +221,6 @@ def _exponents(first: int | None, last: int | None) -> Expr:
     return alternation((positive, negative))
 
 
-def _digits(value: Fraction) -> tuple[str, str]:
-    """Digits before and after the point of a terminating decimal, without trailing zeros."""
-    places = 0
-    scaled = value
-    while scaled.denominator != 1:
-        scaled *= 10
-        places += 1
-        if places > MAX_DIGITS:
-            raise _too_long()
-    text = str(scaled.numerator).rjust(places + 1, "0")
-    if len(text) > MAX_DIGITS:
-        raise _too_long()
-    return (text[:-places], text[-places:]) if places else (text, "")
-
-
-def _too_long() -> GuidedError:
-    return refusals.DIGITS.at(limit=MAX_DIGITS)
-
-
-class _Comparison:
-    """Compares the digits of a text with a bound as they come."""
-
-    def __init__(self, bound: Fraction, allowed: tuple[int, ...]) -> None:
-        self.whole, self.fraction = _digits(bound)
-        self.allowed = allowed
-
-    start: Any = (0, 0)
-
-    def digit(self, state: Any, digit: int) -> Any:
-        at, relation = state
-        if at >= len(self.whole):
-            return (len(self.whole) + 1, 1)
-        return (at + 1, relation or _compare(digit, int(self.whole[at])))
-
-    def point(self, state: Any) -> Any:
-        return (0, self._whole(state))
-
-    def decimal(self, state: Any, digit: int) -> Any:
-        at, relation = state
-        if relation:
-            return (0, relation)
-        if at < len(self.fraction):
-            relation = _compare(digit, int(self.fraction[at]))
-            return (0, relation) if relation else (at + 1, 0)
-        return (0, 1) if digit else state
-
-    def accepts(self, state: Any, after_point: bool) -> bool:
-        relation = state[1] if after_point else self._whole(state)
-        at = state[0] if after_point else 0
-        if relation == 0 and at < len(self.fraction):
-            relation = -1
-        return relation in self.allowed
-
-    def _whole(self, state: Any) -> int:
-        at, relation = state
-        return -1 if at < len(self.whole) else 1 if at > len(self.whole) else relation
-
-
-def _compare(left: int, right: int) -> int:
-    return (left > right) - (left < right)
-
-
-class _Divisor:
-    """Is the number a multiple of a step?
-
-    With ``places`` digits after the point the step is ``factor * 10**zeros`` units of the last place, and ``zeros`` is
-    not 0 only if ``places`` is.  A state of the whole digits is the number of trailing zeros so far, at most ``zeros``,
-    and the remainder by ``factor`` of the digits before them, so that round steps stay small.
-    """
-
-    def __init__(self, step: Fraction, wanted: bool) -> None:
-        places = len(_digits(step)[1])
-        factor, zeros = int(step * 10**places), 0
-        while factor % 10 == 0:
-            factor, zeros = factor // 10, zeros + 1
-        if factor * (zeros + 1) > MAX_STATES:
-            raise _too_large()
-        self.places, self.factor, self.zeros, self.wanted = places, factor, zeros, wanted
-        self.start: Any = (zeros, 0)
-
-    def digit(self, state: Any, digit: int) -> Any:
-        zeros, remainder = state
-        if digit == 0 and zeros < self.zeros:
-            return (zeros + 1, remainder)
-        if digit == 0:
-            return (zeros, 10 * remainder % self.factor)
-        return (0, (10 ** (zeros + 1) * remainder + digit) % self.factor)
-
-    def point(self, state: Any) -> Any:
-        zeros, remainder = state
-        return (0, remainder) if zeros == self.zeros else None  # None: no multiple, whatever follows
-
-    def decimal(self, state: Any, digit: int) -> Any:
-        if state is None:
-            return None
-        at, remainder = state
-        if at < self.places:
-            return (at + 1, (10 * remainder + digit) % self.factor)
-        return None if digit else state
-
-    def accepts(self, state: Any, after_point: bool) -> bool:
-        if not after_point:
-            state = self.point(state)
-        if state is None:
-            return not self.wanted
-        at, remainder = state
-        return (remainder * 10 ** (self.places - at) % self.factor == 0) is self.wanted
-
-
 def _too_large() -> GuidedError:
     return refusals.MULTIPLES.at(limit=MAX_STATES)
 
@@ -340,39 +236,17 @@ def _decimals(
     spelling: Spelling = Spelling.ANY,
 ) -> Expr:
     """Decimals without sign and exponent, in the range and fitting the steps."""
-    tests: list[Any] = []
-    if low is not None:
-        tests.append(_Comparison(low, (1,) if low_open else (0, 1)))
-    if high is not None:
-        tests.append(_Comparison(high, (-1,) if high_open else (-1, 0)))
-    if step is not None and step != 1:
-        tests.append(_Divisor(step, True))
-    tests.extend(_Divisor(other, False) for other in avoid)
-    whole_only = step is not None and step.denominator == 1
-    ends = (4,) if spelling is Spelling.FRACTIONAL else (1, 2, 4)
-    # Places: 0 nothing read, 1 a leading zero, 2 whole digits, 3 the point, 4 digits after the point.
-
-    def step_over(state: Any, byte: int) -> Hashable | None:
-        place, values = state
-        if byte == 0x2E:
-            if spelling is Spelling.PLAIN or place not in (1, 2):
-                return None
-            return (3, tuple(test.point(value) for test, value in zip(tests, values)))
-        digit = byte - 0x30
-        if place <= 2:
-            if place == 1:
-                return None
-            return (2 if place or digit else 1, tuple(test.digit(value, digit) for test, value in zip(tests, values)))
-        if whole_only and digit:
-            return None
-        return (4, tuple(test.decimal(value, digit) for test, value in zip(tests, values)))
-
-    def accepts(state: Any) -> bool:
-        place, values = state
-        return place in ends and all(test.accepts(value, place == 4) for test, value in zip(tests, values))
-
-    alphabet = range(0x30, 0x3A) if spelling is Spelling.PLAIN else (0x2E, *range(0x30, 0x3A))
-    return automaton((0, tuple(test.start for test in tests)), step_over, accepts, alphabet)
+    numbers = NumberRange(
+        low, low is not None and low_open, high, high is not None and high_open, step, avoid, spelling
+    )
+    decimals = Decimals(numbers)
+    if (not avoid and step in (None, 1)) or decimals.bound_on_states() <= FEW_STATES or len(avoid) > MAX_AVOIDED:
+        return automaton(decimals.start, decimals.step, decimals.accepts, decimals.alphabet)
+    if replace(numbers, low=numbers.low or Fraction(0)).is_empty():
+        return EMPTY
+    if decimals.bound_on_states() > MAX_STATES and decimals.exceeds(MAX_STATES):
+        raise _too_large()
+    return stepwise(decimals, decimals.start)
 
 
 def automaton(

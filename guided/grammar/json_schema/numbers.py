@@ -25,6 +25,10 @@ def exact(value: int | float | Decimal) -> Fraction:
     )
 
 
+MAX_AVOIDED = 16
+"""Steps of which a number must be no multiple, up to which it is decided at once whether there is such a number."""
+
+
 class Spelling(Enum):
     """How numbers are written, where that matters: for draft 4, ``1.0`` is no integer."""
 
@@ -46,27 +50,40 @@ class NumberRange:
     spelling: Spelling = Spelling.ANY
 
     def is_empty(self) -> bool:
-        """Is there no number at all?  Decided exactly unless ``avoid`` is in play, where only sure answers are True."""
-        if self.low is not None and self.high is not None:
-            if self.low > self.high or (self.low == self.high and (self.low_open or self.high_open)):
-                return True
-            if self.step is not None:
-                first = -(-self.low // self.step)
-                if self.low_open and first * self.step == self.low:
-                    first += 1
-                last = self.high // self.step
-                if self.high_open and last * self.step == self.high:
-                    last -= 1
-                if first > last:
-                    return True
-                if self.avoid and last - first <= 1000:
-                    values = (n * self.step for n in range(int(first), int(last) + 1))
-                    return all(any(v % a == 0 for a in self.avoid) for v in values)
-            elif self.low == self.high:
-                return any(self.low % a == 0 for a in self.avoid)
-        if self.spelling is Spelling.PLAIN and self.step is None:
-            return replace(self, step=Fraction(1)).is_empty()
-        return self.step is not None and any(self.step % a == 0 for a in self.avoid)
+        """Is there no number at all?
+
+        Exact for up to `MAX_AVOIDED` numbers in ``avoid``; with more, only sure answers are True.
+        """
+        low, high = self.low, self.high
+        if low is not None and high is not None and (low > high or (low == high and (self.low_open or self.high_open))):
+            return True
+        step = self.step
+        if self.spelling is Spelling.PLAIN:
+            step = Fraction(1) if step is None else least_common_multiple(step, Fraction(1))
+        if step is None:
+            # Between two bounds there are more numbers than any multiples.
+            return low is not None and low == high and any(low % avoided == 0 for avoided in self.avoid)
+        first = None if low is None else -(-low // step)
+        if first is not None and self.low_open and first * step == low:
+            first += 1
+        last = None if high is None else high // step
+        if last is not None and self.high_open and last * step == high:
+            last -= 1
+        if first is not None and last is not None and first > last:
+            return True
+        if not self.avoid:
+            return False
+        # The n-th multiple is one of `avoided` too just if n is one of this whole number.
+        every = {(step / avoided).denominator for avoided in self.avoid}
+        if 1 in every:
+            return True
+        if first is None or last is None:
+            return False
+        # Of 2**k consecutive whole numbers one is a multiple of none of k primes (Kanold, 1967).
+        for n in range(first, min(last, first + (1 << min(len(every), MAX_AVOIDED))) + 1):
+            if all(n % divisor for divisor in every):
+                return False
+        return last - first < 1 << MAX_AVOIDED
 
 
 ANY_NUMBER = NumberRange()

@@ -18,6 +18,10 @@ __all__ = ["Weight", "candidates", "combine", "keep", "log_probabilities", "nucl
 Weight = float | torch.Tensor
 """A number, or a column ``[n, 1]`` with one for each row."""
 
+SAME_WEIGHT = 1e-5
+"""Relative difference up to which sums of weights are equal: some 80 roundings of float32.  A weight below it (that of
+a nearly sure model in DeCoRe) lets no exclusion win."""
+
 
 def combine(weight: Weight, logits: torch.Tensor, *terms: tuple[Weight, torch.Tensor]) -> torch.Tensor:
     """``weight * logits + sum(w * t)`` over ``[n, V]`` tensors, with ``-inf`` as the limit of ``-L``.
@@ -39,7 +43,8 @@ def combine(weight: Weight, logits: torch.Tensor, *terms: tuple[Weight, torch.Te
         finite = finite + factor * torch.where(excluded, 0.0, term)
     infinite = torch.where(torch.isneginf(logits), -math.inf, infinite)
     most = infinite.amax(dim=-1, keepdim=True).clamp(min=0.0)
-    return torch.where(infinite == most, finite, -math.inf)
+    # Sums of weights that are equal on paper may differ by rounding.
+    return torch.where(infinite >= most - SAME_WEIGHT * (1 + most), finite, -math.inf)
 
 
 def _sum(parts: list[tuple[Weight, torch.Tensor]]) -> torch.Tensor:

@@ -12,6 +12,8 @@ from transformers import (
     BloomConfig,
     Gemma2Config,
     Gemma3TextConfig,
+    GPTNeoConfig,
+    Llama4TextConfig,
     LlamaConfig,
     MambaConfig,
     MistralConfig,
@@ -44,6 +46,25 @@ CONFIGS = {
     "gemma3": lambda: Gemma3TextConfig(**SMALL, num_key_value_heads=2, head_dim=8, sliding_window=5),
     "qwen2": lambda: Qwen2Config(**SMALL, num_key_value_heads=2),
     "opt": lambda: OPTConfig(**{**SMALL, "ffn_dim": 48}, word_embed_proj_dim=32),
+    "llama4-chunks": lambda: Llama4TextConfig(
+        **{**SMALL, "num_hidden_layers": 2},
+        num_key_value_heads=2,
+        head_dim=8,
+        intermediate_size_mlp=48,
+        num_local_experts=2,
+        attention_chunk_size=8,
+        no_rope_layers=[1, 0],
+    ),
+    "gpt-neo": lambda: GPTNeoConfig(
+        vocab_size=96,
+        hidden_size=32,
+        num_layers=2,
+        num_heads=4,
+        attention_types=[[["global", "local"], 1]],
+        window_size=5,
+        eos_token_id=2,
+        bos_token_id=1,
+    ),
     "bloom": lambda: BloomConfig(vocab_size=96, hidden_size=32, n_layer=2, n_head=4, eos_token_id=2, pad_token_id=3),
     "mamba": lambda: MambaConfig(vocab_size=96, hidden_size=32, num_hidden_layers=2, state_size=4, eos_token_id=2),
 }
@@ -82,7 +103,7 @@ def test_contract(name, request):
 @pytest.mark.parametrize("name", CONFIGS)
 def test_contract_of_architectures(name):
     model = TransformersModel(build(name))
-    expected = {"bloom": Caching.ALIGNED, "mamba": Caching.NONE}.get(name, Caching.RAGGED)
+    expected = {"bloom": Caching.ALIGNED, "gpt-neo": Caching.ALIGNED, "mamba": Caching.NONE}.get(name, Caching.RAGGED)
     assert model.caching is expected
     check_language_model(model, steps=20, rows=4, length=12)
 
@@ -351,6 +372,16 @@ def test_encoders_run_once_a_prompt(t5):
     assert ours.calls.passes - before.passes <= 3 and ours.calls.positions - before.positions <= 5
     with pytest.raises(GuidedError, match="cropped"):
         rows.crop([2, *[3] * 17])
+
+
+def test_no_rows_at_all(small):
+    rows = small.start([])
+    assert len(rows.last) == 0 and len(rows.extend([])) == 0
+    rows.join([[5, 6]])
+    rows.select([])
+    assert len(rows) == 0 and len(rows.last) == 0
+    rows.join([[5, 6], [7]])
+    assert torch.allclose(rows.last.logits[1], plain(small.model, [7]), atol=1e-3)
 
 
 # Refusals and several threads.

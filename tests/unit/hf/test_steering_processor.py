@@ -10,7 +10,7 @@ import torch
 from guided.errors import GuidedError, VocabularyError
 from guided.hf.language_model import TransformersModel
 from guided.hf.steering import SteeringLogitsProcessor
-from guided.lm import TableModel, next_logits
+from guided.lm import Needs, TableModel, next_logits
 from guided.steer import (
     RAD,
     ClassifierFree,
@@ -34,6 +34,7 @@ from guided.steer import (
     TextReward,
     Without,
 )
+from guided.steer.formulas.layers import dola
 
 LIMIT = 12
 PROMPTS = [(5, 9, 31, 7), (8, 6), (40, 41, 42, 40, 41, 42, 40, 41)]
@@ -199,6 +200,14 @@ def test_three_steerers_on_rows_of_different_lengths_are_each_row_alone(base, st
                 rtol=0,
                 msg=str(names),
             )
+
+
+def test_layers_with_and_without_the_last_norm_stay_apart(base):
+    one, two = DoLa((0,), final_norm=True), DoLa((0,), relative_top=0.0, final_norm=False)
+    found = next_logits(Stack([one, two]).over(base), [PROMPTS[0]])
+    first = next_logits(Stack([one]).over(base), [PROMPTS[0]])
+    early = base.start([PROMPTS[0]], Needs(layers=(0,), final_norm=False)).last.layers[0]
+    torch.testing.assert_close(found, dola(first, early[None], relative_top=0.0), atol=1e-3, rtol=1e-4)
 
 
 def test_what_is_refused(base, amateur, t5, steerers):

@@ -221,7 +221,6 @@ OBJECTS = {
     "rich.progress.Progress": "from rich.progress import Progress\n{} = Progress()\n",
     "rich.tree.Tree": "from rich.tree import Tree\n{} = Tree('a')\n",
 }
-SAMPLES = 8
 
 
 def made(name: str, code: str):
@@ -250,19 +249,24 @@ def sampled(constraint, rng: random.Random, weights: list[float]) -> bytes:
     return out
 
 
-def test_identifiers_of_a_real_package_exist():
+@pytest.mark.parametrize(
+    ("objects", "samples"),
+    [(("rich.tree.Tree", "rich.text.Text"), 8), pytest.param(tuple(OBJECTS), 40, marks=pytest.mark.slow)],
+)
+def test_identifiers_of_a_real_package_exist(objects, samples):
     rich = importlib.import_module("rich")
     watching = python_identifiers(Path(rich.__file__).parent.parent, assignments=False, seconds=120)
     rng = random.Random(0)
     known = exists = without = total = 0
-    for name, code in OBJECTS.items():
+    for name in objects:
+        code = OBJECTS[name]
         target = made(name, code)
         before = code.format("app") + "x = app."
         # A second opinion, in this process and on the whole text, not on what the monitor makes of it.
         script = jedi.Script(before)
         names = {item.name for item in script.complete(before.count("\n") + 1, len("x = app."))}
         constraint = monitored(watching, VOCABULARY, before=before)
-        for _ in range(SAMPLES):
+        for _ in range(samples):
             weights = [rng.expovariate(1.0) for _ in range(VOCABULARY.size)]
             found = first_name(sampled(constraint, rng, weights))
             free = b"".join(

@@ -26,6 +26,7 @@ from steering_twin import (
 
 from guided.errors import GuidedError, UnsupportedError, VocabularyError
 from guided.lm import Needs, TableModel, Tree, next_logits
+from guided.lm.retokenized import retokenized
 from guided.steer import (
     RAD,
     AsGiven,
@@ -47,6 +48,7 @@ from guided.steer import (
     TextReward,
 )
 from guided.testing import check_language_model
+from guided.vocab import Vocabulary
 
 NAMES = sorted(STEERERS)
 PROMPTS = [(1, 2), (0, 1, 2, 3, 0), (4,)]
@@ -158,6 +160,33 @@ def test_the_order_of_a_stack_is_respected():
     agree(first, alone([one, two], BASE, (1, 2), ()))
     agree(second, alone([two, one], BASE, (1, 2), ()))
     assert not torch.allclose(torch.softmax(first, -1), torch.softmax(second, -1))
+
+
+def test_one_models_runs_that_differ_in_their_heads_stay_apart():
+    steerers = [
+        DeCoRe(((0, 1),), masked_prompt=True),
+        DeCoRe(((0, 1),), masked_prompt=False),
+        DeCoRe(((0, 1), (1, 1)), masked_prompt=False),
+    ]
+    sequences = Stack(steerers).over(BASE).start([(1, 2)])
+    agree(sequences.last.logits[0], alone(steerers, BASE, (1, 2), ()))
+    sequences.extend([(3,)])
+    agree(sequences.last.logits[0], alone(steerers, BASE, (1, 2), (3,)))
+
+
+def test_a_model_of_another_tokenizer():
+    ours = Vocabulary.from_tokens([b"a", b"b", b"ab", None], eos_ids=[3])
+    theirs = Vocabulary.from_tokens([b"b", None, b"a", b"ba"], eos_ids=[1])
+    base = TableModel.random(1, width=4, eos_ids=[3])
+    other = TableModel.random(2, width=4, eos_ids=[1])
+    with pytest.raises(VocabularyError):
+        Stack([Contrastive(other)]).over(base)
+    view = retokenized(other, theirs, ours, beam=None, threshold=0)
+    steerers = [Contrastive(view), Mixture((view,))]
+    sequences = Stack(steerers).over(base).start([(0,), (2, 1)])
+    sequences.extend([(2,), (0, 1)])
+    for row, (prompt, tokens) in enumerate([((0,), (2,)), ((2, 1), (0, 1))]):
+        agree(sequences.last.logits[row], alone(steerers, base, prompt, tokens))
 
 
 def test_an_empty_stack_changes_nothing_and_stacks_nest():

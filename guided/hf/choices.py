@@ -1,0 +1,84 @@
+"""`guided.choice_probabilities`: the exact probabilities of a finite language's texts, from a model of transformers.
+
+Text to tokens, grammar to constraint, and back; the sums are those of `guided.infer.choices`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from guided.constraint.canonical import canonical as make_canonical
+from guided.constraint.protocol import Constrains
+from guided.errors import GuidedError
+from guided.grammar.ir import Grammar
+from guided.hf.constraints import constraints_for
+from guided.hf.generate import Conversation, _encode
+from guided.hf.language_model import TransformersModel
+from guided.hf.loading import LoadedModel, end_ids
+from guided.infer.choices import Choices
+from guided.infer.choices import choice_probabilities as probabilities_of
+from guided.infer.enumeration import MAX_PREFIXES
+from guided.lm import LanguageModel
+from guided.vocab import Vocabulary
+
+__all__ = ["choice_probabilities"]
+
+
+def choice_probabilities(
+    model: Any,
+    prompt: str | Conversation | Sequence[int],
+    grammar: Grammar | Constrains,
+    *,
+    tokenizer: Any = None,
+    chat: bool = False,
+    canonical: bool = False,
+    mass: float = 1.0,
+    max_prefixes: int = MAX_PREFIXES,
+    batch: int = 64,
+) -> Choices:
+    """The probability that a model says each text of a finite grammar after ``prompt``, given that it says one of them.
+
+    All tokenisations of a text count, and the probabilities sum to 1.  ``model`` is a `LoadedModel`, a model of
+    transformers with its ``tokenizer``, or any `guided.lm.LanguageModel`; one without a tokenizer takes the prompt as
+    token ids, and a compiled constraint or a `Vocabulary` as ``tokenizer``.  ``chat`` puts a text through the model's
+    chat template.  ``canonical`` also gives the probabilities when only the tokenizer's own spelling counts
+    (`Choices.canonical`).
+
+    ``mass`` below 1 stops as soon as that share of the probability was found, which long texts need: see
+    `guided.infer.choices.choice_probabilities`, also for the errors.
+    """
+    if isinstance(model, LoadedModel):
+        tokenizer = model.tokenizer if tokenizer is None else tokenizer
+        model = model.model
+    if isinstance(model, str):
+        raise TypeError("model is a name: load it once with guided.hf.load(name) and pass the result")
+    ready: LanguageModel
+    ends = None
+    if isinstance(model, LanguageModel):
+        ready = model
+        if tokenizer is None:
+            tokenizer = getattr(model, "tokenizer", None)
+        if tokenizer is not None and not isinstance(tokenizer, Vocabulary):
+            ends = sorted(ready.eos_ids) or None
+    else:
+        if tokenizer is None:
+            raise GuidedError(
+                "a model of transformers comes without its tokenizer",
+                remedy="Pass tokenizer=, or load both with guided.hf.load(name).",
+            )
+        ready, ends = TransformersModel(model, tokenizer), end_ids(model, tokenizer)
+    [constraint] = constraints_for(grammar, tokenizer, ends)
+    ids = _ids(prompt, tokenizer, chat)
+    spelled = make_canonical(constraint, tokenizer, before=ids) if canonical else None
+    return probabilities_of(
+        ready, ids, constraint, canonical=spelled, mass=mass, max_prefixes=max_prefixes, batch=batch
+    )
+
+
+def _ids(prompt: Any, tokenizer: Any, chat: bool) -> list[int]:
+    if not isinstance(prompt, str) and prompt and all(isinstance(token, int) for token in prompt):
+        return list(prompt)
+    if tokenizer is None or isinstance(tokenizer, Vocabulary):
+        raise GuidedError("a prompt in words needs a tokenizer", remedy="Pass the prompt as token ids, or a tokenizer.")
+    return _encode(prompt, tokenizer, chat)

@@ -1,0 +1,74 @@
+"""Decimals whose automaton is made state by state, against the same automaton made whole and trimmed."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+from guided.grammar.json_schema.decimals import Decimals
+from guided.grammar.json_schema.number_text import automaton, number_text
+from guided.grammar.json_schema.numbers import NumberRange, Spelling
+from guided.grammar.regular.derivative import edges, matches
+from guided.grammar.regular.expr import EMPTY, Expr
+from guided.grammar.regular.stepwise import stepwise
+
+STEPS = [None, *map(Fraction, (1, 2, 3, 7, 30, 100)), Fraction(1, 2), Fraction(5, 2), Fraction(3, 20)]
+AVOIDED = [*map(Fraction, (2, 3, 5, 20)), Fraction(3, 2), Fraction(5, 4)]
+
+
+def same_language(left: Expr, right: Expr) -> bool:
+    """Both have living edges only, so that equal languages have equal bytes everywhere."""
+    if left is EMPTY or right is EMPTY:
+        return left is right
+    seen = {(left, right)}
+    work = [(left, right)]
+    while work:
+        a, b = work.pop()
+        if a.nullable != b.nullable:
+            return False
+        rows = [{byte: t for low, high, t in edges(item) for byte in range(low, high + 1)} for item in (a, b)]
+        if rows[0].keys() != rows[1].keys():
+            return False
+        for byte, target in rows[0].items():
+            pair = (target, rows[1][byte])
+            if pair not in seen:
+                seen.add(pair)
+                work.append(pair)
+    return True
+
+
+def test_living_states_are_those_of_the_trimmed_automaton() -> None:
+    rnd = random.Random(4)
+    empty = 0
+    for _ in range(400):
+        low = rnd.choice([None, Fraction(rnd.randint(1, 300)), Fraction(rnd.randint(1, 400), 8)])
+        near = (low or Fraction(0)) + rnd.choice([Fraction(rnd.randint(0, 40)), Fraction(rnd.randint(0, 9), 4)])
+        high = rnd.choice([None, near, near, Fraction(rnd.randint(1, 2000))])
+        numbers = NumberRange(
+            low,
+            low is not None and rnd.random() < 0.4,
+            high,
+            high is not None and rnd.random() < 0.4,
+            rnd.choice(STEPS),
+            frozenset(rnd.sample(AVOIDED, rnd.choice((0, 1, 1, 2)))),
+            rnd.choice((Spelling.ANY, Spelling.ANY, Spelling.PLAIN, Spelling.FRACTIONAL)),
+        )
+        decimals = Decimals(numbers)
+        whole = automaton(decimals.start, decimals.step, decimals.accepts, decimals.alphabet)
+        if high is None and numbers.is_empty():
+            assert whole is EMPTY
+            continue
+        empty += whole is EMPTY
+        assert same_language(stepwise(decimals, decimals.start), whole), numbers
+    assert empty > 20
+
+
+def test_ranges_with_few_numbers_of_a_large_step() -> None:
+    steps = Fraction(9348, 8) * 17 * 27
+    few = NumberRange(Fraction(-3 * 10**6), False, Fraction(3 * 10**6), False, steps, frozenset({Fraction(2)}))
+    language = number_text(few)
+    for n in range(-6, 7):
+        value = steps * n
+        text = str(value.numerator) if value.denominator == 1 else f"{float(value):f}"
+        inside = abs(value) <= 3 * 10**6 and value % 2 != 0
+        assert matches(language, text.encode()) is inside, text
