@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from guided.cli.options import AsJson
 from guided.cli.output import print_json, print_text
 from guided.cli.progress import kernel_compilation
-
-if TYPE_CHECKING:
-    from guided.constraint.constraint import Constraint
-    from guided.vocab import Vocabulary
 
 __all__ = ["warmup"]
 
@@ -24,80 +28,88 @@ def warmup(
 ) -> None:
     """Compile the kernels ahead: once after installing, or when building an image.
 
-    They are kept beside the package, or in `NUMBA_CACHE_DIR` where that is set.
+    They are kept beside the package, or in `NUMBA_CACHE_DIR` where that is set. Where there are two processors,
+    a second process compiles half of them.
 
     **Examples:**
 
         guided warmup
         NUMBA_CACHE_DIR=/opt/cache guided warmup --quiet
     """
+    from guided.cli import kernel_calls
+
     began = time.perf_counter()
     with kernel_compilation(quiet=quiet or as_json) as compiled:
-        exercise()
+        folder = _cache_folder()
+        adopted = 0
+        if _processors() > 1 and not any(folder.glob("*.nbi")):
+            with _steps_elsewhere(folder) as other:
+                kernel_calls.masks()
+            adopted = other[0]
+        kernel_calls.everything()
     seconds = time.perf_counter() - began
+    count = len(compiled) + adopted
     if as_json:
-        print_json({"compiled": len(compiled), "seconds": round(seconds, 3), "cache": _cache_folder()})
+        print_json({"compiled": count, "seconds": round(seconds, 3), "cache": str(folder)})
     elif not quiet:
-        done = f"{len(compiled)} kernels compiled" if compiled else "all kernels were compiled already"
-        print_text(f"{done} ({seconds:.1f} s); they are kept in {_cache_folder()}")
+        done = f"{count} kernels compiled" if count else "all kernels were compiled already"
+        print_text(f"{done} ({seconds:.1f} s); they are kept in {folder}")
 
 
-def exercise() -> None:
-    """Call every kernel with arguments of the types that it is ever called with."""
-    import torch
+@contextlib.contextmanager
+def _steps_elsewhere(folder: Path) -> Iterator[list[int]]:
+    """Compile the steps in another process during the block; yields a list that afterwards says how many it was.
 
-    import guided
-
-    words: list[bytes | None] = [bytes([byte]) for byte in range(256)]
-    words += [b'{"', b'": ', b"ab", b"if", b"12", b"aaaa", None]
-    vocabulary = guided.Vocabulary.from_tokens(words, eos_ids=[len(words) - 1])
-    schema = {
-        "type": "object",
-        "properties": {
-            "name": {"type": "string", "maxLength": 20},
-            "tags": {"type": "array", "items": {"type": "string"}, "maxItems": 9},
-            "n": {"type": "number"},
-            "code": {"type": "string", "pattern": "b"},
-        },
-        "required": ["name"],
-    }
-    lalr = 'start: (name | "if" name)+\nname: /[a-z]+/\n%ignore " "'
-    earley = 'start: start start | "a" | /a+?b/'
-    recursive = 'root ::= "[" (root ("," root)*)? "]" | [a-z]{2,9}'
-    for grammar, text in (
-        (guided.json_schema(schema), b'{"name": "ab", "tags": ["x"], "z": [1, {"y": null}], "n": 12, "code": "abc"}'),
-        (guided.regex(r"\b[^\d]{2,40}(?=x)x|\p{L}+"), b"abx"),
-        (guided.lark(lalr), b"if ab cd"),
-        (guided.lark(earley), b"aab"),
-        (guided.gbnf(recursive), b"[ab,[cd]]"),
-    ):
-        constraint = guided.compile(grammar, vocabulary)
-        _walk(constraint, vocabulary, text)
-    rows = guided.allocate_masks(2, vocabulary.size)
-    for _ in range(2):
-        guided.fill_masks([constraint, constraint], [constraint.start, constraint.start], rows)
-    guided.apply_masks(torch.zeros(2, vocabulary.size), rows)
+    It has a cache of its own, since two processes that add to one of Numba's indices at once lose entries of it, and
+    what was compiled here is kept where both did so.  Any failure only means that the work is left to be done here.
+    """
+    count = [0]
+    with tempfile.TemporaryDirectory(prefix="guided-") as cache:
+        began = time.time()
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from guided.cli.kernel_calls import steps; steps()"],
+            env={**os.environ, "NUMBA_CACHE_DIR": cache}, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            yield count
+            if process.wait() == 0:
+                count[0] = sum(_adopt(index, folder, began) for index in Path(cache).rglob("*.nbi"))
+        finally:
+            process.kill()
+            process.wait()
 
 
-def _walk(constraint: Constraint, vocabulary: Vocabulary, text: bytes) -> None:
-    import numpy as np
+def _adopt(index: Path, folder: Path, began: float) -> bool:
+    """Put one kernel that another process compiled into our cache: its code first, then the index that names it.
 
-    row = np.zeros(vocabulary.n_words, np.uint32)
-    state = constraint.start
-    for byte in text:
-        constraint.fill_mask(state, row)
-        constraint.forced(state)
-        budget = constraint.shortest_completion(state) + 3
-        constraint.fill_budget_mask(state, row, budget)
-        state = constraint.advance(state, byte)
-        if not state:
-            raise AssertionError(f"the warm-up text {text!r} is not in its language")
-    if not constraint.advance_bytes(constraint.start, text):
-        raise AssertionError(f"the warm-up text {text!r} is not in its language")
+    False where the cache has the kernel already, or got some of it since ``began`` from a third process.
+    """
+    codes = list(index.parent.glob(f"{index.stem}.*.nbc"))
+    try:
+        if any((folder / code.name).exists() and (folder / code.name).stat().st_mtime >= began for code in codes):
+            return False
+        if (folder / index.name).exists():
+            return False
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in (*codes, index):
+            beside = folder / f"{path.name}.{os.getpid()}"
+            shutil.copyfile(path, beside)
+            os.replace(beside, folder / path.name)
+    except OSError:
+        return False
+    return True
 
 
-def _cache_folder() -> str:
+def _processors() -> int:
+    """How many this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _cache_folder() -> Path:
     from guided.kernels import entry
 
     stats: Any = entry.fill.stats
-    return str(stats.cache_path)
+    return Path(stats.cache_path)

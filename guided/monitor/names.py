@@ -107,6 +107,8 @@ class Names:
     alphabet: IdentifierBytes
     assignable: bool = False
     reserved: frozenset[bytes] = frozenset()
+    instead: bytes = b""
+    """Break characters that may come in place of a name: the second dot of a range."""
 
     @classmethod
     def of(
@@ -116,17 +118,18 @@ class Names:
         *,
         assignable: bool = False,
         reserved: Iterable[str] = (),
+        instead: bytes = b"",
     ) -> Names:
         """From names as text; the empty one and those with break characters in them are left out."""
         spelled = {name.encode("utf-8", "replace") for name in names}
         held = frozenset(alphabet.held)
         kept = sorted(name for name in spelled if name and held.issuperset(name))
-        return cls(tuple(kept), alphabet, assignable, frozenset(word.encode() for word in reserved))
+        return cls(tuple(kept), alphabet, assignable, frozenset(word.encode() for word in reserved), instead)
 
     @cached_property
     def alone(self) -> Names:
         """The same names, and no new ones."""
-        return Names(self.names, self.alphabet) if self.assignable else self
+        return Names(self.names, self.alphabet, instead=self.instead) if self.assignable else self
 
     def begin(self) -> Expecting:
         """Before the first letter; there must be a name."""
@@ -185,7 +188,7 @@ class Expecting:
         child = self._child(byte)
         if child is not None:
             return child
-        if byte in source.alphabet.breaks and self._whole:
+        if byte in source.alphabet.breaks and (self._whole or (not self.depth and byte in source.instead)):
             return FREE
         return Creating(source, self._written).step(byte) if self._new else None
 
@@ -213,7 +216,8 @@ class Expecting:
         """Break characters behind a whole name; ``:`` behind a new one."""
         if self._whole:
             return self.source.alphabet.breaks
-        return Creating(self.source, self._written).releasing() if self._new else b""
+        new = Creating(self.source, self._written).releasing() if self._new else b""
+        return new if self.depth else bytes(sorted(new + self.source.instead))
 
     def continuing(self) -> bytes:
         """The next letters of the names; any letter where a new one may be made."""

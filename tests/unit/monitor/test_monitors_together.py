@@ -117,6 +117,38 @@ def test_generation_under_a_monitor():
         assert marked.text.replace("[", "").replace("](Fox)", "").replace("](Dog)", "") == "the fox"
 
 
+def test_sampling_by_rejection_agrees_with_enumeration():
+    """AWRS asks a monitor only for steps; its weights add up to what enumeration finds."""
+    from guided.infer import AWRS, exact, smc
+    from guided.lm.table import TableModel
+
+    likely = {ord(letter): 1.0 for letter in "abx."} | {VOCABULARY.eos_ids[0]: 1.5}
+
+    def logprobs(tokens):
+        rates = np.full(VOCABULARY.size, 1e-9)
+        rates[list(likely)] = list(likely.values())
+        rates[ord("a")] += len(tokens) % 3
+        return np.log(rates / rates.sum())
+
+    class Shorter(Mentions):
+        trigger_bytes = b"."
+
+        def read(self, lexical, byte):
+            return byte == 0x2E
+
+        def analyse(self, text, context):
+            return Names.of(["ab", "b"], IdentifierBytes.of()).begin() if text.endswith(b"x.") else None
+
+    model = TableModel(logprobs, width=VOCABULARY.size, eos_ids=VOCABULARY.eos_ids)
+    for constraint in (substring("abxab.", VOCABULARY), monitored(Shorter(), VOCABULARY)):
+        truth = exact(model, [0], constraint, max_tokens=5, max_prefixes=2_000_000, mass=0.999)
+        drawn = [
+            smc(np.random.default_rng(seed), model, [0], constraint, n=200, max_tokens=5, sampler=AWRS())
+            for seed in range(4)
+        ]
+        assert abs(np.mean([population.log_ml for population in drawn]) - truth.log_ml) < 0.15
+
+
 def test_everything_is_documented():
     page = (Path(__file__).parents[3] / "docs" / "MONITORS.md").read_text()
     for name in (
