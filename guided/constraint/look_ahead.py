@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from guided.constraint.json_text import COMMA, QUOTE, Expects, Mode, Text
+from guided.constraint.json_text import BACKSLASH, COMMA, QUOTE, Expects, Mode, Text
 from guided.constraint.json_values import is_zero
 from guided.errors import LimitError
 from guided.kernels.layout import DEAD, FINISHED
@@ -30,6 +30,12 @@ A zero comes late, since zeros at the end of a number may be undone by an expone
 
 _LENGTHENING = {Mode.NAME: b"aA0 ", Mode.STRING: b"aA0 ", Mode.SCALAR: b"19"}
 """Bytes of which each is one more character, or digit that counts."""
+_ESCAPING = 400
+"""States in which a way to a free value is looked for, about 2 ms; a way over a declared name takes some forty."""
+_FRESH, _BEHIND, _STRING = range(3)
+"""A name or value may begin; within or behind a scalar; in a string."""
+_BRACKETS, _OPEN = b"[]}", 0x7B
+_BEFORE, _SPACE = b"{,:", b" \t\n\r"
 _LETTERS = bytes(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
 
 
@@ -41,6 +47,7 @@ class LookAhead:
         self._alive: dict[tuple[int, Text], bool] = {}
         self._open: dict[tuple[int, Mode], bool] = {}
         self._leads: dict[int, bool] = {}
+        self._escaping: dict[tuple[int, int, bool], bool] = {}
         self._free: dict[tuple[int, bool], bool] = {}
         self._uniform: dict[tuple[int, Mode], bool] = {}
         self._bytes: dict[int, list[int]] = {}
@@ -54,14 +61,14 @@ class LookAhead:
         if machine.open_names and machine.likeness.is_about_names(text):
             # Only a name is in question, and of infinitely many finitely many are taken.
             return True
-        if self.is_open(state, text):
+        if self.is_open(state, text) or self._is_open_behind_escape(state, text):
             return True
         begins = text.mode is Mode.BETWEEN and text.level is not None and text.level.expects is Expects.VALUE
         if begins and self._leads_to_open(state):
             return True
         found = self._alive.get((state, text))
         if found is None:
-            found = self._search(state, text)
+            found = self._escapes(state, text) or self._search(state, text)
         return found
 
     def is_open(self, state: int, text: Text) -> bool:
@@ -73,6 +80,14 @@ class LookAhead:
         if tried is None or text.pending or (text.mode is Mode.SCALAR and is_zero(text.text)):
             return False
         return self._has_loop(state, text.mode, tried)
+
+    def _is_open_behind_escape(self, state: int, text: Text) -> bool:
+        """The same behind one way to end the escape that is being read."""
+        if not 1 <= len(text.pending) <= 5:
+            return False
+        for byte in b"n" if text.pending == b"\\" else b"\\u0061"[len(text.pending) :]:
+            state = self._machine.byte_step(state, byte)
+        return state != DEAD and self._has_loop(state, text.mode, _LENGTHENING[text.mode])
 
     def _has_loop(self, state: int, mode: Mode, tried: bytes) -> bool:
         key = (state, mode)
@@ -96,6 +111,50 @@ class LookAhead:
                 quote != DEAD and self._has_loop(quote, Mode.STRING, _LENGTHENING[Mode.STRING])
             ) or (digit != DEAD and self._has_loop(digit, Mode.SCALAR, _LENGTHENING[Mode.SCALAR]))
         return found
+
+    def _escapes(self, state: int, text: Text) -> bool:
+        """Is it plain to see that the item of which this is a part can still get a value, or a name, of its own?
+
+        A way is looked for that stays in the item and leads to where a string or number of infinitely many may begin;
+        it depends on the automaton's state alone.  Undeclared names on the way can be new ones, being infinitely many.
+        """
+        level = text.level
+        if level is None or not level.gathers or not self._machine.open_names or text.mode is Mode.SCALAR:
+            return False
+        if text.pending or (level.compares and (text.mode is not Mode.BETWEEN or level.expects is not Expects.VALUE)):
+            return False
+        place = (state, _FRESH if text.mode is Mode.BETWEEN else _STRING, not level.compares)
+        found = self._escaping.get(place)
+        if found is None:
+            found = self._escaping[place] = self._finds_open(place)
+        return found
+
+    def _finds_open(self, place: tuple[int, int, bool]) -> bool:
+        """From a state; whether a name or value may begin there, and whether a comma stays in the item."""
+        step = self._machine.byte_step
+        seen = {place}
+        stack = [place]
+        while stack and len(seen) < _ESCAPING:
+            at, reading, inside = stack.pop()
+            if reading == _FRESH and self._leads_to_open(at):
+                return True
+            for byte in reversed(self.next_bytes(at)):
+                if reading == _STRING:
+                    if byte == BACKSLASH:
+                        continue
+                    then = (step(at, byte), _BEHIND if byte == QUOTE else _STRING, inside)
+                elif byte in _BRACKETS or (byte == COMMA and not inside):
+                    continue
+                elif byte == QUOTE:
+                    then = (step(at, byte), _STRING, inside)
+                else:
+                    # Not within a number: zeros may lengthen it without a new value.
+                    fresh = byte in _BEFORE or (reading == _FRESH and byte in _SPACE)
+                    then = (step(at, byte), _FRESH if fresh else _BEHIND, inside or byte == _OPEN)
+                if then[0] > FINISHED and then not in seen:
+                    seen.add(then)
+                    stack.append(then)
+        return False
 
     def is_free_behind_comma(self, state: int, text: Text) -> bool:
         """Behind the end of what is read and a comma: is there a way out, and from all that begins a string there?"""

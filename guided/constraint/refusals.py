@@ -162,7 +162,13 @@ class Refusals:
     def _tried(self, own: int, text: Text | None, doubts: bool) -> NDArray[np.int64]:
         """The tokens that the automaton allows and that reach a next name or item, having left what was seen."""
         place = _place(text)
-        if text is not None and text.level is not None and text.level.gathers:
+        level = None if text is None else text.level
+        if level is not None and not level.is_array and level.gathers and not doubts and self._machine.open_names:
+            # Within an object that is an item only names can repeat; then come other items.
+            row = self._row(own)
+            named = [t for t in (*level.repeating, *self._texts.spanning) if int(row[t >> 5]) >> (t & 31) & 1]
+            return np.union1d(self._allowed(own, place, _NEXT_ITEMS), np.asarray(named, np.int64))
+        if text is not None and level is not None and level.gathers:
             free = not doubts and self._machine.look.is_free_behind_comma(own, text)
             return self._allowed(own, place, _FAR_ITEMS if free else _ITEMS)
         found = self._allowed(own, place, self._begun)
@@ -179,6 +185,7 @@ class Refusals:
 
 
 _ITEMS = frozenset((Reach.ITEM,))
+_NEXT_ITEMS = frozenset((Reach.NEXT_ITEM, Reach.ARRAY))
 _FAR_ITEMS = frozenset((Reach.FAR_ITEM,))
 _ENDED = frozenset((Reach.NAME_ENDED,))
 _ENDED_OR_ARRAY = frozenset((Reach.NAME_ENDED, Reach.ARRAY))
@@ -211,10 +218,8 @@ class _Walk:
         stack: list[tuple[int, int, int, Text]] = [(1, len(byte), state, text)]
         while stack:
             node, stop, at, now = stack.pop()
-            possible = machine.look.next_byte_set(at)
             ways = machine.likeness.ways_on(now)
-            if ways is not None:
-                possible = possible & ways
+            possible = machine.look.next_byte_set(at) if ways is None else ways
             between = now.mode is Mode.BETWEEN
             while node < stop:
                 last = end[node]

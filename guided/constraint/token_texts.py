@@ -37,6 +37,8 @@ class Reach(Enum):
     """To the second item of an array that it opens."""
     ITEM = "item"
     """To the place of a next item."""
+    NEXT_ITEM = "next item"
+    """From inside a container that is an item: behind its end, to the place of another."""
     FAR_ITEM = "far item"
     """The same and further: not just over a comma and into a string."""
 
@@ -46,6 +48,7 @@ _ENDED = rb',\s*"[\s\S]*"'
 _TWO_NAMES = rb'"\s*:[\s\S]*'
 _CLOSED = rb'"[\s\S]*'
 _SPANNING = re.compile(rb'"\s*:[\s\S]*,\s*"[\s\S]*"')
+_NEXT = rb"[\]}][\s\S]*,"
 _NEAR = rb',\s*(?:"[\x20\x21\x23-\x5b\x5d-\x7e]*)?\Z'
 _ARRAY = re.compile(rb"\[[\s\S]*,")
 _PATTERNS = {
@@ -61,6 +64,8 @@ _PATTERNS = {
     (Reach.ITEM, Place.IDLE): re.compile(rb","),
     (Reach.ITEM, Place.BETWEEN): re.compile(rb","),
     (Reach.ITEM, Place.STRING): re.compile(_CLOSED + rb","),
+    (Reach.NEXT_ITEM, Place.BETWEEN): re.compile(_NEXT),
+    (Reach.NEXT_ITEM, Place.STRING): re.compile(_CLOSED + _NEXT),
     (Reach.FAR_ITEM, Place.BETWEEN): re.compile(rb'\A(?![^"\[\]{},:]*' + _NEAR + rb")[\s\S]*,"),
     (Reach.FAR_ITEM, Place.STRING): re.compile(rb'\A(?![^"\\]*"\s*' + _NEAR + rb')[\s\S]*"[\s\S]*,'),
 }
