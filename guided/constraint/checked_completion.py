@@ -37,7 +37,6 @@ class CheckedCompletions(Completions):
     def __init__(self, machine: CheckedMachine) -> None:
         super().__init__(machine)  # type: ignore[arg-type]
         self._checked = machine
-        self._nearest: dict[int, list[int]] = {}
         self._forces = forces_several(machine.grammar)
 
     def text(self, state: int) -> bytes:
@@ -53,10 +52,7 @@ class CheckedCompletions(Completions):
         """The fewest tokens that spell `text`; of a vocabulary that lacks single bytes, the fewest to any end."""
         if self._checked.vocabulary.byte_complete:
             return super().tokens(state)
-        found = self._nearest.get(state)
-        if found is None:
-            found = self._nearest[state] = self._search_tokens(state)
-        return found
+        return self._search_tokens(state)
 
     def _find(self, state: int) -> bytes:
         machine = self._checked
@@ -121,7 +117,7 @@ class CheckedCompletions(Completions):
                 enough = None if text is None else machine.look.bytes_to_new(own, text)
                 if enough is not None and enough <= limit:
                     continue
-            if after == DEAD or len(self.tokens(after)) > limit:
+            if after == DEAD or not self._is_near(after, limit):
                 row[token >> 5] &= ~np.uint32(1 << (token & 31))
 
 

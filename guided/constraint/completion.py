@@ -21,6 +21,9 @@ from guided.kernels.layout import DEAD, FINISHED
 if TYPE_CHECKING:
     from guided.constraint.machine import ConstraintMachine
 
+_MANY = 1 << 30
+"""More tokens than any way has."""
+
 
 class Completions:
     """Shortest completions of one machine's states; remembers every text it has found."""
@@ -29,6 +32,7 @@ class Completions:
         self._machine = machine
         self._texts: dict[int, bytes] = {FINISHED: b""}
         self._priced: dict[int, list[int]] = {}
+        self._nearest: dict[int, list[int]] = {}
 
     def text(self, state: int) -> bytes:
         """The shortest text after which ``state`` may end."""
@@ -89,35 +93,58 @@ class Completions:
         return text
 
     def tokens(self, state: int) -> list[int]:
-        """The fewest tokens that spell `text`."""
+        """The fewest tokens that spell `text`; where it cannot be spelled, or another end was found nearer, to that."""
         text = self.text(state)
         found = self._machine.spell(text)
-        return self._search_tokens(state) if text and not found else found
+        known = self._nearest.get(state)
+        if known is None and text and not found:
+            known = self._search_tokens(state)
+        return found if known is None or (found and len(found) <= len(known)) else known
 
     def _search_tokens(self, state: int) -> list[int]:
-        """Breadth first over tokens to the nearest end, for vocabularies that cannot spell the shortest text."""
+        """Best first over tokens to the nearest end, for vocabularies that cannot spell the shortest text.
+
+        Remembered for every state on the way, so that after the first token the rest is again what is found.
+        """
+        known = self._nearest.get(state)
+        if known is not None:
+            return known
         machine = self._machine
-        parents: dict[int, tuple[int, int]] = {state: (DEAD, 0)}
-        queue = [state]
-        for at in queue:
-            if machine.is_accepting(at):
-                path: list[int] = []
+        parents: dict[int, tuple[int, int]] = {}
+        depth = {state: 0}
+        queue = [(0, 0, state)]
+        while queue:
+            _, behind, at = heapq.heappop(queue)
+            if -behind > depth[at]:
+                continue
+            rest = [] if machine.is_accepting(at) else self._nearest.get(at)
+            if rest is not None:
+                self._nearest[at] = rest
                 while at != state:
                     at, token = parents[at]
-                    path.append(token)
-                return path[::-1]
-            if len(parents) > machine.limits.search_states:
+                    rest = [token, *rest]
+                    self._nearest[at] = rest
+                return rest
+            if len(depth) > machine.limits.search_states:
                 break
-            row = machine.mask(at)
-            for token in np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist():
+            for token in np.flatnonzero(np.unpackbits(machine.mask(at).view(np.uint8), bitorder="little")).tolist():
                 after = machine.advance_token(at, token)
-                if after not in parents:
+                if 1 - behind < depth.get(after, _MANY):
+                    depth[after] = 1 - behind
                     parents[after] = (at, token)
-                    queue.append(after)
+                    heapq.heappush(queue, (1 - behind + self._least_tokens(after), behind - 1, after))
         raise LimitError(
             f"no end of the text was found within {machine.limits.search_states} states of this one",
             remedy="Generate without a token budget, or pass Limits(search_states=...).",
         )
+
+    def _least_tokens(self, state: int) -> int:
+        """A lower bound on the tokens to an end: what is known, or what the longest tokens could do; LALR has none."""
+        known = self._nearest.get(state)
+        if known is not None:
+            return len(known)
+        machine = self._machine
+        return 0 if machine.lexed else -(-machine.cost(state) // max(machine.vocabulary.spelling.longest, 1))
 
     def fill(self, state: int, row: NDArray[np.uint32], budget: int) -> None:
         """The mask of ``state`` under a budget that counts the token itself, all after it, and the end of text."""
@@ -162,6 +189,12 @@ class Completions:
         """Try every allowed token: for grammars with a lexer, whose debts have no price, and vocabularies with gaps."""
         bits = np.unpackbits(row.view(np.uint8), bitorder="little")
         for token in np.flatnonzero(bits).tolist():
-            after = self._machine.advance_token(state, token)
-            if len(self.tokens(after)) > budget - 2:
+            if not self._is_near(self._machine.advance_token(state, token), budget - 2):
                 row[token >> 5] &= ~np.uint32(1 << (token & 31))
+
+    def _is_near(self, state: int, limit: int) -> bool:
+        """Are so many tokens enough?  False also where no end is found: fewer tokens than possible, never too many."""
+        try:
+            return len(self.tokens(state)) <= limit
+        except LimitError:
+            return False

@@ -13,7 +13,7 @@ from guided.automata.states import StateTable
 from guided.grammar.regex import lower, parse
 from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.derivative import edges, matches
-from guided.grammar.regular.expr import Expr, difference, json_string, words
+from guided.grammar.regular.expr import Expr, difference, intersection, json_string, words
 
 PATTERNS = [
     r"a.*", r"[^a-z]{2,5}", r"(?!.*\\).+", r'.*".*', r"\s*", r"(?<=^a)b|.*\x00", r"[\U0001F600-\U0001F64F]+", r"/.*/",
@@ -84,3 +84,14 @@ def test_shortest_texts_are_json_strings_of_the_language() -> None:
         table = StateTable()
         text = shortest(table, table.add(json_string(language)))
         assert matches(language, json.loads(b'"' + text).encode())
+
+
+def test_the_end_of_a_large_automaton_is_found_without_all_of_it() -> None:
+    """Any of 2^13 memories of the last letters, and at least 20 letters: of the lengths the expression knows enough."""
+    table = StateTable()
+    wanted = [lower(parse(pattern), Utf8()) for pattern in (r"[ab]*a[ab]{12}", r".{20,}")]
+    state = table.add(json_string(intersection(tuple(wanted))))
+    for left in range(20, 13, -1):
+        assert minimum(table, state) == left + 1
+        state = next(target for low, high, target in table.row(state) if low <= ord("b") <= high)
+    assert len(table) < 1500

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 
 import guided
@@ -25,3 +27,49 @@ def test_a_longer_text_of_fewer_tokens_is_relied_on_and_kept() -> None:
         assert row[token >> 5] >> (token & 31) & 1
         state = constraint.advance(state, token)
     assert constraint.is_accepting(state)
+
+
+def test_an_end_that_was_found_by_tokens_is_kept() -> None:
+    """The shortest text cannot be spelled; behind the first token of another end, a shorter text takes more tokens."""
+    vocabulary = guided.Vocabulary.from_tokens([b"L", b"a", b"bbbbbb", None], eos_ids=[3])
+    constraint = guided.compile(guided.choice(["zz", "Laaa", "Lbbbbbb"]), vocabulary)
+    assert constraint.shortest_completion(constraint.start) == 2
+    row = np.zeros(vocabulary.n_words, np.uint32)
+    constraint.fill_budget_mask(constraint.start, row, 3)
+    assert row.tolist() == [1]
+    state = constraint.advance(constraint.start, 0)
+    assert constraint.shortest_completion(state) == 1
+    constraint.fill_budget_mask(state, row, 2)
+    assert row.tolist() == [4]
+    constraint.fill_budget_mask(state, row, 4)
+    assert row.tolist() == [6]
+
+
+def test_budgets_are_kept_by_vocabularies_with_gaps() -> None:
+    """Whatever allowed tokens are taken, the text ends within the budget."""
+    rnd = random.Random(11)
+    kept = 0
+    for _ in range(60):
+        texts = sorted({"".join(rnd.choice("ab") for _ in range(rnd.randint(1, 7))) for _ in range(rnd.randint(2, 6))})
+        pieces = sorted(
+            {text[i : i + rnd.randint(1, 4)] for text in texts for i in range(len(text)) if rnd.random() < 0.6}
+        )
+        tokens = [piece.encode() for piece in pieces]
+        vocabulary = guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+        try:
+            constraint = guided.compile(guided.choice(texts), vocabulary)
+        except guided.VocabularyError:
+            continue
+        row = np.zeros(vocabulary.n_words, np.uint32)
+        for _ in range(5):
+            state, text = constraint.start, b""
+            for left in range(constraint.shortest_completion(state) + rnd.randint(1, 2), 0, -1):
+                constraint.fill_budget_mask(state, row, left)
+                allowed = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist()
+                token = rnd.choice(allowed)
+                if token == len(tokens):
+                    break
+                state, text = constraint.advance(state, token), text + tokens[token]
+            assert constraint.is_accepting(state) and text.decode() in texts
+            kept += 1
+    assert kept > 50
