@@ -93,6 +93,13 @@ class Architecture:
         return tuple(found.values()) or None
 
     @cached_property
+    def position_limit(self) -> int | None:
+        """Number of positions that have an embedding of their own; None where positions are not looked up."""
+        own = dict(self.decoder.named_children())
+        looked_up = any(isinstance(own.get(name), nn.Embedding) for name in ("wpe", "embed_positions"))
+        return int(self.config.max_position_embeddings) if looked_up else None
+
+    @cached_property
     def looks_back_otherwise(self) -> bool:
         """True where the configuration limits attention in a way that `mask_kinds` does not know."""
         settings = self.config.to_dict()

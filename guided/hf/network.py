@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutput
 
-from guided.errors import GuidedError, UnsupportedError
+from guided.errors import GuidedError, LimitError, UnsupportedError
 from guided.hf.architecture import Architecture, MaskKind
 from guided.hf.forward import Pass, run_pass
 from guided.hf.row_cache import RowCache
@@ -121,6 +121,15 @@ class Network:
             raise UnsupportedError(
                 f"{self.architecture.name} cannot score a tree of drafts in one pass",
                 remedy="Check model.can.tree, and draft chains with extend and crop.",
+            )
+
+    def require_room(self, length: int) -> None:
+        """Raise `LimitError` where the model has no position for the last of so many tokens."""
+        limit = self.architecture.position_limit
+        if limit is not None and length > limit:
+            raise LimitError(
+                f"{self.architecture.name} has positions for {limit} tokens, and a row would have {length}",
+                remedy="Shorten the prompt, or generate less.",
             )
 
     def encode(self, prompts: list[tuple[int, ...]]) -> Encoded:

@@ -181,28 +181,27 @@ class CachedSequences:
         """Compute prompts, each from the longest beginning that some slot holds, shared beginnings first."""
         ends: dict[tuple[int, ...], Holder] = {}
         segments: list[Segment[Work]] = []
+        held = self._slots.beginnings()
         for prompt in prompts:
             text = prompt.tokens
-            whole = self._prefixes.after(prompt.root, text)[-1]
-            depth, slot = self._slots.best(whole)
-            if depth == len(text) and whole in self._scores:
-                ends[text] = Holder(whole, slot, prompt)
+            path = [prompt.root, *self._prefixes.after(prompt.root, text)]
+            if path[-1] in held and path[-1] in self._scores:
+                ends[text] = Holder(path[-1], held[path[-1]], prompt)
                 continue
-            depth = min(depth, len(text) - 1)
-            work = Work(self._prefixes.cut(whole, depth), slot if depth else -1, prompt)
-            segments.append(Segment(text[depth:], work.prefix, work))
-            ends[text] = work
+            depth = next((at for at in range(len(text) - 1, 0, -1) if path[at] in held), 0)
+            end = ends[text] = Work(path[depth], held.get(path[depth], -1), prompt)
+            segments.append(Segment(text[depth:], end.prefix, end))
         known = [*self._rows, *ends.values()]
         shared: list[Holder] = []
         for wave in waves(segments):
             works: list[Work] = []
             for segment in wave:
-                work_or_none, model = segment.item, segment.item or segment.below
-                assert model is not None
-                if work_or_none is None:
-                    segment.item = Work(model.prefix, model.slot, model.prompt)
-                    shared.append(segment.item)
-                work = segment.item or model
+                work = segment.item
+                if work is None:  # what several prompts begin with
+                    below = segment.below
+                    assert below is not None
+                    work = segment.item = Work(below.prefix, below.slot, below.prompt)
+                    shared.append(work)
                 work.tokens = list(segment.tokens)
                 if segment.parent is not None and segment.parent.item is not None:
                     work.prefix, work.slot = segment.parent.item.prefix, segment.parent.item.slot
@@ -220,14 +219,12 @@ class CachedSequences:
         known = [work for work in works if work.slot >= 0]
         new = sorted((work for work in works if work.slot < 0), key=lambda work: len(work.prompt.tokens))
         self._grow(known, self._rows, last_only=True)
-        done = [*self._rows, *known]
         while new:
             size = max(1, PASS_POSITIONS // len(new[-1].prompt.tokens))
             part, new = new[-size:], new[:-size]
             encoded = self._network.encode([work.prompt.tokens for work in part])
             self._slots.append(part)
             self._pass(part, [work.tokens for work in part], True, encoded=encoded)
-            done += part
         return {work.prompt.tokens: work for work in works}
 
     def _settle(self, works: Iterable[Work]) -> None:
@@ -304,6 +301,8 @@ class CachedSequences:
         positions = [
             [p + min(step, len(piece) - 1) for step in range(width)] for p, piece in zip(past, pieces, strict=True)
         ]
+        if not rewrite:
+            self._slots.truncate(works)
         scores = self._run(works, pieces, positions, past, None, wanted, encoded)
         for work, path in zip(works, paths, strict=True):
             work.prefix = path[-1]
@@ -334,9 +333,8 @@ class CachedSequences:
         chains = all(parent == node - 1 for tree in trees for node, parent in enumerate(tree.parents))
         wanted = [(number, node) for number, tree in enumerate(trees) for node in range(len(tree))]
         ancestors = None if chains else sees.to(self._network.device)
+        self._slots.truncate(works)
         scores = self._run(works, [tree.tokens for tree in trees], positions, past, ancestors, wanted, None)
-        for work in works:
-            self._slots.content[work.slot] = work.prefix
         self._scores.add([node for found in nodes for node in found], scores)
 
     def _run(
@@ -353,6 +351,7 @@ class CachedSequences:
         network, cache, slots = self._network, self._slots.cache, self._slots
         width, longest, first = max(map(len, pieces)), max(past), works[0].slot
         even = min(past) == longest
+        network.require_room(max(map(max, positions)) + 1)
         mask = columns = None
         with torch.inference_mode():
             cache.reserve(len(slots.content), longest + width)

@@ -60,14 +60,14 @@ class Slots:
         self.prompts: list[Prompt | None] = []
         self._prefixes = prefixes
 
-    def best(self, prefix: int) -> tuple[int, int]:
-        """The length of the longest beginning of a prefix that some slot holds, and the slot; ``(0, -1)`` for none."""
-        best = (0, -1)
-        for slot, content in enumerate(self.content):
-            common = self._prefixes.common(content, prefix)
-            if common >= 0 and self._prefixes.depth(common) > best[0]:
-                best = (self._prefixes.depth(common), slot)
-        return best
+    def beginnings(self) -> dict[int, int]:
+        """Every prefix that some slot begins with, and such a slot."""
+        found: dict[int, int] = {}
+        for slot, prefix in enumerate(self.content):
+            while self._prefixes.depth(prefix) and prefix not in found:
+                found[prefix] = slot
+                prefix = self._prefixes.parent(prefix)
+        return found
 
     def append(self, works: Sequence[Work]) -> None:
         """Give works that begin with nothing the next slots, in order."""
@@ -75,6 +75,11 @@ class Slots:
             work.slot = len(self.content)
             self.content.append(work.prefix)
             self.prompts.append(work.prompt)
+
+    def truncate(self, works: Sequence[Work]) -> None:
+        """Before a pass: from now on the works' slots hold no more than their prefixes, even if the pass fails."""
+        for work in works:
+            self.content[work.slot] = work.prefix
 
     def arrange(
         self,

@@ -21,7 +21,7 @@ from transformers import (
     Qwen2Config,
 )
 
-from guided.errors import GuidedError, UnsupportedError
+from guided.errors import GuidedError, LimitError, UnsupportedError
 from guided.hf import load
 from guided.hf.language_model import Caching, TransformersModel
 from guided.lm import LanguageModel, Needs, Tree, next_logits
@@ -403,6 +403,37 @@ def test_refusals(llama, t5):
     with pytest.raises(GuidedError, match="decoder_start"):
         TransformersModel(bare)
     assert TransformersModel(bare, decoder_start=[0]).start([[5]]).last.logits.shape == (1, 352)
+
+
+@pytest.mark.parametrize("caching", [None, Caching.NONE])
+def test_more_tokens_than_positions(caching):
+    model = TransformersModel(build("opt"), caching=caching)
+    rows = model.start([[5] * 254, [6, 7]])
+    rows.extend([[7, 8], [7]])
+    with pytest.raises(LimitError, match="256 tokens"):
+        rows.extend([[9], [9]])
+    # What failed left the rows as they were.
+    rows.crop([255, 3])
+    rows.extend([[8], [10]])
+    expected = [plain(model.model, rows.tokens(number)) for number in range(2)]
+    assert torch.allclose(rows.last.logits, torch.stack(expected), atol=1e-3)
+
+
+def test_a_pass_that_fails_leaves_the_rows_as_they_were(small):
+    rows = small.start([[5, 6, 7], [5, 6, 8]])
+    rows.extend([[9, 10, 11], [9]])
+    rows.crop([4, 4])
+    hook = small.model.model.layers[1].register_forward_pre_hook(lambda *_: 1 / 0)
+    try:
+        with pytest.raises(ZeroDivisionError):
+            rows.extend([[12], [13]])
+    finally:
+        hook.remove()
+    assert rows.tokens(0) == (5, 6, 7, 9)
+    rows.join([[5, 6, 7, 9, 10, 11]])  # whose keys and values the failed pass has spoilt
+    rows.extend([[14], [15], []])
+    expected = [plain(small.model, rows.tokens(number)) for number in range(3)]
+    assert torch.allclose(rows.last.logits, torch.stack(expected), atol=1e-3)
 
 
 def test_ends_of_text(llama, tokenizer):
