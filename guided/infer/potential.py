@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
@@ -72,6 +72,13 @@ class Potential(ABC, Generic[State]):
 
     def allowed_each(self, states: Sequence[State]) -> NDArray[np.bool_] | None:
         """``bool[n, vocabulary.size]``: the live tokens after each state; None unless masks say all and are at hand."""
+        return None
+
+    def possible_at(self, state: State) -> NDArray[np.bool_] | None:
+        """``bool[vocabulary.size]``: False for tokens that are known, at little cost, not to be allowed; None: unknown.
+
+        Samplers that test tokens one by one ask for it after some rejections.
+        """
         return None
 
     def step(self, state: State, token: int) -> tuple[State, float]:
@@ -209,6 +216,26 @@ class ConstraintPotential(Potential[int]):
         """One `advance_bytes`."""
         after = self.constraint.advance_bytes(state, data)
         return after, (_ZERO if after else _NEVER)
+
+    @cached_property
+    def _first_bytes(self) -> NDArray[np.uint16]:
+        """The first byte of each id as automata read it; 256 for end-of-text ids, 257 for ids without any."""
+        data, offsets = self.vocabulary.spelling
+        first = np.full(self.vocabulary.size, 257, np.uint16)
+        spelled = np.flatnonzero(np.diff(offsets))
+        first[spelled] = data[offsets[spelled]]
+        first[list(self.vocabulary.eos_ids)] = 256
+        return first
+
+    def possible_at(self, state: int) -> NDArray[np.bool_] | None:
+        """The tokens whose first byte can come next, where the constraint knows; no token is tried for it."""
+        ask: Callable[[int], NDArray[np.uint8]] | None = getattr(self.constraint, "possible_bytes", None)
+        if ask is None:
+            return None
+        possible = np.zeros(258, np.bool_)
+        possible[:256] = ask(state)
+        possible[256] = self.constraint.is_accepting(state)
+        return possible[self._first_bytes]
 
     def allowed_each(self, states: Sequence[int]) -> NDArray[np.bool_]:
         """The masks of all states, filled by one call."""
@@ -353,6 +380,15 @@ class Product(Potential[tuple[Any, ...]]):
                 return state, _NEVER
             parts.append(found[0])
         return tuple(parts), total
+
+    def possible_at(self, state: tuple[Any, ...]) -> NDArray[np.bool_] | None:
+        """The tokens that no factor knows to be forbidden; None where none knows anything."""
+        found: NDArray[np.bool_] | None = None
+        for factor, part in zip(self.factors, state, strict=True):
+            possible = factor.possible_at(part)
+            if possible is not None:
+                found = possible if found is None else found & possible
+        return found
 
     def allowed_each(self, states: Sequence[tuple[Any, ...]]) -> NDArray[np.bool_] | None:
         """The common tokens of all masks; None unless every factor has them."""

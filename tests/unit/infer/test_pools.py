@@ -83,6 +83,10 @@ def test_a_pool_gives_every_token_once_and_knows_what_is_left(seed):
             assert again is not None and alive[again]
         alive[token] = False
         pool.remove(token)
+        if rng.random() < 0.02:
+            some = rng.random(size) < 0.7
+            alive &= some
+            pool.keep(some)
         expected = log_sum_exp(scores[alive]) - log_sum_exp(scores)
         assert pool.log_left == pytest.approx(expected, rel=1e-9, abs=1e-11) or pool.log_left == expected
     assert not alive.any() and pool.log_left == -math.inf
