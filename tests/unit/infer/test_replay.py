@@ -168,7 +168,7 @@ class Element {
   set value(value) { this.held = String(value); }
 }
 const elements = {};
-["step", "back", "next", "play", "facts", "tree", "particles", "resulthead", "texts", "prompt"].forEach(
+["step", "back", "next", "play", "facts", "tree", "timeline", "particles", "resulthead", "texts", "prompt"].forEach(
   id => { elements[id] = new Element(id); });
 const stand_in = { getElementById: id => elements[id],
   createElement: name => new Element(name), createElementNS: (space, name) => new Element(name) };
@@ -194,7 +194,9 @@ for (let i = 0; i < data.steps.length; i++) {
   out.steps.push({ root: now.share[0], drawn: groups.length, seen: now.seen.filter(x => x).length,
     weights: now.weights, copies: copiesOf(data.steps[i]),
     rows: elements.particles.children.map(row => row.children.map(cell => cell.textContent)),
-    facts: elements.facts.textContent });
+    facts: elements.facts.textContent,
+    ticks: elements.timeline.children[0].children.map(tick => tick.attributes.class),
+    bar: Number(elements.timeline.children[0].children[i].attributes.height) });
 }
 elements.back.listeners.click(); elements.next.listeners.click(); elements.next.listeners.click();
 out.last = elements.step.value;
@@ -238,6 +240,11 @@ def test_the_script_shows_every_step(sampler, tmp_path):
             ids = tokens_of(data, step["nodes"][i])
             assert row[4].encode() == b"".join(VOCABULARY.token_bytes(token) or b"" for token in ids)
         assert ("effective sample size" in drawn["facts"]) == (sampler is smc)
+        at = data["steps"].index(step)
+        assert [i for i, tick in enumerate(drawn["ticks"]) if "now" in tick] == [at]
+        assert ("resampled" in drawn["ticks"][at]) == (step["ancestors"] is not None)
+        good = step["ess"] if sampler is smc else len(live)
+        assert drawn["bar"] == pytest.approx(max(1, 28 * good / len(step["nodes"])))
     assert shown["texts"] == list(result.posterior()) and f"{len(result)} particles" in shown["head"]
 
 
