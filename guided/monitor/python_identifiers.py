@@ -100,7 +100,7 @@ class PythonIdentifiers(Monitor):
                 found.root is None
                 or is_known(found.root, names)
                 or found.root in names_in(before)
-                or "*" in further
+                or any(mark in further for mark in "*\r\n")
                 or imports(before)
             )
 
