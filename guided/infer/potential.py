@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
@@ -18,6 +18,7 @@ from guided.constraint.batch import fill_masks
 from guided.constraint.protocol import Constrains
 from guided.errors import VocabularyError
 from guided.infer.errors import PotentialError
+from guided.infer.lookahead import Lookahead
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["Anything", "ConstraintPotential", "Potential", "Product", "as_potential"]
@@ -217,25 +218,13 @@ class ConstraintPotential(Potential[int]):
         after = self.constraint.advance_bytes(state, data)
         return after, (_ZERO if after else _NEVER)
 
-    @cached_property
-    def _first_bytes(self) -> NDArray[np.uint16]:
-        """The first byte of each id as automata read it; 256 for end-of-text ids, 257 for ids without any."""
-        data, offsets = self.vocabulary.spelling
-        first = np.full(self.vocabulary.size, 257, np.uint16)
-        spelled = np.flatnonzero(np.diff(offsets))
-        first[spelled] = data[offsets[spelled]]
-        first[list(self.vocabulary.eos_ids)] = 256
-        return first
-
     def possible_at(self, state: int) -> NDArray[np.bool_] | None:
-        """The tokens whose first byte can come next, where the constraint knows; no token is tried for it."""
-        ask: Callable[[int], NDArray[np.uint8]] | None = getattr(self.constraint, "possible_bytes", None)
-        if ask is None:
-            return None
-        possible = np.zeros(258, np.bool_)
-        possible[:256] = ask(state)
-        possible[256] = self.constraint.is_accepting(state)
-        return possible[self._first_bytes]
+        """The tokens whose first bytes can come next, as far as few questions tell; see `guided.infer.lookahead`."""
+        return self._lookahead.tokens(state)
+
+    @cached_property
+    def _lookahead(self) -> Lookahead:
+        return Lookahead(self.constraint)
 
     def allowed_each(self, states: Sequence[int]) -> NDArray[np.bool_]:
         """The masks of all states, filled by one call."""
