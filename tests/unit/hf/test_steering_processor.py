@@ -32,6 +32,7 @@ from guided.steer import (
     Momentum,
     Prefixed,
     ProxyTuning,
+    Replaced,
     RewardError,
     SelfDebiasing,
     Stack,
@@ -224,6 +225,32 @@ def test_contrastive_against_plain_forward_passes(llama, draft_llama, base, amat
         score = torch.where(p >= 0.1 * p.max(), 1.5 * expert - 0.5 * weak, -torch.inf)
         found = next_logits(model, [prompt])[0].double()
         torch.testing.assert_close(torch.softmax(found, -1), torch.softmax(score, -1), atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("negative", [None, (9, 17, 4)])
+def test_guidance_is_that_of_transformers(negative, llama, base):
+    for prompt in PROMPTS:
+        ids = torch.tensor([prompt])
+        options = {} if negative is None else {"negative_prompt_ids": torch.tensor([negative])}
+        theirs = llama.generate(
+            ids,
+            attention_mask=torch.ones_like(ids),
+            guidance_scale=1.7,
+            max_new_tokens=LIMIT,
+            do_sample=False,
+            pad_token_id=0,
+            output_logits=True,
+            output_scores=True,
+            return_dict_in_generate=True,
+            **options,
+        )
+        steerer = ClassifierFree(1.7) if negative is None else ClassifierFree(1.7, Replaced(negative))
+        sequences = Stack([steerer]).over(base).start([prompt])
+        for token, scores in zip(theirs.sequences[0, len(prompt) :].tolist(), theirs.scores, strict=True):
+            torch.testing.assert_close(
+                torch.softmax(sequences.last.logits, -1), torch.softmax(scores, -1), atol=1e-4, rtol=0
+            )
+            sequences.extend([[token]])
 
 
 def test_three_steerers_on_rows_of_different_lengths_are_each_row_alone(base, steerers):

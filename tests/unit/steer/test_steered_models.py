@@ -34,6 +34,7 @@ from guided.steer import (
     ClassifierFree,
     Contrastive,
     ContrastiveSearch,
+    ControlledDecoding,
     Declaration,
     DeCoRe,
     DExperts,
@@ -376,6 +377,12 @@ def test_no_way_back_into_a_prompt_that_branches_rewrite():
     sequences.crop([3])
     with pytest.raises(GuidedError, match="into its prompt of 3"):
         sequences.crop([2])
+    two_models = Stack([Contrastive(AMATEUR), ControlledDecoding(ModelReward(HEAD.head, OTHER, Prefixed((1,))))])
+    refused = two_models.over(BASE).start([(1, 2, 3)])
+    with pytest.raises(GuidedError, match="into its prompt of 3"):
+        refused.crop([2])
+    assert refused.tokens(0) == (1, 2, 3)
+    agree(refused.last.logits[0], alone(two_models.steerers, BASE, (1, 2, 3), ()))
     plain = Stack([Contrastive(AMATEUR)]).over(BASE).start([(1, 2, 3)])
     plain.crop([2])
     agree(plain.last.logits[0], alone([Contrastive(AMATEUR)], BASE, (1, 2), ()))
