@@ -238,6 +238,7 @@ class WatchedText:
         self._context: list[Any] = [context]
         self._verdict: list[Any] = [_UNASKED]
         self._children: dict[int, int] = {}
+        self._surveyed: tuple[int, list[int]] = (-1, [])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (WatchedText, (self.monitor, self.before))
@@ -326,11 +327,15 @@ class WatchedText:
 
     def row(self, at: int, tree: TokenTree) -> NDArray[np.uint32]:
         """All tokens but those that run into something forbidden; under a verdict, those that keep to it."""
-        return self._survey(at, tree)[0]
+        row, doubtful = self._survey(at, tree)
+        # A budgeted mask asks for both, one after the other; those of free text do not depend on the limit.
+        self._surveyed = (at, doubtful) if self.verdict(at) is None else (-1, [])
+        return row
 
     def unfinished(self, at: int, tree: TokenTree, limit: int) -> Iterable[int]:
         """Those that end at or behind a trigger, and those within a verdict that may be longer."""
-        return self._survey(at, tree, limit)[1]
+        last, doubtful = self._surveyed
+        return doubtful if last == at else self._survey(at, tree, limit)[1]
 
     def _survey(self, at: int, tree: TokenTree, limit: int = 0) -> tuple[NDArray[np.uint32], list[int]]:
         verdict = self.verdict(at)
