@@ -128,7 +128,7 @@ class AWRS:
         """Draw after one state; see `guided.infer.TokenSampler`."""
         source = distribution if proposal is None else proposal
         if self.prune:
-            source = source.pruned(potential.usable)
+            source = source.pruned(potential.usable, potential.silent)
         trial = _Trial(potential, state)
         token, logw = self._estimate(source)(chance_of(rng), source, trial)
         if token is None or logw == -math.inf:

@@ -98,7 +98,7 @@ class Drawn:
 
     def token(self, distribution: TokenDistribution) -> int:
         """One uniform number, inverted."""
-        return distribution.find(self.rng.random(1))[0]
+        return distribution.find((self.rng.random(),))[0]
 
     def uniform(self, cuts: Callable[[], Sequence[float]]) -> float:
         """One uniform number."""
@@ -140,7 +140,7 @@ class _DrawnPool:
             return None
         while True:
             if not self._ahead:
-                self._ahead = self._table.find(self._rng.random(self._chunk))
+                self._ahead = self._table.find(self._rng.random(self._chunk).tolist())
                 self._chunk = min(2 * self._chunk, self.CHUNK)
             token = self._ahead.pop()
             if token not in self._gone:

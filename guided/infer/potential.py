@@ -126,6 +126,11 @@ class Potential(ABC, Generic[State]):
         usable[list(self.vocabulary.eos_ids)] = True
         return usable
 
+    @cached_property
+    def silent(self) -> NDArray[np.int64]:
+        """The ids that are not `usable`, ascending."""
+        return np.flatnonzero(~self.usable)
+
     def state_of(self, tokens: Sequence[int]) -> State:
         """The state after tokens, none of them an end-of-text id."""
         state = self.start()
@@ -210,7 +215,7 @@ class ConstraintPotential(Potential[int]):
 
     def step(self, state: int, token: int) -> tuple[int, float]:
         """One `advance`; after an end-of-text id the state is the constraint's `end`."""
-        after = self.constraint.advance(state, token) if token < self.vocabulary.size else 0
+        after = self.constraint.advance(state, token)
         return after, (_ZERO if after else _NEVER)
 
     def step_bytes(self, state: int, data: bytes) -> tuple[int, float]:

@@ -26,7 +26,7 @@ def test_shares_invert_the_running_sums(weights, seed):
         return
     ends = weights.cumsum()
     shares = np.sort(np.append(np.random.default_rng(seed).random(30), [0.0, 1 - 2**-53]))
-    found = distribution.find(shares)
+    found = distribution.find(shares.tolist())
     assert all(weights[token] > 0 for token in found)
     for token, share in zip(found, shares.tolist(), strict=True):
         at = share * ends[-1]
@@ -50,7 +50,13 @@ def test_only_without_and_pruned():
     assert math.exp(left.log_mass) == pytest.approx(p[allowed].sum() - p[removed].sum(), rel=1e-12)
     assert left.logprob(int(removed[0])) == -math.inf == some.logprob(int(np.flatnonzero(~allowed)[0]))
     np.testing.assert_allclose(np.exp(some.logprobs), np.where(allowed, p, 0), rtol=1e-12)
-    assert distribution.pruned(allowed) is distribution.pruned(allowed)
+    silent = np.flatnonzero(~allowed)
+    assert distribution.pruned(allowed, silent) is distribution.pruned(allowed, silent)
+    np.testing.assert_array_equal(distribution.pruned(allowed, silent).scores, some.scores)
+    assert distribution.pruned(allowed, silent).log_mass == some.log_mass
+    nothing = np.zeros(1000, np.bool_)
+    assert distribution.pruned(nothing, np.arange(1000)).log_mass == -math.inf
+    assert some.pruned(~allowed, np.flatnonzero(allowed)).log_mass == -math.inf
     assert distribution.highest == pytest.approx(p.max())
 
 
