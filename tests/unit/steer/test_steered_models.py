@@ -100,7 +100,7 @@ def test_the_exact_distribution_of_texts(name):
     assert total == pytest.approx(1.0)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.data())
 def test_three_steerers_and_any_history_of_rows(data):
     names = data.draw(st.lists(st.sampled_from(NAMES), min_size=3, max_size=3))
