@@ -174,6 +174,24 @@ def test_the_report_says_everything(tmp_path):
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
 
 
+def test_shares_are_of_the_schemas_that_both_answer():
+    from masks import Score, compared
+
+    ours, theirs = Score(), Score()
+    for score, rows in (
+        (ours, {"a": 1.0, "b": 2.0, "slow": 900.0}),
+        (theirs, {"a": 4.0, "b": 4.0, "ours refuses": 1.0}),
+    ):
+        for row, time in rows.items():
+            score.first_mask_us[row] = time
+            score.mask_us[row] = [time, time]
+    theirs.rows["timed out"].append("b")
+    bars, counts = compared({"guided": ours, "llguidance": theirs})
+    assert counts.rows == [["llguidance", 1, 2, 1]]
+    assert {bar.measured for bar in bars} == {0.25}
+    assert all(bar.holds == (bar.allowed >= 0.25) for bar in bars)
+
+
 def test_the_least_of_runs_is_taken_step_by_step():
     from generation import _least
 
