@@ -189,8 +189,10 @@ class CachedSequences:
                 ends[text] = Holder(path[-1], held[path[-1]], prompt)
                 continue
             depth = next((at for at in range(len(text) - 1, 0, -1) if path[at] in held), 0)
-            end = ends[text] = Work(path[depth], held.get(path[depth], -1), prompt)
-            segments.append(Segment(text[depth:], end.prefix, end))
+            if self._slots.exact:
+                depth = 0  # a state is continued one token at a time; reading a prompt at once is quicker
+            end = ends[text] = Work(path[depth], held[path[depth]] if depth else -1, prompt)
+            segments.append(Segment(text[depth:], text if self._slots.exact else end.prefix, end))
         known = [*self._rows, *ends.values()]
         shared: list[Holder] = []
         for wave in waves(segments):
@@ -237,6 +239,13 @@ class CachedSequences:
         self, works: Sequence[Work], idle: Sequence[Holder], *, last_only: bool = False, rewrite: bool = False
     ) -> None:
         """Append its tokens to each work, whose prefix and slot are the new ones afterwards."""
+        self._slots.check(works)
+        for work in works:
+            depth = self._prefixes.depth(work.prefix)
+            if self._slots.exact and work.slot < 0 and depth:  # lost: read the whole row again
+                work.unasked = depth
+                work.tokens = [*self._prefixes.tokens(work.prefix), *work.tokens]
+                work.prefix = work.prompt.root
         for part in self._parts(works):
             others: list[Holder] = [*idle, *(work for work in works if work not in part)]
             left = {id(work): work.tokens for work in part}
@@ -244,6 +253,9 @@ class CachedSequences:
                 self._slots.arrange(part, others, rewrite=rewrite)
                 part.sort(key=lambda work: work.slot)
                 size = max(1, PASS_POSITIONS // len(part))
+                if self._slots.exact:
+                    # Not every model takes a state together with several tokens, nor one read in pieces.
+                    size = 1 if self._prefixes.depth(part[0].prefix) else len(part[0].tokens)
                 self._pass(part, [left[id(work)][:size] for work in part], last_only, left=left, rewrite=rewrite)
                 left = {id(work): left[id(work)][size:] for work in part}
                 others += [work for work in part if not left[id(work)]]
@@ -251,10 +263,12 @@ class CachedSequences:
 
     def _parts(self, works: Sequence[Work]) -> list[list[Work]]:
         """The works that may share passes."""
-        aligned = self._network.caching is Caching.ALIGNED
+        aligned = self._network.caching is not Caching.RAGGED
+        exact = self._slots.exact
 
-        def key(work: Work) -> tuple[bool, int]:
-            return self._masks_heads(work), self._prefixes.depth(work.prefix) if aligned else 0
+        def key(work: Work) -> tuple[bool, int, int]:
+            depth = self._prefixes.depth(work.prefix) if aligned else 0
+            return self._masks_heads(work), depth, len(work.tokens) if exact else 0
 
         return [list(part) for _, part in groupby(sorted(works, key=key), key)]
 
@@ -270,6 +284,14 @@ class CachedSequences:
             Work(self._prefixes.parent(row.prefix), row.slot, row.prompt, [self._prefixes.token(row.prefix)])
             for row in rows
         ]
+        if self._slots.exact:
+            for work in waiting:
+                work.slot = -1
+            self._grow(waiting, self._rows)
+            slots = {work.prefix: work.slot for work in waiting}
+            for row in self._rows:
+                row.slot = slots.get(row.prefix, row.slot)
+            return
         while waiting:
             # Rows of different lengths may share a slot, and a slot is one row of a pass.
             by_slot = {work.slot: work for work in reversed(waiting)}
@@ -295,7 +317,8 @@ class CachedSequences:
         paths = [self._prefixes.after(work.prefix, piece) for work, piece in zip(works, pieces, strict=True)]
         for number, (work, path) in enumerate(zip(works, paths, strict=True)):
             ends = left is None or len(left[id(work)]) == len(path)
-            columns = range(len(path)) if not last_only else range(len(path) - 1, len(path)) if ends else ()
+            columns = list(range(len(path) - 1 if last_only else 0, len(path) if ends or not last_only else 0))
+            columns = [column for column in columns if self._prefixes.depth(path[column]) > work.unasked]
             wanted += [(number, column) for column in columns]
             found += [path[column] for column in columns]
         positions = [

@@ -10,6 +10,7 @@ import torch
 from transformers import (
     AutoModelForCausalLM,
     BloomConfig,
+    FalconH1Config,
     Gemma2Config,
     Gemma3TextConfig,
     GPTNeoConfig,
@@ -19,6 +20,7 @@ from transformers import (
     MistralConfig,
     OPTConfig,
     Qwen2Config,
+    Qwen3NextConfig,
 )
 
 from guided.errors import GuidedError, LimitError, UnsupportedError
@@ -66,6 +68,28 @@ CONFIGS = {
         bos_token_id=1,
     ),
     "bloom": lambda: BloomConfig(vocab_size=96, hidden_size=32, n_layer=2, n_head=4, eos_token_id=2, pad_token_id=3),
+    "qwen3-next": lambda: Qwen3NextConfig(
+        **{**SMALL, "num_hidden_layers": 2},
+        num_key_value_heads=2,
+        head_dim=8,
+        layer_types=["linear_attention", "full_attention"],
+        linear_num_key_heads=2,
+        linear_num_value_heads=4,
+        linear_key_head_dim=8,
+        linear_value_head_dim=8,
+        num_experts=4,
+        num_experts_per_tok=2,
+        moe_intermediate_size=16,
+        shared_expert_intermediate_size=16,
+    ),
+    "falcon-h1": lambda: FalconH1Config(
+        **{**SMALL, "num_hidden_layers": 2},
+        num_key_value_heads=2,
+        mamba_d_ssm=32,
+        mamba_n_heads=4,
+        mamba_d_head=8,
+        mamba_d_state=8,
+    ),
     "mamba": lambda: MambaConfig(vocab_size=96, hidden_size=32, num_hidden_layers=2, state_size=4, eos_token_id=2),
 }
 
@@ -103,8 +127,9 @@ def test_contract(name, request):
 @pytest.mark.parametrize("name", CONFIGS)
 def test_contract_of_architectures(name):
     model = TransformersModel(build(name))
-    expected = {"bloom": Caching.ALIGNED, "gpt-neo": Caching.ALIGNED, "mamba": Caching.NONE}.get(name, Caching.RAGGED)
-    assert model.caching is expected
+    expected = {"bloom": Caching.ALIGNED, "gpt-neo": Caching.ALIGNED}
+    expected |= dict.fromkeys(("mamba", "falcon-h1", "qwen3-next"), Caching.STATES)
+    assert model.caching is expected.get(name, Caching.RAGGED)
     check_language_model(model, steps=20, rows=4, length=12)
 
 
@@ -372,6 +397,21 @@ def test_encoders_run_once_a_prompt(t5):
     assert ours.calls.passes - before.passes <= 3 and ours.calls.positions - before.positions <= 5
     with pytest.raises(GuidedError, match="cropped"):
         rows.crop([2, *[3] * 17])
+
+
+def test_states_are_continued_and_copied():
+    model = TransformersModel(build("mamba"))
+    assert not model.can.crop
+    rows = model.start([[5, 6, 7, 8]] * 8)
+    assert spent(model, lambda: rows.extend([[9 + number] for number in range(8)])) == (1, 8, 7)
+    assert spent(model, lambda: rows.extend([[20]] * 6 + [[], []]))[:2] == (1, 6)
+    rows.select([0, 0, 1, 6])
+    assert spent(model, lambda: rows.extend([[30], [31], [32], []]))[:2] == (1, 3)
+    # A row that was rolled back is read again, the others are not.
+    rows.crop([7, 5, 7, 5])
+    assert spent(model, lambda: rows.extend([[40], [41], [42], [43]]))[1] <= 1 + 6 + 1 + 1
+    expected = [plain(model.model, rows.tokens(number)) for number in range(4)]
+    assert torch.allclose(rows.last.logits, torch.stack(expected), atol=1e-3, rtol=1e-3)
 
 
 def test_no_rows_at_all(small):
