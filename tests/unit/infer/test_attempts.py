@@ -285,6 +285,37 @@ def test_no_text_fits(name):
         ALL[name](0, *tiny.arguments, n=5, max_tokens=3)
 
 
+class Wrong:
+    """A model whose scores are what a broken one gives."""
+
+    width, eos_ids = 4, frozenset([3])
+
+    def __init__(self, value):
+        self.inner, self.value = TableModel.random(0, width=4), value
+        self.can, self.calls = self.inner.can, self.inner.calls
+
+    def start(self, prompts, needs=None):
+        rows, value = self.inner.start(prompts), self.value
+
+        class Rows(type(rows)):
+            @property
+            def last(self):
+                scores = super().last
+                scores.logits[:] = value
+                return scores
+
+        rows.__class__ = Rows
+        return rows
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_scores_that_are_no_numbers_are_named(name, value):
+    constraint = guided.compile(guided.regex("a*b"), VOCABULARY)
+    with pytest.raises(GuidedError, match=r"no distribution.*after the tokens"):
+        ALL[name](0, Wrong(value), (0,), constraint, n=5, max_tokens=4)
+
+
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_nothing_is_allowed_from_the_start(name):
     never = Broken(-math.inf)
