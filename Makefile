@@ -3,7 +3,7 @@
 #   make install      .venv with everything, pinned by constraints.txt
 #   make demo         extract a record and answer a question with the embedded model
 #   make test         lint, types, tests (minutes)       make test-slow   also the long ones
-#   make lint         ruff and mypy only                 make bench       masks beside two peers (needs DATA)
+#   make lint         ruff and mypy only                 make bench       the benchmarks, beside peers (needs DATA)
 #   make clean        remove .venv and caches
 #
 # PYTHON=python3.12 make install   chooses the interpreter (3.10 or newer).
@@ -47,10 +47,11 @@ test: lint
 test-slow: lint
 	@$(BIN)/python -m pytest -m "slow or not slow"
 
-# DATA holds maskbench-dev.jsonl.gz and tokenizers/llama3; see benchmarks/README.md.
+# DATA holds maskbench-dev.jsonl.gz and tokenizers/llama3; BENCH are more options, such as BENCH="--only batch".
 DATA ?= $(or $(GUIDED_DATA),../shared/data)
+BENCH ?= --quick
 bench: $(STAMP)
-	$(BIN)/python benchmarks/masks.py --data $(DATA)/maskbench-dev.jsonl.gz --tokenizer $(DATA)/tokenizers/llama3
+	GUIDED_DATA=$(DATA) $(BIN)/python benchmarks/run.py $(BENCH)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -146,8 +146,9 @@ def measure(setting: Setting, progress: Progress) -> Result:
         + ", ".join(f"{name} {len(rows)}" for name, rows in served.items()),
         ["rows", "threads", "engine", "masks", "apply", "both", "both, median", "both, first pass"],
         rows,
-        f"{STEPS} tokens of each row. Masks, apply and both: the least of several passes for each step, "
-        "then the mean over the steps. The engines take turns. llguidance's masks are applied by xgrammar's CPU kernel, which is single-threaded.",
+        f"{STEPS} tokens of each row. Masks, apply and both: the least of several passes for each step, then the mean "
+        "over the steps. The engines take turns. llguidance's masks are applied by xgrammar's CPU kernel, which is "
+        "single-threaded.",
     )
     curves = Curves(
         "One step of a batch: masks and apply", "rows", "us",

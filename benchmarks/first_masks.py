@@ -57,7 +57,7 @@ def measure(setting: Setting, progress: Progress) -> Result:
     again: dict[str, list[float]] = {engine.name: [] for engine in (*engines, *outlines)}
     missing = dict.fromkeys(new, 0)
     # Outlines builds the index of a schema's whole regular expression first: seconds to minutes, so it gets few rows.
-    few = 3 if setting.quick else 10
+    few = 2 if setting.quick else 10
     with progress.steps("schemas", len(rows)) as step:
         for number, row in enumerate(rows):
             step(row["id"])

@@ -13,7 +13,7 @@ import gc
 import json
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,6 +28,8 @@ TITLE = "Masks and time to first mask on MaskBench's schemas"
 ABOUT = "time per mask and step, time to first mask, and what is answered, for each engine"
 NEEDS_DATA = True
 
+Clock = Callable[[], float]
+
 DEFAULT = ("guided", "llguidance", "xgrammar")
 COLUMNS = ("n", "mean", "p50", "p90", "p99", "p99.9", "max")
 OUTCOMES = ("right", "false accept", "false reject", "other key order", "crashed")
@@ -37,8 +39,9 @@ OUTCOMES = ("right", "false accept", "false reject", "other key order", "crashed
 class Score:
     """What one engine did: microseconds, and ids of rows by outcome."""
 
-    first_mask_us: list[float] = field(default_factory=list)
-    mask_us: list[float] = field(default_factory=list)
+    first_mask_us: dict[str, float] = field(default_factory=dict)
+    """By the id of the row."""
+    mask_us: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     instances: Counter[str] = field(default_factory=Counter)
     rows: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     refusals: dict[str, str] = field(default_factory=dict)
@@ -50,10 +53,10 @@ class Score:
 
 
 def measure_row(
-    engine: Engine, score: Score, row: dict[str, Any], tests: list[tuple[bool, list[int]]], end: int
+    engine: Engine, score: Score, row: dict[str, Any], tests: list[tuple[bool, list[int]]], end: int, clock: Clock
 ) -> None:
     """One schema and its instances through one engine."""
-    began = time.perf_counter()
+    began = clock()
     try:
         compiled = engine.compile(row["schema"])
         compiled.start().mask()
@@ -63,10 +66,10 @@ def measure_row(
         score.rows["refused"].append(row["id"])
         score.refusals[row["id"]] = f"{type(error).__name__}: {error}"[:300]
         return
-    score.first_mask_us.append((time.perf_counter() - began) * 1e6)
+    score.first_mask_us[row["id"]] = (clock() - began) * 1e6
     for valid, tokens in tests:
         try:
-            accepted = read(compiled.start(), tokens, end, score.mask_us)
+            accepted = read(compiled.start(), tokens, end, score.mask_us[row["id"]], clock)
         except TooSlow:
             raise
         except Exception as error:
@@ -91,7 +94,12 @@ def warm_up(engine: Engine, tokenizer: Any) -> None:
 
 
 def compare(
-    rows: Sequence[dict[str, Any]], tokenizer: Any, engines: Sequence[Engine], limit: int, progress: Progress
+    rows: Sequence[dict[str, Any]],
+    tokenizer: Any,
+    engines: Sequence[Engine],
+    limit: int,
+    progress: Progress,
+    clock: Clock = time.perf_counter,
 ) -> dict[str, Score]:
     """Every row through every engine, in turns."""
     end = tokenizer.eos_token_id
@@ -109,17 +117,25 @@ def compare(
                 gc.collect()
                 try:
                     with time_limit(limit):
-                        measure_row(engine, scores[engine.name], row, tests, end)
+                        measure_row(engine, scores[engine.name], row, tests, end, clock)
                 except TooSlow:
                     scores[engine.name].rows["timed out"].append(row["id"])
     return scores
 
 
+def times_of(score: Score, rows: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Percentiles over some of an engine's rows."""
+    rows = [row for row in rows if row in score.first_mask_us]
+    return {
+        "first_mask_us": percentiles([score.first_mask_us[row] for row in rows]),
+        "mask_us": percentiles([time for row in rows for time in score.mask_us.get(row, ())]),
+    }
+
+
 def summary(score: Score) -> dict[str, Any]:
     """An engine's score as JSON."""
     return {
-        "first_mask_us": percentiles(score.first_mask_us),
-        "mask_us": percentiles(score.mask_us),
+        **times_of(score, score.first_mask_us),
         "instances": dict(score.instances),
         "rows": {outcome: sorted(set(ids)) for outcome, ids in score.rows.items() if outcome != "right"},
         "refusals": score.refusals,
@@ -155,18 +171,24 @@ ALLOWED = {
 """What guided's time may be at most, as a share of the peer's."""
 
 
-def bars(engines: dict[str, Any]) -> list[Bar]:
-    """Our figures as shares of the peers'."""
+def compared(scores: dict[str, Score]) -> tuple[list[Bar], Table]:
+    """Our figures as shares of each peer's, over the rows that both answer; and over how many that is."""
     found = []
+    counts = []
     words = {"mask_us": "per mask and step", "first_mask_us": "to first mask"}
     for peer, kinds in ALLOWED.items():
-        if peer not in engines or "guided" not in engines:
+        if peer not in scores or "guided" not in scores:
             continue
+        both = scores["guided"].first_mask_us.keys() & scores[peer].first_mask_us.keys()
+        both -= {*scores["guided"].rows["timed out"], *scores[peer].rows["timed out"]}
+        ours, theirs = times_of(scores["guided"], both), times_of(scores[peer], both)
+        only = scores[peer].first_mask_us.keys() - scores["guided"].first_mask_us.keys()
+        counts.append([peer, len(both), len(scores["guided"].first_mask_us.keys() - both), len(only)])
         for kind, limits in kinds.items():
             for column, allowed in limits.items():
-                share = ratio(engines["guided"][kind].get(column), engines[peer][kind].get(column))
+                share = ratio(ours[kind].get(column), theirs[kind].get(column))
                 found.append(Bar(f"{column} time {words[kind]}, of {peer}'s", share, round(allowed, 3), "x"))
-    return found
+    return found, Table("schemas that are compared", ["peer", "both answer", "only guided", "only the peer"], counts)
 
 
 def measure(setting: Setting, progress: Progress) -> Result:
@@ -176,9 +198,10 @@ def measure(setting: Setting, progress: Progress) -> Result:
     # What any engine takes to compile one schema is limited, or a few of xgrammar's take the time of all.
     rows = choose(load_rows(setting.data), 2 if setting.quick else 30, setting.seed)
     engines = open_engines([name for name in DEFAULT if name in setting.engines], tokenizer)
-    scores = compare(rows, tokenizer, engines, 6 if setting.quick else 30, progress)
+    scores = compare(rows, tokenizer, engines, 6 if setting.quick else 30, progress, time.thread_time)
     found = {name: summary(score) for name, score in scores.items()}
-    return Result(tables(found, len(rows)), [], bars(found), {"schemas": len(rows), "engines": found})
+    bars, counts = compared(scores)
+    return Result([*tables(found, len(rows)), counts], [], bars, {"schemas": len(rows), "engines": found})
 
 
 def show(found: Sequence[Table]) -> None:
@@ -204,6 +227,9 @@ def main(
     per_split: Annotated[int, typer.Option(help="Schemas from each part of the data; 0: all.")] = 30,
     seed: Annotated[int, typer.Option(help="Which schemas are taken.")] = 0,
     limit: Annotated[int, typer.Option(help="Seconds for one schema in one engine.")] = 30,
+    processor_time: Annotated[
+        bool, typer.Option("--processor-time", help="Time of the thread, not elapsed: for machines that do other work.")
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="Write everything as JSON.")] = None,
 ) -> None:
     """Masks for JSON Schema, side by side, on the same schema, instance and tokens.
@@ -218,11 +244,13 @@ def main(
     loaded = load_tokenizer(tokenizer)
     rows = choose(load_rows(data), per_split, seed)
     typer.echo(f"{len(rows)} schemas, {len(loaded)} tokens, engines: {engines}")
-    scores = compare(rows, loaded, open_engines(names, loaded), limit, Progress("masks"))
+    clock = time.thread_time if processor_time else time.perf_counter
+    scores = compare(rows, loaded, open_engines(names, loaded), limit, Progress("masks"), clock)
     found = {name: summary(score) for name, score in scores.items()}
     show(tables(found, len(rows)))
     if out:
         chosen = {"data": data, "tokenizer": tokenizer, "engines": engines, "per_split": per_split, "seed": seed}
+        chosen["processor_time"] = processor_time
         options = {name: str(value) for name, value in {**chosen, "limit": limit}.items()}
         record = {"machine": facts, "options": options, "schemas": len(rows), "engines": found}
         out.write_text(json.dumps(record, indent=1, ensure_ascii=False))

@@ -2,8 +2,9 @@
 
     python benchmarks/particles.py [--rows 64] [--prompt 200] [--steps 40] [--rounds 5] [--model nano|llama|FOLDER]
 
-Both sides read the same tokens and compute the same logits.  The plain side does what transformers' `generate` does: a
-prefill of the whole batch, then one token a row and step with its `DynamicCache`.  Ratios of time, ours by plain:
+Both sides read the same tokens, compute the same logits and take turns after every step.  The plain side does what
+transformers' `generate` does: a prefill of the whole batch, then one token a row and step with its `DynamicCache`.
+Ratios of CPU time (of wall time on an accelerator), ours by plain:
 
 - ``whole``: the prompt and the steps; ``after_prompt``: the steps alone;
 - ``resampled``: the steps, every eighth of which replaces a quarter of the rows (plain: `reorder_cache`);
@@ -17,6 +18,7 @@ import gc
 import json
 import statistics
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +27,7 @@ from numpy.typing import NDArray
 from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM
 
 from guided.hf import load
-from guided.hf.language_model import TransformersModel
+from guided.hf.language_model import Caching, TransformersModel
 
 LLAMA = {
     "vocab_size": 32000,
@@ -49,56 +51,60 @@ class Task:
     """For each step the resampling after it."""
 
 
-class Clock:
-    """Seconds since the last look, after the device is done."""
-
-    def __init__(self, device: torch.device) -> None:
-        self.device = device
-        self.lap()
-
-    def lap(self) -> float:
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
-        before, self.begin = getattr(self, "begin", 0.0), time.perf_counter()
-        return self.begin - before
-
-
-def ours(model: LlamaForCausalLM, task: Task) -> tuple[float, float]:
-    """Seconds of the prompts and of the steps."""
-    wrapped = TransformersModel(model, caching=TransformersModel(model).caching)
-    clock = Clock(model.device)
-    sequences = wrapped.start(task.prompts)
+def ours(model: LlamaForCausalLM, task: Task) -> Iterator[None]:
+    """The prompts, then the steps, pausing after each."""
+    sequences = TransformersModel(model, caching=Caching.RAGGED).start(task.prompts)
     last = sequences.last
-    prefill = clock.lap()
+    yield
     for step, chosen in zip(task.tokens.tolist(), task.ancestors, strict=True):
         sequences.extend([[token] for token in step])
         last = sequences.last
         if chosen is not None:
             sequences.select(chosen)
+        yield
     assert last.logits.shape[0] == len(task.prompts)
-    return prefill, clock.lap()
 
 
-def plain(model: LlamaForCausalLM, task: Task) -> tuple[float, float]:
+def plain(model: LlamaForCausalLM, task: Task) -> Iterator[None]:
     """The same with transformers alone."""
     longest = max(map(len, task.prompts))
-    clock = Clock(model.device)
+    ids = torch.tensor([[0] * (longest - len(p)) + p for p in task.prompts], device=model.device)
+    mask = torch.tensor([[0] * (longest - len(p)) + [1] * len(p) for p in task.prompts], device=model.device)
+    positions = (mask.cumsum(-1) - 1).clamp(min=0)
+    cache = DynamicCache(config=model.config)
     with torch.inference_mode():
-        ids = torch.tensor([[0] * (longest - len(p)) + p for p in task.prompts], device=model.device)
-        mask = torch.tensor([[0] * (longest - len(p)) + [1] * len(p) for p in task.prompts], device=model.device)
-        positions = (mask.cumsum(-1) - 1).clamp(min=0)
-        cache = DynamicCache(config=model.config)
         model(ids, attention_mask=mask, position_ids=positions, past_key_values=cache, logits_to_keep=1).logits.float()
-        prefill = clock.lap()
-        positions = positions[:, -1:]
-        for step, chosen in zip(task.tokens, task.ancestors, strict=True):
+    yield
+    positions = positions[:, -1:]
+    for step, chosen in zip(task.tokens, task.ancestors, strict=True):
+        with torch.inference_mode():
             ids = torch.tensor(step, device=model.device)[:, None]
             mask = torch.cat([mask, torch.ones_like(ids)], 1)
             positions = positions + 1
             model(ids, attention_mask=mask, position_ids=positions, past_key_values=cache).logits[:, -1].float()
             if chosen is not None:
                 cache.reorder_cache(torch.tensor(chosen, device=model.device))
-    return prefill, clock.lap()
+        yield
+
+
+def interleaved(model: LlamaForCausalLM, task: Task, turn: int) -> list[tuple[float, float]]:
+    """Seconds of the prompt and of the steps, of ours and of plain, which take turns after every step."""
+    runs = [ours(model, task), plain(model, task)]
+    seconds = [[0.0, 0.0], [0.0, 0.0]]
+    for step in range(len(task.tokens) + 1):
+        for side in (0, 1) if (step + turn) % 2 else (1, 0):
+            begin = now(model.device)
+            next(runs[side])
+            seconds[side][step > 0] += now(model.device) - begin
+    return [(prompt, steps) for prompt, steps in seconds]
+
+
+def now(device: torch.device) -> float:
+    """Seconds of this process on the CPU, which other processes do not add to; of the clock on an accelerator."""
+    if device.type != "cuda":
+        return time.process_time()
+    torch.cuda.synchronize(device)
+    return time.perf_counter()
 
 
 def tasks(rows: int, length: int, steps: int, width: int) -> dict[str, Task]:
@@ -138,17 +144,16 @@ def main() -> None:
     given = tasks(options.rows, options.prompt, options.steps, model.config.vocab_size)
     ratios: dict[str, list[float]] = {"whole": [], "after_prompt": [], "resampled": [], "ragged": []}
     for number in range(options.rounds + 1):
-        sides = (ours, plain) if number % 2 else (plain, ours)
         took = {}
         for name, task in given.items():
-            for side in sides:
-                gc.collect()
-                took[side, name] = side(model, task)
+            gc.collect()
+            took[name] = interleaved(model, task, number)
         if number == 0:
             continue  # the first round warms up
-        ratios["whole"].append(sum(took[ours, "one"]) / sum(took[plain, "one"]))
+        (prompt, steps), (plain_prompt, plain_steps) = took["one"]
+        ratios["whole"].append((prompt + steps) / (plain_prompt + plain_steps))
         for ratio, name in (("after_prompt", "one"), ("resampled", "resampled"), ("ragged", "ragged")):
-            ratios[ratio].append(took[ours, name][1] / took[plain, name][1])
+            ratios[ratio].append(took[name][0][1] / took[name][1][1])
     found = {
         name: {"median": round(statistics.median(r), 2), "all": np.round(r, 2).tolist()} for name, r in ratios.items()
     }

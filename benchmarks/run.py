@@ -58,7 +58,9 @@ def main(
             typer.echo(f"{part:12} {line}")
         return
     chosen = list(dict.fromkeys(only or PARTS))
-    engines = tuple(dict.fromkeys(engine or ENGINES))
+    # outlines-core's indices take a minute and more each, in native code that no time limit stops.
+    usual = [name for name in ENGINES if not (quick and name == "outlines-core")]
+    engines = tuple(dict.fromkeys(engine or usual))
     for given, known, what in ((chosen, PARTS, "--only"), (engines, ENGINES, "--engine")):
         unknown = [name for name in given if name not in known]
         if unknown:

@@ -29,11 +29,20 @@ class Analysis:
     component: tuple[frozenset[int] | None, ...]
     """For left-recursive rules, all rules of the same cycle; None for others."""
 
+    whole: bool = False
+    """Is it known that every part of every rule derives some text?"""
+
     finishing: dict[Body, bool] = field(default_factory=dict, repr=False)
     """What `can_finish` has answered: the same parts are asked about wherever they are lowered."""
 
+    def usable(self, members: tuple[Member, ...]) -> list[Member]:
+        """Those members that can be written at all."""
+        return list(members) if self.whole else [member for member in members if usable(member, self.productive)]
+
     def can_finish(self, body: Body) -> bool:
         """Does ``body`` derive any text at all?"""
+        if self.whole:
+            return True
         found = self.finishing.get(body)
         if found is None:
             found = self.finishing[body] = _productive(body, self.productive)
@@ -46,6 +55,10 @@ class Analysis:
 
 def analyse(grammar: Grammar) -> Analysis:
     """Facts about all rules; raises `UnsatisfiableError` when the start rule derives nothing."""
+    if (known := grammar.prepared) is not None:
+        n_rules = len(grammar.rules)
+        everything = frozenset(range(n_rules))
+        return Analysis(grammar.rules, everything, known.nullable, known.rank, (None,) * n_rules, whole=True)
     rules = list(grammar.rules)
     for index in range(len(grammar.rules)):
         rules[index] = replace(rules[index], body=_outline(rules[index].body, rules, rules[index].name))

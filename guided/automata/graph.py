@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.analysis import Analysis, counts_trivially, is_counted, usable
+from guided.automata.analysis import Analysis, counts_trivially, is_counted
 from guided.automata.costs import RuleCosts
 from guided.automata.members import FreeMembers
 from guided.automata.states import StateTable
@@ -333,9 +333,7 @@ class RuleGraph:
 
     def _chain_members(self, body: Members, start: int, end: int) -> None:
         """Members in order as a chain of nodes: keys[p] offers member p, or by an empty edge what comes later."""
-        known = self.analysis.productive
-        declared = [member for member in body.declared if usable(member, known)]
-        extras = [member for member in body.extras if usable(member, known)]
+        declared, extras = self.analysis.usable(body.declared), self.analysis.usable(body.extras)
         separable = self.analysis.can_finish(body.separator)
         n = len(declared)
         keys = [self._node() for _ in range(n)]

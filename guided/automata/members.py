@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from guided.automata.analysis import usable
 from guided.automata.costs import RuleCosts
 from guided.grammar.goals import fewest_to_meet
 from guided.grammar.ir import Member, Members
@@ -22,12 +21,11 @@ class FreeMembers:
     """Members in any order, or with bounds on their number: lazily made nodes, one for what is written so far."""
 
     def __init__(self, graph: RuleGraph, body: Members, end: int) -> None:
-        known = graph.analysis.productive
         self.graph = graph
         self.body = body
         self.end = end
-        self.extras = [member for member in body.extras if usable(member, known)]
-        self.declared = [member for member in body.declared if usable(member, known)]
+        self.extras = graph.analysis.usable(body.extras)
+        self.declared = graph.analysis.usable(body.declared)
         self.required = sum(1 << i for i, member in enumerate(self.declared) if member.required)
         self.most = body.high
         if not graph.analysis.can_finish(body.separator):

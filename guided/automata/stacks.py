@@ -122,8 +122,7 @@ class LalrStacks:
     def arrays(stacks: LalrStacks | None) -> Lalr:
         """The tables for kernels; one empty row when there is no LALR parser."""
         if stacks is None:
-            nothing = np.zeros((1, 1), np.int32)
-            return Lalr(nothing, nothing, np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros(2, np.int32))
+            return _NO_TABLES
         tables = stacks.tables
         n_states = len(tables.shift)
         n_terminals = 1 + max([tables.end, *(t for row in (*tables.shift, *tables.reduce) for t in row)])
@@ -174,3 +173,7 @@ class LalrStacks:
                 state = Restricted(state, live)
             found = self._starts[key] = self._states.add(state) if can_match(state) else 0
         return found
+
+
+_NOTHING = np.zeros((1, 1), np.int32)
+_NO_TABLES = Lalr(_NOTHING, _NOTHING, _NOTHING[0], _NOTHING[0], np.zeros(2, np.int32))

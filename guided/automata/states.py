@@ -30,6 +30,7 @@ from guided.errors import LimitError
 from guided.grammar.regular.derivative import edges as expr_edges
 from guided.grammar.regular.expr import EPSILON, Expr, Kind, json_string
 from guided.grammar.regular.json_text import RAW_BYTES
+from guided.kernels.addresses import SharedAddresses
 from guided.kernels.layout import CANONICAL, CLOSES, MATCHED, STRING, Automaton
 
 MAX_EDGES = 8_000_000
@@ -76,6 +77,7 @@ class StateTable:
             partials=np.zeros(256, np.int32),
             **{name: np.full(1024, unset, kind) for name, (unset, kind) in _PER_STATE.items()},
         )
+        self.addresses = SharedAddresses()
         self.keys: list[object] = [None]
         """What each state stands for; None for states inside chains and escapes."""
         self.n_edges = 0

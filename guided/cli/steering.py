@@ -18,9 +18,11 @@ from guided.cli.steering_methods import METHODS, Kind, Sources
 from guided.errors import GuidedError
 
 if TYPE_CHECKING:
+    from guided.hf.loading import LoadedModel
+    from guided.lm.model import LanguageModel
     from guided.steer import Stack, Steerer
 
-__all__ = ["Words", "parse_steering", "steering_help", "steering_stack"]
+__all__ = ["Words", "parse_steering", "sources_of", "steering_help", "steering_stack"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,35 @@ def steering_stack(specifications: Sequence[str], sources: Sources) -> Stack:
     from guided.steer import Stack
 
     return Stack([_built(each, sources) for each in words])
+
+
+def sources_of(loaded: LoadedModel, load: Callable[[str], LoadedModel]) -> Sources:
+    """Where a command's models and tokens come from: ``loaded`` is steered, ``load`` loads others, each name once.
+
+    A model of another tokenizer is read in the tokens of the steered one, through its bytes.  All models then have the
+    steered one's ids, some more padding than others: pass ``same_tokenizer=True`` on.
+    """
+    from guided.hf.language_model import TransformersModel
+    from guided.lm.retokenized import retokenized
+
+    tokenizer = loaded.tokenizer
+    known: dict[str, LanguageModel] = {}
+
+    def load_model(name: str) -> LanguageModel:
+        if name not in known:
+            other = load(name)
+            model: LanguageModel = TransformersModel(other)
+            if other.tokenizer.get_vocab() != tokenizer.get_vocab():
+                model = retokenized(model, other.vocabulary, loaded.vocabulary)
+            known[name] = model
+        return known[name]
+
+    return Sources(
+        TransformersModel(loaded),
+        load_model,
+        lambda text, special: list(tokenizer(text, add_special_tokens=special)["input_ids"]),
+        lambda ids: str(tokenizer.decode(list(ids), skip_special_tokens=True)),
+    )
 
 
 def parse_steering(specification: str) -> Words:

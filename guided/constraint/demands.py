@@ -23,6 +23,8 @@ def marks_of(grammar: Grammar) -> frozenset[Mark]:
 
 def forces_several(grammar: Grammar) -> bool:
     """May the automaton's shortest texts hold several undeclared names of one object, or items of a compared array?"""
+    if grammar.prepared is not None:
+        return grammar.prepared.forces_several
     if any(rule.mark is Mark.DISTINCT and not _may_hold_one(rule.body) for rule in grammar.rules):
         return True
     return any(
@@ -48,6 +50,8 @@ def _is_empty(body: Body) -> bool:
 def has_open_names(grammar: Grammar) -> bool:
     """Can every undeclared name, however it began, go on in infinitely many ways?  False also where it is not seen."""
     rules = grammar.rules
+    if grammar.prepared is not None:
+        return all(_finite_rests(_without_exceptions(names)) == [] for names in grammar.prepared.names)
     for body in _bodies(rules):
         if isinstance(body, Members):
             pairs = [(member.key, member.value) for member in body.extras]

@@ -27,6 +27,7 @@ from guided.automata.runs import Run, run_of, run_with_pattern
 from guided.automata.states import StateTable
 from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.expr import Expr, json_string
+from guided.kernels.addresses import SharedAddresses
 from guided.kernels.effects import OWING, closings, index_trie, merge, survey
 from guided.kernels.layout import (
     CANONICAL,
@@ -102,6 +103,7 @@ class TokenEffects:
             children=np.zeros((1024, 256), np.int32),
             below=np.zeros(n_nodes + room, np.int64),
         )
+        self.token_addresses, self.effect_addresses = SharedAddresses(), SharedAddresses()
         self._n_fans = 0
         self._nodes_used = n_nodes
         self._n_tokens = n_ids
@@ -541,27 +543,18 @@ def pack_bits(kept: NDArray[np.int32], n_words: int) -> NDArray[np.uint32]:
 def small_scratch(longest: int, size: int = 1 << 10) -> Scratch:
     """Working memory for walks and steps; ``longest`` is the longest token in bytes."""
     depth = longest + 8
-    return Scratch(
-        longs=np.zeros(size, np.int64),
-        more=np.zeros(size, np.int64),
-        calls=np.zeros(size, np.int64),
-        call_rules=np.zeros(size, np.int32),
-        emits=np.zeros(size, np.int64),
-        emit_states=np.zeros(size, np.int32),
-        emit_labels=np.zeros(size, np.int32),
-        thread_a=np.zeros(size, np.int64),
-        thread_b=np.zeros(size, np.int32),
-        thread_c=np.zeros(size, np.int64),
-        thread_d=np.zeros(size, np.int32),
-        tasks=np.zeros(3 * size, np.int64),
-        visited=np.zeros(3 * size, np.int64),
-        walk_state=np.zeros(depth, np.int64),
-        walk_obligation=np.zeros(depth, np.int32),
-        walk_end=np.zeros(depth, np.int32),
-        walk_other=np.zeros(depth, np.int32),
-        walk_fan=np.zeros(depth, np.int32),
-        walk_way=np.zeros(depth, np.int32),
-    )
+    longs = dict.fromkeys(("longs", "more", "calls", "emits", "thread_a", "thread_c"), size)
+    longs.update(tasks=3 * size, visited=3 * size, walk_state=depth)
+    ints = dict.fromkeys(("call_rules", "emit_states", "emit_labels", "thread_b", "thread_d"), size)
+    ints.update(dict.fromkeys(("walk_obligation", "walk_end", "walk_other", "walk_fan", "walk_way"), depth))
+    # From two blocks of memory: constraints are made often, and each array by itself costs a microsecond.
+    arrays: dict[str, Any] = {}
+    for sizes, kind in ((longs, np.int64), (ints, np.int32)):
+        block, at = np.zeros(sum(sizes.values()), kind), 0
+        for name, length in sizes.items():
+            arrays[name] = block[at : at + length]
+            at += length
+    return Scratch(**arrays)
 
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)

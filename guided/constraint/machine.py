@@ -27,6 +27,7 @@ from guided.constraint.prices import FAR, Prices
 from guided.errors import LimitError, UnsatisfiableError, VocabularyError
 from guided.grammar.ir import Grammar, Lexing
 from guided.kernels import entry
+from guided.kernels.addresses import address_rows
 from guided.kernels.layout import (
     DEAD,
     EXPAND_NODE,
@@ -56,6 +57,7 @@ from guided.kernels.layout import (
     REQUEST_A,
     REQUEST_B,
     REQUEST_C,
+    Extra,
     Machine,
     Scratch,
     Segments,
@@ -101,18 +103,18 @@ class ConstraintMachine:
         self.graph = RuleGraph(analyse(grammar), grammar.start, self.states, starts, ignored)
         self.lalr = LalrStacks.arrays(self.stacks)
         self.tables = _tables(256)
-        self.scratch = small_scratch(max(vocabulary.spelling.longest, 8))
+        self.scratch = small_scratch(max(self.effects.longest, 8))
         self.counters = np.zeros(N_COUNTERS, np.int64)
         self.counters[OWING] = self.owing
         self.segments = _segments(64, 4 * MOST_TOKENS)
-        self._extra: dict[str, NDArray[Any]] = {
-            "counters": self.counters,
-            "joined": np.zeros((0, 3), np.int64),
-            "rows": np.zeros((SHARES, vocabulary.n_words), np.uint32),
-            "token_data": vocabulary.spelling.data,
-            "token_offsets": vocabulary.spelling.offsets,
-            "bytes_out": np.zeros(256, np.uint8),
-        }
+        self._extra = Extra(
+            counters=self.counters,
+            joined=np.zeros((0, 3), np.int64),
+            rows=np.zeros((SHARES, vocabulary.n_words), np.uint32),
+            token_data=vocabulary.spelling.data,
+            token_offsets=vocabulary.spelling.offsets,
+            bytes_out=np.zeros(256, np.uint8),
+        )
         self._addresses = np.zeros((N_ROWS, 3), np.int64)
         self._terminal_tokens: dict[int, int] = {}
         self._byte_prices = Prices(self.graph, self._minimum)
@@ -180,7 +182,7 @@ class ConstraintMachine:
         """
         with self.lock:
             self.run(entry.fill, self.lexed, self.effects.root, state, limit)
-            rows: NDArray[np.uint32] = self._extra["rows"]
+            rows: NDArray[np.uint32] = self._extra.rows
             filled: NDArray[np.uint32] = rows[0]
             if self._plain:
                 return filled
@@ -200,7 +202,7 @@ class ConstraintMachine:
         with self.lock:
             if self._plain:
                 ends = self.run(entry.fill, False, self.effects.root, state, -1)
-                return self._extra["rows"][0].copy(), ends == 1
+                return self._extra.rows[0].copy(), ends == 1
             return self.mask(state).copy(), self.is_accepting(state)
 
     def _spellable(self, state: int) -> int:
@@ -231,7 +233,7 @@ class ConstraintMachine:
                     remedy="Use a tokenizer that knows every byte, or pass Limits(search_states=...).",
                 )
             self.run(entry.fill, self.lexed, self.effects.root, at, -1)
-            rows = self._extra["rows"]
+            rows = self._extra.rows
             for token in tokens_of(rows[0] | rows[-1]):
                 after = self._advance_token(at, token)
                 if after != DEAD and after not in seen and self._spelled.get(after) is not False:
@@ -266,7 +268,7 @@ class ConstraintMachine:
                     "or pass Limits(search_states=...).",
                 )
             self.run(entry.next_bytes, self.lexed, at)
-            for byte in np.flatnonzero(self._extra["bytes_out"]).tolist():
+            for byte in np.flatnonzero(self._extra.bytes_out).tolist():
                 after = self.run(entry.advance_bytes, self.lexed, at, np.asarray([byte], np.uint8))
                 if after != DEAD and after not in seen:
                     seen.add(after)
@@ -318,7 +320,7 @@ class ConstraintMachine:
         """``uint8[256]``: 1 for every byte that some thread can read next; valid until the next call."""
         with self.lock:
             self.run(entry.next_bytes, self.lexed, state)
-            found: NDArray[np.uint8] = self._extra["bytes_out"]
+            found: NDArray[np.uint8] = self._extra.bytes_out
             return found
 
     def spell(self, text: bytes) -> list[int]:
@@ -410,18 +412,18 @@ class ConstraintMachine:
     def _refresh(self) -> None:
         """Take the addresses of arrays that were replaced, and hold on to the arrays that they belong to."""
         self._seen = self.states.version + self.effects.version
+        states, effects = self.states, self.effects
         groups = (
-            self.states.arrays, self.graph.arrays, self.lalr, self.tables, self.scratch, self.effects.tokens,
-            self.effects.effects, self.segments, tuple(self._extra.values()),
+            states.arrays, self.graph.arrays, self.lalr, self.tables, self.scratch, effects.tokens, effects.effects,
+            self.segments, self._extra,
         )  # fmt: skip
+        shared = {0: states.addresses, 5: effects.token_addresses, 6: effects.effect_addresses}
         row = 0
         for index, group in enumerate(groups):
-            held = self._held[index] if self._held else ()
-            for position, array in enumerate(group):
-                if not held or held[position] is not array:
-                    self._addresses[row, 0] = array.ctypes.data
-                    self._addresses[row, 1 : 1 + array.ndim] = array.shape
-                row += 1
+            if not self._held or self._held[index] is not group:
+                rows = shared[index].of(group) if index in shared else address_rows(group)
+                self._addresses[row : row + len(group)] = rows
+            row += len(group)
         self._held = groups
 
     def _serve(self) -> None:
@@ -443,7 +445,7 @@ class ConstraintMachine:
             self._grow_segments()
         elif request == JOIN_OBLIGATIONS:
             joined = [[a, b, self.states.joined(a, b)]]
-            self._extra["joined"] = np.vstack([self._extra["joined"], joined])
+            self._extra = self._extra._replace(joined=np.vstack([self._extra.joined, joined]))
             self._seen = -1
         elif request == NEED_MINIMUM:
             measure(self.states, a)
@@ -513,8 +515,8 @@ class ConstraintMachine:
             raise LimitError("the parser's working memory passed its limit", remedy="Simplify the grammar.")
         bigger = {name: np.zeros(2 * array.size, array.dtype) for name, array in scratch._asdict().items()}
         self.scratch = Scratch(**bigger)
-        rows = self._extra["rows"]
-        self._extra["rows"] = np.zeros((min(2 * rows.shape[0], 64), rows.shape[1]), np.uint32)
+        rows = self._extra.rows
+        self._extra = self._extra._replace(rows=np.zeros((min(2 * rows.shape[0], 64), rows.shape[1]), np.uint32))
         self._seen = -1
 
     def _grow_segments(self) -> None:
@@ -530,7 +532,7 @@ class ConstraintMachine:
     @property
     def n_bytes(self) -> int:
         """Memory of this constraint's own tables."""
-        parts: tuple[Any, ...] = (*self.tables, *self.scratch, *self.segments, *self.graph.arrays, self._extra["rows"])
+        parts: tuple[Any, ...] = (*self.tables, *self.scratch, *self.segments, *self.graph.arrays, self._extra.rows)
         return sum(array.nbytes for array in parts)
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from guided.collection import untrack
 from guided.grammar.regular.expr import Expr
 
 if TYPE_CHECKING:
@@ -32,8 +33,17 @@ class Lexing(Enum):
     CONTEXTUAL = "contextual"
 
 
+class _Node:
+    """Nodes are immutable and made bottom up, so they are in no cycle, and grammars are kept: nothing to collect."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        untrack(self)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Terminal:
+class Terminal(_Node):
     """A regular language over bytes; ``label`` names it in explanations, in the grammar's own words.
 
     With `Lexing.DYNAMIC`, ``lexer`` is the terminal's index in `Grammar.terminals` and ``expr`` is not used.
@@ -45,28 +55,36 @@ class Terminal:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reference:
+class Reference(_Node):
     """The rule with this index in `Grammar.rules`; rules may refer to each other freely, also to themselves."""
 
     rule: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sequence:
+class Sequence(_Node):
     """The parts one after another; no parts: the empty string."""
 
     parts: tuple[Body, ...]
 
+    def __post_init__(self) -> None:
+        untrack(self)
+        untrack(self.parts)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class Choice(_Node):
     """Any one of the options; no options: the empty language."""
 
     options: tuple[Body, ...]
 
+    def __post_init__(self) -> None:
+        untrack(self)
+        untrack(self.options)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Repetition:
+class Repetition(_Node):
     """``low`` to ``high`` (None: no bound) copies of ``body``, with ``separator`` between neighbours.
 
     Counts are not unrolled: a bound of a million costs what the generated text visits.
@@ -79,7 +97,7 @@ class Repetition:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Member:
+class Member(_Node):
     """A member of `Members`: its key, what follows the key (separator and value), must it be there?
 
     ``meets`` is for extras: the bit set of those goals of the record that such a member meets.
@@ -92,7 +110,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Members:
+class Members(_Node):
     """The members of a record, without its brackets: each declared one at most once, ``extras`` any number of times.
 
     ``ordered``: declared members come in the given order (extras anywhere between); otherwise in every order.
@@ -107,6 +125,10 @@ class Members:
     low: int = 0
     high: int | None = None
     goals: int = 0
+
+    def __post_init__(self) -> None:
+        for item in (self, self.declared, self.extras):
+            untrack(item)
 
 
 Body: TypeAlias = "Terminal | Reference | Sequence | Choice | Repetition | Members"
@@ -186,6 +208,8 @@ class Prepared:
     """Per rule a number that is less than those of all other rules with which a text of the rule may begin."""
     forces_several: bool
     """May shortest texts hold several undeclared names of one object, or several items of an array of distinct ones?"""
+    names: tuple[Expr, ...]
+    """The languages of undeclared names, as texts, but for such as hold all texts except finitely many."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from guided.hf.generate import Generation, generate
 from guided.hf.language_model import Caching, TransformersModel
 from guided.hf.loading import LoadedModel, Stage, load
 from guided.hf.processor import GuidedLogitsProcessor
+from guided.hf.steering import SteeringLogitsProcessor
 
 __all__ = [
     "Caching",
@@ -17,6 +18,7 @@ __all__ = [
     "GuidedLogitsProcessor",
     "LoadedModel",
     "Stage",
+    "SteeringLogitsProcessor",
     "TransformersModel",
     "generate",
     "load",

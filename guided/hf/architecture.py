@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from guided.errors import UnsupportedError
+from guided.hf.row_cache import LayerKind
 
 __all__ = ["Architecture", "MaskKind"]
 
@@ -91,6 +92,43 @@ class Architecture:
             elif kind != "dummy":
                 return None
         return tuple(found.values()) or None
+
+    @cached_property
+    def layer_kinds(self) -> tuple[LayerKind, ...] | None:
+        """What each layer remembers; None where a kind is not known here."""
+        from transformers.cache_utils import (
+            DYNAMIC_LAYER_TYPE_MAPPING,
+            CacheLayerMixin,
+            DummyLayer,
+            DynamicIndexedLayer,
+            LinearAttentionCacheLayerMixin,
+            get_layer_types_and_kwargs,
+        )
+
+        found: list[LayerKind] = []
+        for kind, given in zip(*get_layer_types_and_kwargs(self.config), strict=False):
+            layer = DYNAMIC_LAYER_TYPE_MAPPING.get(kind)
+            if layer is None or issubclass(layer, DynamicIndexedLayer):
+                return None
+            states = given.get("number_of_states", 1) if issubclass(layer, LinearAttentionCacheLayerMixin) else 0
+            attends = issubclass(layer, CacheLayerMixin)
+            if not (states or attends or issubclass(layer, DummyLayer)):
+                return None
+            found.append(LayerKind(attends, states))
+        return tuple(found)
+
+    @cached_property
+    def cache_name(self) -> str:
+        """The argument by which the model takes its cache."""
+        names = inspect.signature(self.model.forward).parameters
+        return "cache_params" if "cache_params" in names else "past_key_values"
+
+    @cached_property
+    def position_limit(self) -> int | None:
+        """Number of positions that have an embedding of their own; None where positions are not looked up."""
+        own = dict(self.decoder.named_children())
+        looked_up = any(isinstance(own.get(name), nn.Embedding) for name in ("wpe", "embed_positions"))
+        return int(self.config.max_position_embeddings) if looked_up else None
 
     @cached_property
     def looks_back_otherwise(self) -> bool:

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutput
 
-from guided.errors import GuidedError, UnsupportedError
+from guided.errors import GuidedError, LimitError, UnsupportedError
 from guided.hf.architecture import Architecture, MaskKind
 from guided.hf.forward import Pass, run_pass
 from guided.hf.row_cache import RowCache
@@ -29,6 +29,7 @@ class Caching(Enum):
 
     RAGGED = "rows of any length share a pass"
     ALIGNED = "rows of equal length share a pass"
+    STATES = "rows of equal length share a pass, and a row that was rolled back is read again"
     NONE = "no usable cache: every pass reads whole rows"
 
 
@@ -91,7 +92,7 @@ class Network:
     @cached_property
     def abilities(self) -> Abilities:
         """What sequences of this model can do."""
-        cached = self.caching is not Caching.NONE
+        cached = self.caching in (Caching.RAGGED, Caching.ALIGNED)
         return Abilities(
             crop=cached,
             tree=self.caching is Caching.RAGGED,
@@ -103,7 +104,9 @@ class Network:
 
     def new_cache(self) -> RowCache:
         """An empty cache for this model."""
-        return RowCache(self.architecture.n_layers, self.architecture.encodes)
+        kinds = self.architecture.layer_kinds
+        assert kinds is not None
+        return RowCache(kinds, self.architecture.encodes)
 
     def no_scores(self, needs: Needs) -> Scores:
         """Scores of no position, with the widths and types of this model's."""
@@ -121,6 +124,15 @@ class Network:
             raise UnsupportedError(
                 f"{self.architecture.name} cannot score a tree of drafts in one pass",
                 remedy="Check model.can.tree, and draft chains with extend and crop.",
+            )
+
+    def require_room(self, length: int) -> None:
+        """Raise `LimitError` where the model has no position for the last of so many tokens."""
+        limit = self.architecture.position_limit
+        if limit is not None and length > limit:
+            raise LimitError(
+                f"{self.architecture.name} has positions for {limit} tokens, and a row would have {length}",
+                remedy="Shorten the prompt, or generate less.",
             )
 
     def encode(self, prompts: list[tuple[int, ...]]) -> Encoded:
@@ -149,7 +161,7 @@ class Network:
     ) -> Scores:
         """A pass over new tokens, one list a row of the cache, all as long (padded); ``wanted`` are (row, column)."""
         ids = self._ids(tokens)
-        inputs: dict[str, Any] = {"past_key_values": cache.given, "use_cache": True}
+        inputs: dict[str, Any] = {self.architecture.cache_name: cache.given, "use_cache": True}
         if encoded is None:
             inputs["input_ids"] = ids
             inputs["attention_mask"] = self._all_shown(tokens, cache.place.past) if mask is None else mask
@@ -238,6 +250,9 @@ class Network:
     def _all_shown(self, tokens: list[list[int]], past: int) -> torch.Tensor | None:
         """A mask that hides nothing, for the sake of models that take a padding id at an end for padding."""
         pad = self.architecture.config.pad_token_id
+        kinds = self.architecture.layer_kinds or ()
+        if any(kind.n_states for kind in kinds):  # such layers multiply by it what is new, and take no wider one
+            return None
         if pad is None or all(pad not in (row[0], row[-1]) for row in tokens):
             return None
         return torch.ones((len(tokens), past + len(tokens[0])), dtype=torch.long, device=self.device)

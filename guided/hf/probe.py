@@ -21,11 +21,15 @@ HALF = 3e-2
 
 def find_caching(network: Network) -> Caching:
     """The best way whose scores agree with those of plain passes; costs some ten passes over a few tokens."""
-    if network.architecture.mask_kinds is None:
+    kinds = network.architecture.layer_kinds
+    if kinds is None:
         return Caching.NONE
+    ways: tuple[Caching, ...] = (Caching.RAGGED, Caching.ALIGNED)
+    if network.architecture.mask_kinds is None or any(kind.n_states for kind in kinds):
+        ways = (Caching.STATES,)
     limit = SINGLE if network.dtype in (torch.float32, torch.float64) else HALF
     plain = Network(network.model, network.decoder_start, Caching.NONE)
-    for caching in (Caching.RAGGED, Caching.ALIGNED):
+    for caching in ways:
         own_limits = not network.architecture.takes_positions or network.architecture.looks_back_otherwise
         if caching is Caching.RAGGED and own_limits:
             continue
@@ -43,6 +47,9 @@ def _run(network: Network) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], t
     from guided.hf.sequences import CachedSequences
 
     one, two = _tokens(network, 0, 8), _tokens(network, 3, 10)
+    pad = network.architecture.config.pad_token_id
+    if isinstance(pad, int) and 0 <= pad < network.width:
+        two[8] = pad  # an id like any other here, though some models look for it
     rows = CachedSequences(network, NOTHING, [one[:2], two[:3]])
     given = [len(rows.tokens(0)), len(rows.tokens(1))]
     rows.extend([one[2:4], two[3:4]])
@@ -74,7 +81,7 @@ def _agree(
 
 
 def _tokens(network: Network, first: int, count: int) -> list[int]:
-    """Ids spread over the vocabulary, without those that the model treats in a way of their own."""
+    """Ids spread over the vocabulary, without those that have a meaning to the model."""
     config = network.architecture.config
     special = {getattr(config, f"{name}_token_id", None) for name in ("pad", "bos", "eos", "sep", "decoder_start")}
     usual = [token for token in range(min(network.width, 1024)) if token not in special] or [0]

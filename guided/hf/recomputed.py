@@ -138,6 +138,7 @@ class RecomputedSequences:
             for prefix in missing:
                 places.append((number, self._prefixes.depth(prefix) - 1))
                 found.append(prefix)
+        network.require_room(width)
         network.calls.passes += 1
         network.calls.rows += len(part)
         network.calls.positions += sum(map(len, texts))

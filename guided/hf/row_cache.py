@@ -10,15 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers.cache_utils import Cache, CacheLayerMixin, EncoderDecoderCache
+from transformers.cache_utils import Cache, CacheLayerMixin, DummyLayer, EncoderDecoderCache
 
-__all__ = ["CrossLayer", "Place", "RowCache", "RowLayer"]
+if TYPE_CHECKING:
+    from guided.hf.state_cache import StateLayer
+
+__all__ = ["CrossLayer", "LayerKind", "Place", "RowCache", "RowLayer"]
 
 SPARE_COLUMNS = 64
 """Columns allocated beyond those needed, besides a half more: a buffer that grows is copied whole."""
+
+
+@dataclass(frozen=True)
+class LayerKind:
+    """What a layer remembers of a text."""
+
+    attends: bool
+    """Keys and values."""
+    n_states: int = 0
+    """States of convolutions and recurrences."""
 
 
 @dataclass
@@ -39,6 +52,8 @@ class RowLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
     """Keys and values of one layer, ``[slots, heads, columns, head width]``, written in place."""
 
     is_croppable = True
+    dtype: Any
+    device: Any
 
     def __init__(self, place: Place) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -108,7 +123,8 @@ class RowLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
         """Copy the first columns of slots to other slots, all at once."""
         if self.stored is not None:
             for buffer in self.stored:
-                buffer[targets, :, :columns] = buffer[sources, :, :columns]
+                into, of = targets.to(buffer.device), sources.to(buffer.device)
+                buffer[into, :, :columns] = buffer[of, :, :columns]
 
     def gather(self, slots: torch.Tensor, sources: torch.Tensor, targets: torch.Tensor) -> None:
         """Copy columns within slots: ``int64[n]`` slots, ``int64[n, m]`` columns, all at once."""
@@ -129,16 +145,30 @@ class CrossLayer(RowLayer):  # type: ignore[no-untyped-call]
 class RowCache:
     """The caches of all layers, for decoders with or without an encoder behind them."""
 
-    def __init__(self, n_layers: int, encoder: bool) -> None:
+    def __init__(self, kinds: Sequence[LayerKind], encoder: bool) -> None:
+        from guided.hf.state_cache import BothLayer, StateLayer
+
         self.place = Place()
-        self.layers = [RowLayer(self.place) for _ in range(n_layers)]
-        own = Cache(layers=list(self.layers))
+        self.states: list[StateLayer] = []
+        self.layers: list[RowLayer | StateLayer] = []
+        layers: list[Any] = []
+        for kind in kinds:
+            layer: Any = DummyLayer()  # type: ignore[no-untyped-call]
+            if kind.n_states:
+                layer = (BothLayer if kind.attends else StateLayer)(self.place, kind.n_states)
+                self.states.append(layer)
+            elif kind.attends:
+                layer = RowLayer(self.place)
+            layers.append(layer)
+            if kind.n_states or kind.attends:
+                self.layers.append(layer)
+        own = Cache(layers=layers)
         self.cross: list[CrossLayer] = []
         self.cross_place = Place()
         self.given: Any = own
         """What the model gets as ``past_key_values``."""
         if encoder:
-            self.cross = [CrossLayer(self.cross_place) for _ in range(n_layers)]
+            self.cross = [CrossLayer(self.cross_place) for _ in kinds]
             self.given = EncoderDecoderCache(own, Cache(layers=list(self.cross)))
 
     def reserve(self, slots: int, columns: int) -> None:
@@ -155,6 +185,8 @@ class RowCache:
         """Set the place of the next pass."""
         place = self.place
         place.first, place.n_rows, place.past, place.columns = first, n_rows, past, columns
+        for layer in self.states:
+            layer.aim(fresh=past == 0)
 
     def aim_cross(self, first: int, n_rows: int, columns: int, fresh: bool) -> None:
         """Set the encoder's side of the next pass: ``fresh`` writes it, otherwise it is read."""
@@ -174,16 +206,16 @@ class RowCache:
         """The same for the encoder's side."""
         self._move(self.cross, sources, targets, columns)
 
-    def _move(self, layers: Sequence[RowLayer], sources: Sequence[int], targets: Sequence[int], columns: int) -> None:
+    def _move(
+        self, layers: Sequence[RowLayer | StateLayer], sources: Sequence[int], targets: Sequence[int], columns: int
+    ) -> None:
         for layer in layers:
-            if layer.stored is not None:
-                device = layer.stored[0].device
-                layer.move(torch.tensor(sources, device=device), torch.tensor(targets, device=device), columns)
+            layer.move(torch.tensor(sources), torch.tensor(targets), columns)
 
     def gather(self, slots: Sequence[int], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> None:
         """Copy columns within slots; every slot the same number of columns."""
         for layer in self.layers:
-            if layer.stored is not None:
+            if isinstance(layer, RowLayer) and layer.stored is not None:
                 device = layer.stored[0].device
                 layer.gather(
                     torch.tensor(slots, device=device),

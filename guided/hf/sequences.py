@@ -181,28 +181,29 @@ class CachedSequences:
         """Compute prompts, each from the longest beginning that some slot holds, shared beginnings first."""
         ends: dict[tuple[int, ...], Holder] = {}
         segments: list[Segment[Work]] = []
+        held = self._slots.beginnings()
         for prompt in prompts:
             text = prompt.tokens
-            whole = self._prefixes.after(prompt.root, text)[-1]
-            depth, slot = self._slots.best(whole)
-            if depth == len(text) and whole in self._scores:
-                ends[text] = Holder(whole, slot, prompt)
+            path = [prompt.root, *self._prefixes.after(prompt.root, text)]
+            if path[-1] in held and path[-1] in self._scores:
+                ends[text] = Holder(path[-1], held[path[-1]], prompt)
                 continue
-            depth = min(depth, len(text) - 1)
-            work = Work(self._prefixes.cut(whole, depth), slot if depth else -1, prompt)
-            segments.append(Segment(text[depth:], work.prefix, work))
-            ends[text] = work
+            depth = next((at for at in range(len(text) - 1, 0, -1) if path[at] in held), 0)
+            if self._slots.exact:
+                depth = 0  # a state is continued one token at a time; reading a prompt at once is quicker
+            end = ends[text] = Work(path[depth], held[path[depth]] if depth else -1, prompt)
+            segments.append(Segment(text[depth:], text if self._slots.exact else end.prefix, end))
         known = [*self._rows, *ends.values()]
         shared: list[Holder] = []
         for wave in waves(segments):
             works: list[Work] = []
             for segment in wave:
-                work_or_none, model = segment.item, segment.item or segment.below
-                assert model is not None
-                if work_or_none is None:
-                    segment.item = Work(model.prefix, model.slot, model.prompt)
-                    shared.append(segment.item)
-                work = segment.item or model
+                work = segment.item
+                if work is None:  # what several prompts begin with
+                    below = segment.below
+                    assert below is not None
+                    work = segment.item = Work(below.prefix, below.slot, below.prompt)
+                    shared.append(work)
                 work.tokens = list(segment.tokens)
                 if segment.parent is not None and segment.parent.item is not None:
                     work.prefix, work.slot = segment.parent.item.prefix, segment.parent.item.slot
@@ -220,14 +221,12 @@ class CachedSequences:
         known = [work for work in works if work.slot >= 0]
         new = sorted((work for work in works if work.slot < 0), key=lambda work: len(work.prompt.tokens))
         self._grow(known, self._rows, last_only=True)
-        done = [*self._rows, *known]
         while new:
             size = max(1, PASS_POSITIONS // len(new[-1].prompt.tokens))
             part, new = new[-size:], new[:-size]
             encoded = self._network.encode([work.prompt.tokens for work in part])
             self._slots.append(part)
             self._pass(part, [work.tokens for work in part], True, encoded=encoded)
-            done += part
         return {work.prompt.tokens: work for work in works}
 
     def _settle(self, works: Iterable[Work]) -> None:
@@ -240,6 +239,13 @@ class CachedSequences:
         self, works: Sequence[Work], idle: Sequence[Holder], *, last_only: bool = False, rewrite: bool = False
     ) -> None:
         """Append its tokens to each work, whose prefix and slot are the new ones afterwards."""
+        self._slots.check(works)
+        for work in works:
+            depth = self._prefixes.depth(work.prefix)
+            if self._slots.exact and work.slot < 0 and depth:  # lost: read the whole row again
+                work.unasked = depth
+                work.tokens = [*self._prefixes.tokens(work.prefix), *work.tokens]
+                work.prefix = work.prompt.root
         for part in self._parts(works):
             others: list[Holder] = [*idle, *(work for work in works if work not in part)]
             left = {id(work): work.tokens for work in part}
@@ -247,6 +253,9 @@ class CachedSequences:
                 self._slots.arrange(part, others, rewrite=rewrite)
                 part.sort(key=lambda work: work.slot)
                 size = max(1, PASS_POSITIONS // len(part))
+                if self._slots.exact:
+                    # Not every model takes a state together with several tokens, nor one read in pieces.
+                    size = 1 if self._prefixes.depth(part[0].prefix) else len(part[0].tokens)
                 self._pass(part, [left[id(work)][:size] for work in part], last_only, left=left, rewrite=rewrite)
                 left = {id(work): left[id(work)][size:] for work in part}
                 others += [work for work in part if not left[id(work)]]
@@ -254,10 +263,12 @@ class CachedSequences:
 
     def _parts(self, works: Sequence[Work]) -> list[list[Work]]:
         """The works that may share passes."""
-        aligned = self._network.caching is Caching.ALIGNED
+        aligned = self._network.caching is not Caching.RAGGED
+        exact = self._slots.exact
 
-        def key(work: Work) -> tuple[bool, int]:
-            return self._masks_heads(work), self._prefixes.depth(work.prefix) if aligned else 0
+        def key(work: Work) -> tuple[bool, int, int]:
+            depth = self._prefixes.depth(work.prefix) if aligned else 0
+            return self._masks_heads(work), depth, len(work.tokens) if exact else 0
 
         return [list(part) for _, part in groupby(sorted(works, key=key), key)]
 
@@ -273,6 +284,14 @@ class CachedSequences:
             Work(self._prefixes.parent(row.prefix), row.slot, row.prompt, [self._prefixes.token(row.prefix)])
             for row in rows
         ]
+        if self._slots.exact:
+            for work in waiting:
+                work.slot = -1
+            self._grow(waiting, self._rows)
+            slots = {work.prefix: work.slot for work in waiting}
+            for row in self._rows:
+                row.slot = slots.get(row.prefix, row.slot)
+            return
         while waiting:
             # Rows of different lengths may share a slot, and a slot is one row of a pass.
             by_slot = {work.slot: work for work in reversed(waiting)}
@@ -298,12 +317,15 @@ class CachedSequences:
         paths = [self._prefixes.after(work.prefix, piece) for work, piece in zip(works, pieces, strict=True)]
         for number, (work, path) in enumerate(zip(works, paths, strict=True)):
             ends = left is None or len(left[id(work)]) == len(path)
-            columns = range(len(path)) if not last_only else range(len(path) - 1, len(path)) if ends else ()
+            columns = list(range(len(path) - 1 if last_only else 0, len(path) if ends or not last_only else 0))
+            columns = [column for column in columns if self._prefixes.depth(path[column]) > work.unasked]
             wanted += [(number, column) for column in columns]
             found += [path[column] for column in columns]
         positions = [
             [p + min(step, len(piece) - 1) for step in range(width)] for p, piece in zip(past, pieces, strict=True)
         ]
+        if not rewrite:
+            self._slots.truncate(works)
         scores = self._run(works, pieces, positions, past, None, wanted, encoded)
         for work, path in zip(works, paths, strict=True):
             work.prefix = path[-1]
@@ -334,9 +356,8 @@ class CachedSequences:
         chains = all(parent == node - 1 for tree in trees for node, parent in enumerate(tree.parents))
         wanted = [(number, node) for number, tree in enumerate(trees) for node in range(len(tree))]
         ancestors = None if chains else sees.to(self._network.device)
+        self._slots.truncate(works)
         scores = self._run(works, [tree.tokens for tree in trees], positions, past, ancestors, wanted, None)
-        for work in works:
-            self._slots.content[work.slot] = work.prefix
         self._scores.add([node for found in nodes for node in found], scores)
 
     def _run(
@@ -353,6 +374,7 @@ class CachedSequences:
         network, cache, slots = self._network, self._slots.cache, self._slots
         width, longest, first = max(map(len, pieces)), max(past), works[0].slot
         even = min(past) == longest
+        network.require_room(max(map(max, positions)) + 1)
         mask = columns = None
         with torch.inference_mode():
             cache.reserve(len(slots.content), longest + width)

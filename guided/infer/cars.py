@@ -36,7 +36,8 @@ class Learning(Enum):
     NOTHING = "rs"
     """Rejection sampling: each attempt begins with the model's own distribution."""
     FAILURES = "ars"
-    """The token that failed is not drawn again after that prefix."""
+    """The token that failed is not drawn again after that prefix.  The potential is asked about drawn tokens alone, so
+    this is the level for potentials without masks."""
     MASKS = "cars"
     """All tokens that the language forbids after a visited prefix are not drawn again.  While the prefix is new they
     are: to mask at once would draw from the wrong distribution."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from guided.infer.distribution import TokenDistribution
 
@@ -29,6 +29,9 @@ class Pool(Protocol):
 
     def remove(self, token: int) -> None:
         """Take a token out."""
+
+    def keep(self, allowed: NDArray[np.bool_]) -> None:
+        """Take out all tokens but those of ``bool[V]``."""
 
     @property
     def log_left(self) -> float:
@@ -95,7 +98,7 @@ class Drawn:
 
     def token(self, distribution: TokenDistribution) -> int:
         """One uniform number, inverted."""
-        return distribution.find(self.rng.random(1))[0]
+        return distribution.find((self.rng.random(),))[0]
 
     def uniform(self, cuts: Callable[[], Sequence[float]]) -> float:
         """One uniform number."""
@@ -137,7 +140,7 @@ class _DrawnPool:
             return None
         while True:
             if not self._ahead:
-                self._ahead = self._table.find(self._rng.random(self._chunk))
+                self._ahead = self._table.find(self._rng.random(self._chunk).tolist())
                 self._chunk = min(2 * self._chunk, self.CHUNK)
             token = self._ahead.pop()
             if token not in self._gone:
@@ -148,6 +151,13 @@ class _DrawnPool:
         if token not in self._gone:
             self._gone.add(token)
             self._gone_weight += float(self._table.weights[token])
+
+    def keep(self, allowed: NDArray[np.bool_]) -> None:
+        """One product of arrays."""
+        self._table = self._table.only(allowed)
+        self._gone = {token for token in self._gone if allowed[token]}
+        self._gone_weight = math.fsum(self._table.weights[list(self._gone)])
+        self._ahead = []
 
     @property
     def log_left(self) -> float:

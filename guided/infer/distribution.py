@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -62,6 +62,10 @@ class TokenDistribution:
         """The logarithm of that scale: the score at weight 1."""
         self.log_norm = log_norm
         """The logarithm of the sum of ``exp(scores)`` over all that the model scored."""
+        # Made when asked for.  Not cached properties, whose lock costs more than some of these: a draw asks for all.
+        self._ends: NDArray[np.float64] | None = None
+        self._sum = self._log_mass = self._highest = math.nan
+        self._pruned: tuple[NDArray[np.bool_], TokenDistribution] | None = None
 
     @classmethod
     def of(
@@ -82,25 +86,33 @@ class TokenDistribution:
         """Number of ids."""
         return int(self.weights.size)
 
-    @cached_property
+    @property
     def block_ends(self) -> NDArray[np.float64]:
         """``float64[ceil(V / 256)]``: the running sums of blocks of weights."""
-        return np.add.reduceat(self.weights, np.arange(0, self.size, BLOCK)).cumsum()
+        if self._ends is None:
+            self._ends = np.add.reduceat(self.weights, _starts(self.size)).cumsum()
+        return self._ends
 
-    @cached_property
+    @property
     def sum(self) -> float:
         """The sum of weights."""
-        return float(self.block_ends[-1]) if self.size else 0.0
+        if self._sum != self._sum:
+            self._sum = float(self.block_ends[-1]) if self.size else 0.0
+        return self._sum
 
-    @cached_property
+    @property
     def log_mass(self) -> float:
         """The log probability of all tokens here; 0 when none was dropped, minus infinity when none is left."""
-        return self.shift + math.log(self.sum) - self.log_norm if self.sum > 0 else -math.inf
+        if self._log_mass != self._log_mass:
+            self._log_mass = self.shift + math.log(self.sum) - self.log_norm if self.sum > 0 else -math.inf
+        return self._log_mass
 
-    @cached_property
+    @property
     def highest(self) -> float:
         """The largest share of one token among those here; 0 when none is left."""
-        return float(self.weights.max(initial=0.0)) / self.sum if self.sum > 0 else 0.0
+        if self._highest != self._highest:
+            self._highest = float(self.weights.max(initial=0.0)) / self.sum if self.sum > 0 else 0.0
+        return self._highest
 
     def logprob(self, token: int) -> float:
         """The log probability of a token, where all tokens that the model scored sum to 1."""
@@ -126,23 +138,22 @@ class TokenDistribution:
         values: NDArray[np.float64] = self.scores - self.log_norm
         return values
 
-    def find(self, shares: NDArray[np.float64]) -> list[int]:
+    def find(self, shares: Sequence[float]) -> list[int]:
         """The tokens at ``shares`` in [0, 1) of the sum; never one without weight.  The sum must not be 0."""
         found = []
-        at = shares * self.sum
-        blocks = np.minimum(np.searchsorted(self.block_ends, at, side="right"), self._last_block)
-        for block, share in zip(blocks.tolist(), at.tolist(), strict=True):
+        ends = self.block_ends
+        for share in shares:
+            at = share * self.sum
+            block = int(ends.searchsorted(at, "right"))
+            if block == ends.size:
+                block = int(ends.searchsorted(ends[-1], "left"))
             inside = self.weights[block * BLOCK : (block + 1) * BLOCK].cumsum()
-            place = int(inside.searchsorted(share - (self.block_ends[block - 1] if block else 0.0), side="right"))
+            place = int(inside.searchsorted(at - ends[block - 1] if block else at, "right"))
             if place == inside.size:
                 # Rounding put the share behind the block's last token, which is the nearest with any weight.
-                place = int(inside.searchsorted(inside[-1], side="left"))
+                place = int(inside.searchsorted(inside[-1], "left"))
             found.append(block * BLOCK + place)
         return found
-
-    @cached_property
-    def _last_block(self) -> int:
-        return int(self.block_ends.searchsorted(self.block_ends[-1], side="left"))
 
     def only(self, allowed: NDArray[np.bool_]) -> TokenDistribution:
         """The tokens of ``bool[V]`` alone; `log_mass` says what is left of the probability."""
@@ -160,14 +171,26 @@ class TokenDistribution:
         scores[list(removed)] = -math.inf
         return TokenDistribution(scores, self.log_norm)
 
-    def pruned(self, usable: NDArray[np.bool_]) -> TokenDistribution:
-        """As `only`, for the one mask that every particle asks with: remembered."""
-        found: tuple[NDArray[np.bool_], TokenDistribution] | None = self.__dict__.get("_pruned")
+    def pruned(self, usable: NDArray[np.bool_], silent: NDArray[np.int64]) -> TokenDistribution:
+        """As `only`, for the one mask that every particle asks with: remembered.  ``silent`` are the ids it drops."""
+        found = self._pruned
         if found is None or found[0] is not usable:
-            silent = self.weights[np.flatnonzero(~usable)].any()
-            found = (usable, self.only(usable) if silent else self)
-            self.__dict__["_pruned"] = found
+            pruned = self
+            if self._allowed is not None or self.weights[silent].any():
+                weights = self.weights.copy()
+                weights[silent] = 0.0
+                allowed = usable if self._allowed is None else usable & self._allowed
+                pruned = TokenDistribution.of(self._scores, weights, self.shift, self.log_norm, allowed)
+                if pruned.sum < SMALLEST:
+                    pruned = self.only(usable)
+            found = self._pruned = (usable, pruned)
         return found[1]
+
+
+@cache
+def _starts(size: int) -> NDArray[np.int64]:
+    """Where blocks begin."""
+    return np.arange(0, size, BLOCK)
 
 
 SMALLEST = 1e-250

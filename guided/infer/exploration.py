@@ -9,19 +9,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, UnsatisfiableError
-from guided.infer.distribution import distributions_of
 from guided.infer.potential import Potential, as_potential
 from guided.infer.result import Cost, Particle, particle_of
 from guided.infer.visited import ROOT, UNKNOWN, Row, Visited
 from guided.infer.weights import log_sum_exp
 from guided.lm.model import LanguageModel, Sequences
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["MEMORY", "Exploration"]
 
@@ -137,11 +139,15 @@ class Exploration:
 
     def expand(self, node: int, log_probs: NDArray[Any]) -> Row:
         """Give a node the row of the tokens that its potential allows, from the model's log-probabilities."""
-        weights = self._logw_next(node)
-        size = min(weights.size, log_probs.size)
-        values = log_probs[:size].astype(np.float64) + weights[:size]
-        ids = np.flatnonzero(values > -math.inf).astype(np.int32)
-        row = Row(ids, values[ids].astype(log_probs.dtype), size)
+        allowed = self._allowed(node)
+        size = log_probs.size
+        if allowed is None:
+            values = log_probs + self._logw_next(node)[:size]
+            ids = np.flatnonzero(values > -math.inf).astype(np.int32)
+            row = Row(ids, values[ids].astype(log_probs.dtype), size)
+        else:
+            ids = np.flatnonzero(allowed[:size] & (log_probs > -math.inf)).astype(np.int32)
+            row = Row(ids, log_probs[ids], size)
         self.trie.expand(node, row)
         return row
 
@@ -152,15 +158,30 @@ class Exploration:
         self.trie.expand(node, row)
         return row
 
+    def _allowed(self, node: int) -> NDArray[np.bool_] | None:
+        """The tokens that a Boolean potential with masks allows after a node; None for others."""
+        if not self.potential.boolean or self._is_last(node):
+            return None
+        masks = self.potential.allowed_each([self.state(node)])
+        if masks is None:
+            return None
+        self.counts.potential += 1
+        allowed: NDArray[np.bool_] = masks[0]
+        return allowed
+
     def _logw_next(self, node: int) -> NDArray[np.float64]:
         state = self.state(node)
         self.counts.potential += 1
-        if self.trie.depth[node] < self.max_tokens - 1:
+        if not self._is_last(node):
             return self.potential.logw_next_at(state)
         weights = np.full(self.vocabulary.size, -math.inf)
         for token in self.eos_ids:
             weights[token] = self.potential.step(state, token)[1]
         return weights
+
+    def _is_last(self, node: int) -> bool:
+        """Is the next token the last that there may be?"""
+        return bool(self.trie.depth[node] >= self.max_tokens - 1)
 
     def child(self, node: int, row: Row, token: int) -> int:
         """The node after a token of an expanded node's row; an end-of-text token leads to a leaf of value 1."""
@@ -230,17 +251,16 @@ class Exploration:
             common.append(at)
         return sources, common
 
-    def _normalised(self, logits: Any, paths: Sequence[tuple[int, ...]]) -> list[NDArray[Any]]:
-        import torch
-
-        dtype = np.float64 if logits.dtype == torch.float64 else np.float32
-        rows = []
-        for path, distribution in zip(paths, distributions_of(logits, self.vocabulary.size), strict=True):
-            if distribution.log_norm == -math.inf:
+    def _normalised(self, logits: torch.Tensor, paths: Sequence[tuple[int, ...]]) -> list[NDArray[Any]]:
+        # Sums in float64, differences in the logits' own precision: a copy in float64 costs more than all the rest.
+        high = logits.max(dim=-1, keepdim=True).values
+        norms = high.double() + (logits - high).exp().sum(dim=-1, keepdim=True, dtype=high.double().dtype).log()
+        rows: NDArray[Any] = (logits[:, : self.vocabulary.size] - norms.to(logits.dtype)).cpu().numpy()
+        for path, norm in zip(paths, norms[:, 0].tolist(), strict=True):
+            if not math.isfinite(norm):
                 raise GuidedError(
-                    "the model gives every token the probability 0",
+                    "the model's scores of the next token are no distribution: NaN, infinity or nothing possible",
                     where=f"after the tokens {path[-8:]}",
-                    remedy="A transform or steering step removed all tokens: look there.",
+                    remedy="They came out of the model, a transform or a steering step: look there.",
                 )
-            rows.append(distribution.logprobs.astype(dtype))
-        return rows
+        return list(rows)

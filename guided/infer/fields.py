@@ -21,6 +21,10 @@ from guided.reading.json_stream import JsonStream
 __all__ = ["Alternative", "FieldPosterior", "field_posteriors", "posteriors", "spans_of"]
 
 
+_DEPTH = 200
+"""Levels of nesting: pointers and the comparison of values cost their square, and Python's stack holds 1,000."""
+
+
 @dataclass(frozen=True)
 class Alternative:
     """One value of a field."""
@@ -118,28 +122,26 @@ def _fields(text: str | bytes) -> list[tuple[str, Any]]:
     stream = JsonStream()
     stream.append(text)
     found: list[tuple[str, Any]] = []
-    waiting: list[tuple[str, Any]] = [("", stream.close())]
+    waiting: list[tuple[int, str, Any]] = [(0, "", stream.close())]
     while waiting:
-        pointer, value = waiting.pop()
+        depth, pointer, value = waiting.pop()
+        if depth > _DEPTH:
+            raise LimitError(
+                f"a value is nested more than {_DEPTH} deep", remedy="Bound the depth in the schema that is sampled."
+            )
         found.append((pointer, value))
         inside: Iterable[tuple[str | int, Any]] = ()
         if isinstance(value, dict):
             inside = value.items()
         elif isinstance(value, list):
             inside = enumerate(value)
-        waiting += reversed([(pointer + pointer_of([key]), item) for key, item in inside])
+        waiting += reversed([(depth + 1, pointer + pointer_of([key]), item) for key, item in inside])
     return found
 
 
 def _key(value: Any) -> str:
     """One text for each JSON value: names in order, and 1.0 like 1, which JSON Schema takes for the same number."""
-    try:
-        return json.dumps(_plain(value), sort_keys=True)
-    except RecursionError:
-        raise LimitError(
-            "a value is nested more deeply than this interpreter reads",
-            remedy="Raise sys.setrecursionlimit, or bound the depth in the schema.",
-        ) from None
+    return json.dumps(_plain(value), sort_keys=True)
 
 
 def _plain(value: Any) -> Any:

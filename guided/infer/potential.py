@@ -18,6 +18,7 @@ from guided.constraint.batch import fill_masks
 from guided.constraint.protocol import Constrains
 from guided.errors import VocabularyError
 from guided.infer.errors import PotentialError
+from guided.infer.lookahead import Lookahead
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["Anything", "ConstraintPotential", "Potential", "Product", "as_potential"]
@@ -74,6 +75,13 @@ class Potential(ABC, Generic[State]):
         """``bool[n, vocabulary.size]``: the live tokens after each state; None unless masks say all and are at hand."""
         return None
 
+    def possible_at(self, state: State) -> NDArray[np.bool_] | None:
+        """``bool[vocabulary.size]``: False for tokens that are known, at little cost, not to be allowed; None: unknown.
+
+        Samplers that test tokens one by one ask for it after some rejections.
+        """
+        return None
+
     def step(self, state: State, token: int) -> tuple[State, float]:
         """The state after a token and its ``logw_next``; after an end-of-text id the state is the same."""
         before = self.checked(self.prefix_at(state))
@@ -117,6 +125,11 @@ class Potential(ABC, Generic[State]):
         usable = np.diff(self.vocabulary.offsets) > 0
         usable[list(self.vocabulary.eos_ids)] = True
         return usable
+
+    @cached_property
+    def silent(self) -> NDArray[np.int64]:
+        """The ids that are not `usable`, ascending."""
+        return np.flatnonzero(~self.usable)
 
     def state_of(self, tokens: Sequence[int]) -> State:
         """The state after tokens, none of them an end-of-text id."""
@@ -202,13 +215,21 @@ class ConstraintPotential(Potential[int]):
 
     def step(self, state: int, token: int) -> tuple[int, float]:
         """One `advance`; after an end-of-text id the state is the constraint's `end`."""
-        after = self.constraint.advance(state, token) if token < self.vocabulary.size else 0
+        after = self.constraint.advance(state, token)
         return after, (_ZERO if after else _NEVER)
 
     def step_bytes(self, state: int, data: bytes) -> tuple[int, float]:
         """One `advance_bytes`."""
         after = self.constraint.advance_bytes(state, data)
         return after, (_ZERO if after else _NEVER)
+
+    def possible_at(self, state: int) -> NDArray[np.bool_] | None:
+        """The tokens whose first bytes can come next, as far as few questions tell; see `guided.infer.lookahead`."""
+        return self._lookahead.tokens(state)
+
+    @cached_property
+    def _lookahead(self) -> Lookahead:
+        return Lookahead(self.constraint)
 
     def allowed_each(self, states: Sequence[int]) -> NDArray[np.bool_]:
         """The masks of all states, filled by one call."""
@@ -353,6 +374,15 @@ class Product(Potential[tuple[Any, ...]]):
                 return state, _NEVER
             parts.append(found[0])
         return tuple(parts), total
+
+    def possible_at(self, state: tuple[Any, ...]) -> NDArray[np.bool_] | None:
+        """The tokens that no factor knows to be forbidden; None where none knows anything."""
+        found: NDArray[np.bool_] | None = None
+        for factor, part in zip(self.factors, state, strict=True):
+            possible = factor.possible_at(part)
+            if possible is not None:
+                found = possible if found is None else found & possible
+        return found
 
     def allowed_each(self, states: Sequence[tuple[Any, ...]]) -> NDArray[np.bool_] | None:
         """The common tokens of all masks; None unless every factor has them."""

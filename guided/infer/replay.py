@@ -133,7 +133,13 @@ class Recorder:
         n = len(step.tokens)
         before = self._at
         if before is None:
-            before = [0] * n
+            if step.number != 1:
+                raise GuidedError(
+                    f"the recording would begin with step {step.number}",
+                    remedy="Give the recorder every step of one run, from the first: a resumed run has no first step.",
+                )
+            # Where a step begins with copies, all of them are of the prompt.
+            before = [0] * max(n, 1 + max(step.parents or (0,)))
         if step.parents is not None:
             before = [before[parent] for parent in step.parents]
         if len(before) != n:

@@ -31,6 +31,8 @@ svg .edge { fill: none; stroke: var(--live); } svg .faded .edge { stroke: var(--
 svg .faded text { fill: var(--gone); }
 svg rect.token { fill: var(--card); stroke: var(--line); } svg rect.cut { fill: var(--cut); }
 svg .dead rect.token { stroke: var(--cut); stroke-dasharray: 3 2; }
+#timeline { overflow-x: auto; } #timeline rect { fill: var(--gone); cursor: pointer; }
+#timeline rect.resampled { fill: var(--cut); } #timeline rect.now { stroke: var(--live); stroke-width: 2; }
 svg .copies { font-size: 10px; fill: var(--live); }
 table { border-collapse: collapse; width: 100%; } td, th { text-align: left; padding: 2px 8px 2px 0;
   border-bottom: 1px solid var(--line); vertical-align: top; } td.number { font-variant-numeric: tabular-nums;
@@ -144,6 +146,15 @@ function facts(data, at) {
   return out;
 }
 
+// One bar a step: the effective sample size, or for rounds the share of sequences that were kept.
+function bars(data) {
+  return data.steps.map(step => {
+    const n = Math.max(1, step.nodes.length);
+    const good = step.ess === null ? step.logw.filter(w => w !== null).length : step.ess;
+    return { height: Math.max(1, 28 * good / n), resampled: step.ancestors !== null };
+  });
+}
+
 function explain(data, node, share, count) {
   if (node === 0) return "the prompt";
   const lines = [`token ${data.nodes.token[node]}: ${JSON.stringify(data.tokens[data.nodes.token[node]])}`];
@@ -181,8 +192,18 @@ function show(data, document) {
   const svg = make("svg", { width: place.width, height: place.height, role: "img" }, $("tree"));
   svg.setAttribute("aria-label", "tree of the particles' tokens");
 
+  const strip = make("svg", { width: 8 * data.steps.length + 4, height: 32 }, $("timeline"));
+  const ticks = bars(data).map((bar, i) => {
+    const tick = make("rect", { x: 2 + 8 * i, y: 30 - bar.height, width: 6, height: bar.height }, strip);
+    tick.addEventListener("click", () => { stop(); go(i); });
+    make("title", {}, tick).textContent = `step ${data.steps[i].number}` + (bar.resampled ? ", resampled" : "");
+    return tick;
+  });
+
   function draw(at) {
     slider.value = at;
+    ticks.forEach((tick, i) => tick.setAttribute("class",
+      (data.steps[i].ancestors !== null ? "resampled " : "") + (i === at ? "now" : "")));
     while (svg.firstChild) svg.removeChild(svg.firstChild);
     $("facts").textContent = "";
     $("particles").textContent = "";
@@ -281,12 +302,15 @@ PAGE = (
 <button id="next" type="button" aria-label="one step on">&#9654;</button>
 <input id="step" type="range" min="0" value="0" aria-label="step">
 </div>
+<div id="timeline"></div>
 </header>
 <main>
 <p id="facts" aria-live="polite"></p>
 <div id="tree"></div>
 <p class="legend">Lines are as thick as the weight that passes. The <i>red foot</i> of a token is the probability that
-the constraint removed there, as its draw estimated it. Grey branches were given up. &#9632; ends a text.</p>
+the constraint removed there, as its draw estimated it. Grey branches were given up. &#9632; ends a text.
+The bars above are the
+effective sample size of each step, <i>red</i> where the population was resampled.</p>
 <h2>Particles</h2>
 <table><thead><tr><th>no.</th><th>weight</th><th>log weight</th><th>copies</th><th>text</th></tr></thead>
 <tbody id="particles"></tbody></table>

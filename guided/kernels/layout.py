@@ -197,6 +197,17 @@ class Segments(NamedTuple):
     tokens: Ints
 
 
+class Extra(NamedTuple):
+    """What else a constraint's kernels use: counters, joined obligations, mask rows, the tokens' bytes, an answer."""
+
+    counters: Longs
+    joined: NDArray[np.int64]
+    rows: NDArray[np.uint32]
+    token_data: Bytes
+    token_offsets: Longs
+    bytes_out: Bytes
+
+
 DEAD, FINISHED = 0, 1
 """The state after a refused token, and the state after an end-of-text token."""
 

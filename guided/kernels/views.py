@@ -13,10 +13,7 @@ from llvmlite import ir
 from numba import carray, njit, types
 from numba.extending import intrinsic
 
-from guided.kernels.layout import Automaton, Effects, Lalr, Machine, Rules, Scratch, Segments, Tokens
-
-EXTRA = ("counters", "joined", "rows", "token_data", "token_offsets", "bytes_out")
-"""What stands in the table after the fields of the groups, which come in the order of the offsets below."""
+from guided.kernels.layout import Automaton, Effects, Extra, Lalr, Machine, Rules, Scratch, Segments, Tokens
 
 _RULES = len(Automaton._fields)
 _LALR = _RULES + len(Rules._fields)
@@ -26,7 +23,7 @@ _TOKENS = _SCRATCH + len(Scratch._fields)
 _EFFECTS = _TOKENS + len(Tokens._fields)
 _SEGMENTS = _EFFECTS + len(Effects._fields)
 _EXTRA = _SEGMENTS + len(Segments._fields)
-N_ROWS = _EXTRA + len(EXTRA)
+N_ROWS = _EXTRA + len(Extra._fields)
 
 
 @intrinsic

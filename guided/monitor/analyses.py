@@ -64,9 +64,11 @@ class Statistics:
 class Analyses:
     """Completions by text, from an engine that is started when first needed and again after a failure."""
 
-    def __init__(self, start: Callable[[], Engine], what: str, seconds: float) -> None:
+    def __init__(self, start: Callable[[], Engine], what: str, seconds: float, required: bool = False) -> None:
         self.what = what
         self.seconds = seconds
+        self.required = required
+        """Are failures raised instead?"""
         self.statistics = Statistics()
         self._start = start
         # At most one; a list, so that it can be closed when this object is gone.
@@ -128,6 +130,8 @@ class Analyses:
             # Half-written code may be too much for an engine that is well otherwise.
             self._last = str(error)
             self.statistics.failures += 1
+            if self.required:
+                raise
             warnings.warn(f"{self.what}: {error}; the text is free at this place", MonitorWarning, stacklevel=2)
             return None
         except ServerError as error:
@@ -146,6 +150,10 @@ class Analyses:
         self._in_a_row += 1
         self._last = str(error)
         self._drop()
+        if self.required:
+            # Not a reason to give up: whoever catches it may ask again.
+            self._in_a_row = 0
+            raise error
         then = (
             "it is given up, the text is not monitored any more" if self.given_up else "the text is free at this place"
         )
@@ -155,7 +163,7 @@ class Analyses:
         _close(self._engines)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (Analyses, (self._start, self.what, self.seconds))
+        return (Analyses, (self._start, self.what, self.seconds, self.required))
 
 
 def _close(engines: list[Engine]) -> None:

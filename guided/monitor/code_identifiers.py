@@ -98,12 +98,14 @@ class CodeIdentifiers(Monitor):
         return names.begin() if names.names else None
 
 
-def code_identifiers(engine: Callable[[], Engine], dialect: CodeDialect, *, seconds: float = 30.0) -> CodeIdentifiers:
+def code_identifiers(
+    engine: Callable[[], Engine], dialect: CodeDialect, *, seconds: float = 30.0, required: bool = False
+) -> CodeIdentifiers:
     """A monitor for code of a language: behind a dereference come only members that its language server lists there.
 
     ``engine`` starts the server, see `guided.monitor.language_server.language_server`; ``dialect`` is one of
     `guided.monitor.code_text`, or your own.  Nothing is demanded in strings, comments and lines of imports, behind
     numbers, and where the server lists nothing.  ``seconds`` is the time for one question; what comes too late is not
-    known, as for `python_identifiers`.  Use it with `guided.monitor.monitor.monitored`.
+    known, or raised if ``required``, as for `python_identifiers`.  Use it with `guided.monitor.monitor.monitored`.
     """
-    return CodeIdentifiers(Analyses(engine, f"the {dialect.language} language server", seconds), dialect)
+    return CodeIdentifiers(Analyses(engine, f"the {dialect.language} language server", seconds, required), dialect)

@@ -95,6 +95,9 @@ class FmIndex:
         About a second for a million ids.  Raises `UnsatisfiableError` where there is nothing to index, `LimitError`
         beyond 2^31 ids, `GuidedError` for negative ids.
         """
+        documents = list(documents)
+        if any(isinstance(document, str) for document in documents):
+            raise GuidedError("a text is no sequence of ids", remedy="Encode it: to bytes, or to token ids.")
         arrays = [
             np.frombuffer(document, np.uint8) if isinstance(document, bytes) else np.asarray(document, np.int64)
             for document in documents

@@ -102,6 +102,8 @@ class GraphQueries:
         self.max_patterns = max_patterns
         self.heads = heads
         self._spelled = spelled
+        variables = [name.encode() for name in names]
+        self._longest = 1 + max(len(text) for text in (*spelled, *variables) if text is not None)
         self._literal = literal
         self._relations = relations
         self._rebuild = rebuild
@@ -179,8 +181,10 @@ class GraphQueries:
         return None
 
     def unfinished(self, at: _State, tree: TokenTree, limit: int) -> Iterable[int] | None:
-        """Any."""
-        return None
+        """None of them while there is room for all the patterns that may be left, at their longest."""
+        patterns = self.max_patterns - len(at[0].patterns)
+        head = 0 if at[0].head else max(len(head.text) for head in self.heads)
+        return () if limit >= head + patterns * (3 * (self._longest + 1) + 2) + 1 else None
 
     def expected(self, at: _State) -> str:
         """The slot, and its next letters."""

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from guided.constraint.limits import Limits
 from guided.errors import LimitError, VocabularyError
+from guided.kernels.layout import DEAD, FINISHED
 from guided.special_bytes import SENTINEL
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["LiveConstraint", "LiveLanguage", "TokenTree", "ids_of", "name_bytes"]
 
-DEAD, FINISHED = 0, 1
 _SHOWN = 12
 """Possible next bytes that one explanation names."""
 

@@ -13,6 +13,7 @@ by one in a mask; where an analysis cannot know anything (`Monitor.screen`), not
 from __future__ import annotations
 
 import re
+import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -71,6 +72,8 @@ class Eventful:
         self.sorted_ids = np.array(sorted(self.tokens, key=lambda token: place_of[token]), np.int64)
         self.places = place_of[self.sorted_ids]
         self._by_state: dict[Hashable, tuple[tuple[Crossing, ...], tuple[int, ...]]] = {}
+        # Constraints have locks of their own, but share a monitor and what it keeps.
+        self._lock = threading.RLock()
         self._first_rows: dict[bytes, NDArray[np.uint32]] = {}
         self._matching: dict[bytes, tuple[NDArray[np.uint32], tuple[int, ...]]] = {}
         self._walked: dict[Verdict, tuple[NDArray[np.int32], tuple[int, ...]]] = {}
@@ -109,21 +112,30 @@ class Eventful:
 
     def matching(self, pattern: bytes) -> tuple[NDArray[np.uint32], tuple[int, ...]]:
         """The tokens that a regular expression matches whole, and which of them are eventful."""
-        found = self._matching.get(pattern)
-        if found is None:
-            match = re.compile(pattern).fullmatch
-            ids = [token for token, data in enumerate(self.vocabulary.tokens) if data is not None and match(data)]
-            found = (self.tree.row(ids), tuple(token for token in ids if token in self.tokens))
-            if len(self._matching) >= _REMEMBERED:
-                del self._matching[next(iter(self._matching))]
-            self._matching[pattern] = found
+        with self._lock:
+            found = self._matching.get(pattern)
+            if found is None:
+                found = self._match(pattern)
+            return found
+
+    def _match(self, pattern: bytes) -> tuple[NDArray[np.uint32], tuple[int, ...]]:
+        match = re.compile(pattern).fullmatch
+        ids = [token for token, data in enumerate(self.vocabulary.tokens) if data is not None and match(data)]
+        found = (self.tree.row(ids), tuple(token for token in ids if token in self.tokens))
+        if len(self._matching) >= _REMEMBERED:
+            del self._matching[next(iter(self._matching))]
+        self._matching[pattern] = found
         return found
 
     def walked(self, verdict: Verdict) -> tuple[NDArray[np.int32], tuple[int, ...]]:
         """The tokens that stay within a verdict, and the trie's nodes at which one that follows them is left."""
-        remembered = self._walked.get(verdict)
-        if remembered is not None:
+        with self._lock:
+            remembered = self._walked.get(verdict)
+            if remembered is None:
+                remembered = self._walk(verdict)
             return remembered
+
+    def _walk(self, verdict: Verdict) -> tuple[NDArray[np.int32], tuple[int, ...]]:
         found: list[NDArray[np.int32]] = [np.zeros(0, np.int32)]
         released: list[int] = []
         stack: list[tuple[Verdict, int]] = [(verdict, 0)]
@@ -238,6 +250,7 @@ class WatchedText:
         self._context: list[Any] = [context]
         self._verdict: list[Any] = [_UNASKED]
         self._children: dict[int, int] = {}
+        self._surveyed: tuple[int, list[int]] = (-1, [])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (WatchedText, (self.monitor, self.before))
@@ -326,11 +339,15 @@ class WatchedText:
 
     def row(self, at: int, tree: TokenTree) -> NDArray[np.uint32]:
         """All tokens but those that run into something forbidden; under a verdict, those that keep to it."""
-        return self._survey(at, tree)[0]
+        row, doubtful = self._survey(at, tree)
+        # A budgeted mask asks for both, one after the other; those of free text do not depend on the limit.
+        self._surveyed = (at, doubtful) if self.verdict(at) is None else (-1, [])
+        return row
 
     def unfinished(self, at: int, tree: TokenTree, limit: int) -> Iterable[int]:
         """Those that end at or behind a trigger, and those within a verdict that may be longer."""
-        return self._survey(at, tree, limit)[1]
+        last, doubtful = self._surveyed
+        return doubtful if last == at else self._survey(at, tree, limit)[1]
 
     def _survey(self, at: int, tree: TokenTree, limit: int = 0) -> tuple[NDArray[np.uint32], list[int]]:
         verdict = self.verdict(at)

@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 
 from guided.constraint.limits import Limits
 from guided.errors import LimitError, UnsupportedError, VocabularyError
+from guided.kernels.layout import DEAD, FINISHED
 from guided.monitor.fm_index import FmIndex
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["NgramConstraint", "ngrams"]
 
-DEAD, FINISHED, START = 0, 1, 2
+START = 2
+"""The first state that is neither dead nor finished."""
 
 
 def ngrams(

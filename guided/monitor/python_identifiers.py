@@ -100,7 +100,7 @@ class PythonIdentifiers(Monitor):
                 found.root is None
                 or is_known(found.root, names)
                 or found.root in names_in(before)
-                or "*" in further
+                or any(mark in further for mark in "*\r\n")
                 or imports(before)
             )
 
@@ -195,6 +195,7 @@ def python_identifiers(
     environment: str | Path | None = None,
     assignments: bool = True,
     seconds: float = 30.0,
+    required: bool = False,
     engine: Callable[[], Engine] | None = None,
 ) -> PythonIdentifiers:
     """A monitor for Python code of a project folder: behind a dot come only names that jedi knows there.
@@ -203,8 +204,9 @@ def python_identifiers(
     environment or the interpreter whose packages the code imports; both may be left out.  ``assignments``: at the start
     of a statement a new attribute may be made (``self.total = 0``, ``self.total: int``).  ``seconds`` is the time for
     one analysis (the first of a large package takes several); what takes longer is not known, with a
-    `MonitorWarning`, and after three failures in a row the monitor is off.  ``engine`` replaces jedi: a function that
-    starts an `Engine`, such as a language server's (`guided.monitor.language_server`).
+    `MonitorWarning`, and after three failures in a row the monitor is off; with ``required`` a failure raises
+    `ServerError` instead.  ``engine`` replaces jedi: a function that starts an `Engine`, such as a language server's
+    (`guided.monitor.language_server`).
 
     Nothing is demanded inside strings (f-strings too) and comments, where nothing is known, and of objects whose class
     defines ``__getattr__``.  Where something is known, the name must stand directly behind the dot, without white
@@ -227,5 +229,5 @@ def python_identifiers(
             None if path is None else str(Path(path).absolute()),
             None if environment is None else str(environment),
         )
-        return PythonIdentifiers(Analyses(start, "jedi", seconds), assignments=assignments)
-    return PythonIdentifiers(Analyses(engine, "the language server", seconds), assignments=assignments)
+        return PythonIdentifiers(Analyses(start, "jedi", seconds, required), assignments=assignments)
+    return PythonIdentifiers(Analyses(engine, "the language server", seconds, required), assignments=assignments)

@@ -296,4 +296,4 @@ def binds(line: str, words: frozenset[str]) -> bool:
 
 def imports(line: str) -> bool:
     """Is the end of a logical line in an import statement?"""
-    return _IMPORT.match(line.rpartition("\n")[2]) is not None
+    return _IMPORT.match(line, max(line.rfind("\n"), line.rfind("\r")) + 1) is not None

@@ -6,6 +6,8 @@ runs them), `adaptive`, `blocks`, `lookahead` (what is no function of logits), `
 need).  Loads torch.
 """
 
+from guided.steer.adaptive import EntropyAdaptive
+from guided.steer.blocks import BlockResult, best_of_blocks
 from guided.steer.declaration import (
     AsGiven,
     Branch,
@@ -21,8 +23,10 @@ from guided.steer.declaration import (
 )
 from guided.steer.formulas.layers import Divergence
 from guided.steer.inner_layers import Bucket, DeCoRe, DoLa, DynamicFocus, LayersOverLayers
+from guided.steer.lookahead import Hypothesis, deal
 from guided.steer.reward import ModelReward, OnFailure, RewardError, RewardWarning, TextReward
 from guided.steer.rewarded import ARGS, FUDGE, RAD, ControlledDecoding
+from guided.steer.scorer import PrefixScorer, train_scorer
 from guided.steer.second_model import ARM, Contrastive, DExperts, Mixture, Product, ProxyTuning
 from guided.steer.second_prompt import ClassifierFree, ContextAware, Instructive, SelfDebiasing
 from guided.steer.stack import Stack
@@ -36,6 +40,7 @@ __all__ = [
     "GRAD",
     "RAD",
     "AsGiven",
+    "BlockResult",
     "Branch",
     "Bucket",
     "Candidates",
@@ -50,6 +55,8 @@ __all__ = [
     "Divergence",
     "DoLa",
     "DynamicFocus",
+    "EntropyAdaptive",
+    "Hypothesis",
     "Instructive",
     "LastToken",
     "LayersOverLayers",
@@ -57,6 +64,7 @@ __all__ = [
     "ModelReward",
     "Momentum",
     "OnFailure",
+    "PrefixScorer",
     "Prefixed",
     "Product",
     "Prompt",
@@ -71,4 +79,7 @@ __all__ = [
     "TextReward",
     "TransitionGraph",
     "Without",
+    "best_of_blocks",
+    "deal",
+    "train_scorer",
 ]

@@ -83,7 +83,7 @@ def values_of(value: Value, texts: list[Tokens], prompt_length: int) -> list[flo
     if isinstance(value, TextReward):
         return value.of([text if value.prompt else text[prompt_length:] for text in texts])
     try:
-        answer = torch.as_tensor(value(texts))
+        answer = torch.as_tensor(value(texts), dtype=torch.float64)
     except RewardError:
         raise
     except Exception as error:

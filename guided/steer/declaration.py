@@ -40,6 +40,14 @@ Prompt = Callable[[Tokens], Sequence[int]]
 """What a branch reads in place of the prompt: a pure, hashable function from the prompt's ids to others."""
 
 
+def _token_ids(tokens: Sequence[int], where: str) -> Tokens:
+    if isinstance(tokens, str):
+        raise GuidedError(
+            "a text was given for token ids", where=where, remedy="Pass the ids that the model's tokenizer gives it."
+        )
+    return tuple(int(token) for token in tokens)
+
+
 @dataclass(frozen=True)
 class AsGiven:
     """The prompt as it is."""
@@ -56,7 +64,7 @@ class Replaced:
     tokens: Tokens
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tokens", tuple(int(token) for token in self.tokens))
+        object.__setattr__(self, "tokens", _token_ids(self.tokens, type(self).__name__))
 
     def __call__(self, prompt: Tokens) -> Tokens:
         """The other prompt."""
@@ -80,7 +88,7 @@ class Prefixed:
     after: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tokens", tuple(int(token) for token in self.tokens))
+        object.__setattr__(self, "tokens", _token_ids(self.tokens, type(self).__name__))
 
     def __call__(self, prompt: Tokens) -> Tokens:
         """The longer prompt."""
@@ -94,7 +102,7 @@ class Without:
     tokens: Tokens
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tokens", tuple(int(token) for token in self.tokens))
+        object.__setattr__(self, "tokens", _token_ids(self.tokens, type(self).__name__))
 
     def __call__(self, prompt: Tokens) -> Tokens:
         """The shorter prompt."""
@@ -113,6 +121,14 @@ class Branch:
     """None: the steered model itself.  Any other must score the same ids."""
     prompt: Prompt = field(default_factory=AsGiven)
     needs: Needs = NOTHING
+
+    def __post_init__(self) -> None:
+        if not callable(self.prompt):
+            raise GuidedError(
+                f"{self.prompt!r} is no function from a prompt to another",
+                where="the prompt of a branch",
+                remedy="Pass Replaced(ids), Prefixed(ids), Without(ids), or a function of the prompt's ids.",
+            )
 
 
 @dataclass(frozen=True, eq=False)

@@ -109,6 +109,13 @@ def check_vocabulary(model: LanguageModel, other: LanguageModel, where: str, *, 
     Compared are the end-of-text ids, the tokenizers where both models have theirs, and the widths; with
     ``same_tokenizer`` widths may differ, which then is padding of the models' matrices.
     """
+    for each in (model, other):
+        if not isinstance(each, LanguageModel):
+            raise GuidedError(
+                f"{type(each).__name__} is no LanguageModel",
+                where=where,
+                remedy="Wrap a model of transformers: guided.hf.TransformersModel(model, tokenizer).",
+            )
     if other is model:
         return
     remedy = "Use models of one tokenizer, or wrap the other one with guided.lm.retokenized."

@@ -107,7 +107,7 @@ class TextReward:
 
 def _as_tensor(answer: object) -> torch.Tensor:
     try:
-        return torch.as_tensor(answer)
+        return torch.as_tensor(answer, dtype=torch.float64)
     except (TypeError, ValueError, RuntimeError) as error:
         raise RewardError(
             f"the reward returned {type(answer).__name__}, not numbers", remedy="Return one number for each text."

@@ -134,8 +134,8 @@ class BranchRows:
         self._given = [self._given[row] for row in flat]
         self._tried = None
 
-    def crop(self, lengths: Sequence[int]) -> None:
-        """Roll each sequence back to its first ``lengths[i]`` tokens, counted as the steered model counts them."""
+    def check_crop(self, lengths: Sequence[int]) -> None:
+        """Raise `GuidedError` where `crop` would go back into a prompt that a branch does not read."""
         flat = [length for length in lengths for _ in range(self._each)]
         for length, given, same in zip(flat, self._given, self._same, strict=True):
             if length < given and not same:
@@ -145,6 +145,10 @@ class BranchRows:
                     where="guided.steer",
                     remedy="Start again from the shorter prompt.",
                 )
+
+    def crop(self, lengths: Sequence[int]) -> None:
+        """Roll each sequence back to its first ``lengths[i]`` tokens, counted as the steered model counts them."""
+        flat = [length for length in lengths for _ in range(self._each)]
         own = [length + offset for length, offset in zip(flat, self._offsets, strict=True)]
         self._sequences.crop(own)
         for kept, length in zip(self._history, own, strict=True):

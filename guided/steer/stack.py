@@ -81,15 +81,16 @@ class Plan:
     def __init__(self, model: LanguageModel, stack: Stack, *, same_tokenizer: bool = False) -> None:
         self.model = model
         self.stack = stack
+        check_vocabulary(model, model, "Stack")
         self.declarations = tuple(steerer.declare(model) for steerer in stack.steerers)
         self.others: list[LanguageModel] = []
         """The other models that run, each once."""
         for steerer, declaration in zip(stack.steerers, self.declarations, strict=True):
-            check_abilities(model, declaration, type(steerer).__name__)
             for other in _models(declaration):
                 check_vocabulary(model, other, type(steerer).__name__, same_tokenizer=same_tokenizer)
                 if other is not model and other not in self.others:
                     self.others.append(other)
+            check_abilities(model, declaration, type(steerer).__name__)
         # Looked ahead on, or scored: either way an id that a model lacks cannot be asked about.
         self.shared_width = min([model.width, *(other.width for other in self.others)])
         self.reads_text = any(each.text or _rewards_text(each) for each in self.declarations)

@@ -174,6 +174,11 @@ class SteeredSequences:
         """Roll each row back to so many tokens; into the prompt only where no branch reads another one."""
         if len(lengths) != len(self):
             raise GuidedError(f"{len(lengths)} entries for {len(self)} rows", remedy="Give one for each row.")
+        for length, known in zip(lengths, self._lengths, strict=True):
+            if not 0 <= length <= known:
+                raise GuidedError(f"a row of {known} tokens cannot be cropped to {length}")
+        for run in self._runs:
+            run.check_crop(lengths)
         for run in self._runs:
             run.crop(lengths)
         self._lengths = list(lengths)

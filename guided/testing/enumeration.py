@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from guided.infer.chance import Chance, Pool
 from guided.infer.distribution import TokenDistribution
@@ -103,6 +103,9 @@ class _BranchingPool:
 
     def remove(self, token: int) -> None:
         self._weights[token] = 0.0
+
+    def keep(self, allowed: NDArray[np.bool_]) -> None:
+        self._weights = self._weights * allowed
 
     @property
     def log_left(self) -> float:

@@ -86,6 +86,9 @@ class _Check:
             self.same(total + weights[end], complete, "logw_next of the end does not add up to complete", tokens)
             self.same(potential.step(state, end)[1], weights[end], "step and logw_next of the end differ", tokens)
         self.each(state, tokens, weights)
+        possible = potential.possible_at(state)
+        if possible is not None:
+            self.hold(bool((possible | (weights == -math.inf)).all()), "an allowed token is called impossible", tokens)
         masks = potential.allowed_each([state])
         if masks is not None:
             self.hold(bool((masks[0] == (weights > -math.inf)).all()), "the mask is not where logw_next lives", tokens)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 
@@ -33,8 +34,8 @@ ROWS = {
 class OneStep(Potential):
     """Weights of the next token, whatever came before."""
 
-    def __init__(self, weights, vocabulary=VOCABULARY, *, masks=False):
-        self.vocabulary, self.weights, self.masks = vocabulary, weights, masks
+    def __init__(self, weights, vocabulary=VOCABULARY, *, masks=False, impossible=None):
+        self.vocabulary, self.weights, self.masks, self.impossible = vocabulary, weights, masks, impossible
 
     @property
     def boolean(self):
@@ -115,6 +116,26 @@ def test_properly_weighted(name, shape):
             potential = potential_of(allowed, vocabulary)
             found = expected_weights(FINITE[name], row(ROWS[shape]), potential)
             np.testing.assert_allclose(found, truth(ROWS[shape], potential), atol=1e-12, err_msg=f"{allowed}")
+
+
+@pytest.mark.parametrize("after", [1, 2])
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        AWRS(estimator=Estimator.RECURSIVE),
+        AWRS(estimator=Estimator.RECURSIVE, max_rejects=3),
+        AWRS(estimator=Estimator.GEOMETRIC, max_rejects=4),
+        AWRS(max_accepts=3, max_rejects=3),
+    ],
+    ids=["recursive", "recursive, 3 rejects", "geometric", "3 accepts"],
+)
+def test_what_is_known_to_be_impossible_changes_no_expectation(sampler, after):
+    for shape in ("flat", "steep"):
+        for allowed in SOME:
+            for impossible in ({0, 1}, {3}, {0, 1, 2, 3, 4}):
+                potential = potential_of(allowed, impossible=impossible - allowed)
+                found = expected_weights(dataclasses.replace(sampler, narrow_after=after), row(ROWS[shape]), potential)
+                np.testing.assert_allclose(found, truth(ROWS[shape], potential), atol=1e-12, err_msg=f"{allowed}")
 
 
 @pytest.mark.parametrize("accepts", [2, 3])

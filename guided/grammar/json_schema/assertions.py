@@ -144,6 +144,8 @@ class Assertions(ABC):
 
     def _type(self, at: Located, schema: dict[str, Any]) -> tuple[str, ...] | None:
         names = schema.get("type")
+        if isinstance(names, str) and names in _TYPES:
+            return (names,)
         if names is None and "type" not in schema:
             return None
         found = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, list) else ()

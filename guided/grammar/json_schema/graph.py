@@ -158,8 +158,9 @@ class Graph:
 
     def object_alive(self, thing: ObjectShape) -> bool:
         """Can its required members, and as many as ``low`` asks for, be there?"""
-        if any(thing.declared[name] not in self.alive for name in thing.required):
-            return False
+        for name in thing.required:
+            if thing.declared[name] not in self.alive:
+                return False
         needed = len(thing.required)
         if thing.some:
             fewest = fewest_to_meet([extra.meets for extra in self.living_extras(thing)], goals(thing))

@@ -30,7 +30,7 @@ from guided.grammar.ir import (
 from guided.grammar.json_schema.counting import ItemCounter, State, Step
 from guided.grammar.json_schema.distinct import Distinct
 from guided.grammar.json_schema.document import escape
-from guided.grammar.json_schema.extras import goals
+from guided.grammar.json_schema.extras import Extra, goals
 from guided.grammar.json_schema.graph import Graph, living_numbers, pointer_of, strings_alive
 from guided.grammar.json_schema.number_text import may_be_refused, number_text
 from guided.grammar.json_schema.numbers import NumberRange
@@ -114,6 +114,7 @@ class Lowering:
         self._compares = graph.compares
         """Must the checker compare items, and so know which containers are open?"""
         self._distinct = Distinct(graph)
+        self._sorts: dict[ObjectShape, list[Extra]] = {}
         self._planned: set[Need] = set()
         self._containers: set[ArrayShape | ObjectShape] = set()
         self._waiting: list[Need] = []
@@ -146,7 +147,8 @@ class Lowering:
 
     def prepared(self) -> Prepared:
         """What is known of the rules, once they are planned."""
-        return Prepared(frozenset(self._nullable), tuple(self._ranks), self._forces_several)
+        names = dict.fromkeys(extra.names for extras in self._sorts.values() for extra in extras)
+        return Prepared(frozenset(self._nullable), tuple(self._ranks), self._forces_several, tuple(names))
 
     # -- planning -------------------------------------------------------------------------------------------------
 
@@ -236,7 +238,7 @@ class Lowering:
                 self._plan(need)
                 if free and need not in self._members:
                     self._members[need] = self._rule(pointer_of(need), Rank.INNER, partial(self._member, need))
-        extras = self._sorts(thing)
+        extras = self._extra_needs(thing)
         for need in extras:
             self._plan(need)
             if need not in self._undeclared:
@@ -250,13 +252,14 @@ class Lowering:
         if self._compares:
             self._open(thing, pointer, Mark.OBJECT, lambda: (*self._open_object, self._members_of(thing, pointer)))
 
-    def _sorts(self, thing: ObjectShape) -> list[Need]:
+    def _extra_needs(self, thing: ObjectShape) -> list[Need]:
         """What undeclared members may hold: the needs of `Graph.living_extras`."""
         if not thing.some and len(thing.classes) == 1 and thing.classes[0][0] is CONTENT:
             # However many names are declared, there are others.
             need = thing.classes[0][1]
             return [need] if need in self.graph.alive else []
-        return [extra.need for extra in self.graph.living_extras(thing)]
+        found = self._sorts[thing] = self.graph.living_extras(thing)
+        return [extra.need for extra in found]
 
     def _open(
         self, shape: ArrayShape | ObjectShape, pointer: str, mark: Mark, make: Callable[[], tuple[Body, ...]]
@@ -420,7 +423,7 @@ class Lowering:
         )
         extras = tuple(
             Member(_other_key(extra.names, self.compact), self._undeclared[extra.need], meets=extra.meets)
-            for extra in self.graph.living_extras(thing)
+            for extra in self._sorts.get(thing) or self.graph.living_extras(thing)
         )
         low = 0 if thing.low <= len(thing.required) else thing.low
         high = thing.high

@@ -35,7 +35,8 @@ from guided.grammar.json_schema.shape import (
     ordered,
     typed,
 )
-from guided.grammar.json_schema.values import freeze, shape_of
+from guided.grammar.json_schema.strings import StringSet
+from guided.grammar.json_schema.values import freeze, plain_words, shape_of
 
 Branches: TypeAlias = "tuple[Located, int, int]"
 """Where a ``oneOf`` is and two of its branches."""
@@ -132,9 +133,9 @@ class Normaliser(Evaluation):
         return found
 
     def _atom(self, atom: Atom, positive: bool) -> Shape:
-        if isinstance(atom, Not):
-            return self.complement(atom.need) if positive else self.shape(atom.need)
-        if isinstance(atom, Constant):
+        if not isinstance(atom, Located):
+            if isinstance(atom, Not):
+                return self.complement(atom.need) if positive else self.shape(atom.need)
             shape = shape_of([atom.value], atom.pointer)
             return shape if positive else self._others(shape, atom.pointer)
         schema = atom.schema
@@ -169,6 +170,8 @@ class Normaliser(Evaluation):
 
     def _prune(self, shape: Shape) -> Shape:
         """Without the objects and arrays that need a part which is surely empty."""
+        if not shape.objects and not shape.arrays:
+            return shape
         objects = tuple(
             thing for thing in shape.objects if not any(self._dead(thing.declared[name]) for name in thing.required)
         )
@@ -194,7 +197,7 @@ class Normaliser(Evaluation):
             return True
         for atom in need:
             # Something and its opposite.
-            if isinstance(atom, Not) and all(any(_same(part, other) for other in need) for part in atom.need):
+            if isinstance(atom, Not) and (atom.need <= need or all(_is_among(part, need) for part in atom.need)):
                 return True
         return len(need) > 1 and all(map(_is_plain, need)) and self.shape(need).is_empty()
 
@@ -291,8 +294,13 @@ class Normaliser(Evaluation):
             values = schema["enum"]
             if not isinstance(values, list):
                 raise GrammarError("enum must be a list of values", where=f"{at.pointer}/enum")
-            frozen = [freeze(value, f"{at.pointer}/enum/{i}") for i, value in enumerate(values)]
-            shape = self.both(shape, shape_of(frozen, f"{at.pointer}/enum"), at.pointer)
+            words = plain_words(values)
+            if words is not None:
+                found = replace(NOTHING, strings=(StringSet(words),))
+            else:
+                frozen = [freeze(value, f"{at.pointer}/enum/{i}") for i, value in enumerate(values)]
+                found = shape_of(frozen, f"{at.pointer}/enum")
+            shape = self.both(shape, found, at.pointer)
         if "const" in schema and at.resource.dialect.order >= 6:
             frozen = [freeze(schema["const"], f"{at.pointer}/const")]
             shape = self.both(shape, shape_of(frozen, f"{at.pointer}/const"), at.pointer)
@@ -383,13 +391,22 @@ def _without_member(name: str) -> Shape:
     return replace(ANYTHING, objects=(ObjectShape({name: FALSE}),))
 
 
-def _same(a: Atom, b: Atom) -> bool:
-    """Do two atoms surely allow the same values?"""
-    if a is b:
+def _is_among(atom: Atom, need: Need) -> bool:
+    """Does an atom of the need surely allow the same values?"""
+    if atom in need:
         return True
-    if isinstance(a, Located) and isinstance(b, Located):
-        return a.resource is b.resource and a.scope == b.scope and a.schema == b.schema
-    return a == b
+    if not isinstance(atom, Located):
+        return False
+    schema, resource, scope = atom.schema, atom.resource, atom.scope
+    for other in need:
+        if (
+            isinstance(other, Located)
+            and other.schema == schema
+            and other.resource is resource
+            and other.scope == scope
+        ):
+            return True
+    return False
 
 
 def _is_plain(atom: Atom) -> bool:

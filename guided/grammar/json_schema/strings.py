@@ -145,9 +145,10 @@ def canonical(word: str) -> bytes:
     return json.dumps(word, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
+@lru_cache(maxsize=65536)
 def holds_word(language: Expr, word: str) -> bool:
     """Is the word in the language?"""
-    return holds(language, word.encode("utf-8", "surrogatepass"))
+    return language is CONTENT or holds(language, word.encode("utf-8", "surrogatepass"))
 
 
 def every_word(items: frozenset[str]) -> Expr:

@@ -20,7 +20,7 @@ def freeze(value: Any, pointer: str) -> Any:
     if value is None or isinstance(value, bool):
         return ("literal", str(value))
     if isinstance(value, str):
-        if any("\ud800" <= letter <= "\udfff" for letter in value):
+        if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
             raise refusals.SURROGATE.at(pointer)
         return ("string", value)
     if isinstance(value, int | float):
@@ -32,6 +32,14 @@ def freeze(value: Any, pointer: str) -> Any:
     if isinstance(value, dict):
         return ("object", tuple((name, freeze(item, f"{pointer}/{escape(name)}")) for name, item in value.items()))
     raise GrammarError(f"{type(value).__name__} is no JSON value", where=pointer, remedy="Pass plain JSON data.")
+
+
+def plain_words(values: list[Any]) -> frozenset[str] | None:
+    """The values as a set of strings; None when some is no string, or may not be valid Unicode."""
+    for value in values:
+        if not isinstance(value, str) or not value.isascii():
+            return None
+    return frozenset(values) if values else None
 
 
 def shape_of(frozen: list[Any], pointer: str) -> Shape:

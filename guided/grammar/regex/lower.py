@@ -75,9 +75,22 @@ def search(node: Node, encoding: Encoding) -> Expr:
     >>> [matches(search(parse("^a|b$"), Utf8()), text) for text in (b"ax", b"xb", b"xax")]
     [True, True, False]
     """
-    if not contains_assertions(node):
-        return concat(encoding.text, lower_plain(node, encoding), encoding.text)
+    starts, inner, ends = _unanchored(node)
+    if not contains_assertions(inner):
+        before, after = EPSILON if starts else encoding.text, EPSILON if ends else encoding.text
+        return concat(before, lower_plain(inner, encoding), after)
     return _search_with_assertions(node, encoding)
+
+
+def _unanchored(node: Node) -> tuple[bool, Node, bool]:
+    """The tree without an anchor at its very start and end, and whether they were there."""
+    if not isinstance(node, Concatenation) or not node.parts:
+        return False, node, False
+    parts = node.parts
+    starts, ends = parts[0] == At(Anchor.TEXT_START), parts[-1] == At(Anchor.TEXT_END)
+    if len(parts) == 1:
+        return starts, Concatenation(()) if starts or ends else node, ends
+    return starts, Concatenation(parts[starts : len(parts) - ends]), ends
 
 
 @lru_cache(maxsize=1024)

@@ -24,6 +24,8 @@ def contains_assertions(node: Node) -> bool:
     stack = [node]
     while stack:
         item = stack.pop()
+        if isinstance(item, Characters):
+            continue
         if isinstance(item, (Look, At, WordBoundary)):
             return True
         stack.extend(_children(item))

@@ -8,10 +8,12 @@ hundred times as long.  `guided.grammar.regular.derivative.inhabited` is the que
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, cast
 
-from guided.grammar.regular.expr import ALL, EMPTY, Edge, Expr, Kind
+from guided.collection import untrack
+from guided.grammar.regular.expr import ALL, EMPTY, Edge, Expr, Kind, untrack_edges
 
 RawEdges: TypeAlias = "Callable[[Expr], Sequence[Edge]]"
 Least: TypeAlias = "Callable[[Expr], int]"
@@ -19,15 +21,19 @@ States: TypeAlias = "tuple[Expr, ...]"
 Key: TypeAlias = "tuple[frozenset[Expr], frozenset[Expr]]"
 Cuts: TypeAlias = "frozenset[int]"
 
-MAX_ROWS = 20_000
+MAX_ROWS = 10_000
 """Operand states whose edges are remembered; about 1 KB each."""
-MAX_DEAD = 100_000
-"""Combined states remembered to lead nowhere; about 500 bytes each."""
+MAX_KNOWN = 50_000
+"""Combined states remembered to lead to a string, or nowhere; about 500 bytes each."""
+MAX_WALKS = 4
+"""Walks whose rows are kept for questions about what is left of their operands."""
 MAX_CASES = 128
 """Conjunctions that a combination is taken apart to, which are searched one by one."""
 
 _rows: dict[Expr, Sequence[Edge]] = {}
 _cuts: dict[Expr, Cuts | None] = {}
+_walks: deque[_Walk] = deque(maxlen=MAX_WALKS)
+_alive: set[Key] = set()
 _dead: set[Key] = set()
 
 
@@ -101,21 +107,23 @@ def has_member(expr: Expr, limit: int, raw_edges: RawEdges, least: Least) -> boo
     operands = _Operands()
     formula = operands.formula(expr, True)
     leaves = tuple(operands.found)
-    cuts: set[int] = {0}
-    for leaf in leaves:
-        found = _cuts[leaf] if leaf in _cuts else _cuts.setdefault(leaf, _boundaries(leaf))
-        if found is None:
-            return None
-        cuts |= found
-    cuts.discard(256)
-    walk = _Walk(sorted(cuts), raw_edges)
     cases = _cases(formula)
     if cases is None:
-        return _search(formula, leaves, walk, limit, least)
+        walk = _walk_of(leaves, raw_edges)
+        return None if walk is None else _search(formula, leaves, walk, limit, least)
+    searches = [
+        ([leaves[i] for i in sorted(wanted)], [leaves[i] for i in sorted(unwanted)]) for wanted, unwanted in cases
+    ]
+    searches = [case for case in searches if (frozenset(case[0]), frozenset(case[1])) not in _dead]
+    if any((frozenset(wanted), frozenset(unwanted)) in _alive for wanted, unwanted in searches):
+        return True
     undecided = False
-    for wanted, unwanted in sorted(cases, key=_weight):
+    for wanted, unwanted in sorted(searches, key=_weight):
+        walk = _walk_of((*wanted, *unwanted), raw_edges)
+        if walk is None:
+            return None
         try:
-            if _conjunction([leaves[i] for i in wanted], [leaves[i] for i in unwanted], walk, limit, least):
+            if _conjunction(wanted, unwanted, walk, limit, least):
                 return True
         except UndecidedError:
             undecided = True
@@ -147,37 +155,58 @@ def _cases(formula: Formula) -> set[Case] | None:
     return found
 
 
-def _weight(case: Case) -> tuple[int, list[int], list[int]]:
-    return len(case[0]) + len(case[1]), sorted(case[0]), sorted(case[1])
+def _weight(case: tuple[list[Expr], list[Expr]]) -> tuple[int, list[int], list[int]]:
+    wanted, unwanted = case
+    return len(wanted) + len(unwanted), [item.serial for item in wanted], [item.serial for item in unwanted]
 
 
 def _conjunction(wanted: list[Expr], unwanted: list[Expr], walk: _Walk, limit: int, least: Least) -> bool:
     """All of some operands and none of others, which is nearly every question: `_search` written out for it."""
     count = len(wanted)
     start = (*wanted, *unwanted)
-    seen: set[States] = {start}
+    before: dict[States, States | None] = {start: None}
     queue = [(0, 0, start)]
     keys: list[Key] = []
     while queue:
         states = heapq.heappop(queue)[2]
         positive, negative = states[:count], states[count:]
-        if all(state.nullable for state in positive) and not any(state.nullable for state in negative):
-            return True
         key = (frozenset(positive), frozenset(negative))
+        ends = all(state.nullable for state in positive) and not any(state.nullable for state in negative)
+        if ends or key in _alive:
+            _remember_path(states, before, count)
+            return True
         if key in _dead or not key[0].isdisjoint(key[1]):
             continue
         keys.append(key)
         if len(keys) > limit:
             raise UndecidedError
         for after in walk.following(states):
-            if after not in seen:
-                seen.add(after)
+            if after not in before:
+                before[after] = states
                 if EMPTY not in after[:count] and ALL not in after[count:]:
-                    heapq.heappush(queue, (sum(map(least, after[:count])), len(seen), after))
-    if len(_dead) + len(keys) > MAX_DEAD:
-        _dead.clear()
-    _dead.update(keys)
+                    heapq.heappush(queue, (sum(map(least, after[:count])), len(before), after))
+    _remember(_dead, keys)
     return False
+
+
+def _remember_path(states: States, before: dict[States, States | None], count: int) -> None:
+    """What leads to a string is remembered, since what is left after its first bytes is often asked about next."""
+    keys = []
+    at: States | None = states
+    while at is not None:
+        keys.append((frozenset(at[:count]), frozenset(at[count:])))
+        at = before[at]
+    _remember(_alive, keys)
+
+
+def _remember(known: set[Key], keys: list[Key]) -> None:
+    if len(known) + len(keys) > MAX_KNOWN:
+        known.clear()
+    for key in keys:
+        untrack(key[0])
+        untrack(key[1])
+        untrack(key)
+    known.update(keys)
 
 
 def _search(formula: Formula, start: States, walk: _Walk, limit: int, least: Least) -> bool:
@@ -202,11 +231,13 @@ def _search(formula: Formula, start: States, walk: _Walk, limit: int, least: Lea
 class _Walk:
     """Steps of several operands at once, over the ranges of bytes that none of them tells apart."""
 
-    def __init__(self, cuts: list[int], raw_edges: RawEdges) -> None:
+    def __init__(self, cuts: list[int], leaves: States, raw_edges: RawEdges) -> None:
         self._index = {cut: position for position, cut in enumerate(cuts)}
         self._index[256] = self._size = len(cuts)
         self._raw_edges = raw_edges
         self._rows: dict[Expr, list[Expr]] = {}
+        self.known = set(leaves)
+        """Expressions that tell no more bytes apart: the operands, and all that was met."""
 
     def following(self, states: States) -> set[States]:
         """All states after one byte."""
@@ -222,8 +253,26 @@ class _Walk:
         for low, high, target in _edges(state, self._raw_edges):
             first, last = index[low], index[high + 1]
             row[first:last] = [target] * (last - first)
+            self.known.add(target)
         self._rows[state] = row
         return row
+
+
+def _walk_of(leaves: States, raw_edges: RawEdges) -> _Walk | None:
+    """A walk that knows these operands, an earlier one if there is one; None for operands not read byte by byte."""
+    for walk in _walks:
+        if walk.known.issuperset(leaves):
+            return walk
+    cuts: set[int] = {0}
+    for leaf in leaves:
+        found = _cuts[leaf] if leaf in _cuts else _cuts.setdefault(leaf, _boundaries(leaf))
+        if found is None:
+            return None
+        cuts |= found
+    cuts.discard(256)
+    walk = _Walk(sorted(cuts), leaves, raw_edges)
+    _walks.appendleft(walk)
+    return walk
 
 
 def _edges(state: Expr, raw_edges: RawEdges) -> Sequence[Edge]:
@@ -231,7 +280,8 @@ def _edges(state: Expr, raw_edges: RawEdges) -> Sequence[Edge]:
     if found is None:
         if len(_rows) >= MAX_ROWS:
             _rows.clear()
-        found = _rows[state] = raw_edges(state)
+        found = _rows[state] = tuple(raw_edges(state))
+        untrack_edges(found)
         state.raw = None
     return found
 

@@ -33,7 +33,8 @@ def combine(weight: Weight, logits: torch.Tensor, *terms: tuple[Weight, torch.Te
     """
     parts = [(weight, logits)] + [term for term in terms if not (isinstance(term[0], (int, float)) and term[0] == 0)]
     total = _sum(parts)
-    if bool(torch.isfinite(total).all()):
+    # With neither +inf nor NaN in the sum, nothing that excludes has a negative weight, and it is the limit.
+    if bool((total < math.inf).all()):
         return total
     infinite = torch.zeros_like(logits)
     finite = torch.zeros_like(logits)

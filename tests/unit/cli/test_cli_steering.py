@@ -8,8 +8,9 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
-from guided.cli.steering import parse_steering, steering_help, steering_stack
+from guided.cli.steering import parse_steering, sources_of, steering_help, steering_stack
 from guided.cli.steering_methods import METHODS, Kind, Sources
 from guided.errors import GuidedError
 from guided.lm import TableModel, next_logits
@@ -139,6 +140,28 @@ def test_help_lists_every_method():
     lines = steering_help().splitlines()
     assert len(lines) == len(METHODS)
     assert any(line.startswith("cfg:[scale=NUMBER],[negative=PROMPT]  classifier-free") for line in lines)
+
+
+def test_sources_of_the_packaged_model():
+    from guided import hf
+
+    loaded = hf.load("nano")
+    calls = []
+
+    def load(name):
+        calls.append(name)
+        return loaded
+
+    sources = sources_of(loaded, load)
+    stack = steering_stack(
+        ['cfg:negative="Text: no"', "contrastive:model=nano,beta=0", "dexperts:expert=nano,anti=nano,top_p=1"], sources
+    )
+    assert calls == ["nano"]
+    prompt = tuple(sources.encode("The cat", True))
+    assert sources.decode(prompt) == "The cat"
+    logits = next_logits(stack.over(sources.base, same_tokenizer=True), [prompt])
+    plain = next_logits(sources.base, [prompt])
+    assert logits.shape == plain.shape and not torch.equal(logits, plain)
 
 
 def test_quotes_and_commas():

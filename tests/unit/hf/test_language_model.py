@@ -10,6 +10,7 @@ import torch
 from transformers import (
     AutoModelForCausalLM,
     BloomConfig,
+    FalconH1Config,
     Gemma2Config,
     Gemma3TextConfig,
     GPTNeoConfig,
@@ -19,9 +20,10 @@ from transformers import (
     MistralConfig,
     OPTConfig,
     Qwen2Config,
+    Qwen3NextConfig,
 )
 
-from guided.errors import GuidedError, UnsupportedError
+from guided.errors import GuidedError, LimitError, UnsupportedError
 from guided.hf import load
 from guided.hf.language_model import Caching, TransformersModel
 from guided.lm import LanguageModel, Needs, Tree, next_logits
@@ -66,6 +68,28 @@ CONFIGS = {
         bos_token_id=1,
     ),
     "bloom": lambda: BloomConfig(vocab_size=96, hidden_size=32, n_layer=2, n_head=4, eos_token_id=2, pad_token_id=3),
+    "qwen3-next": lambda: Qwen3NextConfig(
+        **{**SMALL, "num_hidden_layers": 2},
+        num_key_value_heads=2,
+        head_dim=8,
+        layer_types=["linear_attention", "full_attention"],
+        linear_num_key_heads=2,
+        linear_num_value_heads=4,
+        linear_key_head_dim=8,
+        linear_value_head_dim=8,
+        num_experts=4,
+        num_experts_per_tok=2,
+        moe_intermediate_size=16,
+        shared_expert_intermediate_size=16,
+    ),
+    "falcon-h1": lambda: FalconH1Config(
+        **{**SMALL, "num_hidden_layers": 2},
+        num_key_value_heads=2,
+        mamba_d_ssm=32,
+        mamba_n_heads=4,
+        mamba_d_head=8,
+        mamba_d_state=8,
+    ),
     "mamba": lambda: MambaConfig(vocab_size=96, hidden_size=32, num_hidden_layers=2, state_size=4, eos_token_id=2),
 }
 
@@ -103,8 +127,9 @@ def test_contract(name, request):
 @pytest.mark.parametrize("name", CONFIGS)
 def test_contract_of_architectures(name):
     model = TransformersModel(build(name))
-    expected = {"bloom": Caching.ALIGNED, "gpt-neo": Caching.ALIGNED, "mamba": Caching.NONE}.get(name, Caching.RAGGED)
-    assert model.caching is expected
+    expected = {"bloom": Caching.ALIGNED, "gpt-neo": Caching.ALIGNED}
+    expected |= dict.fromkeys(("mamba", "falcon-h1", "qwen3-next"), Caching.STATES)
+    assert model.caching is expected.get(name, Caching.RAGGED)
     check_language_model(model, steps=20, rows=4, length=12)
 
 
@@ -374,6 +399,21 @@ def test_encoders_run_once_a_prompt(t5):
         rows.crop([2, *[3] * 17])
 
 
+def test_states_are_continued_and_copied():
+    model = TransformersModel(build("mamba"))
+    assert not model.can.crop
+    rows = model.start([[5, 6, 7, 8]] * 8)
+    assert spent(model, lambda: rows.extend([[9 + number] for number in range(8)])) == (1, 8, 7)
+    assert spent(model, lambda: rows.extend([[20]] * 6 + [[], []]))[:2] == (1, 6)
+    rows.select([0, 0, 1, 6])
+    assert spent(model, lambda: rows.extend([[30], [31], [32], []]))[:2] == (1, 3)
+    # A row that was rolled back is read again, the others are not.
+    rows.crop([7, 5, 7, 5])
+    assert spent(model, lambda: rows.extend([[40], [41], [42], [43]]))[1] <= 1 + 6 + 1 + 1
+    expected = [plain(model.model, rows.tokens(number)) for number in range(4)]
+    assert torch.allclose(rows.last.logits, torch.stack(expected), atol=1e-3, rtol=1e-3)
+
+
 def test_no_rows_at_all(small):
     rows = small.start([])
     assert len(rows.last) == 0 and len(rows.extend([])) == 0
@@ -403,6 +443,37 @@ def test_refusals(llama, t5):
     with pytest.raises(GuidedError, match="decoder_start"):
         TransformersModel(bare)
     assert TransformersModel(bare, decoder_start=[0]).start([[5]]).last.logits.shape == (1, 352)
+
+
+@pytest.mark.parametrize("caching", [None, Caching.NONE])
+def test_more_tokens_than_positions(caching):
+    model = TransformersModel(build("opt"), caching=caching)
+    rows = model.start([[5] * 254, [6, 7]])
+    rows.extend([[7, 8], [7]])
+    with pytest.raises(LimitError, match="256 tokens"):
+        rows.extend([[9], [9]])
+    # What failed left the rows as they were.
+    rows.crop([255, 3])
+    rows.extend([[8], [10]])
+    expected = [plain(model.model, rows.tokens(number)) for number in range(2)]
+    assert torch.allclose(rows.last.logits, torch.stack(expected), atol=1e-3)
+
+
+def test_a_pass_that_fails_leaves_the_rows_as_they_were(small):
+    rows = small.start([[5, 6, 7], [5, 6, 8]])
+    rows.extend([[9, 10, 11], [9]])
+    rows.crop([4, 4])
+    hook = small.model.model.layers[1].register_forward_pre_hook(lambda *_: 1 / 0)
+    try:
+        with pytest.raises(ZeroDivisionError):
+            rows.extend([[12], [13]])
+    finally:
+        hook.remove()
+    assert rows.tokens(0) == (5, 6, 7, 9)
+    rows.join([[5, 6, 7, 9, 10, 11]])  # whose keys and values the failed pass has spoilt
+    rows.extend([[14], [15], []])
+    expected = [plain(small.model, rows.tokens(number)) for number in range(3)]
+    assert torch.allclose(rows.last.logits, torch.stack(expected), atol=1e-3)
 
 
 def test_ends_of_text(llama, tokenizer):

@@ -85,7 +85,7 @@ def test_a_memo_that_forgets_everything_changes_nothing(constraints):
         for n in rng.sample(range(len(text) + 1), min(len(text), 6)):
             tokens = np.array(text[:n], np.int64)
             assert tiny.after(tokens) == ample.after(tokens)
-    assert sum(map(len, tiny._memo)) <= 40
+    assert sum(map(len, tiny._order)) <= 40
 
 
 def test_ids_outside_the_vocabulary_are_dead_and_padding_after_the_end_is_not(constraints):
@@ -277,3 +277,19 @@ def test_copies_and_pickles_are_equal_processors(tokenizer):
 def test_equal_grammars_share_one_constraint(tokenizer):
     processor = GuidedLogitsProcessor([guided.choice(["yes", "no"]), guided.choice(["yes", "no"])], tokenizer)
     assert processor.constraints[0] is processor.constraints[1]
+
+
+def test_prefixes_that_end_alike_are_told_apart():
+    vocabulary = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
+    constraint = guided.compile(guided.regex("x{40}y|z{1,60}"), vocabulary)
+    states = PrefixStates(constraint)
+    same = [ord("x")] * 39
+    texts = [[ord("x"), *same], [ord("z"), *same], [ord("x"), *same, ord("y")], [ord("z")] * 40]
+    for _ in range(2):
+        for text in texts:
+            expected = constraint.start
+            for token in text:
+                expected = constraint.advance(expected, token)
+            assert states.after(np.asarray(text, np.int64)) == expected
+    assert states.after(np.asarray(texts[0], np.int64)) != 0
+    assert states.after(np.asarray(texts[1], np.int64)) == 0

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import random
 
+import numpy as np
 import pytest
 import torch
 
+import guided
 from guided.errors import GuidedError, VocabularyError
+from guided.hf import GuidedLogitsProcessor
 from guided.hf.language_model import TransformersModel
 from guided.hf.steering import SteeringLogitsProcessor
 from guided.lm import Needs, TableModel, next_logits
@@ -28,13 +32,18 @@ from guided.steer import (
     Momentum,
     Prefixed,
     ProxyTuning,
+    Replaced,
     RewardError,
     SelfDebiasing,
     Stack,
     TextReward,
     Without,
 )
+from guided.steer.formulas.combining import candidates
+from guided.steer.formulas.contrast import contrastive_reasoning
 from guided.steer.formulas.layers import dola
+from guided.steer.formulas.prompts import classifier_free
+from guided.steer.formulas.rewards import rad
 
 LIMIT = 12
 PROMPTS = [(5, 9, 31, 7), (8, 6), (40, 41, 42, 40, 41, 42, 40, 41)]
@@ -154,6 +163,45 @@ def test_beams_and_calls_in_any_order(name, llama, base, steerers):
         assert torch.equal(scores, before)
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"num_beams": 3}, {"prompt_lookup_num_tokens": 3}], ids=["greedy", "beams", "lookup"]
+)
+def test_steering_within_a_schema(options, llama, base, amateur, steerers, tokenizer, vocabulary):
+    """Mask, then steer: plausible sets and candidates are of allowed tokens, so that some are always left."""
+    schema = guided.json_schema({"type": "array", "items": {"enum": ["a", 12, True]}, "minItems": 1, "maxItems": 2})
+    constraint = guided.compile(schema, vocabulary)
+    steering = SteeringLogitsProcessor([Contrastive(amateur), steerers["cfg"], steerers["rad"]], base)
+    prompt = tuple(tokenizer.encode("the cat sat on"))
+    ids = torch.tensor([prompt])
+    found = llama.generate(
+        ids,
+        attention_mask=torch.ones_like(ids),
+        logits_processor=[GuidedLogitsProcessor(constraint, max_new_tokens=LIMIT), steering],
+        max_new_tokens=LIMIT,
+        do_sample=False,
+        pad_token_id=0,
+        **options,
+    )[0, len(prompt) :].tolist()
+    assert 1 <= len(json.loads(tokenizer.decode(found, skip_special_tokens=True))) <= 2
+    if "num_beams" in options:
+        return
+    state, wanted = constraint.start, ()
+    while state != constraint.end:
+        row = np.zeros(vocabulary.n_words, np.uint32)
+        constraint.fill_budget_mask(state, row, LIMIT - len(wanted))
+        allowed = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little"))
+        logits = torch.full((1, base.width), -torch.inf)
+        logits[0, allowed] = next_logits(base, [prompt + wanted])[0, allowed]
+        logits = contrastive_reasoning(logits, next_logits(amateur, [prompt + wanted]))
+        logits = classifier_free(logits, next_logits(base, [prompt[-1:] + wanted]))
+        best = candidates(logits, 5)
+        values = torch.tensor([steerers["rad"].reward.of([(*prompt, *wanted, token) for token in best[0].tolist()])])
+        wanted += (int(rad(logits, best, values).argmax()),)
+        state = constraint.advance(state, wanted[-1])
+        assert state, "an allowed token was left"
+    assert found == list(wanted)
+
+
 def test_a_loop_of_ones_own(llama, base, steerers):
     processor = SteeringLogitsProcessor([steerers["cfg"], steerers["momentum"]], base)
     model = Stack([steerers["cfg"], steerers["momentum"]]).over(base)
@@ -177,6 +225,32 @@ def test_contrastive_against_plain_forward_passes(llama, draft_llama, base, amat
         score = torch.where(p >= 0.1 * p.max(), 1.5 * expert - 0.5 * weak, -torch.inf)
         found = next_logits(model, [prompt])[0].double()
         torch.testing.assert_close(torch.softmax(found, -1), torch.softmax(score, -1), atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("negative", [None, (9, 17, 4)])
+def test_guidance_is_that_of_transformers(negative, llama, base):
+    for prompt in PROMPTS:
+        ids = torch.tensor([prompt])
+        options = {} if negative is None else {"negative_prompt_ids": torch.tensor([negative])}
+        theirs = llama.generate(
+            ids,
+            attention_mask=torch.ones_like(ids),
+            guidance_scale=1.7,
+            max_new_tokens=LIMIT,
+            do_sample=False,
+            pad_token_id=0,
+            output_logits=True,
+            output_scores=True,
+            return_dict_in_generate=True,
+            **options,
+        )
+        steerer = ClassifierFree(1.7) if negative is None else ClassifierFree(1.7, Replaced(negative))
+        sequences = Stack([steerer]).over(base).start([prompt])
+        for token, scores in zip(theirs.sequences[0, len(prompt) :].tolist(), theirs.scores, strict=True):
+            torch.testing.assert_close(
+                torch.softmax(sequences.last.logits, -1), torch.softmax(scores, -1), atol=1e-4, rtol=0
+            )
+            sequences.extend([[token]])
 
 
 def test_three_steerers_on_rows_of_different_lengths_are_each_row_alone(base, steerers):

@@ -199,6 +199,36 @@ def test_more_ids_than_the_vocabulary_has():
         assert math.exp(samples.log_ml) == pytest.approx(total, rel=0.1)
 
 
+class Asked(Potential[bytes]):
+    """A text without two equal letters in a row: knows no masks, and counts what it is asked."""
+
+    boolean = True
+
+    def __init__(self):
+        self.vocabulary, self.asked = VOCABULARY, 0
+
+    def start(self):
+        return b""
+
+    def advance(self, state, token):
+        return state + (VOCABULARY.token_bytes(token) or b"")
+
+    def prefix_at(self, state):
+        self.asked += 1
+        return 0.0 if b"aa" not in state and b"bb" not in state else -math.inf
+
+    complete_at = prefix_at
+
+
+def test_potentials_without_masks_are_asked_about_drawn_tokens_alone():
+    asked, model = Asked(), TableModel.random(2, width=4)
+    target = Problem(model, Asked(), 5).target()
+    samples = cars(0, model, (0,), asked, n=2000, max_tokens=5, learning=Learning.FAILURES)
+    assert total_variation(samples, target) < 0.06
+    # A step asks about the prefix before and after; what was learned is not asked again.
+    assert asked.asked <= 2 * samples.cost.constraint_calls + 1 < samples.cost.tokens / 10
+
+
 def test_ranked_candidates():
     tiny = problem("[ab]*", seed=6, max_tokens=6)
     found = best_of_n(0, *tiny.arguments, n=40, max_tokens=6)
@@ -253,6 +283,37 @@ def test_no_text_fits(name):
     tiny = problem("[ab]{9}", seed=0, max_tokens=3)
     with pytest.raises((UnsatisfiableError, LimitError), match=r"max_tokens|max_attempts"):
         ALL[name](0, *tiny.arguments, n=5, max_tokens=3)
+
+
+class Wrong:
+    """A model whose scores are what a broken one gives."""
+
+    width, eos_ids = 4, frozenset([3])
+
+    def __init__(self, value):
+        self.inner, self.value = TableModel.random(0, width=4), value
+        self.can, self.calls = self.inner.can, self.inner.calls
+
+    def start(self, prompts, needs=None):
+        rows, value = self.inner.start(prompts), self.value
+
+        class Rows(type(rows)):
+            @property
+            def last(self):
+                scores = super().last
+                scores.logits[:] = value
+                return scores
+
+        rows.__class__ = Rows
+        return rows
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_scores_that_are_no_numbers_are_named(name, value):
+    constraint = guided.compile(guided.regex("a*b"), VOCABULARY)
+    with pytest.raises(GuidedError, match=r"no distribution.*after the tokens"):
+        ALL[name](0, Wrong(value), (0,), constraint, n=5, max_tokens=4)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)

@@ -26,7 +26,7 @@ def test_shares_invert_the_running_sums(weights, seed):
         return
     ends = weights.cumsum()
     shares = np.sort(np.append(np.random.default_rng(seed).random(30), [0.0, 1 - 2**-53]))
-    found = distribution.find(shares)
+    found = distribution.find(shares.tolist())
     assert all(weights[token] > 0 for token in found)
     for token, share in zip(found, shares.tolist(), strict=True):
         at = share * ends[-1]
@@ -50,7 +50,13 @@ def test_only_without_and_pruned():
     assert math.exp(left.log_mass) == pytest.approx(p[allowed].sum() - p[removed].sum(), rel=1e-12)
     assert left.logprob(int(removed[0])) == -math.inf == some.logprob(int(np.flatnonzero(~allowed)[0]))
     np.testing.assert_allclose(np.exp(some.logprobs), np.where(allowed, p, 0), rtol=1e-12)
-    assert distribution.pruned(allowed) is distribution.pruned(allowed)
+    silent = np.flatnonzero(~allowed)
+    assert distribution.pruned(allowed, silent) is distribution.pruned(allowed, silent)
+    np.testing.assert_array_equal(distribution.pruned(allowed, silent).scores, some.scores)
+    assert distribution.pruned(allowed, silent).log_mass == some.log_mass
+    nothing = np.zeros(1000, np.bool_)
+    assert distribution.pruned(nothing, np.arange(1000)).log_mass == -math.inf
+    assert some.pruned(~allowed, np.flatnonzero(allowed)).log_mass == -math.inf
     assert distribution.highest == pytest.approx(p.max())
 
 
@@ -83,6 +89,10 @@ def test_a_pool_gives_every_token_once_and_knows_what_is_left(seed):
             assert again is not None and alive[again]
         alive[token] = False
         pool.remove(token)
+        if rng.random() < 0.02:
+            some = rng.random(size) < 0.7
+            alive &= some
+            pool.keep(some)
         expected = log_sum_exp(scores[alive]) - log_sum_exp(scores)
         assert pool.log_left == pytest.approx(expected, rel=1e-9, abs=1e-11) or pool.log_left == expected
     assert not alive.any() and pool.log_left == -math.inf

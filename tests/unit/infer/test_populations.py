@@ -75,12 +75,12 @@ def test_masking_is_badly_wrong_and_smc_is_not():
     """A corner that the model enters more often than not, and would hardly ever leave as the grammar demands.
 
     After "a" only "bb" may come, to which the model gives 0.02 * 0.02; after "b" nearly anything.  Masking cannot know
-    that when it draws the first token.  Over 20 seeds the distances were 0.60 for masking, 0.025 on average and 0.049
-    at most for SMC; 1,008 independent draws from the target itself are 0.020 away on average.
+    that when it draws the first token.  Over 20 seeds the distances were 0.46 for masking, and for SMC 0.017 on average
+    and 0.044 at most; of 1,008 independent draws from the target itself they are 0.018 and 0.037.
     """
     corner = TableModel.of(
         {
-            (): [0.6, 0.39, 0.0, 0.01],
+            (): [0.45, 0.54, 0.0, 0.01],
             (0,): [0.9, 0.02, 0.07, 0.01],
             (0, 1): [0.9, 0.02, 0.05, 0.03],
         },
@@ -131,7 +131,7 @@ def test_results():
         sum(w * population.posterior()[p.text] for w, p in zip(population.weights, population))
     )
     assert {p.text for p in population.draw(np.random.default_rng(0), 9)} <= set(population.posterior())
-    assert 0 < population.cost.accepted <= population.cost.tested == population.cost.constraint_calls
+    assert 0 < population.cost.accepted <= population.cost.tested <= population.cost.constraint_calls
     weights = importance(3, model(), PROMPT, grammar, n=6, max_tokens=9)
     for particle in weights:
         if particle.logw > -math.inf:

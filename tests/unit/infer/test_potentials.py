@@ -200,7 +200,13 @@ class WrongMask(Broken):
         return np.zeros((len(states), 3), np.bool_)
 
 
+class WrongPossible(Broken):
+    def possible_at(self, state):
+        return np.array([True, False, True])
+
+
 BREACHES = {
+    "possible": (WrongPossible(), "called impossible"),
     "nothing at all": (Broken(lambda t: -math.inf, lambda t: -math.inf), "empty prefix"),
     "text of a forbidden prefix": (Broken(lambda t: -math.inf if t[-1:] == (1,) else 0.0), "whose prefix is forbidden"),
     "prefix of a forbidden prefix": (

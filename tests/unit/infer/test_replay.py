@@ -8,6 +8,7 @@ import math
 import os
 import shutil
 import subprocess
+from functools import partial
 from html.parser import HTMLParser
 
 import pytest
@@ -16,10 +17,12 @@ import guided
 from guided.errors import GuidedError
 from guided.infer.asap import asap
 from guided.infer.cars import cars
+from guided.infer.local import local
 from guided.infer.mcmc import mcmc
 from guided.infer.replay import Recorder
 from guided.infer.replay_page import PAGE
 from guided.infer.smc import importance, smc
+from guided.infer.smc_steer import smc_steer
 from guided.infer.token_samplers import Direct
 from guided.lm import TableModel
 from tests.twin.tiny_problems import VOCABULARY, problem
@@ -43,14 +46,25 @@ def tokens_of(data, node):
     return tuple(reversed(found))
 
 
-@pytest.mark.parametrize("threshold", [0.0, 0.9, 1.0])
-def test_the_tree_ends_in_the_particles(threshold):
-    recorder, result = recorded(smc, n=12, sampler=Direct(), ess_threshold=threshold)
+RUNS = {
+    "no resampling": partial(smc, n=12, sampler=Direct(), ess_threshold=0.0),
+    "some": partial(smc, n=12, sampler=Direct(), ess_threshold=0.99),
+    "each step": partial(smc, n=12, ess_threshold=1.0),
+    "steered": partial(smc_steer, n=4, expansions=3),
+    "local": partial(local, n=5),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_tree_ends_in_the_particles(name):
+    recorder, result = recorded(RUNS[name])
     data = recorder.data()
     last = data["steps"][-1]
     ends = last["nodes"] if last["ancestors"] is None else [last["nodes"][i] for i in last["ancestors"]]
     assert [tokens_of(data, node) for node in ends] == [particle.tokens for particle in result.particles]
-    assert sum(step["ancestors"] is not None for step in data["steps"]) == len(result.resampled)
+    if name in ("no resampling", "some", "each step"):
+        assert sum(step["ancestors"] is not None for step in data["steps"]) == len(result.resampled)
+        assert (len(result.resampled) > 0) == (name != "no resampling")
     parents = data["nodes"]["parent"]
     assert parents[0] == -1 and all(parent < node for node, parent in enumerate(parents))
     pairs = list(zip(parents, data["nodes"]["token"], strict=True))
@@ -98,6 +112,14 @@ def test_one_recorder_one_run():
     recorder, _ = recorded(smc, n=2)
     with pytest.raises(GuidedError, match="step of 3 particles follows one of 2"):
         smc(0, *tiny.arguments, n=3, max_tokens=4, progress=recorder)
+
+
+def test_a_resumed_run_has_no_beginning():
+    tiny = problem("[ab]*b", seed=1)
+    recorder, kept = Recorder(VOCABULARY), []
+    smc(0, *tiny.arguments, n=4, max_tokens=6, progress=kept.append, ess_threshold=0)
+    with pytest.raises(GuidedError, match="begin with step 2"):
+        recorder(kept[1])
 
 
 def test_others_are_told_as_well():
@@ -168,7 +190,7 @@ class Element {
   set value(value) { this.held = String(value); }
 }
 const elements = {};
-["step", "back", "next", "play", "facts", "tree", "particles", "resulthead", "texts", "prompt"].forEach(
+["step", "back", "next", "play", "facts", "tree", "timeline", "particles", "resulthead", "texts", "prompt"].forEach(
   id => { elements[id] = new Element(id); });
 const stand_in = { getElementById: id => elements[id],
   createElement: name => new Element(name), createElementNS: (space, name) => new Element(name) };
@@ -194,7 +216,9 @@ for (let i = 0; i < data.steps.length; i++) {
   out.steps.push({ root: now.share[0], drawn: groups.length, seen: now.seen.filter(x => x).length,
     weights: now.weights, copies: copiesOf(data.steps[i]),
     rows: elements.particles.children.map(row => row.children.map(cell => cell.textContent)),
-    facts: elements.facts.textContent });
+    facts: elements.facts.textContent,
+    ticks: elements.timeline.children[0].children.map(tick => tick.attributes.class),
+    bar: Number(elements.timeline.children[0].children[i].attributes.height) });
 }
 elements.back.listeners.click(); elements.next.listeners.click(); elements.next.listeners.click();
 out.last = elements.step.value;
@@ -238,6 +262,11 @@ def test_the_script_shows_every_step(sampler, tmp_path):
             ids = tokens_of(data, step["nodes"][i])
             assert row[4].encode() == b"".join(VOCABULARY.token_bytes(token) or b"" for token in ids)
         assert ("effective sample size" in drawn["facts"]) == (sampler is smc)
+        at = data["steps"].index(step)
+        assert [i for i, tick in enumerate(drawn["ticks"]) if "now" in tick] == [at]
+        assert ("resampled" in drawn["ticks"][at]) == (step["ancestors"] is not None)
+        good = step["ess"] if sampler is smc else len(live)
+        assert drawn["bar"] == pytest.approx(max(1, 28 * good / len(step["nodes"])))
     assert shown["texts"] == list(result.posterior()) and f"{len(result)} particles" in shown["head"]
 
 

@@ -93,6 +93,18 @@ def test_a_server_that_fails_is_given_up_visibly(behaviour, says, tmp_path):
     check_constraint(constraint, walks=3, length=12, threads=1, pickled=False)
 
 
+@pytest.mark.parametrize(("behaviour", "says"), [("crash", "ended"), ("error", "cannot think"), ("slow", "within")])
+def test_failures_can_be_errors_instead(behaviour, says, tmp_path):
+    engine = language_server([sys.executable, str(SERVER), behaviour], tmp_path, seconds=20)
+    seconds = 0.3 if behaviour == "slow" else 20
+    monitor = python_identifiers(tmp_path, engine=engine, seconds=seconds, required=True)
+    constraint = monitored(monitor, VOCABULARY, before=BEFORE)
+    for _ in range(FAILURES + 1):
+        with pytest.raises(ServerError, match=says):
+            constraint.advance_bytes(constraint.start, b"box.lid")
+    assert not monitor.analyses.given_up
+
+
 def test_a_server_that_recovers(tmp_path):
     monitor = monitor_of("slow once", tmp_path, 3.0)
     constraint = monitored(monitor, VOCABULARY, before=BEFORE)

@@ -41,7 +41,7 @@ INF = math.inf
 
 def given(*strategies):
     """Fewer examples than elsewhere, since each has several rows."""
-    return lambda test: settings(max_examples=25)(given_all(*strategies)(test))
+    return lambda test: settings(max_examples=20)(given_all(*strategies)(test))
 
 
 # --- the naive side: one row at a time, lists of floats; -inf is a pair (how often -L, rest) -------------------------

@@ -44,7 +44,7 @@ def naive_adaptive(small, large, prompt, tokens, threshold, window, least):
     return choices, logits
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.data())
 def test_switching_like_the_naive_loop_whatever_happens_to_the_rows(data):
     threshold = data.draw(st.sampled_from([0.5, 1.5, 1.8, 2.0]))

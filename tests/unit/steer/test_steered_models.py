@@ -34,6 +34,7 @@ from guided.steer import (
     ClassifierFree,
     Contrastive,
     ContrastiveSearch,
+    ControlledDecoding,
     Declaration,
     DeCoRe,
     DExperts,
@@ -43,6 +44,7 @@ from guided.steer import (
     Mixture,
     ModelReward,
     Prefixed,
+    Replaced,
     RewardError,
     Stack,
     TextReward,
@@ -98,7 +100,7 @@ def test_the_exact_distribution_of_texts(name):
     assert total == pytest.approx(1.0)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.data())
 def test_three_steerers_and_any_history_of_rows(data):
     names = data.draw(st.lists(st.sampled_from(NAMES), min_size=3, max_size=3))
@@ -329,6 +331,17 @@ def test_padding_of_one_tokenizers_models(other_width):
     assert got.shape == (WIDTH,) and got[shared:].sum() == 0 and got[:shared].min() > 0
 
 
+def test_no_model_is_asked_about_ids_that_it_lacks():
+    narrow = random_model(5, width=WIDTH - 2)
+    narrow.eos_ids = BASE.eos_ids
+    steerer = RAD(ModelReward(lambda hidden: torch.sigmoid(hidden[:, 0]), narrow), top_k=WIDTH)
+    sequences = Stack([steerer]).over(BASE, same_tokenizer=True).start([(1, 2)])
+    assert sequences.last.logits.isneginf().tolist() == [[False] * (WIDTH - 2) + [True] * 2]
+    with pytest.raises(GuidedError, match=r"not in range\(4\)"):
+        sequences.extend([(WIDTH - 1,)])
+    assert sequences.tokens(0) == (1, 2)
+
+
 def test_layers_and_heads_that_do_not_exist():
     with pytest.raises(UnsupportedError, match=r"no layer 9 \(at DoLa\)"):
         Stack([DoLa((9,))]).over(BASE)
@@ -363,6 +376,13 @@ def test_the_buckets_of_dola():
         (lambda: Stack(["contrastive"]), "no steerer"),
         (lambda: DynamicFocus(sigma=0.0), "sigma"),
         (lambda: DoLa(()).declare(BASE), "no layers"),
+        (lambda: Replaced("not this"), "a text was given for token ids"),
+        (lambda: Stack([ClassifierFree(1.5, [1, 2])]).over(BASE), r"\[1, 2\] is no function.*Replaced"),
+        (
+            lambda: Stack([Contrastive(torch.nn.Linear(2, 2))]).over(BASE),
+            "Linear is no LanguageModel.*TransformersModel",
+        ),
+        (lambda: Stack().over(torch.nn.Linear(2, 2)), "Linear is no LanguageModel"),
     ],
 )
 def test_settings_out_of_range(make, says):
@@ -376,6 +396,12 @@ def test_no_way_back_into_a_prompt_that_branches_rewrite():
     sequences.crop([3])
     with pytest.raises(GuidedError, match="into its prompt of 3"):
         sequences.crop([2])
+    two_models = Stack([Contrastive(AMATEUR), ControlledDecoding(ModelReward(HEAD.head, OTHER, Prefixed((1,))))])
+    refused = two_models.over(BASE).start([(1, 2, 3)])
+    with pytest.raises(GuidedError, match="into its prompt of 3"):
+        refused.crop([2])
+    assert refused.tokens(0) == (1, 2, 3)
+    agree(refused.last.logits[0], alone(two_models.steerers, BASE, (1, 2, 3), ()))
     plain = Stack([Contrastive(AMATEUR)]).over(BASE).start([(1, 2, 3)])
     plain.crop([2])
     agree(plain.last.logits[0], alone([Contrastive(AMATEUR)], BASE, (1, 2), ()))

@@ -1,0 +1,334 @@
+"""Decoding with drafts: the loop that drafts, scores a tree of drafts in one pass, verifies, and goes on.
+
+The output has the law of decoding token by token under the same model, constraint and seedless choice of tokens,
+whatever the drafts propose; greedy output is the same tokens.  Rows of a batch have constraints of their own, accept
+different numbers of tokens, and leave the batch when they end.
+
+A row always has pending tokens: emitted, not yet seen by the model.  A pass feeds them with the draft tree behind them,
+so that the scores after the last pending token and after every node come from one pass.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+
+from guided.constraint.protocol import Constrains
+from guided.draft.drafter import Context, Drafter, Observed
+from guided.draft.masks import RowMasks
+from guided.draft.policy import Fixed, Policy, Round
+from guided.draft.proposal import Proposal
+from guided.draft.statistics import Statistics
+from guided.draft.verify import Greedy, Sampled, Target, first_accepted
+from guided.errors import GuidedError
+from guided.infer.chance import Chance, Random, chance_of
+from guided.infer.distribution import distributions_of
+from guided.lm.model import LanguageModel, Scores, Sequences, Tree
+
+__all__ = ["Progress", "Speculated", "speculate"]
+
+Progress = Callable[[Statistics], None]
+"""Called after each round with the counts so far; what it raises stops the run."""
+
+
+@dataclass(frozen=True)
+class Speculated:
+    """The text of one row."""
+
+    tokens: tuple[int, ...]
+    """Without the prompt; with the end-of-text id where it came."""
+    finished: bool
+    """True when an end-of-text id came, and not the limit of tokens."""
+    logw: float | None
+    """The log of the product, over all tokens, of the mass that the constraint left of the model's distribution: the
+    importance weight of the text, for the model's own law under the constraint.  None where it was not asked for."""
+
+
+@dataclass
+class _Row:
+    number: int
+    tokens: list[int]
+    n_prompt: int
+    masks: RowMasks
+    state: int
+    pending: list[int] = field(default_factory=list)
+    logw: float = 0.0
+    finished: bool = False
+
+    def emit(self, token: int, eos_ids: frozenset[int]) -> None:
+        """Add a token that the model has not seen."""
+        self.tokens.append(token)
+        self.pending.append(token)
+        self.state = self.masks.advance(self.state, token)
+        self.finished = token in eos_ids
+
+    @property
+    def n_emitted(self) -> int:
+        return len(self.tokens) - self.n_prompt
+
+
+def speculate(
+    rng: Random,
+    model: LanguageModel,
+    prompts: Sequence[Sequence[int]],
+    constraints: Sequence[Constrains | None],
+    drafter: Drafter | None = None,
+    *,
+    max_tokens: int = 256,
+    greedy: bool = False,
+    end_in_time: bool = True,
+    weigh: bool = False,
+    policy: Policy | None = None,
+    progress: Progress | None = None,
+) -> tuple[list[Speculated], Statistics]:
+    """Decode one text for each prompt, each under its own constraint (None: none).
+
+    ``end_in_time`` forbids tokens after which the text could no longer end within ``max_tokens``, the end-of-text token
+    counted; raises `LimitError` where no text fits.  ``weigh`` asks for importance weights: tokens that the constraint
+    forces are then drafted, since their probability under the model counts, and not simply taken.  ``policy`` says how
+    many nodes to draft, `Fixed` by default.  Temperature, truncation and steering are the model's: see
+    `guided.lm.transformed` and `guided.steer`.
+    """
+    if len(prompts) != len(constraints):
+        raise GuidedError(
+            f"{len(prompts)} prompts have {len(constraints)} constraints",
+            remedy="Pass one constraint, or None, for each prompt.",
+        )
+    run = _Run(chance_of(rng), model, drafter, max_tokens, greedy, weigh, policy or Fixed())
+    rows = [
+        _Row(number, list(prompt), len(prompt), masks, masks.start)
+        for number, (prompt, masks) in enumerate(
+            (prompt, RowMasks(constraint, model.width, model.eos_ids, end_in_time))
+            for prompt, constraint in zip(prompts, constraints, strict=True)
+        )
+    ]
+    live = run.begin(rows)
+    while live:
+        live = run.round(live)
+        if progress is not None:
+            progress(run.statistics)
+    return [
+        Speculated(tuple(row.tokens[row.n_prompt :]), row.finished, row.logw if weigh else None) for row in rows
+    ], run.statistics
+
+
+class _Run:
+    """What stays the same over the rounds of one call, and its counts."""
+
+    def __init__(
+        self,
+        chance: Chance,
+        model: LanguageModel,
+        drafter: Drafter | None,
+        max_tokens: int,
+        greedy: bool,
+        weigh: bool,
+        policy: Policy,
+    ) -> None:
+        self.chance = chance
+        self.model = model
+        self.drafter = drafter
+        self.max_tokens = max_tokens
+        self.greedy = greedy
+        self.weigh = weigh
+        self.policy = policy
+        self.statistics = Statistics()
+        self.sequences: Sequences
+
+    def begin(self, rows: Sequence[_Row]) -> list[_Row]:
+        """Read the prompts and draw each row's first token; the rows that go on."""
+        if not rows or self.max_tokens < 1:
+            return []
+        self.sequences = self.model.start([row.tokens for row in rows])
+        last = self.sequences.last.logits
+        for i, row in enumerate(rows):
+            row.emit(self._target(row, last[i]).draw(self.chance), self.model.eos_ids)
+            self._count(tokens=1)
+            self._force(row)
+        return self._leave(rows)
+
+    def round(self, rows: list[_Row]) -> list[_Row]:
+        """One forward pass for all rows; those that go on."""
+        began = time.perf_counter()
+        contexts = [self._context(row, len(rows)) for row in rows]
+        wanted = [i for i, context in enumerate(contexts) if context.budget > 0]
+        proposals = [Proposal() for _ in rows]
+        if self.drafter is not None and wanted:
+            for i, proposal in zip(wanted, self.drafter.draft(self.chance, [contexts[i] for i in wanted]), strict=True):
+                proposals[i] = proposal
+        if self.weigh:
+            for row, proposal in zip(rows, proposals, strict=True):
+                proposal.add_chain(self._forced(row, self._most(row)))
+        drafted = time.perf_counter()
+        plans = [_Plan.of(row, proposal, self._most(row), not self.model.can.tree) for row, proposal in zip(
+            rows, proposals, strict=True
+        )]  # fmt: skip
+        planned = time.perf_counter()
+        scores = self._score(plans)
+        scored = time.perf_counter()
+        self._count(
+            passes=1, row_passes=len(rows), drafted=sum(len(plan.states) for plan in plans),
+            draft_seconds=drafted - began, constraint_seconds=planned - drafted, model_seconds=scored - planned,
+        )  # fmt: skip
+        observed, rounds = [], []
+        for row, context, plan, score in zip(rows, contexts, plans, scores, strict=True):
+            before = len(row.tokens)
+            accepted = self._verify(row, plan, score)
+            plan.keep = [*range(plan.n_pending), *(plan.n_pending + plan.index[node] for node in accepted)]
+            fed = plan.tree.tokens
+            emitted = tuple(row.tokens[before:])
+            observed.append(Observed(context, plan.proposal, tuple(accepted), emitted, fed, score.logits))
+            rounds.append(
+                Round(row.number, len(plan.states), len(accepted), len(emitted), len(rows),
+                      (drafted - began) / len(rows), scored - planned)
+            )  # fmt: skip
+        self._commit(plans)
+        if self.drafter is not None:
+            self.drafter.learn(observed)
+        self.policy.saw(rounds)
+        self._count(verify_seconds=time.perf_counter() - scored)
+        return self._leave(rows)
+
+    def _context(self, row: _Row, batch: int) -> Context:
+        budget = min(self.policy.budget(row.number, batch), self._most(row)) if self.drafter is not None else 0
+        return Context(row.number, row.tokens, row.n_prompt, row.masks.constraint, row.state, budget)
+
+    def _most(self, row: _Row) -> int:
+        """Draft tokens in a line that can still be accepted: one more is drawn after them."""
+        return self.max_tokens - row.n_emitted - 1
+
+    def _score(self, plans: list[_Plan]) -> Sequence[Scores]:
+        if self.model.can.tree:
+            return self.sequences.extend_tree([plan.tree for plan in plans])
+        return self.sequences.extend([plan.tree.tokens for plan in plans])
+
+    def _commit(self, plans: list[_Plan]) -> None:
+        """Keep what was accepted in the model's caches."""
+        if self.model.can.tree:
+            self.sequences.keep([plan.keep for plan in plans])
+        elif any(len(plan.keep) < len(plan.tree) for plan in plans):
+            self.sequences.crop(
+                [len(self.sequences.tokens(i)) - len(plan.tree) + len(plan.keep) for i, plan in enumerate(plans)]
+            )
+
+    def _verify(self, row: _Row, plan: _Plan, scores: Scores) -> list[int]:
+        """Walk down the proposal; emits tokens, and returns the nodes accepted."""
+        logits = scores.logits
+        accepted: list[int] = []
+        node, at = -1, plan.n_pending - 1
+        row.pending = []
+        while True:
+            target = self._target(row, logits[at])
+            groups = plan.proposal.groups.get(node, [])
+            token = first_accepted(self.chance, target, groups)
+            child = None if token is None else plan.proposal.child(node, token)
+            if token is None:
+                token = target.draw(self.chance)
+            row.emit(token, self.model.eos_ids)
+            self._count(tokens=1, accepted=int(child in plan.index))
+            if child is None or child not in plan.index or row.finished or row.n_emitted >= self.max_tokens:
+                break
+            accepted.append(child)
+            row.pending = []
+            node, at = child, plan.n_pending + plan.index[child]
+        self._force(row)
+        return accepted
+
+    def _target(self, row: _Row, logits: torch.Tensor) -> Target:
+        """The law of the row's next token, from the scores ``[V]`` after its last one."""
+        began = time.perf_counter()
+        allowed = row.masks.allowed(row.state, self.max_tokens - row.n_emitted)
+        self._count(constraint_seconds=time.perf_counter() - began)
+        if self.greedy:
+            scores = logits.cpu().numpy()
+            return Greedy(scores if allowed is None else np.where(allowed, scores, -np.inf))
+        distribution = distributions_of(logits[None], self.model.width)[0]
+        if allowed is not None:
+            distribution = distribution.only(allowed)
+            row.logw += distribution.log_mass
+        return Sampled(distribution)
+
+    def _force(self, row: _Row) -> None:
+        """Emit the tokens about which the constraint leaves no choice: the model need not be asked."""
+        if self.weigh or row.finished:
+            return
+        began = time.perf_counter()
+        tokens = self._forced(row, self.max_tokens - row.n_emitted)
+        for token in tokens:
+            row.emit(token, self.model.eos_ids)
+        self._count(tokens=len(tokens), forced=len(tokens), constraint_seconds=time.perf_counter() - began)
+
+    def _forced(self, row: _Row, most: int) -> list[int]:
+        """The tokens that must come next, one after the other."""
+        tokens: list[int] = []
+        state = row.state
+        while len(tokens) < most:
+            token = row.masks.only_token(state, self.max_tokens - row.n_emitted - len(tokens))
+            if token is None:
+                break
+            tokens.append(token)
+            if token in self.model.eos_ids:
+                break
+            state = row.masks.advance(state, token)
+        return tokens
+
+    def _leave(self, rows: Sequence[_Row]) -> list[_Row]:
+        """Take the rows that have ended out of the batch."""
+        staying = [i for i, row in enumerate(rows) if not row.finished and row.n_emitted < self.max_tokens]
+        if len(staying) < len(rows):
+            if self.drafter is not None:
+                self.drafter.leave([row.number for i, row in enumerate(rows) if i not in set(staying)])
+            if staying:
+                self.sequences.select(staying)
+        return [rows[i] for i in staying]
+
+    def _count(self, **more: float) -> None:
+        old = self.statistics
+        self.statistics = replace(old, **{name: getattr(old, name) + value for name, value in more.items()})
+
+
+@dataclass
+class _Plan:
+    """What one row feeds in one pass: its pending tokens in a line, then the nodes of the proposal that can live."""
+
+    proposal: Proposal
+    tree: Tree
+    n_pending: int
+    index: dict[int, int]
+    """For each node of the proposal that is fed, its number among those."""
+    states: list[int]
+    """The constraint's state after each of them."""
+    keep: list[int] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, row: _Row, proposal: Proposal, most: int, line: bool) -> _Plan:
+        """Nodes deeper than ``most`` or dead under the constraint are not fed; ``line``: only first children are."""
+        tokens = list(row.pending)
+        parents = list(range(-1, len(tokens) - 1))
+        n_pending = len(tokens)
+        index: dict[int, int] = {}
+        states: list[int] = []
+        depths: list[int] = []
+        tree = proposal.tree
+        led: set[int] = set()
+        for node, (token, parent) in enumerate(zip(tree.tokens, tree.parents, strict=True)):
+            if parent >= 0 and parent not in index:
+                continue
+            above = index.get(parent, -1)
+            depth = depths[above] + 1 if above >= 0 else 1
+            if depth > most or (line and parent in led):
+                continue
+            state = row.masks.advance(states[above] if above >= 0 else row.state, token)
+            if state == 0:
+                continue
+            led.add(parent)
+            index[node] = len(states)
+            states.append(state)
+            depths.append(depth)
+            tokens.append(token)
+            parents.append(n_pending + above if above >= 0 else n_pending - 1)
+        return cls(proposal, Tree(tuple(tokens), tuple(parents)), n_pending, index, states)

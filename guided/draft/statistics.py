@@ -1,0 +1,44 @@
+"""What speculation cost and gave, returned with every result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Statistics"]
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Counts and times of one run over all its rows."""
+
+    passes: int = 0
+    """Forward passes of the target after the prompts were read."""
+    row_passes: int = 0
+    """The same, each counted once for every row in it."""
+    tokens: int = 0
+    """Tokens emitted, end-of-text tokens counted."""
+    forced: int = 0
+    """Of those, tokens that the constraint left no choice about."""
+    drafted: int = 0
+    """Draft nodes that the target scored."""
+    accepted: int = 0
+    draft_seconds: float = 0.0
+    model_seconds: float = 0.0
+    constraint_seconds: float = 0.0
+    """Masks, and the states of draft nodes."""
+    verify_seconds: float = 0.0
+
+    @property
+    def tokens_per_pass(self) -> float:
+        """Tokens that a row gained from each forward pass; 1 without drafts and forced tokens."""
+        return self.tokens / self.row_passes if self.row_passes else 0.0
+
+    @property
+    def passes_per_token(self) -> float:
+        """Forward passes for each token of a row."""
+        return self.row_passes / self.tokens if self.tokens else 0.0
+
+    @property
+    def acceptance(self) -> float:
+        """The share of scored draft nodes that were accepted; 0 where none was drafted."""
+        return self.accepted / self.drafted if self.drafted else 0.0
