@@ -12,7 +12,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-EXTRAS := sql,bench,eval,ray,test,dev
+EXTRAS := sql,bench,eval,ray,monitor,kg,chem,test,dev
 
 # The matrices here are small; more threads than this only get in each other's way.
 export OMP_NUM_THREADS ?= 2

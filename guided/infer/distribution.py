@@ -30,7 +30,7 @@ class TokenDistribution:
 
     ``scores`` is ``float[V]``, in logarithms up to a constant; ``log_norm`` the logarithm of the sum over all that the
     model scored (None: over ``scores``).  Immutable.  Weights that underflow still have their score, and those who
-    remove tokens ask for `without`, which scales anew.
+    remove tokens ask for `only` or `without`, which scale anew where what is left would lose its digits.
     """
 
     def __init__(self, scores: ArrayLike, log_norm: float | None = None) -> None:
@@ -166,10 +166,10 @@ class TokenDistribution:
         return TokenDistribution(kept.scores, self.log_norm)
 
     def without(self, removed: Sequence[int]) -> TokenDistribution:
-        """All tokens but these, scaled by the best that is left; costs an exponential for each id."""
-        scores = self.scores.copy()
-        scores[list(removed)] = -math.inf
-        return TokenDistribution(scores, self.log_norm)
+        """All tokens but these."""
+        allowed = np.ones(self.size, np.bool_)
+        allowed[list(removed)] = False
+        return self.only(allowed)
 
     def pruned(self, usable: NDArray[np.bool_], silent: NDArray[np.int64]) -> TokenDistribution:
         """As `only`, for the one mask that every particle asks with: remembered.  ``silent`` are the ids it drops."""

@@ -32,10 +32,10 @@ _NEVER = -math.inf
 class Potential(ABC, Generic[State]):
     """Log weights over the token sequences of one vocabulary, asked through states so that no prefix is read twice.
 
-    A subclass gives `start`, `advance`, `prefix_at` and `complete_at`; a state is a value that nobody changes, shared
-    by particles.  Laws, held by `guided.testing.check_potential`: weights are never NaN and never plus infinity; what
-    a prefix forbids (minus infinity) stays forbidden, so ``complete(x)`` above minus infinity needs every prefix of x
-    above it; and ``prefix(()) + sum of logw_next(x[:t])[x[t]] + logw_next(x)[end of text] == complete(x)``.
+    A subclass gives `start`, `advance`, `prefix_at` and `complete_at`; a state is a hashable value that nobody changes,
+    shared by particles.  Laws, held by `guided.testing.check_potential`: weights are never NaN and never plus infinity;
+    what a prefix forbids (minus infinity) stays forbidden, so ``complete(x)`` above minus infinity needs every prefix
+    of x above it; and ``prefix(()) + sum of logw_next(x[:t])[x[t]] + logw_next(x)[end of text] == complete(x)``.
 
     End-of-text ids are those of the vocabulary; each of them scores as `complete_at`.
     """

@@ -73,7 +73,7 @@ class Imprecise(Exception):
 
 def _number(text: str) -> int | float:
     mantissa, _, exponent = text.lower().partition("e")
-    if sum(map(str.isdigit, mantissa)) > 14 or len(exponent) > 3:
+    if sum(map(str.isdigit, mantissa)) > 14 or abs(int(exponent or 0)) > 300:
         raise Imprecise
     exact = Decimal(text)
     return int(exact) if exact == exact.to_integral_value() else float(text)

@@ -325,6 +325,44 @@ def test_bad_critics_and_models_are_named():
             AWRS(**wrong)
 
 
+class Maskless:
+    """A constraint that answers about tokens and bytes, and fails when it is asked for a mask."""
+
+    def __init__(self, inner):
+        self.inner = inner
+        self.vocabulary, self.start, self.end = inner.vocabulary, inner.start, inner.end
+        self.asked = []
+
+    def __getattr__(self, name):
+        if name in ("advance", "is_accepting", "advance_bytes"):
+            return getattr(self.inner, name)
+        raise AssertionError(f"{name} was asked for")
+
+    def advance(self, state, token):
+        self.asked.append((state, token))
+        return self.inner.advance(state, token)
+
+    def fill_mask(self, state, row):
+        raise AssertionError("a mask was filled")
+
+    fill_budget_mask = forced = shortest_completion = fill_mask
+
+
+def test_rejection_sampling_fills_no_mask():
+    inner = constraint("a(ab|b){1,3}|bb")
+    for maskless in (Maskless(inner), inner):
+        if maskless is inner:
+            # What a constraint says of bytes may be used, and nothing else.
+            maskless = Maskless(inner)
+            maskless.possible_bytes = inner.possible_bytes
+        else:
+            maskless.possible_bytes = None
+        for sampler in (AWRS(), AWRS(max_accepts=3), AWRS(max_rejects=2), AWRS(proper_weights=False)):
+            population = smc(0, model(), PROMPT, maskless, n=8, max_tokens=7, sampler=sampler)
+            assert population.cost.tested <= len(maskless.asked)
+            assert population.cost.tested / population.cost.tokens <= 3
+
+
 def test_local_leaves_what_does_not_end():
     samples = local(0, model(), PROMPT, constraint("a{20}"), n=3, max_tokens=5)
     assert samples.acceptance == 0 and all(not p.finished and len(p.tokens) == 5 for p in samples)
