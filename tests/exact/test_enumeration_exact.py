@@ -13,8 +13,9 @@ from tests.twin.tiny_problems import PATTERNS, problem, soft_problem
 
 @pytest.mark.parametrize("make", [problem, soft_problem])
 @pytest.mark.parametrize("pattern", PATTERNS)
-@pytest.mark.parametrize("batch", [1, 3, 64])
-def test_every_sequence_and_no_other(make, pattern, batch):
+@pytest.mark.parametrize(("batch", "chunk"), [(1, 64), (3, 1), (64, 2)])
+def test_every_sequence_and_no_other(make, pattern, batch, chunk, monkeypatch):
+    monkeypatch.setattr("guided.infer.enumeration._CHUNK", chunk)
     tiny = make(pattern, seed=7)
     found = exact(*tiny.arguments, max_tokens=4, batch=batch)
     assert {p.tokens: math.exp(p.logw) for p in found.particles} == pytest.approx(tiny.weights(), abs=1e-14)
@@ -26,7 +27,9 @@ def test_every_sequence_and_no_other(make, pattern, batch):
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("mass", [0.3, 0.8, 0.99])
-def test_a_share_of_the_mass_is_bounded(pattern, mass):
+@pytest.mark.parametrize("chunk", [1, 2, 64])
+def test_a_share_of_the_mass_is_bounded(pattern, mass, chunk, monkeypatch):
+    monkeypatch.setattr("guided.infer.enumeration._CHUNK", chunk)
     tiny = problem(pattern, seed=1)
     whole = math.fsum(tiny.weights().values())
     found = exact(*tiny.arguments, max_tokens=4, mass=mass, batch=1)
