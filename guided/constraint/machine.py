@@ -21,9 +21,10 @@ from guided.automata.graph import RuleGraph
 from guided.automata.stacks import LalrStacks, lexer_states
 from guided.collection import uncollected
 from guided.constraint.completion import Completions
-from guided.constraint.effects import TokenEffects, small_scratch
+from guided.constraint.effects import TokenEffects
 from guided.constraint.limits import Limits
 from guided.constraint.prices import FAR, Prices
+from guided.constraint.scratch import small_scratch
 from guided.errors import LimitError, UnsatisfiableError, VocabularyError
 from guided.grammar.ir import Grammar, Lexing
 from guided.kernels import entry
@@ -103,7 +104,7 @@ class ConstraintMachine:
         self.graph = RuleGraph(analyse(grammar), grammar.start, self.states, starts, ignored)
         self.lalr = LalrStacks.arrays(self.stacks)
         self.tables = _tables(256)
-        self.scratch = small_scratch(max(self.effects.longest, 8))
+        self.scratch = small_scratch(max(self.effects.tries.longest, 8))
         self.counters = np.zeros(N_COUNTERS, np.int64)
         self.counters[OWING] = self.owing
         self.segments = _segments(64, 4 * MOST_TOKENS)
@@ -414,10 +415,10 @@ class ConstraintMachine:
         self._seen = self.states.version + self.effects.version
         states, effects = self.states, self.effects
         groups = (
-            states.arrays, self.graph.arrays, self.lalr, self.tables, self.scratch, effects.tokens, effects.effects,
-            self.segments, self._extra,
+            states.arrays, self.graph.arrays, self.lalr, self.tables, self.scratch, effects.tries.arrays,
+            effects.store.arrays, self.segments, self._extra,
         )  # fmt: skip
-        shared = {0: states.addresses, 5: effects.token_addresses, 6: effects.effect_addresses}
+        shared = {0: states.addresses, 5: effects.tries.addresses, 6: effects.store.addresses}
         row = 0
         for index, group in enumerate(groups):
             if not self._held or self._held[index] is not group:

@@ -1,0 +1,146 @@
+"""Token effects as kernels read them: rows of tokens, lists of few, trie ranges behind matches; found by hash."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.constraint.scratch import grown
+from guided.kernels.addresses import SharedAddresses
+from guided.kernels.layout import Effects
+
+__all__ = ["EffectStore", "pack_bits"]
+
+DENSE = 512
+"""Tokens from which an effect is kept as a bitmask row rather than a list; a guess at where the costs meet."""
+
+
+class EffectStore:
+    """Effects that only grow in number; arrays are replaced when they are full, so that old views stay right."""
+
+    def __init__(self, n_words: int) -> None:
+        self.version = 0
+        """Changes whenever an array is replaced."""
+        self.addresses = SharedAddresses()
+        self.arrays = Effects(
+            hash_slot=np.full(1024, -1, np.int32),
+            **{name: np.zeros(512, np.int32) for name in _PER_EFFECT},
+            masks=np.zeros((8, n_words), np.uint32),
+            listed=np.zeros(4096, np.int32),
+            **{name: np.zeros(1024, np.int32) for name in _PER_EXIT},
+        )
+        self._n_words = n_words
+        self._n_effects = self._n_masks = self._n_listed = self._n_exits = 0
+
+    def add(
+        self,
+        low: int,
+        high: int,
+        state: int,
+        kept: NDArray[np.int32],
+        exits: list[tuple[int, int, int, int]],
+        mask: int = -1,
+    ) -> int:
+        """Keep an effect: ``kept`` tokens, besides those of row ``mask``, and exits ``(low, high, tag, pending)``."""
+        index = self._new(low, high, state)
+        effects = self.arrays
+        effects.mask[index] = mask
+        if mask < 0 and kept.size > DENSE:
+            effects.mask[index] = self.row(kept)
+        else:
+            first = self._list(kept)
+            self.arrays.list_first[index], self.arrays.list_count[index] = first, kept.size
+        if self._n_exits + len(exits) > self.arrays.exit_low.size:
+            room = 2 * self.arrays.exit_low.size + len(exits)
+            self.arrays = self.arrays._replace(**{n: _grown_ints(self.arrays, n, room) for n in _PER_EXIT})
+            self.version += 1
+        effects = self.arrays
+        effects.exit_first[index], effects.exit_count[index] = self._n_exits, len(exits)
+        for i, (exit_low, exit_high, tag, pending) in enumerate(exits, self._n_exits):
+            effects.exit_low[i], effects.exit_high[i] = exit_low, exit_high
+            effects.exit_tag[i], effects.exit_pending[i] = tag, pending
+        self._n_exits += len(exits)
+        self._enter(index)
+        return index
+
+    def alias(self, low: int, high: int, state: int, other: int) -> int:
+        """Keep the effect ``other`` also for another range and state."""
+        index = self._new(low, high, state)
+        for name in _PER_EFFECT:
+            if not name.startswith("key"):
+                array = getattr(self.arrays, name)
+                array[index] = array[other]
+        self._enter(index)
+        return index
+
+    def row(self, kept: NDArray[np.int32]) -> int:
+        """A new row of tokens; its number."""
+        if self._n_masks == self.arrays.masks.shape[0]:
+            masks = np.zeros((2 * self._n_masks, self._n_words), np.uint32)
+            masks[: self._n_masks] = self.arrays.masks
+            self.arrays = self.arrays._replace(masks=masks)
+            self.version += 1
+        self.arrays.masks[self._n_masks] = pack_bits(kept, self._n_words)
+        self._n_masks += 1
+        return self._n_masks - 1
+
+    def _new(self, low: int, high: int, state: int) -> int:
+        index = self._n_effects
+        effects = self.arrays
+        if 2 * index + 2 > effects.hash_slot.size or index == effects.key_low.size:
+            fields: dict[str, Any] = {
+                name: _grown_ints(effects, name, 2 * effects.key_low.size) for name in _PER_EFFECT
+            }
+            effects = self.arrays = effects._replace(
+                hash_slot=np.full(2 * effects.hash_slot.size, -1, np.int32), **fields
+            )
+            self.version += 1
+            for old in range(index):
+                self._enter(old)
+        effects.key_low[index], effects.key_high[index], effects.key_state[index] = low, high, state
+        self._n_effects = index + 1
+        return index
+
+    def _enter(self, index: int) -> None:
+        """Put an effect into the hash, the last step of making it visible."""
+        effects = self.arrays
+        mixed = (int(effects.key_low[index]) * 0x9E3779B97F4A7C15 & _MASK64) ^ (
+            int(effects.key_state[index]) * 0xC2B2AE3D27D4EB4F & _MASK64
+        )
+        size = effects.hash_slot.size
+        slot = (mixed ^ (mixed >> 32)) % size
+        while effects.hash_slot[slot] >= 0:
+            slot = (slot + 1) % size
+        effects.hash_slot[slot] = index
+
+    def _list(self, kept: NDArray[np.int32]) -> int:
+        first = self._n_listed
+        if first + kept.size > self.arrays.listed.size:
+            self.arrays = self.arrays._replace(
+                listed=grown(self.arrays.listed, 2 * self.arrays.listed.size + kept.size)
+            )
+            self.version += 1
+        self.arrays.listed[first : first + kept.size] = kept
+        self._n_listed += int(kept.size)
+        return first
+
+
+_MASK64 = (1 << 64) - 1
+_PER_EFFECT = (
+    "key_low", "key_high", "key_state", "mask", "list_first", "list_count",
+    "exit_first", "exit_count",
+)  # fmt: skip
+_PER_EXIT = ("exit_low", "exit_high", "exit_tag", "exit_pending")
+
+
+def pack_bits(kept: NDArray[np.int32], n_words: int) -> NDArray[np.uint32]:
+    """A bitmask row, bit ``t & 31`` of word ``t >> 5`` for each token ``t``."""
+    flags = np.zeros(32 * n_words, np.bool_)
+    flags[kept] = True
+    return np.packbits(flags, bitorder="little").view(np.uint32)
+
+
+def _grown_ints(effects: Effects, name: str, size: int) -> Any:
+    return grown(getattr(effects, name), size)

@@ -1,0 +1,105 @@
+"""Walks of token tries from a lexer state: which tokens stay inside, and where matches end."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.automata.states import StateTable
+from guided.constraint.scratch import small_scratch
+from guided.constraint.token_tries import TokenTries
+from guided.grammar.regular.expr import Expr
+from guided.kernels.effects import OWING, closings, survey
+from guided.kernels.layout import EXPAND_STATE, N_COUNTERS, REQUEST, REQUEST_A
+
+__all__ = ["Survey", "Surveys"]
+
+AHEAD = 48
+"""States expanded around each one that a survey asks for: 40 us each, and every round walks its range again, 3 ms."""
+
+EXPLORED = 32
+"""States expanded before a survey starts, enough for a character class; a survey asks for others as it meets them."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a walk noted: per token kept, and per node where a match ends, the number of whole characters before."""
+
+    kept: NDArray[np.int32]
+    count: NDArray[np.int32]
+    at: NDArray[np.int32]
+    exits: NDArray[np.int32]
+
+
+class Surveys:
+    """Walks over the tries of one vocabulary; those that others are told from are kept."""
+
+    def __init__(self, states: StateTable, tries: TokenTries) -> None:
+        n_ids = tries.arrays.token_ids.size
+        self.states = states
+        self.tries = tries
+        self._counters = np.zeros(N_COUNTERS, np.int64)
+        self._scratch = small_scratch(tries.longest)
+        self._kept = np.zeros(n_ids + 1, np.int32)
+        self._count = np.zeros(n_ids + 1, np.int32)
+        self._at = np.zeros((n_ids + 1, 3), np.int32)
+        self._exit_rows = np.zeros((4096, 4), np.int32)
+        self._unknown = np.zeros(256, np.int32)
+        self._surveys: dict[tuple[int, int, int, int, int], Survey] = {}
+
+    def survey(self, low: int, high: int, state: int, home: int = 0, also: int = 0) -> Survey | None:
+        """What the tokens of a range do from a state; None where they come to owe something.
+
+        With ``home`` the visits to that state are counted, and the survey is kept; else it is good until the next one.
+        With ``also`` the walk is of the intersection with that state.
+        """
+        key = (low, high, state, home, also)
+        found = self._surveys.get(key) if home else None
+        if found is not None:
+            return found
+        self._explore(state, EXPLORED)
+        while True:
+            code = survey(
+                self.states.arrays, self._counters, self._scratch, self.tries.arrays, low, high, state, also,
+                home or -1, self._kept, self._count, self._at, self._exit_rows,
+                self._unknown,
+            )  # fmt: skip
+            if code >= 0:
+                break
+            if code == OWING:
+                return None
+            if self._counters[REQUEST] == EXPAND_STATE:
+                for unknown in self._unknown[: int(self._counters[REQUEST_A])].tolist():
+                    self._explore(unknown, AHEAD)
+            else:
+                self._exit_rows = np.zeros((4 * self._exit_rows.shape[0], 4), np.int32)
+        n_kept, n_exits = int(code) >> 32, int(code) & 0xFFFFFFFF
+        found = Survey(
+            self._kept[:n_kept], self._count[:n_kept], self._at[:n_kept] if also else _NOWHERE,
+            self._exit_rows[:n_exits].copy(),
+        )  # fmt: skip
+        if home:
+            found = self._surveys[key] = Survey(*(np.array(part) for part in astuple(found)))
+        return found
+
+    def closing(self, low: int, high: int, state: int, nodes: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """At which of some nodes a string that goes on from a state closes."""
+        closes = np.zeros(nodes.size, np.uint8)
+        self._explore(state, EXPLORED)
+        while closings(
+            self.states.arrays, self._counters, self._scratch, self.tries.arrays, low, high, state, nodes, closes,
+            self._unknown,
+        ) < 0:  # fmt: skip
+            for unknown in self._unknown[: int(self._counters[REQUEST_A])].tolist():
+                self._explore(unknown, AHEAD)
+        found: NDArray[np.bool_] = closes != 0
+        return found
+
+    def _explore(self, state: int, limit: int) -> None:
+        """Expand a state and, where finding edges is the work, what is near."""
+        self.states.explore(state, limit if isinstance(self.states.keys[state], Expr) else 1)
+
+
+_NOWHERE = np.zeros((0, 3), np.int32)

@@ -1,0 +1,123 @@
+"""The pool of tries over tokens of one vocabulary: its own, and those of what is left of tokens behind a match."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.automata.byte_classes import class_of_byte, phase_after
+from guided.constraint.scratch import grown
+from guided.kernels.addresses import SharedAddresses
+from guided.kernels.effects import index_trie, merge
+from guided.kernels.layout import N_COUNTERS, Tokens
+from guided.vocab.vocabulary import Vocabulary
+
+__all__ = ["TokenTries"]
+
+MANY_CHILDREN = 16
+"""Children from which a node gets a table of them (1 KB), rather than their being looked through one by one: a miss of
+the cache each.  Llama-3's trie has 623 such nodes, and 12,000 with three children or more."""
+
+
+class TokenTries:
+    """Tries that only grow; arrays are replaced when they are full, so that old views stay right."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        trie = vocabulary.trie
+        n_nodes, n_ids = trie.n_nodes, trie.token_ids.size
+        room = n_nodes // 2 + 1024
+        self.longest = max(vocabulary.spelling.longest, 1)
+        self.version = 0
+        """Changes whenever an array is replaced."""
+        self.addresses = SharedAddresses()
+        self.arrays = Tokens(
+            byte=grown(trie.byte, n_nodes + room),
+            end=grown(trie.end, n_nodes + room),
+            token_offset=grown(trie.token_offset, n_nodes + room + 1),
+            token_ids=grown(trie.token_ids, n_ids + room),
+            fan=np.zeros(n_nodes + room, np.int32),
+            children=np.zeros((1024, 256), np.int32),
+            below=np.zeros(n_nodes + room, np.int64),
+        )
+        self._n_nodes = n_nodes
+        self._n_tokens = n_ids
+        self._n_fans = 0
+        self._counters = np.zeros(N_COUNTERS, np.int64)
+        self._cursors = np.zeros((2, 1 << 16), np.int32)
+        self._merged: dict[bytes, tuple[int, int]] = {}
+        self._index(1, n_nodes)
+
+    def tokens_at(self, nodes: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The tokens that end in some nodes."""
+        offset = self.arrays.token_offset
+        return np.concatenate([_NONE, *(self.arrays.token_ids[offset[n] : offset[n + 1]] for n in nodes.tolist())])
+
+    def exit_ranges(self, exits: NDArray[np.int32]) -> list[tuple[int, int, int, int]]:
+        """One trie range per terminal and obligation, merged where matches end at several nodes.
+
+        ``exits`` has rows ``(node, tag, pending, ...)``; gives ``(low, high, tag, pending)``.
+        """
+        # Where a text may end anywhere there are as many exits as nodes, so none is looked at by itself.
+        exits = exits[self.arrays.end[exits[:, 0]] > exits[:, 0] + 1]
+        ranges: list[tuple[int, int, int, int]] = []
+        while exits.size:
+            ends_as, pending = int(exits[0, 1]), int(exits[0, 2])
+            same = (exits[:, 1] == ends_as) & (exits[:, 2] == pending)
+            ranges.append((*self.merge(np.ascontiguousarray(exits[same, 0])), ends_as, pending))
+            exits = exits[~same]
+        return ranges
+
+    def merge(self, starts: NDArray[np.int32]) -> tuple[int, int]:
+        """The trie of all that is below some nodes."""
+        if starts.size == 1:
+            return int(starts[0]) + 1, int(self.arrays.end[starts[0]])
+        key = starts.tobytes()
+        found = self._merged.get(key)
+        if found is not None:
+            return found
+        while True:
+            if self._cursors.shape[1] < 4 * starts.size:
+                self._cursors = np.zeros((2, 8 * starts.size), np.int32)
+            depth = self.longest + 2
+            stop = merge(
+                self.arrays, self._counters, starts, starts.size, self._n_nodes, self._n_tokens,
+                self._cursors[0], self._cursors[1], np.zeros(depth, np.int32), np.zeros(depth, np.int32),
+            )  # fmt: skip
+            if stop >= 0:
+                break
+            self._cursors = np.zeros((2, 2 * self._cursors.shape[1]), np.int32)
+            tokens = self.arrays
+            self.arrays = Tokens(
+                grown(tokens.byte, 2 * tokens.byte.size),
+                grown(tokens.end, 2 * tokens.end.size),
+                grown(tokens.token_offset, 2 * tokens.token_offset.size),
+                grown(tokens.token_ids, 2 * tokens.token_ids.size),
+                grown(tokens.fan, 2 * tokens.fan.size),
+                tokens.children,
+                grown(tokens.below, 2 * tokens.below.size),
+            )
+            self.version += 1
+        found = self._merged[key] = (self._n_nodes, int(stop))
+        self._index(self._n_nodes, int(stop))
+        self._n_nodes = int(stop)
+        self._n_tokens = int(self.arrays.token_offset[stop])
+        return found
+
+    def _index(self, low: int, high: int) -> None:
+        """Note what is below the nodes of a new trie, and give those with many children tables of them."""
+        readable = np.zeros(high - low, np.uint8)
+        while (
+            used := int(
+                index_trie(self.arrays, low, high, self._n_fans, MANY_CHILDREN, _CLASS_OF_BYTE, _PHASE_AFTER, readable)
+            )
+        ) < 0:
+            children = np.zeros((2 * len(self.arrays.children), 256), np.int32)
+            children[: self._n_fans] = self.arrays.children[: self._n_fans]
+            self.arrays = self.arrays._replace(children=children)
+            self.version += 1
+        self._n_fans = used
+
+
+_NONE = np.zeros(0, np.int32)
+_CLASS_OF_BYTE = class_of_byte()
+_PHASE_AFTER = phase_after()
