@@ -2,24 +2,56 @@
 
 from __future__ import annotations
 
+from guided.draft.aggressive import Aggressive
+from guided.draft.best_first import BestFirst
+from guided.draft.confidence import Confidence
+from guided.draft.datastore import Datastore
 from guided.draft.drafter import Context, Drafter, Observed
+from guided.draft.forced_bytes import ForcedBytes
+from guided.draft.guess import Guess, Guesser, Path
+from guided.draft.lookup import PromptLookup
+from guided.draft.model import Model
+from guided.draft.ngram_counts import NGrams
 from guided.draft.policy import Fixed, Policy, Round
 from guided.draft.proposal import Drawn, Group, Proposal, chain
+from guided.draft.recycling import Recycling
+from guided.draft.shapes import Beam, Branching, Chain, Dynamic, Shape
 from guided.draft.speculate import Speculated, speculate
 from guided.draft.statistics import Statistics
+from guided.draft.trigrams import TriGrams
+from guided.draft.union import Union
 
 __all__ = [
+    "Aggressive",
+    "Beam",
+    "BestFirst",
+    "Branching",
+    "Chain",
+    "Confidence",
     "Context",
+    "Datastore",
     "Drafter",
     "Drawn",
+    "Dynamic",
     "Fixed",
+    "ForcedBytes",
     "Group",
+    "Guess",
+    "Guesser",
+    "Model",
+    "NGrams",
     "Observed",
+    "Path",
     "Policy",
+    "PromptLookup",
     "Proposal",
+    "Recycling",
     "Round",
+    "Shape",
     "Speculated",
     "Statistics",
+    "TriGrams",
+    "Union",
     "chain",
     "speculate",
 ]

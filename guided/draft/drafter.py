@@ -11,6 +11,7 @@ import torch
 from guided.constraint.protocol import Constrains
 from guided.draft.proposal import Proposal
 from guided.infer.chance import Chance
+from guided.lm.model import Tree
 
 __all__ = ["Context", "Drafter", "Observed"]
 
@@ -22,7 +23,8 @@ class Context:
     row: int
     """The row's number in the run; stays the same while others end."""
     tokens: Sequence[int]
-    """Prompt and text so far, up to the last token that was emitted."""
+    """Prompt and text so far, up to the last token that was emitted: the row's own list, which grows, so that what is
+    learned from later finds the tokens emitted since at its end; not to be written to."""
     n_prompt: int
     """How many of them are the prompt."""
     constraint: Constrains | None
@@ -43,10 +45,17 @@ class Observed:
     """The nodes that were accepted, from the text downwards."""
     emitted: tuple[int, ...]
     """The tokens that the round added: forced ones, accepted ones, and the one drawn after them."""
-    fed: tuple[int, ...]
-    """The tokens whose scores the model has computed in this round: pending ones, then nodes of the proposal."""
+    tree: Tree
+    """What the model has scored in this round: pending tokens in a line, then nodes of the proposal."""
+    before: int | None
+    """The token in front of them; None where the model saw them first."""
     logits: torch.Tensor
-    """``[len(fed), V]``: after each of them, on the model's device; not to be written to."""
+    """``[len(tree), V]``: after each of them, on the model's device; not to be written to."""
+
+    @property
+    def fed(self) -> tuple[int, ...]:
+        """The tokens of ``tree``."""
+        return self.tree.tokens
 
 
 class Drafter(Protocol):

@@ -96,6 +96,24 @@ class Proposal:
         """The token of a node."""
         return self._tokens[node]
 
+    def graft(self, other: Proposal, most: int | None = None) -> None:
+        """Add another proposal after the text, its groups behind those that are there; of its nodes at most ``most``.
+
+        A group is taken whole or not at all, and by its size alone: to look at tokens drawn at random before deciding
+        would change their law.
+        """
+        nodes = {-1: -1}
+        left = len(other) if most is None else most
+        for parent, groups in sorted(other.groups.items()):
+            for group in groups:
+                if parent not in nodes or len(group.tokens) > left:
+                    continue
+                left -= len(group.tokens)
+                for token, node in zip(group.tokens, self.add(nodes[parent], group), strict=True):
+                    child = other.child(parent, token)
+                    assert child is not None
+                    nodes[child] = node
+
     def add_chain(self, tokens: Sequence[int], parent: int = -1) -> None:
         """Add tokens chosen by rule, one after the other."""
         for token in tokens:

@@ -179,9 +179,12 @@ class _Run:
             before = len(row.tokens)
             accepted = self._verify(row, plan, score)
             plan.keep = [*range(plan.n_pending), *(plan.n_pending + plan.index[node] for node in accepted)]
-            fed = plan.tree.tokens
             emitted = tuple(row.tokens[before:])
-            observed.append(Observed(context, plan.proposal, tuple(accepted), emitted, fed, score.logits))
+            unseen = before - plan.n_pending
+            observed.append(
+                Observed(context, plan.proposal, tuple(accepted), emitted, plan.tree,
+                         row.tokens[unseen - 1] if unseen else None, score.logits)
+            )  # fmt: skip
             rounds.append(
                 Round(row.number, len(plan.states), len(accepted), len(emitted), len(rows),
                       (drafted - began) / len(rows), scored - planned)

@@ -1,0 +1,87 @@
+"""`ForcedBytes`: the bytes that the constraint leaves no choice about, in the likeliest tokens.
+
+Where only one *token* may come, decoding takes it without asking the model.  Forced *bytes* can be split into tokens in
+several ways, and the model has a say in which: committing to one would change the law, so it is a draft.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from guided.constraint.protocol import Constrains
+from guided.draft.drafter import Observed
+from guided.draft.guess import Guess, Path
+from guided.vocab import Vocabulary
+
+__all__ = ["ForcedBytes", "longest_first"]
+
+Encode = Callable[[bytes], Sequence[int]]
+
+
+class ForcedBytes:
+    """Guesses the first token of what must come; ``encode`` splits bytes into tokens, by default the longest first."""
+
+    def __init__(self, encode: Encode | None = None) -> None:
+        self._encode = encode
+        self._known: dict[tuple[int, int], tuple[Constrains, Guess | None]] = {}
+        """By constraint and state; the constraint is kept, so that its identity is not given away."""
+        self._encoders: dict[int, tuple[Vocabulary, Encode]] = {}
+
+    def guess(self, path: Path) -> Sequence[Guess]:
+        """One token, where any byte is forced."""
+        constraint = path.context.constraint
+        if constraint is None:
+            return ()
+        key = (id(constraint), path.state)
+        if key not in self._known:
+            if len(self._known) >= 1 << 14:
+                self._known.clear()
+            self._known[key] = (constraint, self._first(constraint, path.state))
+        guess = self._known[key][1]
+        return () if guess is None else (guess,)
+
+    def _first(self, constraint: Constrains, state: int) -> Guess | None:
+        forced = constraint.forced(state)
+        if not forced:
+            return None
+        tokens = (self._encode or self._longest_first(constraint.vocabulary))(forced)
+        # The last token may well be a longer one that begins in the forced bytes and goes on after them.
+        return Guess(tokens[0], 0.9 if len(tokens) > 1 else 0.5, min(len(tokens), 2)) if tokens else None
+
+    def _longest_first(self, vocabulary: Vocabulary) -> Encode:
+        found = self._encoders.get(id(vocabulary))
+        if found is None:
+            found = self._encoders[id(vocabulary)] = (vocabulary, longest_first(vocabulary))
+        return found[1]
+
+    def learn(self, observed: Sequence[Observed]) -> None:
+        """Nothing: the grammar does not change."""
+
+    def leave(self, rows: Sequence[int]) -> None:
+        """Nothing is kept for a row."""
+
+
+def longest_first(vocabulary: Vocabulary) -> Encode:
+    """Split bytes into tokens, each as long as possible; stops where no token goes on.
+
+    >>> longest_first(Vocabulary.from_tokens([b"a", b"b", b"ab", None], eos_ids=[3]))(b"aab")
+    [0, 2]
+    """
+    ids: dict[bytes, int] = {}
+    for token, data in enumerate(vocabulary.tokens):
+        if data and token not in vocabulary.eos_ids:
+            ids.setdefault(data, token)
+    longest = max(map(len, ids), default=0)
+
+    def encode(data: bytes) -> list[int]:
+        tokens: list[int] = []
+        at = 0
+        while at < len(data):
+            n = next((n for n in range(min(longest, len(data) - at), 0, -1) if data[at : at + n] in ids), 0)
+            if not n:
+                break
+            tokens.append(ids[data[at : at + n]])
+            at += n
+        return tokens
+
+    return encode
