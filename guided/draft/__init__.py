@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from guided.draft.aggressive import Aggressive
+from guided.draft.auto import Drafting, auto
 from guided.draft.best_first import BestFirst
 from guided.draft.confidence import Confidence
 from guided.draft.datastore import Datastore
 from guided.draft.drafter import Context, Drafter, Observed
+from guided.draft.drafter_bandit import Chosen
 from guided.draft.forced_bytes import ForcedBytes
+from guided.draft.goodput import Goodput
 from guided.draft.guess import Guess, Guesser, Path
+from guided.draft.lengths import EXP3, UCB, Heuristic
 from guided.draft.lookup import PromptLookup
 from guided.draft.model import Model
 from guided.draft.ngram_counts import NGrams
@@ -22,22 +26,28 @@ from guided.draft.trigrams import TriGrams
 from guided.draft.union import Union
 
 __all__ = [
+    "EXP3",
+    "UCB",
     "Aggressive",
     "Beam",
     "BestFirst",
     "Branching",
     "Chain",
+    "Chosen",
     "Confidence",
     "Context",
     "Datastore",
     "Drafter",
+    "Drafting",
     "Drawn",
     "Dynamic",
     "Fixed",
     "ForcedBytes",
+    "Goodput",
     "Group",
     "Guess",
     "Guesser",
+    "Heuristic",
     "Model",
     "NGrams",
     "Observed",
@@ -52,6 +62,7 @@ __all__ = [
     "Statistics",
     "TriGrams",
     "Union",
+    "auto",
     "chain",
     "speculate",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,7 +22,7 @@ class Round:
     batch: int
     """Rows that shared its forward pass."""
     draft_seconds: float
-    """The row's share of the time for drafting."""
+    """The row's share of the time for drafting and for the constraint's states along the draft."""
     model_seconds: float
     """The time of the forward pass."""
 
@@ -34,6 +35,9 @@ class Policy(Protocol):
 
     def saw(self, rounds: list[Round]) -> None:
         """The rounds that one forward pass made."""
+
+    def leave(self, rows: Sequence[int]) -> None:
+        """Forget what was kept for rows that have ended."""
 
 
 @dataclass(frozen=True)
@@ -48,3 +52,6 @@ class Fixed:
 
     def saw(self, rounds: list[Round]) -> None:
         """Nothing is learned."""
+
+    def leave(self, rows: Sequence[int]) -> None:
+        """Nothing is kept."""

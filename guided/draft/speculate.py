@@ -187,7 +187,7 @@ class _Run:
             )  # fmt: skip
             rounds.append(
                 Round(row.number, len(plan.states), len(accepted), len(emitted), len(rows),
-                      (drafted - began) / len(rows), scored - planned)
+                      (planned - began) / len(rows), scored - planned)
             )  # fmt: skip
         self._commit(plans)
         if self.drafter is not None:
@@ -283,8 +283,10 @@ class _Run:
         """Take the rows that have ended out of the batch."""
         staying = [i for i, row in enumerate(rows) if not row.finished and row.n_emitted < self.max_tokens]
         if len(staying) < len(rows):
+            gone = [row.number for i, row in enumerate(rows) if i not in set(staying)]
+            self.policy.leave(gone)
             if self.drafter is not None:
-                self.drafter.leave([row.number for i, row in enumerate(rows) if i not in set(staying)])
+                self.drafter.leave(gone)
             if staying:
                 self.sequences.select(staying)
         return [rows[i] for i in staying]

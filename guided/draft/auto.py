@@ -1,0 +1,29 @@
+"""`auto`: the draft to use when nothing is known: no training, no second model, off by itself where it does not pay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from guided.draft.best_first import BestFirst
+from guided.draft.drafter import Drafter
+from guided.draft.forced_bytes import ForcedBytes
+from guided.draft.goodput import Goodput
+from guided.draft.lookup import PromptLookup
+from guided.draft.ngram_counts import NGrams
+from guided.draft.policy import Policy
+from guided.draft.recycling import Recycling
+
+__all__ = ["Drafting", "auto"]
+
+
+@dataclass(frozen=True)
+class Drafting:
+    """A drafter, and how much it may draft; both learn, so keep one for texts that are alike."""
+
+    drafter: Drafter
+    policy: Policy
+
+
+def auto() -> Drafting:
+    """One tree of forced bytes, prompt lookup, n-grams by the grammar's state and recycled scores, under `Goodput`."""
+    return Drafting(BestFirst(ForcedBytes(), PromptLookup(), NGrams(), Recycling()), Goodput())

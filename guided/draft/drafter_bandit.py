@@ -1,0 +1,73 @@
+"""`Chosen`: one drafter of several for each row and round, by an upper confidence bound (UCBSpec over drafters)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from guided.draft.drafter import Context, Drafter, Observed
+from guided.draft.proposal import Proposal
+from guided.errors import GuidedError
+from guided.infer.chance import Chance
+
+__all__ = ["Chosen"]
+
+
+class Chosen:
+    """Lets the drafter draft whose rounds gave the most tokens; all learn from every round.
+
+    Rewards are accepted tokens as a share of the budget; ``counts`` has the rounds of each drafter.  A round for which
+    nothing came to mind counts as one without accepted tokens.
+    """
+
+    def __init__(self, *drafters: Drafter, exploration: float = 0.5) -> None:
+        if not drafters:
+            raise GuidedError("there are no drafters to choose from", remedy="Give one or more.")
+        self.drafters = drafters
+        self.exploration = exploration
+        self.counts = [0] * len(drafters)
+        self.sums = [0.0] * len(drafters)
+        self._chosen: dict[int, int] = {}
+
+    def draft(self, chance: Chance, contexts: Sequence[Context]) -> list[Proposal]:
+        """The chosen drafter's proposal for each row."""
+        found = [Proposal() for _ in contexts]
+        asked: dict[int, list[int]] = {}
+        for i, context in enumerate(contexts):
+            arm = self._chosen[context.row] = self._best()
+            asked.setdefault(arm, []).append(i)
+        for arm, rows in asked.items():
+            for i, proposal in zip(rows, self.drafters[arm].draft(chance, [contexts[i] for i in rows]), strict=True):
+                found[i] = proposal
+        return found
+
+    def _best(self) -> int:
+        for arm, n in enumerate(self.counts):
+            if not n and arm not in self._chosen.values():
+                return arm
+        total = sum(self.counts)
+        return max(
+            range(len(self.drafters)),
+            key=lambda arm: (
+                self.sums[arm] / self.counts[arm] + math.sqrt(self.exploration * math.log(total) / self.counts[arm])
+                if self.counts[arm]
+                else -math.inf
+            ),
+        )
+
+    def learn(self, observed: Sequence[Observed]) -> None:
+        """Credit the choices, and let every drafter learn."""
+        for seen in observed:
+            arm = self._chosen.pop(seen.context.row, None)
+            if arm is not None and seen.context.budget:
+                self.counts[arm] += 1
+                self.sums[arm] += len(seen.accepted) / seen.context.budget
+        for drafter in self.drafters:
+            drafter.learn(observed)
+
+    def leave(self, rows: Sequence[int]) -> None:
+        """Pass it on."""
+        for row in rows:
+            self._chosen.pop(row, None)
+        for drafter in self.drafters:
+            drafter.leave(rows)
