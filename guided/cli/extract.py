@@ -13,6 +13,7 @@ from guided.cli.options import (
     Decoding,
     MaxNewTokens,
     ModelOptions,
+    SamplingOptions,
     decoding,
     runs_a_model,
 )
@@ -21,10 +22,13 @@ from guided.cli.progress import counting
 from guided.errors import GuidedError
 
 if TYPE_CHECKING:
+    from guided.cli.sampling import Steered
     from guided.constraint.constraint import Constraint
-    from guided.hf import LoadedModel
 
 __all__ = ["extract"]
+
+_SPACE = " \t\n\r"
+"""JSON's white space."""
 
 WHITESPACE = {"any": None, "compact": "compact", "line": " ?"}
 """Names for --whitespace; everything else is a pattern."""
@@ -53,6 +57,7 @@ def extract(
     ] = "schema",
     max_new_tokens: MaxNewTokens = None,
     running: ModelOptions = ModelOptions(),  # noqa: B008 - frozen
+    sampling: SamplingOptions = SamplingOptions(),  # noqa: B008 - frozen
     as_json: AsJson = False,
 ) -> None:
     """Extract a record from a text as JSON that is valid against a schema.
@@ -65,9 +70,14 @@ def extract(
         echo "Ada Lovelace, born 1815" | guided extract --schema person.json
         guided extract -s person.json --batch letters.jsonl > people.jsonl
         guided extract -s person.json --model Qwen/Qwen2.5-0.5B-Instruct letter.txt
+        guided extract -s person.json --sampler smc --particles 16 --json letter.txt
     """
     from guided.cli.models import compile_for, load_model, seed_draws
+    from guided.cli.sampling import Steered, check_sampling
 
+    check_sampling(sampling, running)
+    if batch and sampling.replay is not None:
+        raise GuidedError("a replay shows one run", where="--replay", remedy="Leave out --batch.")
     if schema == STDIN and file == STDIN:
         raise GuidedError("both the schema and the text are to be read from standard input", remedy="Name a file.")
     how = decoding(max_new_tokens, running)
@@ -83,7 +93,8 @@ def extract(
     with located(schema):
         constraint = compile_for(grammar, loaded, quiet=as_json)
     seed_draws(how)
-    extraction = _Extraction(loaded, running.model, constraint, source, how)
+    ready = Steered(loaded, sampling, running, as_json)
+    extraction = _Extraction(ready, running.model, constraint, source, how, sampling)
     if batch:
         failed = extraction.all(items, batch_size, quiet=as_json)
         if failed:
@@ -96,7 +107,8 @@ def extract(
     if isinstance(result, GuidedError):
         raise result
     if as_json:
-        facts = {"model": running.model, "tokens": result.tokens, "seconds": round(time.perf_counter() - started, 3)}
+        seconds = round(time.perf_counter() - started, 3)
+        facts = {"model": running.model, "tokens": result.tokens, "seconds": seconds, **result.facts}
         print_json(facts, value=result.text)
     else:
         print_text(result.text)
@@ -119,16 +131,27 @@ def _grammar(source: Any, path: str, order: str, whitespace: str) -> Any:
 class _Written:
     """One valid JSON text and how many tokens it took."""
 
-    def __init__(self, text: str, tokens: int) -> None:
+    def __init__(self, text: str, tokens: int, facts: dict[str, Any] | None = None) -> None:
         self.text = text
         self.tokens = tokens
+        self.facts = facts or {}
+        """What a sampler says of all the texts that it drew."""
 
 
 class _Extraction:
     """A model, a compiled schema and how to decode, applied to texts."""
 
-    def __init__(self, loaded: LoadedModel, name: str, constraint: Constraint, schema: Any, how: Decoding) -> None:
-        self.loaded, self.name, self.constraint, self.schema, self.how = loaded, name, constraint, schema, how
+    def __init__(
+        self,
+        ready: Steered,
+        name: str,
+        constraint: Constraint,
+        schema: Any,
+        how: Decoding,
+        sampling: SamplingOptions,
+    ) -> None:
+        self.ready, self.loaded, self.name, self.constraint = ready, ready.loaded, name, constraint
+        self.schema, self.how, self.sampling = schema, how, sampling
 
     def all(self, items: list[BatchItem], size: int, *, quiet: bool) -> int:
         """Write one line for each item, in order; returns how many failed."""
@@ -143,7 +166,7 @@ class _Extraction:
                         failed += 1
                         print_json({"id": item.id, "error": describe(result)})
                     else:
-                        print_json({"id": item.id}, value=result.text)
+                        print_json({"id": item.id, **result.facts}, value=result.text)
                 advance(len(chunk))
         return failed
 
@@ -166,14 +189,42 @@ class _Extraction:
             results.append(GuidedError("not generated"))
             ready.append(index)
             prompts.append(prompt)
-        if prompts:
+        if self.sampling.sampler is not None:
+            for index, prompt, budget in zip(ready, prompts, budgets, strict=True):
+                results[index] = self._sampled(prompt, budget, quiet)
+        elif prompts:
             made = generate_batch(
-                self.loaded, prompts, self.constraint, max_new_tokens=min(budgets), how=self.how, quiet=quiet
+                self.loaded,
+                prompts,
+                self.constraint,
+                max_new_tokens=min(budgets),
+                how=self.how,
+                processors=self.ready.processors(self.constraint, min(budgets)),
+                quiet=quiet,
             )
             for index, one in zip(ready, made, strict=True):
                 fault = invalid(one.text, self.schema)
-                results[index] = fault or _Written(one.text.strip(" \t\n\r"), len(one.token_ids))
+                results[index] = fault or _Written(one.text.strip(_SPACE), len(one.token_ids))
         return results
+
+    def _sampled(self, prompt: Any, budget: int, quiet: bool) -> _Written | GuidedError:
+        from guided.cli.sampling import sample_text
+
+        try:
+            answer = sample_text(
+                self.ready,
+                prompt,
+                self.constraint,
+                self.sampling,
+                max_new_tokens=budget,
+                how=self.how,
+                replay=self.sampling.replay,
+                quiet=quiet,
+            )
+        except GuidedError as error:
+            return error
+        fault = invalid(answer.text, self.schema)
+        return fault or _Written(answer.text.strip(_SPACE), answer.tokens, answer.record())
 
 
 def invalid(text: str, schema: Any) -> GuidedError | None:

@@ -7,14 +7,42 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
-__all__ = ["AsJson", "Decoding", "MaxNewTokens", "ModelOptions", "decoding", "runs_a_model"]
+__all__ = [
+    "AsJson",
+    "Decoding",
+    "MaxNewTokens",
+    "ModelOptions",
+    "SamplerName",
+    "SamplingOptions",
+    "decoding",
+    "runs_a_model",
+]
 
 _MODEL = "Model"
 _DECODING = "Decoding"
+_SAMPLING = "Sampling"
+
+
+class SamplerName(str, Enum):
+    """Values of --sampler; `guided.cli.sampling` knows the functions."""
+
+    LOCAL = "local"
+    IMPORTANCE = "importance"
+    SMC = "smc"
+    SMC_STEER = "smc-steer"
+    ASAP = "asap"
+    CARS = "cars"
+    MCMC = "mcmc"
+    REJECTION = "rejection"
+    BEST_OF_N = "best-of-n"
+    EXACT = "exact"
+
 
 Model: TypeAlias = Annotated[
     str,
@@ -52,6 +80,32 @@ Temperature: TypeAlias = Annotated[
     ),
 ]
 Seed: TypeAlias = Annotated[int, typer.Option(help="Seed of the draws.", rich_help_panel=_DECODING)]
+Sampler: TypeAlias = Annotated[
+    SamplerName | None,
+    typer.Option(
+        metavar="|".join(name.value for name in SamplerName),
+        help="Draw texts from the model's distribution given the constraint, and print the likeliest; masking token by"
+        " token, which is `local`, distorts that distribution.",
+        rich_help_panel=_SAMPLING,
+    ),
+]
+Particles: TypeAlias = Annotated[
+    int, typer.Option(min=1, metavar="N", help="Particles or samples of --sampler.", rich_help_panel=_SAMPLING)
+]
+Steer: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="METHOD:KEY=VALUE,..",
+        help="Steer the model, such as contrastive:model=NAME_OR_PATH; repeat it, in order. `help` lists the methods.",
+        rich_help_panel=_SAMPLING,
+    ),
+]
+Replay: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.html", help="Write the run of --sampler as a page for a browser.", rich_help_panel=_SAMPLING
+    ),
+]
 AsJson: TypeAlias = Annotated[
     bool, typer.Option("--json", help='One JSON object on standard output; {"error": {...}} if it fails.')
 ]
@@ -78,23 +132,44 @@ class ModelOptions:
     offline: Offline = False
 
 
+@dataclass(frozen=True)
+class SamplingOptions:
+    """How texts are drawn and what steers the model, as the command line says it."""
+
+    sampler: Sampler = None
+    particles: Particles = 16
+    steer: Steer = None
+    replay: Replay = None
+
+
+BLOCKS: dict[str, type[ModelOptions] | type[SamplingOptions]] = {"running": ModelOptions, "sampling": SamplingOptions}
+"""The blocks of options that a command can have, by the name of its parameter."""
+
+
 def runs_a_model(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with the options of `ModelOptions` where its parameter ``running`` stands, which gets them together."""
+    """A command with the options of a block where its parameter ``running`` or ``sampling`` stands.
+
+    The command gets each block's values together.
+    """
     hints = get_type_hints(command, include_extras=True)
-    shared = get_type_hints(ModelOptions, include_extras=True)
     parameters: list[inspect.Parameter] = []
+    blocks: dict[str, type[ModelOptions] | type[SamplingOptions]] = {}
     for parameter in inspect.signature(command).parameters.values():
-        if parameter.name != "running":
-            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[parameter.name]))
+        kind = inspect.Parameter.KEYWORD_ONLY
+        block = BLOCKS.get(parameter.name)
+        if block is None:
+            parameters.append(parameter.replace(kind=kind, annotation=hints[parameter.name]))
             continue
-        for field in dataclasses.fields(ModelOptions):
-            kind = inspect.Parameter.KEYWORD_ONLY
+        blocks[parameter.name] = block
+        shared = get_type_hints(block, include_extras=True)
+        for field in dataclasses.fields(block):
             parameters.append(inspect.Parameter(field.name, kind, default=field.default, annotation=shared[field.name]))
 
     @functools.wraps(command)
     def wrapped(**given: Any) -> None:
-        chosen = {field.name: given.pop(field.name) for field in dataclasses.fields(ModelOptions)}
-        command(**given, running=ModelOptions(**chosen))
+        for name, block in blocks.items():
+            given[name] = block(**{field.name: given.pop(field.name) for field in dataclasses.fields(block)})
+        command(**given)
 
     wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -11,6 +11,7 @@ from guided.cli.options import (
     AsJson,
     MaxNewTokens,
     ModelOptions,
+    SamplingOptions,
     decoding,
     runs_a_model,
 )
@@ -61,6 +62,7 @@ def sql(
     max_rows: Annotated[int, typer.Option(min=1, metavar="N", help="Most rows to fetch.")] = 100,
     max_new_tokens: MaxNewTokens = None,
     running: ModelOptions = ModelOptions(),  # noqa: B008 - frozen
+    sampling: SamplingOptions = SamplingOptions(),  # noqa: B008 - frozen
     as_json: AsJson = False,
 ) -> None:
     """Answer a question from a database by one SELECT statement over its own tables and columns.
@@ -73,13 +75,22 @@ def sql(
         guided sql --db sqlite:///shop.db "How many orders did each customer make?"
         guided sql --db shop.db --sample-values 50 --explain "Which products are out of stock?"
         guided sql --db shop.db --no-run --json "Newest order?" | jq -r .sql
+        guided sql --db shop.db --sampler smc --particles 16 --replay run.html "Newest order?"
     """
     import guided
     from guided.cli.inputs import located
     from guided.cli.models import budget_for, compile_for, generate_batch, load_model, seed_draws, worded
     from guided.cli.prompts import sql_request
+    from guided.cli.sampling import Steered, check_sampling, sample_text
     from guided.grammar.sql import reflect, run_query
 
+    check_sampling(sampling, running)
+    if explain and sampling.sampler is not None:
+        raise GuidedError(
+            "the colours are those of one text under the mask, and a sampler writes many",
+            where="--explain",
+            remedy="Use --replay FILE.html with --sampler.",
+        )
     if not question.strip():
         raise GuidedError("the question is empty", remedy='Ask something: "How many users are there?"')
     how = decoding(max_new_tokens, running)
@@ -95,25 +106,41 @@ def sql(
     seed_draws(how)
     prompt, n_tokens = worded(loaded, sql_request(running.model, database, question))
     budget = budget_for(loaded, constraint, n_tokens, how.max_new_tokens)
+    ready = Steered(loaded, sampling, running, as_json)
     trace = _trace(constraint, budget) if explain else None
-    processors = [] if trace is None else [trace]
-    (made,) = generate_batch(
-        loaded, [prompt], constraint, max_new_tokens=budget, how=how, processors=processors, quiet=as_json
-    )
-    steps = [] if trace is None else trace.tokens(len(made.token_ids))
-    record: dict[str, Any] = {"sql": made.text, "model": running.model, "tokens": len(made.token_ids)}
+    drawn: dict[str, Any] = {}
+    if sampling.sampler is not None:
+        answer = sample_text(
+            ready,
+            prompt,
+            constraint,
+            sampling,
+            max_new_tokens=budget,
+            how=how,
+            replay=sampling.replay,
+            quiet=as_json,
+        )
+        statement, n_written, drawn = answer.text, answer.tokens, answer.record()
+    else:
+        processors = [*ready.processors(constraint, budget), *([] if trace is None else [trace])]
+        (made,) = generate_batch(
+            loaded, [prompt], constraint, max_new_tokens=budget, how=how, processors=processors, quiet=as_json
+        )
+        statement, n_written = made.text, len(made.token_ids)
+    steps = [] if trace is None else trace.tokens(n_written)
+    record: dict[str, Any] = {"sql": statement, "model": running.model, "tokens": n_written, **drawn}
     if grammar.notes:
         record["notes"] = list(grammar.notes)
     if explain:
         record["trace"] = _records(steps)
     if not as_json:
-        _show_statement(made.text, steps)
+        _show_statement(statement, steps)
     if no_run:
         if as_json:
             print_json(record)
         return
     try:
-        columns, rows = run_query(db, made.text, limit_rows=max_rows + 1)
+        columns, rows = run_query(db, statement, limit_rows=max_rows + 1)
     except GuidedError as error:
         _failed(record, error, as_json)
     more = len(rows) > max_rows

@@ -1,10 +1,14 @@
-"""`guided.generate`: prompt and grammar to text, a thin layer over the `generate` of transformers."""
+"""`guided.generate`: prompt and grammar to text, a thin layer over the `generate` of transformers.
+
+With ``sampler=`` the texts are drawn by `guided.infer` instead; `guided.hf.sampling` does that.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import torch
 
@@ -15,6 +19,13 @@ from guided.grammar.ir import Grammar
 from guided.hf.constraints import constraints_for, named_special_ids
 from guided.hf.loading import LoadedModel, end_ids
 from guided.hf.processor import GuidedLogitsProcessor
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from guided.hf.sampling import Sampled, Sampler
+    from guided.infer import Potential
+    from guided.steer import Stack, Steerer
 
 __all__ = ["Conversation", "Generation", "generate"]
 
@@ -43,6 +54,10 @@ def generate(
     prompt: str,
     grammar: Grammar | Constrains,
     *,
+    sampler: None = None,
+    n: None = None,
+    seed: int | None = None,
+    steer: Stack | Iterable[Steerer | Stack] | None = None,
     tokenizer: Any = None,
     max_new_tokens: int = 256,
     chat: bool = False,
@@ -55,9 +70,13 @@ def generate(
 @overload
 def generate(
     model: Any,
-    prompt: Sequence[str] | Sequence[Conversation] | Conversation,
+    prompt: str | Sequence[str] | Sequence[Conversation] | Conversation,
     grammar: Grammar | Constrains | Sequence[Grammar | Constrains],
     *,
+    sampler: None = None,
+    n: int | None = None,
+    seed: int | None = None,
+    steer: Stack | Iterable[Steerer | Stack] | None = None,
     tokenizer: Any = None,
     max_new_tokens: int = 256,
     chat: bool = False,
@@ -67,32 +86,89 @@ def generate(
 ) -> Generation | list[Generation]: ...
 
 
+@overload
 def generate(
     model: Any,
-    prompt: str | Conversation | Sequence[str] | Sequence[Conversation],
-    grammar: Grammar | Constrains | Sequence[Grammar | Constrains],
+    prompt: str | Sequence[int] | Sequence[str] | Sequence[Conversation] | Conversation,
+    grammar: Grammar | Constrains | Potential[Any] | Sequence[Grammar | Constrains | Potential[Any]],
     *,
+    sampler: Sampler,
+    n: int | None = None,
+    seed: int | np.random.Generator | None = None,
+    steer: Stack | Iterable[Steerer | Stack] | None = None,
+    tokenizer: Any = None,
+    max_new_tokens: int = 256,
+    chat: bool = False,
+    canonical: bool = False,
+    show_progress: bool = False,
+    **options: Any,
+) -> Sampled | list[Sampled]: ...
+
+
+def generate(
+    model: Any,
+    prompt: Any,
+    grammar: Any,
+    *,
+    sampler: Sampler | None = None,
+    n: int | None = None,
+    seed: Any = None,
+    steer: Stack | Iterable[Steerer | Stack] | None = None,
     tokenizer: Any = None,
     max_new_tokens: int = 256,
     chat: bool = False,
     heal: bool = False,
     canonical: bool = False,
     **options: Any,
-) -> Generation | list[Generation]:
+) -> Any:
     """Generate text that is in the grammar's language, whole, in at most ``max_new_tokens`` tokens.
 
     ``model`` is a `LoadedModel` (`guided.hf.load`), or a model of transformers with its ``tokenizer``.  ``prompt`` is a
     text or a conversation, or a list of either; ``grammar`` one for all prompts or one for each.  ``chat`` puts texts
     through the model's chat template as a user's message.  ``options`` go to transformers' `generate`: ``do_sample``,
-    ``num_beams``, ``assistant_model``, ``logits_processor`` (applied before the grammar) and the rest.
+    ``num_beams``, ``assistant_model``, ``logits_processor`` (applied before the grammar) and the rest.  ``steer`` are
+    steerers of `guided.steer`, or a `Stack`; they speak after the processors and before the grammar.
 
     ``heal`` takes back the end of each prompt as far as its tokens depend on what follows, and generates it again (it
     is not in the result's text, and its tokens count).  ``canonical`` allows only tokens that the tokenizer itself
     would make of prompt and text; see `guided.heal` and `guided.canonical` for the tokenizers that they know.
 
-    Returns one `Generation` for one prompt, else a list of them, in order; with ``num_return_sequences=n`` always a
-    list, n for each prompt.  Raises `LimitError` when no text fits the budget.
+    Returns one `Generation` for one prompt, else a list of them, in order; with ``n`` texts drawn for each prompt
+    (transformers' ``num_return_sequences``) always a list.  ``seed`` seeds the draws of this call alone.  Raises
+    `LimitError` when no text fits the budget.
+
+    **With a sampler** of `guided.infer` (``sampler=guided.infer.smc``, or a `functools.partial` of one), texts are
+    drawn from the model's distribution *given* the grammar, which masking does not do, and what the sampler returns is
+    returned: a `Population` or `Samples` (`exact`: an `Enumeration`, `best_of_n`: a `Ranked`) for one prompt, else a
+    list.  ``n`` is its number of particles or samples, ``grammar`` may be any `Potential`, ``options`` go to it
+    (``critic``, ``save``, ``progress``, ...), but for ``temperature``, ``top_k``, ``top_p`` and ``min_p``, which come
+    after steering and before the grammar; ``show_progress`` shows a bar on a terminal.  ``model`` may then be any
+    `guided.lm.LanguageModel`, and is best passed as one where `generate` is called many times.
     """
+    if sampler is not None:
+        from guided.hf.sampling import sample
+
+        if heal:
+            raise UnsupportedError("a sampler cannot take back the prompt's end", remedy="Leave out heal=True.")
+        return sample(
+            model,
+            prompt,
+            grammar,
+            sampler,
+            tokenizer=tokenizer,
+            n=n,
+            seed=seed,
+            steer=steer,
+            max_new_tokens=max_new_tokens,
+            chat=chat,
+            canonical=canonical,
+            **options,
+        )
+    options.pop("show_progress", None)
+    if n is not None:
+        options["num_return_sequences"] = n
+        if n > 1 and "num_beams" not in options:
+            options.setdefault("do_sample", True)
     if isinstance(model, LoadedModel):
         tokenizer = model.tokenizer if tokenizer is None else tokenizer
         model = model.model
@@ -118,17 +194,19 @@ def generate(
         _check_room(model, max(map(len, encoded)), max_new_tokens)
     pad = _pad_id(model, tokenizer, constraints[0].vocabulary.eos_ids)
     input_ids, attention_mask = _batch(encoded, pad, left=not encoder_decoder)
-    options["logits_processor"] = [*(options.get("logits_processor") or ()), processor]
+    steering = [] if steer is None else _steering(steer, model, tokenizer, processor, pad, encoded)
+    options["logits_processor"] = [*(options.get("logits_processor") or ()), *steering, processor]
     if "stop_strings" in options or "assistant_tokenizer" in options:
         options["tokenizer"] = tokenizer
-    out = model.generate(
-        input_ids=input_ids.to(model.device),
-        attention_mask=attention_mask.to(model.device),
-        max_new_tokens=max_new_tokens,
-        eos_token_id=list(constraints[0].vocabulary.eos_ids) or None,
-        pad_token_id=pad,
-        **options,
-    )
+    with _seeded(seed):
+        out = model.generate(
+            input_ids=input_ids.to(model.device),
+            attention_mask=attention_mask.to(model.device),
+            max_new_tokens=max_new_tokens,
+            eos_token_id=list(constraints[0].vocabulary.eos_ids) or None,
+            pad_token_id=pad,
+            **options,
+        )
     sequences = out if isinstance(out, torch.Tensor) else out.sequences
     # The decoder of an encoder-decoder model begins with its one start token.
     rows = sequences[:, 1 if encoder_decoder else input_ids.shape[1] :].tolist()
@@ -180,6 +258,34 @@ def _check_arguments(model: Any, tokenizer: Any, options: Mapping[str, Any]) -> 
                 f"the option {name} cannot be combined with guided.generate",
                 remedy="Call model.generate with a GuidedLogitsProcessor instead.",
             )
+
+
+@contextmanager
+def _seeded(seed: int | None) -> Iterator[None]:
+    """Seeds torch for what is inside, and nothing after it."""
+    if seed is None:
+        yield
+        return
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield
+
+
+def _steering(
+    steer: Any, model: Any, tokenizer: Any, processor: GuidedLogitsProcessor, pad: int, encoded: Sequence[Sequence[int]]
+) -> list[Any]:
+    """The grammar, so that candidates are of allowed tokens, and the steering; the grammar's own turn comes after."""
+    from guided.hf.language_model import TransformersModel
+    from guided.hf.sampling import stack_of
+    from guided.hf.steering import SteeringLogitsProcessor
+
+    stack = stack_of(steer)
+    if not stack.steerers:
+        return []
+    # Equal lengths have no padding, and a prompt may begin with the padding's id itself.
+    padded = pad if len({len(ids) for ids in encoded}) > 1 else None
+    ready = TransformersModel(model, tokenizer)
+    return [processor, SteeringLogitsProcessor(stack, ready, pad_token_id=padded)]
 
 
 def _is_conversation(prompt: Any) -> bool:

@@ -1,0 +1,219 @@
+"""``--sampler`` and ``--steer``: from names to functions of `guided.infer` and stacks of `guided.steer`, and results.
+
+Nothing here imports torch before a model runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from guided.cli.options import Decoding, ModelOptions, SamplerName, SamplingOptions
+from guided.cli.progress import kernel_compilation
+from guided.errors import GuidedError, LimitError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from guided.cli.steering_methods import Sources
+    from guided.constraint.constraint import Constraint
+    from guided.hf import LoadedModel
+    from guided.hf.sampling import Sampled, Sampler
+    from guided.lm import LanguageModel
+    from guided.steer import Stack
+
+__all__ = ["Answer", "Steered", "check_sampling", "sample_text"]
+
+_FUNCTIONS = {SamplerName.SMC_STEER: "smc_steer", SamplerName.BEST_OF_N: "best_of_n"}
+"""Where a name of the command line is not that of the function."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a sampler found for one prompt."""
+
+    text: str
+    """The likeliest text; for ``best-of-n`` the best."""
+    tokens: int
+    weights: dict[str, float]
+    """Each text with its probability, or its share of the samples, the likeliest first."""
+    log_ml: float | None
+    ess: float | None
+
+    def record(self) -> dict[str, Any]:
+        """All of it but the text, as JSON data; minus infinity is null."""
+        known = self.log_ml is not None and math.isfinite(self.log_ml)
+        return {
+            "texts": [{"text": text, "weight": weight} for text, weight in self.weights.items()],
+            "log_ml": self.log_ml if known else None,
+            "ess": self.ess,
+        }
+
+
+@dataclass(frozen=True)
+class Steered:
+    """A loaded model and what ``--steer`` says; nothing is built or loaded before it is used."""
+
+    loaded: LoadedModel
+    sampling: SamplingOptions
+    running: ModelOptions
+    quiet: bool
+
+    @cached_property
+    def sources(self) -> Sources:
+        """The model as the samplers and steerers see it, and where they find others."""
+        from guided.cli.models import load_model
+        from guided.cli.steering import sources_of
+
+        def load(name: str) -> LoadedModel:
+            return load_model(name, device=self.running.device, offline=self.running.offline, quiet=self.quiet)
+
+        return sources_of(self.loaded, load)
+
+    @cached_property
+    def stack(self) -> Stack:
+        """The steerers; loads the models that they name."""
+        from guided.cli.steering import steering_stack
+
+        return steering_stack(self.sampling.steer or (), self.sources)
+
+    @cached_property
+    def model(self) -> LanguageModel:
+        """The steered model."""
+        if not self.sampling.steer:
+            return self.sources.base
+        return self.stack.over(self.sources.base, same_tokenizer=True)
+
+    def processors(self, constraint: Constraint, budget: int) -> list[Any]:
+        """For transformers' own loop, before the grammar: candidates are of allowed tokens, then they are steered."""
+        from guided.hf import GuidedLogitsProcessor, SteeringLogitsProcessor
+
+        if not self.sampling.steer:
+            return []
+        mask = GuidedLogitsProcessor(constraint, max_new_tokens=budget)
+        pad = self.loaded.tokenizer.pad_token_id
+        return [mask, SteeringLogitsProcessor(self.stack, self.sources.base, pad_token_id=pad, same_tokenizer=True)]
+
+
+def check_sampling(sampling: SamplingOptions, running: ModelOptions) -> None:
+    """Raise `GuidedError` for options that do not fit together or are misspelt, before anything is loaded."""
+    from guided.cli.steering import parse_steering, steering_help
+
+    for specification in sampling.steer or ():
+        if specification == "help":
+            raise GuidedError(f"the methods are: {'; '.join(steering_help().splitlines())}", where="--steer help")
+        parse_steering(specification)
+    if sampling.replay is not None and sampling.sampler is None:
+        raise GuidedError(
+            "a replay shows the run of a sampler", where="--replay", remedy="Add --sampler, such as --sampler smc."
+        )
+    if sampling.replay is not None and not sampling.replay.absolute().parent.is_dir():
+        raise GuidedError(
+            "there is no folder to write the replay to", where=str(sampling.replay), remedy="Make it first."
+        )
+    if sampling.sampler is not None and running.temperature == 0:
+        raise GuidedError(
+            "a sampler draws, and at temperature 0 there is nothing to draw",
+            where="--temperature 0",
+            remedy="Leave out one of --sampler and --temperature 0.",
+        )
+
+
+def sample_text(
+    ready: Steered,
+    prompt: Any,
+    constraint: Constraint,
+    sampling: SamplingOptions,
+    *,
+    max_new_tokens: int,
+    how: Decoding,
+    replay: Path | None = None,
+    quiet: bool = False,
+) -> Answer:
+    """Draw the texts for one prompt; raises `LimitError` where no particle wrote a whole text."""
+    from guided.hf.sampling import sample
+    from guided.hf.sampling_bar import sampling_bar
+    from guided.infer import Recorder
+
+    if sampling.sampler is None:
+        raise ValueError("no sampler was chosen")
+    tokenizer = ready.loaded.tokenizer
+    recorder = None
+    title = f"{sampling.sampler.value}, {sampling.particles} particles"
+    if replay is not None:
+        recorder = Recorder(constraint.vocabulary, title=title, prompt=prompt if isinstance(prompt, str) else "")
+    options: dict[str, Any] = {} if how.temperature is None else {"temperature": how.temperature}
+    with kernel_compilation(quiet=quiet), sampling_bar(title) as shown:
+        bar = None if quiet else shown
+        result: Any = sample(
+            ready.model,
+            prompt,
+            constraint,
+            _function(sampling.sampler),
+            tokenizer=tokenizer,
+            n=sampling.particles,
+            seed=how.seed,
+            max_new_tokens=max_new_tokens,
+            progress=_both(recorder, bar),
+            **options,
+        )
+    if recorder is not None and replay is not None:
+        _write(recorder, result, replay)
+    return _answer(result)
+
+
+def _function(name: SamplerName) -> Sampler:
+    import guided.infer
+
+    function: Sampler = getattr(guided.infer, _FUNCTIONS.get(name, name.value))
+    return function
+
+
+def _both(first: Callable[[Any], None] | None, second: Callable[[Any], None] | None) -> Callable[[Any], None] | None:
+    if first is None or second is None:
+        return first or second
+
+    def call(event: Any) -> None:
+        first(event)
+        second(event)
+
+    return call
+
+
+def _write(recorder: Any, result: Sampled, path: Path) -> None:
+    from guided.infer import Ranked, Samples
+
+    # The page lists texts with their shares; a ranking's candidates are samples like others.
+    shown = Samples(result.particles, cost=result.cost) if isinstance(result, Ranked) else result
+    recorder.finish(shown)
+    try:
+        recorder.save(path)
+    except OSError as error:
+        raise GuidedError(
+            f"cannot write the replay: {error.strerror}", where=str(path), remedy="Name another file."
+        ) from error
+
+
+def _answer(result: Sampled) -> Answer:
+    from guided.infer import Population, Ranked, Samples
+
+    if isinstance(result, Ranked):
+        weights = Samples(result.particles).posterior()
+        text = result.best.text or ""
+        log_ml = None
+    else:
+        weights = result.posterior()
+        text = next(iter(weights), "")
+        log_ml = result.log_ml
+    if not weights:
+        raise LimitError(
+            "no particle wrote a whole text within the budget",
+            where="--sampler",
+            remedy="Raise --max-new-tokens or --particles, or use --sampler smc or asap.",
+        )
+    tokens = min(len(particle.tokens) for particle in result.particles if particle.finished and particle.text == text)
+    ess = result.ess if isinstance(result, Population) else None
+    return Answer(text, tokens, weights, None if log_ml is None else float(log_ml), ess)
