@@ -18,6 +18,7 @@ from guided.grammar.regular.expr import (
     alternation,
     concat,
     intersection,
+    is_listed,
     json_string,
     repeat,
 )
@@ -143,6 +144,8 @@ def is_finite(expr: Expr) -> bool:
         if item in seen:
             continue
         seen.add(item)
+        if is_listed(item):
+            continue
         if item.kind is Kind.SWITCH:
             stack.extend(target for _, _, target in cast("tuple[tuple[int, int, Expr], ...]", item.parts[0]))
         elif item.kind in (Kind.CONCAT, Kind.ALTERNATION):

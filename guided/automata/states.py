@@ -28,7 +28,7 @@ from guided.automata.joint import Both
 from guided.automata.runs import run_less_words, run_of
 from guided.errors import LimitError
 from guided.grammar.regular.derivative import edges as expr_edges
-from guided.grammar.regular.expr import EPSILON, Expr, Kind, json_string
+from guided.grammar.regular.expr import EPSILON, Expr, Kind, is_listed, json_string, n_expressions
 from guided.grammar.regular.json_text import RAW_BYTES
 from guided.kernels.addresses import SharedAddresses
 from guided.kernels.layout import CANONICAL, CLOSES, MATCHED, STRING, Automaton
@@ -58,6 +58,10 @@ class LexerState(Protocol):
 
     def edges(self) -> tuple[tuple[int, int, LexerState], ...]:
         """Sorted, disjoint byte ranges and their targets."""
+
+
+EXPLORED_EXPRESSIONS = 3000
+"""New expressions after which exploring ahead stops; 32 states of a usual pattern make some 500."""
 
 
 class StateTable:
@@ -281,12 +285,16 @@ class StateTable:
         return True
 
     def explore(self, state: int, limit: int) -> None:
-        """Expand what is reachable from a state, nearest first, until ``limit`` states are known."""
+        """Expand what is reachable from a state, nearest first: ``limit`` states, fewer if costly."""
         with self.lock:
             seen = {state}
             queue = [state]
+            work = n_expressions() + EXPLORED_EXPRESSIONS
             for item in queue:
                 self.expand(item)
+                if n_expressions() > work:
+                    # Each state is a product of many: only those that are asked for are worth it.
+                    break
                 first = int(self.arrays.first[item])
                 for target in self.arrays.target[first : first + int(self.arrays.count[item])].tolist():
                     if target not in seen and len(seen) < limit and not self.arrays.owes[target]:
@@ -427,7 +435,7 @@ def _loops(expr: Expr) -> bool:
                 found = True
             case Kind.CONCAT | Kind.ALTERNATION | Kind.INTERSECTION:
                 found = any(_loops(cast(Expr, part)) for part in expr.parts)
-            case Kind.SWITCH:
+            case Kind.SWITCH if not is_listed(expr):
                 found = any(_loops(target) for _, _, target in cast("tuple[tuple[int, int, Expr], ...]", expr.parts[0]))
             case _:
                 found = False

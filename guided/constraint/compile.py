@@ -12,10 +12,10 @@ from guided.constraint.limits import Limits
 from guided.grammar.ir import Grammar
 from guided.vocab.vocabulary import Vocabulary
 
-REMEMBERED = 16
+REMEMBERED = 64
 """Constraints kept per vocabulary for grammars that are compiled again; each holds its tables and remembered masks."""
 
-_recent: weakref.WeakKeyDictionary[Vocabulary, OrderedDict[tuple[str, Limits], Constraint]]
+_recent: weakref.WeakKeyDictionary[Vocabulary, OrderedDict[tuple[str | Grammar, Limits], Constraint]]
 _recent = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
@@ -33,9 +33,8 @@ def compile(grammar: Grammar, vocabulary: Vocabulary, *, limits: Limits | None =
     True
     """
     limits = limits or Limits()
-    if grammar.key is None:
-        return Constraint(grammar, vocabulary, limits)
-    key = (grammar.key, limits)
+    # A grammar without a source of its own, such as a schema with a registry, is known by being the same object.
+    key = (grammar.key or grammar, limits)
     with _lock:
         recent = _recent.setdefault(vocabulary, OrderedDict())
         found = recent.get(key)

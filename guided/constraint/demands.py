@@ -12,8 +12,9 @@ from guided.grammar.ir import Body, Choice, Grammar, Mark, Members, Reference, R
 from guided.grammar.regular.derivative import edges
 from guided.grammar.regular.expr import EPSILON, Expr, Kind, concat, intersection
 
-EXPLORED = 400
-"""States of a name's automaton that are looked at to see that it is open; any string takes some twenty."""
+EXPLORED = 100
+"""States of a name's automaton that are looked at to see that it is open; any string takes some twenty.  Beyond, names
+are taken for closed, which costs the checker time and nothing else."""
 
 
 def marks_of(grammar: Grammar) -> frozenset[Mark]:
@@ -51,7 +52,8 @@ def has_open_names(grammar: Grammar) -> bool:
     """Can every undeclared name, however it began, go on in infinitely many ways?  False also where it is not seen."""
     rules = grammar.rules
     if grammar.prepared is not None:
-        return all(_finite_rests(_without_exceptions(names)) == [] for names in grammar.prepared.names)
+        contents = map(_without_exceptions, grammar.prepared.names)
+        return all(_ends_open(names) or _finite_rests(names) == [] for names in contents)
     for body in _bodies(rules):
         if isinstance(body, Members):
             pairs = [(member.key, member.value) for member in body.extras]
@@ -86,6 +88,15 @@ def _is_open(expr: Expr) -> bool:
     if expr.kind is Kind.CONCAT and cast(Expr, expr.parts[1]).kind is Kind.JSON_STRING:
         return _finite_rests(_without_exceptions(cast(Expr, cast(Expr, expr.parts[1]).parts[0]))) == []
     return _finite_rests(_without_exceptions(expr)) == [EPSILON]
+
+
+def _ends_open(expr: Expr) -> bool:
+    """Is it plain to see that every rest is infinite: does everything end in an unbounded repetition?"""
+    while expr.kind is Kind.CONCAT:
+        expr = cast(Expr, expr.parts[1])
+    if expr.kind is Kind.ALTERNATION:
+        return all(_ends_open(cast(Expr, part)) for part in expr.parts)
+    return expr.kind is Kind.REPEAT and expr.parts[2] is None
 
 
 @lru_cache(maxsize=4096)

@@ -341,6 +341,16 @@ class _Trie(Expr):
             start = stop
 
 
+def is_listed(expr: Expr) -> bool:
+    """Was the language made by `words` of several texts?  Then it is finite, and need not be looked into."""
+    return isinstance(expr, _Trie)
+
+
+def n_expressions() -> int:
+    """How many expressions there are: what some work has added to them is a measure of it."""
+    return sum(map(len, _interned))
+
+
 _tries: dict[tuple[bytes, ...], Expr] = {}
 
 
