@@ -1,6 +1,8 @@
 """Constrained and guided decoding of language models.
 
 Importing this package loads neither torch nor transformers nor numba: every public name is fetched when first used.
+So are its parts: `guided.infer` (samplers), `guided.steer`, `guided.monitor`, `guided.lm` (the interface to models),
+`guided.search`, `guided.draft`, `guided.hf`, `guided.testing`.
 """
 
 from __future__ import annotations
@@ -34,11 +36,13 @@ if TYPE_CHECKING:
     from guided.grammar.special import special_token
     from guided.grammar.sql import sql
     from guided.grammar.tags import Tag, ToolChoice, ToolStyle, tags, think, tool_calls
+    from guided.hf.choices import choice_probabilities
     from guided.hf.generate import generate
     from guided.hf.masking import allocate_masks, apply_masks
     from guided.reading.captures import captures
     from guided.reading.json_stream import FieldState, JsonStream
     from guided.reading.partial_json import partial_json
+    from guided.steer.stack import Stack
     from guided.vocab.vocabulary import Vocabulary
 
 __version__ = "0.1.0"
@@ -49,6 +53,7 @@ _HOMES = {
     "Grammar": "guided.grammar.ir",
     "JsonStream": "guided.reading.json_stream",
     "Limits": "guided.constraint.limits",
+    "Stack": "guided.steer.stack",
     "Tag": "guided.grammar.tags",
     "ToolChoice": "guided.grammar.tags",
     "ToolStyle": "guided.grammar.tags",
@@ -58,6 +63,7 @@ _HOMES = {
     "captures": "guided.reading.captures",
     "canonical": "guided.constraint.canonical",
     "choice": "guided.grammar.choice",
+    "choice_probabilities": "guided.hf.choices",
     "compile": "guided.constraint.compile",
     "fill_masks": "guided.constraint.batch",
     "gbnf": "guided.grammar.gbnf",
@@ -83,6 +89,7 @@ __all__ = [
     "JsonStream",
     "LimitError",
     "Limits",
+    "Stack",
     "Tag",
     "TextError",
     "ToolChoice",
@@ -96,6 +103,7 @@ __all__ = [
     "canonical",
     "captures",
     "choice",
+    "choice_probabilities",
     "compile",
     "fill_masks",
     "gbnf",

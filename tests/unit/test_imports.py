@@ -48,7 +48,7 @@ LAYERS: dict[str, set[str]] = {
 
 OPTIONAL = {
     "sqlalchemy", "sqlglot", "llguidance", "xgrammar", "outlines_core", "sentencepiece", "tiktoken", "matplotlib",
-    "pyarrow", "ray",
+    "pyarrow", "ray", "rdkit",
 }  # fmt: skip
 """Not among the core dependencies: imported inside functions only."""
 
@@ -62,8 +62,8 @@ WITHOUT_TORCH = CONSTRAINTS
 
 PUBLIC = [
     "Constraint", "FieldState", "Grammar", "GrammarError", "GuidedError", "JsonStream", "LimitError", "Limits",
-    "Tag", "TextError", "ToolChoice", "ToolStyle", "UnsatisfiableError", "UnsupportedError", "Vocabulary",
-    "VocabularyError", "allocate_masks", "apply_masks", "canonical", "captures", "choice", "compile", "fill_masks",
+    "Stack", "Tag", "TextError", "ToolChoice", "ToolStyle", "UnsatisfiableError", "UnsupportedError", "Vocabulary",
+    "VocabularyError", "allocate_masks", "apply_masks", "canonical", "captures", "choice", "choice_probabilities", "compile", "fill_masks",
     "gbnf", "generate", "grammar", "heal", "json_schema", "lark", "partial_json", "regex", "special_token", "sql", "tags", "think",
     "tool_calls",
 ]  # fmt: skip
