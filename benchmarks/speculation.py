@@ -1,0 +1,123 @@
+"""Target passes per token and speed of drafts on JSON extraction with guided-nano, transformers in the same run.
+
+    python benchmarks/speculation.py [--texts 40] [--set records|familiar] [--pass-ms 20] [--model nano|FOLDER]
+
+The texts are held-out examples of `examples/train_nano`, each under its own schema; greedy.  ``--pass-ms`` makes every
+forward pass of the target at least so long whatever its number of positions, by waiting: it stands for a model whose
+pass for one token costs as much as for sixteen, while the small model says which drafts are accepted.  Transformers'
+passes wait as well.  The first line of the output says what was run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+import guided
+from guided.draft import (
+    BestFirst,
+    Branching,
+    Chain,
+    Confidence,
+    Drafting,
+    Fixed,
+    ForcedBytes,
+    Model,
+    NGrams,
+    PromptLookup,
+    Recycling,
+    TriGrams,
+    auto,
+)
+from guided.hf import load
+from guided.hf.draft_measurement import PLAIN, measure_drafts
+from guided.hf.language_model import TransformersModel
+from guided.nano import extraction_prompt
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples" / "train_nano"))
+
+
+def cases(name: str, n: int) -> list[tuple[dict, str]]:
+    """Schemas and texts that guided-nano was not trained on."""
+    from familiar_corpus import random_familiar_case
+    from record_corpus import random_record_case
+    from words import HELD_OUT
+
+    rng = random.Random(f"speculation/{name}")
+    make = random_familiar_case if name == "familiar" else random_record_case
+    return [(case.schema, case.text) for case in (make(rng, HELD_OUT) for _ in range(n))]
+
+
+def drafts(small: TransformersModel | None) -> dict[str, Drafting]:
+    """The ways to draft that are measured."""
+    found = {
+        "prompt lookup": Drafting(PromptLookup(), Fixed(10)),
+        "recycling": Drafting(Recycling(), Fixed(80)),
+        "tri-grams": Drafting(TriGrams(), Fixed(16)),
+        "n-grams": Drafting(BestFirst(NGrams()), Fixed(16)),
+        "lookup and recycling, 16 nodes": Drafting(BestFirst(ForcedBytes(), PromptLookup(), Recycling()), Fixed(16)),
+        "all without a model, 8 nodes": Drafting(auto().drafter, Fixed(8)),
+        "all without a model, 16 nodes": Drafting(auto().drafter, Fixed(16)),
+        "all without a model, 32 nodes": Drafting(auto().drafter, Fixed(32)),
+        "auto": auto(),
+    }
+    if small is not None:
+        found |= {
+            "small model, chain": Drafting(Model(small, Chain(8, Confidence()), by_rule=True), Fixed(8)),
+            "small model, tree": Drafting(Model(small, Branching((3, 2, 1, 1)), by_rule=True), Fixed(24)),
+        }
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--texts", type=int, default=40)
+    parser.add_argument("--set", choices=["records", "familiar"], default="familiar")
+    parser.add_argument("--pass-ms", type=float, default=0.0)
+    parser.add_argument("--model", default="nano")
+    parser.add_argument("--small", help="a folder with a draft model of the same tokenizer")
+    parser.add_argument("--max-tokens", type=int, default=160)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    loaded = load(options.model, device="cpu")
+    small = TransformersModel(load(options.small, device="cpu")) if options.small else None
+    chosen = cases(options.set, options.texts)
+    prompts = [loaded.tokenizer(extraction_prompt(schema, text))["input_ids"] for schema, text in chosen]
+    grammars = [guided.compile(guided.json_schema(schema, whitespace=" ?"), loaded.vocabulary) for schema, _ in chosen]
+    if options.pass_ms:
+        _slow_down(loaded.model, options.pass_ms / 1000)
+    print(json.dumps({"run": vars(options)}))
+    lines = measure_drafts(loaded, prompts, grammars, drafts(small), max_tokens=options.max_tokens)
+    plain = next(line for line in lines if line.name == PLAIN)
+    print(f"{'':32} passes/token  acceptance  speed  different")
+    for line in lines:
+        accepted = "" if line.acceptance is None else f"{line.acceptance:.2f}"
+        speed = line.tokens_per_second / plain.tokens_per_second
+        print(
+            f"{line.name:32} {line.passes_per_token:12.3f} {accepted:>11} {speed:6.2f} {line.different:6d}/{line.texts}"
+        )
+
+
+def _slow_down(model: torch.nn.Module, seconds: float) -> None:
+    """Make each forward pass last at least so long."""
+    began = 0.0
+
+    def begin(*_: object) -> None:
+        nonlocal began
+        began = time.perf_counter()
+
+    def end(*_: object) -> None:
+        time.sleep(max(0.0, began + seconds - time.perf_counter()))
+
+    model.register_forward_pre_hook(begin)
+    model.register_forward_hook(end)
+
+
+if __name__ == "__main__":
+    main()
