@@ -1,1 +1,17 @@
 """Search: answers found by comparing whole continuations rather than by choosing token after token."""
+
+from guided.search.beam import Stopping, beam_search
+from guided.search.best_first import best_first_beam_search
+from guided.search.result import Found, Hypothesis, SearchCost
+from guided.search.spans import Span, best_spans
+
+__all__ = [
+    "Found",
+    "Hypothesis",
+    "SearchCost",
+    "Span",
+    "Stopping",
+    "beam_search",
+    "best_first_beam_search",
+    "best_spans",
+]
