@@ -13,6 +13,7 @@ from typing import cast
 
 import numpy as np
 
+from guided.automata.runs import run_of
 from guided.automata.states import StateTable
 from guided.grammar.regular.derivative import least_length
 from guided.grammar.regular.expr import Expr, Kind
@@ -59,7 +60,9 @@ def measure(table: StateTable, state: int) -> None:
             base = int(table.arrays.base[state])
             nearest, widest = _inside_escape(table, state), _widest(table, base)
         else:
-            nearest, widest = _explored(table, table.whole(state))
+            whole = table.whole(state)
+            bound = _bound_of_run(table, whole)
+            nearest, widest = _explored(table, whole) if bound is None else (_reach(table, whole), bound)
         table.arrays.minimum[state] = nearest
         table.arrays.widest[state] = widest
 
@@ -68,6 +71,20 @@ def _widest(table: StateTable, state: int) -> int:
     if table.arrays.widest[state] < 0:
         measure(table, state)
     return int(table.arrays.widest[state])
+
+
+def _bound_of_run(table: StateTable, state: int) -> int | None:
+    """At least the widest of a run with bounds, None for anything else.
+
+    From each of its states the unbounded run has no farther to its end, but for the bodies that ``low`` still asks for;
+    and ``high`` never makes the way longer.  Exploring would take some states for every character that is allowed.
+    """
+    key = table.keys[state]
+    run = run_of(key) if isinstance(key, Expr) else None
+    if run is None or (run.low == 0 and run.high is None):
+        return None
+    each = minimum(table, table.add(run.once)) if run.low else 0
+    return _widest(table, table.add(run.unbounded)) + run.low * each
 
 
 def _explored(table: StateTable, start: int) -> tuple[int, int]:

@@ -48,6 +48,11 @@ class Run:
         """The state itself, without its bounds."""
         return self._wrapped(concat(self.prefix or EPSILON, repeat(self.body)))
 
+    @property
+    def once(self) -> Expr:
+        """One body from a character boundary, then the close."""
+        return self._wrapped(self.body)
+
     def _wrapped(self, content: Expr) -> Expr:
         if self.canonical is None:
             return concat(content, self.close)

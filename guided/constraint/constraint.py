@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from guided.constraint.checked import machine_for
 from guided.constraint.explain import explain
 from guided.constraint.limits import Limits
+from guided.constraint.shared_rows import SharedRows
 from guided.constraint.special import named_special_tokens
 from guided.grammar.ir import Grammar
 from guided.kernels.layout import DEAD, FINISHED
@@ -51,6 +52,7 @@ class Constraint:
         self._most_masks = self.limits.mask_bytes // max(4 * vocabulary.n_words, 1)
         self._steps: dict[int, int] = {}
         self._masks: dict[int, NDArray[np.uint32]] = {FINISHED: self._eos_row, DEAD: np.zeros_like(self._eos_row)}
+        self._shared = SharedRows.of(vocabulary)
         self._accepting: dict[int, bool] = {DEAD: False, FINISHED: True}
         self._addresses: dict[int, tuple[int, NDArray[np.uint32]]] = {}
         self._ample: dict[int, int] = {}
@@ -179,7 +181,7 @@ class Constraint:
                 self._accepting[alike] = ends
                 if ends:
                     row |= self._eos_row
-                self._masks[alike] = row
+                row = self._masks[alike] = self._shared.share(row)
             if len(self._masks) >= self._most_masks:
                 for key in list(self._masks)[2 : len(self._masks) // 2 + 2]:
                     del self._masks[key]
