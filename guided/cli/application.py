@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from guided.cli.bench import benchmarks
 from guided.cli.check import check
 from guided.cli.evaluate import evaluations
 from guided.cli.exits import EXIT_HELP, ExitCode, exit_code
@@ -113,6 +114,7 @@ def _options(
 for _command in (extract, sql, check, warmup, version):
     application.command(epilog=EXIT_HELP)(_command)
 application.add_typer(evaluations)
+application.add_typer(benchmarks)
 
 
 def run() -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from guided.draft.drafter import Context, Observed
+from guided.draft.masks import after
 
 __all__ = ["Guess", "Guesser", "Path"]
 
@@ -34,8 +35,7 @@ class Path:
 
     def then(self, token: int) -> Path | None:
         """The place after one more token; None where the constraint forbids it."""
-        constraint = self.context.constraint
-        state = 1 if constraint is None else constraint.advance(self.state, token)
+        state = after(self.context.constraint, self.state, token)
         return None if state == 0 else Path(self.context, (*self.drafted, token), state)
 
 

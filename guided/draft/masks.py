@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from guided.constraint.protocol import Constrains
 
-__all__ = ["RowMasks"]
+__all__ = ["RowMasks", "after"]
+
+
+def after(constraint: Constrains | None, state: int, token: int) -> int:
+    """The state after a token that a model may score and the vocabulary need not have; 1 without a constraint."""
+    if constraint is None:
+        return 1
+    return constraint.advance(state, token) if token < constraint.vocabulary.size else 0
 
 
 class RowMasks:
@@ -26,7 +33,7 @@ class RowMasks:
 
     def advance(self, state: int, token: int) -> int:
         """The state after a token; 1 without a constraint, 0 when it is not allowed."""
-        return 1 if self.constraint is None else self.constraint.advance(state, token)
+        return after(self.constraint, state, token)
 
     def allowed(self, state: int, left: int) -> NDArray[np.bool_] | None:
         """``bool[width]``: the tokens that may come, with ``left`` tokens to the limit; None: all."""
