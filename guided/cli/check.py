@@ -12,8 +12,8 @@ from guided.cli.inputs import STDIN, located, shown_name
 from guided.cli.options import AsJson
 from guided.cli.output import print_json, stdout_console
 from guided.cli.progress import kernel_compilation
-from guided.cli.prompts import PACKAGED
 from guided.errors import GuidedError
+from guided.eval.requests import PACKAGED
 
 if TYPE_CHECKING:
     from guided.cli.byte_texts import Verdict

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from guided.cli.awrs import awrs
 from guided.cli.exits import EXIT_HELP
 from guided.cli.jsonschemabench import jsonschemabench
 
@@ -12,11 +13,12 @@ __all__ = ["evaluations"]
 evaluations = typer.Typer(
     name="eval",
     help=(
-        "Evaluations: how much an engine covers, how sound and how fast it is."
+        "Evaluations: how much an engine covers, how sound and how fast it is, and what samplers draw."
         "\n\nData is read from where you have it; nothing is downloaded. Every run can be stopped and goes on with the"
         " same command."
         "\n\nTry this:"
         "\n\n    guided eval jsonschemabench --data JSONSchemaBench/ --limit 100"
+        "\n\n    guided eval awrs --data data/ --limit 20"
     ),
     epilog=EXIT_HELP,
     no_args_is_help=True,
@@ -25,9 +27,5 @@ evaluations = typer.Typer(
 )
 
 
-@evaluations.callback()
-def _group() -> None:
-    """Keeps the name of the evaluation in the command even while there is but one."""
-
-
-evaluations.command(epilog=EXIT_HELP)(jsonschemabench)
+for _command in (jsonschemabench, awrs):
+    evaluations.command(epilog=EXIT_HELP)(_command)

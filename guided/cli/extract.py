@@ -173,7 +173,7 @@ class _Extraction:
     def some(self, texts: list[str], *, quiet: bool) -> list[_Written | GuidedError]:
         """The results for a few texts, generated together; a text that cannot be done has its error instead."""
         from guided.cli.models import budget_for, generate_batch, worded
-        from guided.cli.prompts import extraction_request
+        from guided.eval.requests import extraction_request
 
         results: list[_Written | GuidedError] = []
         ready: list[int] = []

@@ -80,8 +80,8 @@ def sql(
     import guided
     from guided.cli.inputs import located
     from guided.cli.models import budget_for, compile_for, generate_batch, load_model, seed_draws, worded
-    from guided.cli.prompts import sql_request
     from guided.cli.sampling import Steered, check_sampling, sample_text
+    from guided.eval.requests import sql_request
     from guided.grammar.sql import reflect, run_query
 
     check_sampling(sampling, running)
@@ -159,7 +159,7 @@ def _joins(wanted: Joins, database: DatabaseSchema) -> str:
 
 def _aliases(model: str) -> str:
     """The packaged model was trained to call tables by their own names; others may like T1 and T2."""
-    from guided.cli.prompts import PACKAGED
+    from guided.eval.requests import PACKAGED
 
     return "names" if model == PACKAGED else "both"
 

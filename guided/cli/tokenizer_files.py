@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from guided.cli.prompts import PACKAGED
 from guided.errors import GuidedError
+from guided.eval.requests import PACKAGED
 
 if TYPE_CHECKING:
     from guided.vocab import Vocabulary

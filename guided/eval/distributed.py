@@ -20,7 +20,7 @@ from guided.eval.records import Record, RecordLog
 from guided.eval.run import Task, tasks_left
 from guided.eval.settings import Settings
 
-__all__ = ["run_on_ray"]
+__all__ = ["map_on_ray", "run_on_ray"]
 
 
 class _Worker:
@@ -67,7 +67,44 @@ def run_on_ray(
     is shut down in the end.  Raises `GuidedError` without Ray and for what a worker could not be made with.
     """
     left = tasks_left(tasks, settings, log)
-    if not left:
+    names = list(dict.fromkeys(engine.value for _, engine in left))
+    told = {"settings": settings.as_record(), "engines": names}
+
+    def keep(line: str) -> None:
+        record = Record.of(json.loads(line))
+        log.append(record)
+        if on_record is not None:
+            on_record(record)
+
+    map_on_ray(
+        _Worker,
+        [
+            {**told, "id": row.id, "split": row.split, "schema": row.schema, "engine": engine.value}
+            for row, engine in left
+        ],
+        workers=workers,
+        model=settings.model,
+        device=settings.device,
+        on_line=keep,
+        on_stage=on_stage,
+    )
+
+
+def map_on_ray(
+    worker: type,
+    tasks: Sequence[dict[str, Any]],
+    *,
+    workers: int,
+    model: str,
+    device: str | None,
+    on_line: Callable[[str], None],
+    on_stage: Callable[[str], None] | None = None,
+) -> None:
+    """Map tasks over ``workers`` actors of a class that takes ``{"task": [JSON]}`` and returns ``{"record": [line]}``.
+
+    ``on_line`` gets each line as it comes; the rest is as with `run_on_ray`.
+    """
+    if not tasks:
         return
     try:
         import ray
@@ -80,7 +117,24 @@ def run_on_ray(
         report("starting Ray")
         ray.init(**_start_options(workers))
     try:
-        _map(ray, left, settings, log, workers, report, on_record)
+        context = ray.data.DataContext.get_current()
+        # Progress is shown by whoever called, and Ray's log goes to its own files in any case.
+        context.enable_progress_bars = False
+        logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+        # Anything but a record is a failure of a worker itself, which trying again would only repeat.
+        context.max_errored_blocks = 0
+        items = [{"task": json.dumps(task)} for task in tasks]
+        report(f"{workers} workers load {model}")
+        # A block for each task: a block is what a worker hands back, and what an interruption loses.
+        records = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
+            worker,
+            batch_size=1,
+            compute=ray.data.ActorPoolStrategy(size=workers),
+            num_cpus=1,
+            num_gpus=1 if (device or "").startswith("cuda") else 0,
+        )
+        for item in records.iter_rows():
+            on_line(item["record"])
     except ray.exceptions.RayError as error:
         raise GuidedError(
             f"a worker failed: {_cause(error)}",
@@ -89,43 +143,6 @@ def run_on_ray(
     finally:
         if ours:
             ray.shutdown()
-
-
-def _map(
-    ray: Any,
-    left: Sequence[Task],
-    settings: Settings,
-    log: RecordLog,
-    workers: int,
-    report: Callable[[str], None],
-    on_record: Callable[[Record], None] | None,
-) -> None:
-    context = ray.data.DataContext.get_current()
-    # Progress is shown by whoever called, and Ray's log goes to its own files in any case.
-    context.enable_progress_bars = False
-    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
-    # Anything but a record is a failure of a worker itself, which trying again would only repeat.
-    context.max_errored_blocks = 0
-    names = list(dict.fromkeys(engine.value for _, engine in left))
-    told = {"settings": settings.as_record(), "engines": names}
-    items = [
-        {"task": json.dumps({**told, "id": row.id, "split": row.split, "schema": row.schema, "engine": engine.value})}
-        for row, engine in left
-    ]
-    report(f"{workers} workers load {settings.model}")
-    # A block for each task: a block is what a worker hands back, and what an interruption loses.
-    records = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
-        _Worker,
-        batch_size=1,
-        compute=ray.data.ActorPoolStrategy(size=workers),
-        num_cpus=1,
-        num_gpus=1 if (settings.device or "").startswith("cuda") else 0,
-    )
-    for item in records.iter_rows():
-        record = Record.of(json.loads(item["record"]))
-        log.append(record)
-        if on_record is not None:
-            on_record(record)
 
 
 def _start_options(workers: int) -> dict[str, Any]:

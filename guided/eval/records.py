@@ -9,15 +9,16 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from guided.errors import GuidedError
 
-__all__ = ["Outcome", "Record", "RecordLog"]
+__all__ = ["LineLog", "Outcome", "Record", "RecordLog"]
 
 _BEGINNING = b'{"key": "'
 """Of every line that is ours."""
@@ -81,16 +82,32 @@ class Record:
         return cls(**{**values, "outcome": Outcome(values["outcome"])})
 
 
-class RecordLog:
+class Line(Protocol):
+    """A result that is a line of a file, known by its key."""
+
+    @property
+    def key(self) -> str:
+        """Equal for results of the same task under the same settings; the line's first member."""
+
+    def line(self) -> str:
+        """The result as one line of JSON, newline included."""
+
+
+Kept = TypeVar("Kept", bound=Line)
+Log = TypeVar("Log", bound="LineLog[Any]")
+
+
+class LineLog(Generic[Kept]):
     """The results file of a run: what is in it, and one more line at a time.  Use it in a ``with`` statement.
 
     Each line is one ``write`` to a file that is open for appending, followed by ``fsync``, so that neither two
     processes nor a crash mixes lines up.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, read: Callable[[dict[str, Any]], Kept]) -> None:
+        """``read`` makes a result of a line's data; `TypeError`, `ValueError` or `KeyError` when it is none."""
         self.path = path
-        self.records: dict[str, Record] = {}
+        self.records: dict[str, Kept] = {}
         """By key, in the order of the file; of equal keys the first."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -99,16 +116,16 @@ class RecordLog:
             raise GuidedError(
                 f"cannot write results to {str(path)!r}: {error}", remedy="Pass another --out."
             ) from error
-        self._read()
+        self._load(read)
 
-    def _read(self) -> None:
+    def _load(self, read: Callable[[dict[str, Any]], Kept]) -> None:
         data = self.path.read_bytes()
         end = data.rfind(b"\n") + 1
         for number, line in enumerate(data[:end].split(b"\n"), 1):
             if not line.strip():
                 continue
             try:
-                record = Record.of(json.loads(line))
+                record = read(json.loads(line))
             except (ValueError, TypeError, KeyError) as error:
                 raise self._foreign(number) from error
             self.records.setdefault(record.key, record)
@@ -125,16 +142,23 @@ class RecordLog:
             remedy="Pass another --out, or repair the file.",
         )
 
-    def append(self, record: Record) -> None:
+    def append(self, record: Kept) -> None:
         """Write a result to the disk and remember it."""
         os.write(self._file, record.line().encode("utf-8", "backslashreplace"))
         os.fsync(self._file)
         self.records.setdefault(record.key, record)
 
-    def __enter__(self) -> RecordLog:
+    def __enter__(self: Log) -> Log:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         os.close(self._file)
+
+
+class RecordLog(LineLog[Record]):
+    """The results file of ``guided eval jsonschemabench``."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, Record.of)

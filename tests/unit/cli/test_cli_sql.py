@@ -80,7 +80,7 @@ def test_explain_is_the_probability_that_the_mask_took(guided_cli, database, mod
     import torch
 
     from guided import hf
-    from guided.cli.prompts import sql_request
+    from guided.eval.requests import sql_request
     from guided.grammar.sql import reflect
 
     result = guided_cli(
@@ -146,7 +146,7 @@ def test_colours_by_shade():
 
 
 def test_sampled_values_reach_the_grammar_and_the_prompt(database):
-    from guided.cli.prompts import PACKAGED, sql_request
+    from guided.eval.requests import PACKAGED, sql_request
     from guided.grammar.sql import reflect
 
     schema = reflect(str(database), sample_values=5)
