@@ -1,6 +1,7 @@
 """Target passes per token and speed of drafts on JSON extraction with guided-nano, transformers in the same run.
 
-    python benchmarks/speculation.py [--texts 40] [--set records|familiar] [--pass-ms 20] [--model nano|FOLDER]
+    python benchmarks/speculation.py [--texts 40] [--set records|familiar] [--pass-ms 20]
+        [--model nano|FOLDER] [--small FOLDER] [--only NAME]
 
 The texts are held-out examples of `examples/train_nano`, each under its own schema; greedy.  ``--pass-ms`` makes every
 forward pass of the target at least so long whatever its number of positions, by waiting: it stands for a model whose
@@ -15,6 +16,7 @@ import json
 import random
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -25,19 +27,26 @@ from guided.draft import (
     Branching,
     Chain,
     Confidence,
+    Context,
     Drafting,
     Fixed,
     ForcedBytes,
+    Goodput,
     Model,
     NGrams,
+    Observed,
     PromptLookup,
+    Proposal,
     Recycling,
     TriGrams,
     auto,
+    chain,
 )
+from guided.draft.masks import RowMasks
 from guided.hf import load
 from guided.hf.draft_measurement import PLAIN, measure_drafts
 from guided.hf.language_model import TransformersModel
+from guided.infer.chance import Chance
 from guided.nano import extraction_prompt
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples" / "train_nano"))
@@ -54,6 +63,27 @@ def cases(name: str, n: int) -> list[tuple[dict, str]]:
     return [(case.schema, case.text) for case in (make(rng, HELD_OUT) for _ in range(n))]
 
 
+class Refused:
+    """Drafts what the grammar allows and no model writes: one rare token again and again."""
+
+    def draft(self, chance: Chance, contexts: Sequence[Context]) -> list[Proposal]:
+        """A chain of the last allowed id."""
+        return [chain([self._rarest(context)] * context.budget) for context in contexts]
+
+    def _rarest(self, context: Context) -> int:
+        assert context.constraint is not None
+        masks = RowMasks(context.constraint, context.constraint.vocabulary.size, (), end_in_time=False)
+        allowed = masks.allowed(context.state, 0)
+        assert allowed is not None
+        return int(allowed.nonzero()[0][-1])
+
+    def learn(self, observed: Sequence[Observed]) -> None:
+        """Nothing."""
+
+    def leave(self, rows: Sequence[int]) -> None:
+        """Nothing."""
+
+
 def drafts(small: TransformersModel | None) -> dict[str, Drafting]:
     """The ways to draft that are measured."""
     found = {
@@ -66,6 +96,7 @@ def drafts(small: TransformersModel | None) -> dict[str, Drafting]:
         "all without a model, 16 nodes": Drafting(auto().drafter, Fixed(16)),
         "all without a model, 32 nodes": Drafting(auto().drafter, Fixed(32)),
         "auto": auto(),
+        "all refused, goodput": Drafting(Refused(), Goodput()),
     }
     if small is not None:
         found |= {
@@ -82,6 +113,7 @@ def main() -> None:
     parser.add_argument("--pass-ms", type=float, default=0.0)
     parser.add_argument("--model", default="nano")
     parser.add_argument("--small", help="a folder with a draft model of the same tokenizer")
+    parser.add_argument("--only", help="of the drafts, those whose names hold this")
     parser.add_argument("--max-tokens", type=int, default=160)
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -93,7 +125,8 @@ def main() -> None:
     if options.pass_ms:
         _slow_down(loaded.model, options.pass_ms / 1000)
     print(json.dumps({"run": vars(options)}))
-    lines = measure_drafts(loaded, prompts, grammars, drafts(small), max_tokens=options.max_tokens)
+    ways = {name: way for name, way in drafts(small).items() if options.only is None or options.only in name}
+    lines = measure_drafts(loaded, prompts, grammars, ways, max_tokens=options.max_tokens)
     plain = next(line for line in lines if line.name == PLAIN)
     print(f"{'':32} passes/token  acceptance  speed  different")
     for line in lines:

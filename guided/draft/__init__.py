@@ -16,6 +16,7 @@ from guided.draft.lengths import EXP3, UCB, Heuristic
 from guided.draft.lookup import PromptLookup
 from guided.draft.model import Model
 from guided.draft.ngram_counts import NGrams
+from guided.draft.other_vocabulary import OtherVocabulary
 from guided.draft.policy import Fixed, Policy, Round
 from guided.draft.proposal import Drawn, Group, Proposal, chain
 from guided.draft.recycling import Recycling
@@ -23,6 +24,7 @@ from guided.draft.shapes import Beam, Branching, Chain, Dynamic, Shape
 from guided.draft.speculate import Speculated, speculate
 from guided.draft.statistics import Statistics
 from guided.draft.trigrams import TriGrams
+from guided.draft.typical import Typical
 from guided.draft.union import Union
 
 __all__ = [
@@ -51,6 +53,7 @@ __all__ = [
     "Model",
     "NGrams",
     "Observed",
+    "OtherVocabulary",
     "Path",
     "Policy",
     "PromptLookup",
@@ -61,6 +64,7 @@ __all__ = [
     "Speculated",
     "Statistics",
     "TriGrams",
+    "Typical",
     "Union",
     "auto",
     "chain",

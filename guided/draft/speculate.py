@@ -23,6 +23,7 @@ from guided.draft.masks import RowMasks
 from guided.draft.policy import Fixed, Policy, Round
 from guided.draft.proposal import Proposal
 from guided.draft.statistics import Statistics
+from guided.draft.typical import Typical
 from guided.draft.verify import Greedy, Sampled, Target, first_accepted
 from guided.errors import GuidedError
 from guided.infer.chance import Chance, Random, chance_of
@@ -83,6 +84,7 @@ def speculate(
     end_in_time: bool = True,
     weigh: bool = False,
     policy: Policy | None = None,
+    lossy: Typical | None = None,
     progress: Progress | None = None,
 ) -> tuple[list[Speculated], Statistics]:
     """Decode one text for each prompt, each under its own constraint (None: none).
@@ -90,7 +92,8 @@ def speculate(
     ``end_in_time`` forbids tokens after which the text could no longer end within ``max_tokens``, the end-of-text token
     counted; raises `LimitError` where no text fits.  ``weigh`` asks for importance weights: tokens that the constraint
     forces are then drafted, since their probability under the model counts, and not simply taken.  ``policy`` says how
-    many nodes to draft, `Fixed` by default.  Temperature, truncation and steering are the model's: see
+    many nodes to draft, `Fixed` by default.  ``lossy`` accepts more drafts by another law than the target's, which is
+    then not kept: it cannot be weighed.  Temperature, truncation and steering are the model's: see
     `guided.lm.transformed` and `guided.steer`.
     """
     if len(prompts) != len(constraints):
@@ -98,7 +101,13 @@ def speculate(
             f"{len(prompts)} prompts have {len(constraints)} constraints",
             remedy="Pass one constraint, or None, for each prompt.",
         )
-    run = _Run(chance_of(rng), model, drafter, max_tokens, greedy, weigh, policy or Fixed())
+    if lossy is not None and (weigh or greedy):
+        raise GuidedError(
+            "drafts accepted by another law can be neither weighed nor greedy",
+            where="lossy",
+            remedy="Leave out lossy, or weigh and greedy.",
+        )
+    run = _Run(chance_of(rng), model, drafter, max_tokens, greedy, weigh, policy or Fixed(), lossy)
     rows = [
         _Row(number, list(prompt), len(prompt), masks, masks.start)
         for number, (prompt, masks) in enumerate(
@@ -128,6 +137,7 @@ class _Run:
         greedy: bool,
         weigh: bool,
         policy: Policy,
+        lossy: Typical | None,
     ) -> None:
         self.chance = chance
         self.model = model
@@ -136,6 +146,7 @@ class _Run:
         self.greedy = greedy
         self.weigh = weigh
         self.policy = policy
+        self.lossy = lossy
         self.statistics = Statistics()
         self.sequences: Sequences
 
@@ -253,7 +264,7 @@ class _Run:
         if allowed is not None:
             distribution = distribution.only(allowed)
             row.logw += distribution.log_mass
-        return Sampled(distribution)
+        return Sampled(distribution) if self.lossy is None else self.lossy.target(distribution)
 
     def _force(self, row: _Row) -> None:
         """Emit the tokens about which the constraint leaves no choice: the model need not be asked."""

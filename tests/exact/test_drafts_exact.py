@@ -15,19 +15,25 @@ from guided.draft import (
     Branching,
     Chain,
     Confidence,
+    Context,
     Datastore,
     Dynamic,
     Fixed,
     ForcedBytes,
     Model,
     NGrams,
+    OtherVocabulary,
     PromptLookup,
     Recycling,
     TriGrams,
+    Typical,
     Union,
     speculate,
 )
+from guided.errors import GuidedError, VocabularyError
+from guided.lm.retokenized import retokenized
 from guided.lm.table import TableModel
+from guided.steer import Contrastive, Stack
 from guided.testing.enumeration import enumerate_choices
 
 WIDTH, END = 4, 3
@@ -56,12 +62,12 @@ DRAFTS = {
 }
 
 
-def law(make, constraint, *, model=TARGET, max_tokens=3, budget=3):
+def law(make, constraint, *, model=TARGET, max_tokens=3, budget=3, **settings):
     found = Counter()
 
     def run(chance):
         (text,), statistics = speculate(
-            chance, model, [PROMPT], [constraint], make(), max_tokens=max_tokens, policy=Fixed(budget)
+            chance, model, [PROMPT], [constraint], make(), max_tokens=max_tokens, policy=Fixed(budget), **settings
         )
         assert statistics.tokens == len(text.tokens)
         return text.tokens
@@ -101,11 +107,11 @@ def test_models_without_trees_take_chains(plain):
 
 
 def test_stochastic_beams_keep_the_law(plain):
-    """Their keys are continuous: a chi-square test of 20,000 texts, at one in a million."""
+    """Their keys are continuous: a chi-square test of 10,000 texts, at one in a million."""
     drafter = Model(SMALL, Beam(3, 2))
     rng = np.random.default_rng(0)
     found = Counter()
-    n = 20_000
+    n = 10_000
     for _ in range(n // 500):
         texts, _ = speculate(rng, TARGET, [PROMPT] * 500, [CONSTRAINT] * 500, drafter, max_tokens=3, policy=Fixed(6))
         found.update(text.tokens for text in texts)
@@ -134,3 +140,44 @@ def test_a_draft_that_lies_is_found_out(plain):
             return proposals
 
     assert distance(plain[None], law(lambda: Liar(SMALL, Chain(2)), None)) > 1e-3
+
+
+def test_steered_targets_keep_their_law_with_the_amateur_as_draft():
+    """Speculative contrastive decoding: what is verified against is the contrast, not the model."""
+    steered = Stack([Contrastive(SMALL)]).over(TARGET)
+    plain = law(lambda: None, CONSTRAINT, model=steered)
+    assert distance(plain, law(lambda: None, CONSTRAINT)) > 1e-3
+    for shape in (Chain(2), Branching((2, 1))):
+        assert distance(plain, law(lambda shape=shape: Model(SMALL, shape), CONSTRAINT, model=steered)) < 1e-9
+
+
+OTHER = guided.Vocabulary.from_tokens([b"b", b"ba", b"a", b"aa", None, b"bb"], eos_ids=[4])
+
+
+def test_drafts_in_another_vocabulary_keep_the_law(plain):
+    other = TableModel.random(8, width=6, eos_ids=[4])
+    drafter = OtherVocabulary(other, OTHER, VOCABULARY)
+    proposals = drafter.draft(None, [Context(0, PROMPT, 6, None, 0, 4)])
+    assert len(proposals[0]) > 0
+    for constraint in (None, CONSTRAINT):
+        found = law(lambda: OtherVocabulary(other, OTHER, VOCABULARY, pieces=2), constraint)
+        assert distance(plain[constraint], found) < 1e-9
+        # The other way: drawn in the target's own ids from a view of the other model.
+        view = retokenized(other, OTHER, VOCABULARY)
+        assert distance(plain[constraint], law(lambda view=view: Model(view, Chain(1)), constraint)) < 1e-9
+    with pytest.raises(VocabularyError):
+        OtherVocabulary(other, guided.Vocabulary.from_tokens([b"x", None], eos_ids=[1]), VOCABULARY)
+    with pytest.raises(VocabularyError):
+        Model(other, width=WIDTH)
+
+
+def test_typical_acceptance_is_another_law_within_the_language(plain):
+    found = law(DRAFTS["model by rule"], CONSTRAINT, lossy=Typical())
+    assert {text for text, p in found.items() if p > 0} <= set(plain[CONSTRAINT])
+    assert distance(plain[CONSTRAINT], found) > 1e-3
+    assert distance(plain[CONSTRAINT], law(lambda: None, CONSTRAINT, lossy=Typical())) < 1e-9
+    for settings in ({"weigh": True}, {"greedy": True}):
+        with pytest.raises(GuidedError):
+            speculate(0, TARGET, [PROMPT], [None], lossy=Typical(), **settings)
+    with pytest.raises(GuidedError):
+        Typical(epsilon=0.0)

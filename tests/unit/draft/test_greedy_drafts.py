@@ -137,5 +137,7 @@ def test_rows_alone_are_the_same(nano):
 
 
 @pytest.mark.slow
-def test_greedy_output_is_the_same_over_thousands(nano):
-    assert compare(nano, texts(40), list(GRAMMARS), [1, 7, 32], 48) >= 2000
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("size", [1, 7, 32])
+def test_greedy_output_is_the_same_over_thousands(nano, size):
+    assert compare(nano, texts(20), list(GRAMMARS), [size], 40) >= 1000
