@@ -2,16 +2,21 @@
 
 from guided.search.beam import Stopping, beam_search
 from guided.search.best_first import best_first_beam_search
+from guided.search.lexical import dynamic_beam_search, grid_beam_search
+from guided.search.phrases import PhraseConstraint
 from guided.search.result import Found, Hypothesis, SearchCost
 from guided.search.spans import Span, best_spans
 
 __all__ = [
     "Found",
     "Hypothesis",
+    "PhraseConstraint",
     "SearchCost",
     "Span",
     "Stopping",
     "beam_search",
     "best_first_beam_search",
     "best_spans",
+    "dynamic_beam_search",
+    "grid_beam_search",
 ]
