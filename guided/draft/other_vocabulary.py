@@ -1,0 +1,83 @@
+"""`OtherVocabulary`: drafts by a model with another tokenizer, through the text that both can write.
+
+SLEM (Timor et al., 2025, arXiv 2502.05202): the other model goes on from the text in its own tokens, and what it writes
+is split by the target's tokenizer.  That is a draft by rule, so the law is kept however texts are split.  To draw from
+the other model in the target's tokens instead, draft with `guided.lm.retokenized` of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from guided.draft.drafter import Context, Observed
+from guided.draft.forced_bytes import Encode, longest_first
+from guided.draft.model import Model
+from guided.draft.proposal import Proposal, chain
+from guided.draft.shapes import Chain
+from guided.errors import VocabularyError
+from guided.infer.chance import Chance
+from guided.lm.model import LanguageModel
+from guided.vocab import Vocabulary
+
+__all__ = ["OtherVocabulary"]
+
+
+class OtherVocabulary:
+    """Writes some text greedily with another model, and drafts it in the target's tokens.
+
+    ``own`` is the other model's vocabulary, ``target`` the target's; ``encode_own`` and ``encode_target`` split bytes
+    as the tokenizers do, by default the longest token first, which a model follows less well than its own split.
+    ``pieces`` is the most of its tokens that the other model writes in a round.  Special tokens of the text are not
+    shown to it.  Raises `VocabularyError` where the vocabularies have no token in common.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        own: Vocabulary,
+        target: Vocabulary,
+        *,
+        encode_own: Encode | None = None,
+        encode_target: Encode | None = None,
+        pieces: int = 8,
+    ) -> None:
+        if not set(filter(None, own.tokens)) & set(filter(None, target.tokens)):
+            raise VocabularyError(
+                "the draft's vocabulary and the target's have no token in common",
+                remedy="Draft with another model, or with guided.draft.auto, which needs none.",
+            )
+        self.own, self.target, self.pieces = own, target, pieces
+        self._encode_own = encode_own or longest_first(own)
+        self._encode_target = encode_target or longest_first(target)
+        self._model = Model(model, Chain(pieces), by_rule=True)
+
+    def draft(self, chance: Chance, contexts: Sequence[Context]) -> list[Proposal]:
+        """A chain a row."""
+        found = [Proposal() for _ in contexts]
+        asked: list[tuple[int, Context]] = []
+        for i, context in enumerate(contexts):
+            text = _bytes(self.target, context.tokens)
+            tokens = list(self._encode_own(text))
+            # Text that cannot be written in the other's tokens would be continued in the middle.
+            if tokens and _bytes(self.own, tokens) == text:
+                asked.append((i, Context(context.row, tokens, 1, None, 0, self.pieces)))
+        if asked:
+            for (i, _), proposal in zip(asked, self._model.draft(chance, [c for _, c in asked]), strict=True):
+                written: list[int] = []
+                for token in proposal.tree.tokens:
+                    if token >= self.own.size or not self.own.token_bytes(token):
+                        break
+                    written.append(token)
+                found[i] = chain(list(self._encode_target(_bytes(self.own, written)))[: contexts[i].budget])
+        return found
+
+    def learn(self, observed: Sequence[Observed]) -> None:
+        """Nothing: the other model reads the text when a draft is wanted."""
+
+    def leave(self, rows: Sequence[int]) -> None:
+        """Take rows out of the other model's cache."""
+        self._model.leave(rows)
+
+
+def _bytes(vocabulary: Vocabulary, tokens: Sequence[int]) -> bytes:
+    return b"".join(vocabulary.token_bytes(token) or b"" for token in tokens if token < vocabulary.size)
