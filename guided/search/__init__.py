@@ -2,12 +2,14 @@
 
 from guided.search.beam import Stopping, beam_search
 from guided.search.best_first import best_first_beam_search
+from guided.search.diverse import DiverseFound, diverse_beam_search
 from guided.search.lexical import dynamic_beam_search, grid_beam_search
 from guided.search.phrases import PhraseConstraint
 from guided.search.result import Found, Hypothesis, SearchCost
 from guided.search.spans import Span, best_spans
 
 __all__ = [
+    "DiverseFound",
     "Found",
     "Hypothesis",
     "PhraseConstraint",
@@ -17,6 +19,7 @@ __all__ = [
     "beam_search",
     "best_first_beam_search",
     "best_spans",
+    "diverse_beam_search",
     "dynamic_beam_search",
     "grid_beam_search",
 ]
