@@ -116,10 +116,15 @@ def speculate(
         )
     ]
     live = run.begin(rows)
-    while live:
-        live = run.round(live)
-        if progress is not None:
-            progress(run.statistics)
+    try:
+        while live:
+            live = run.round(live)
+            if progress is not None:
+                progress(run.statistics)
+    except BaseException:
+        # Drafts and policies outlive a run that was stopped, and the next one numbers its rows anew.
+        run.forget([row.number for row in rows])
+        raise
     return [
         Speculated(tuple(row.tokens[row.n_prompt :]), row.finished, row.logw if weigh else None) for row in rows
     ], run.statistics
@@ -294,13 +299,16 @@ class _Run:
         """Take the rows that have ended out of the batch."""
         staying = [i for i, row in enumerate(rows) if not row.finished and row.n_emitted < self.max_tokens]
         if len(staying) < len(rows):
-            gone = [row.number for i, row in enumerate(rows) if i not in set(staying)]
-            self.policy.leave(gone)
-            if self.drafter is not None:
-                self.drafter.leave(gone)
+            self.forget([row.number for i, row in enumerate(rows) if i not in set(staying)])
             if staying:
                 self.sequences.select(staying)
         return [rows[i] for i in staying]
+
+    def forget(self, rows: Sequence[int]) -> None:
+        """Tell the draft and the policy that rows have ended."""
+        self.policy.leave(rows)
+        if self.drafter is not None:
+            self.drafter.leave(rows)
 
     def _count(self, **more: float) -> None:
         old = self.statistics
