@@ -4,14 +4,18 @@ from guided.search.beam import Stopping, beam_search
 from guided.search.best_first import best_first_beam_search
 from guided.search.diverse import DiverseFound, diverse_beam_search
 from guided.search.lexical import dynamic_beam_search, grid_beam_search
+from guided.search.neurologic import Clause, Literal, LookAhead, neurologic_search
 from guided.search.phrases import PhraseConstraint
 from guided.search.result import Found, Hypothesis, SearchCost
 from guided.search.spans import Span, best_spans
 
 __all__ = [
+    "Clause",
     "DiverseFound",
     "Found",
     "Hypothesis",
+    "Literal",
+    "LookAhead",
     "PhraseConstraint",
     "SearchCost",
     "Span",
@@ -22,4 +26,5 @@ __all__ = [
     "diverse_beam_search",
     "dynamic_beam_search",
     "grid_beam_search",
+    "neurologic_search",
 ]

@@ -172,6 +172,26 @@ class Frontier:
             logits = torch.stack([scored.logits[-1] for scored in scores[len(held) :]])
         return [self._choices(node, row) for node, row in zip(nodes, self._logprobs(logits), strict=True)]
 
+    def phrase_logprobs(self, questions: Sequence[tuple[Choices, Sequence[int]]]) -> list[float]:
+        """The log-probability that each phrase comes next, whatever the grammar says, after a node with a row.
+
+        At most one pass, which leaves the rows as they were; none where every phrase is one token.
+        """
+        values = [float(choices.logprobs[phrase[0]]) for choices, phrase in questions]
+        longer = [place for place, (_, phrase) in enumerate(questions) if len(phrase) > 1]
+        if longer:
+            held = len(self._sequences)
+            self._sequences.select([*range(held), *(self._rows[questions[place][0].node] for place in longer)])
+            pieces: list[Sequence[int]] = [[] for _ in range(held)]
+            scores = self._sequences.extend([*pieces, *(list(questions[place][1][:-1]) for place in longer)])
+            self._sequences.select(range(held))
+            for place, scored in zip(longer, scores[held:], strict=True):
+                rest = self._logprobs(scored.logits)
+                values[place] += sum(
+                    float(row[token]) for row, token in zip(rest, questions[place][1][1:], strict=True)
+                )
+        return values
+
     def _logprobs(self, logits: torch.Tensor) -> NDArray[np.float64]:
         values: NDArray[np.float64] = torch.log_softmax(logits.double(), -1).cpu().numpy()
         if np.isnan(values).any():

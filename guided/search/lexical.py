@@ -35,8 +35,9 @@ def grid_beam_search(
     """The best texts that contain all phrases, by a beam of ``width`` for each number of phrase tokens placed.
 
     Phrases are placed one after another: texts in which two overlap are found only if the phrases also stand apart.
-    The options of one constraint must be of one length (`UnsupportedError`; `dynamic_beam_search` takes all).  Without phrases this is
-    `beam_search`.  Empty where the grammar has no room for the phrases, or the beam did not find it; raises as `beam_search`, and `LimitError` where the phrases do not fit.
+    The options of one constraint must be of one length (`UnsupportedError`; `dynamic_beam_search` takes all).  Without
+    phrases this is `beam_search`.  Empty where the grammar has no room for the phrases, or the beam did not find it;
+    raises as `beam_search`, and `LimitError` where the phrases do not fit.
     """
     check_sizes(width, n_best)
     frontier = Frontier(model, prompt, constraint, max_tokens)
