@@ -64,18 +64,19 @@ def cases(name: str, n: int) -> list[tuple[dict, str]]:
 
 
 class Refused:
-    """Drafts what the grammar allows and no model writes: one rare token again and again."""
+    """Drafts what the grammar allows and hardly any model writes: an arbitrary token, where there are many."""
 
     def draft(self, chance: Chance, contexts: Sequence[Context]) -> list[Proposal]:
-        """A chain of the last allowed id."""
-        return [chain([self._rarest(context)] * context.budget) for context in contexts]
+        """A chain of one id."""
+        return [chain(self._arbitrary(context) * context.budget) for context in contexts]
 
-    def _rarest(self, context: Context) -> int:
+    def _arbitrary(self, context: Context) -> list[int]:
         assert context.constraint is not None
         masks = RowMasks(context.constraint, context.constraint.vocabulary.size, (), end_in_time=False)
         allowed = masks.allowed(context.state, 0)
         assert allowed is not None
-        return int(allowed.nonzero()[0][-1])
+        ids = allowed.nonzero()[0].tolist()
+        return [ids[7919 * len(context.tokens) % len(ids)]] if len(ids) > 50 else []
 
     def learn(self, observed: Sequence[Observed]) -> None:
         """Nothing."""

@@ -22,6 +22,7 @@ from guided.draft.proposal import Drawn, Group, Proposal, chain
 from guided.draft.recycling import Recycling
 from guided.draft.shapes import Beam, Branching, Chain, Dynamic, Shape
 from guided.draft.speculate import Speculated, speculate
+from guided.draft.staged import Staged
 from guided.draft.statistics import Statistics
 from guided.draft.trigrams import TriGrams
 from guided.draft.typical import Typical
@@ -62,6 +63,7 @@ __all__ = [
     "Round",
     "Shape",
     "Speculated",
+    "Staged",
     "Statistics",
     "TriGrams",
     "Typical",

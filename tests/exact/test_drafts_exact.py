@@ -25,6 +25,7 @@ from guided.draft import (
     OtherVocabulary,
     PromptLookup,
     Recycling,
+    Staged,
     TriGrams,
     Typical,
     Union,
@@ -57,6 +58,7 @@ DRAFTS = {
     "dynamic": lambda: Model(SMALL, Dynamic(0.3, depth=2)),
     "model by rule": lambda: Model(SMALL, Branching((2, 2)), by_rule=True),
     "the target itself": lambda: Model(TARGET, Branching((2, 1))),
+    "staged": lambda: Staged(SMALL, PromptLookup(), 3),
     "union": lambda: Union(PromptLookup(1), Model(SMALL, Chain(1))),
     "union of two models": lambda: Union(Model(SMALL, Branching((2,))), Model(TARGET, Chain(1))),
 }

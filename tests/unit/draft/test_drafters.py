@@ -27,6 +27,7 @@ from guided.draft import (
     PromptLookup,
     Proposal,
     Recycling,
+    Staged,
     TriGrams,
     Union,
     auto,
@@ -233,6 +234,25 @@ def test_a_chain_stops_where_the_draft_is_unsure():
     shape = Chain(8, Confidence(0.5))
     assert len(drafted(Model(model, shape, by_rule=True), context([0]))[0]) == 3
     assert len(drafted(Model(model, Chain(8), by_rule=True), context([0]))[0]) == 8
+
+
+def test_a_staged_draft_is_the_models_chain_in_fewer_passes():
+    """Over a text that grows by other tokens than were drafted."""
+
+    def scores(tokens):
+        return np.eye(6)[(tokens[-1] + 1) % 5 if tokens[-1] != 2 else 4]
+
+    constraint = guided.compile(guided.regex("[abc]*"), VOCABULARY)
+    plain, staged = (TableModel(scores, width=6, eos_ids=[3]) for _ in range(2))
+    chains = Model(plain, Chain(6), by_rule=True), Staged(staged, PromptLookup(2), 6)
+    tokens = [0, 1, 2, 4, 0, 1, 2, 4]
+    at = context(tokens, 6, n_prompt=2, constraint=constraint)
+    for token in (0, 1, 1, 2, 4, 0, 5, 0):
+        expected, found = (drafted(one, at)[0] for one in chains)
+        assert expected == found
+        assert len(found) == 6
+        tokens.append(token)
+    assert staged.calls.passes < plain.calls.passes / 2
 
 
 def test_trees_need_a_model_that_takes_them():
