@@ -3,6 +3,7 @@
 from guided.search.beam import Stopping, beam_search
 from guided.search.best_first import best_first_beam_search
 from guided.search.diverse import DiverseFound, diverse_beam_search
+from guided.search.lattice import Edge, Lattice, LatticeFound, lattice_search
 from guided.search.lexical import dynamic_beam_search, grid_beam_search
 from guided.search.neurologic import Clause, Literal, LookAhead, neurologic_search
 from guided.search.phrases import PhraseConstraint
@@ -12,8 +13,11 @@ from guided.search.spans import Span, best_spans
 __all__ = [
     "Clause",
     "DiverseFound",
+    "Edge",
     "Found",
     "Hypothesis",
+    "Lattice",
+    "LatticeFound",
     "Literal",
     "LookAhead",
     "PhraseConstraint",
@@ -26,5 +30,6 @@ __all__ = [
     "diverse_beam_search",
     "dynamic_beam_search",
     "grid_beam_search",
+    "lattice_search",
     "neurologic_search",
 ]

@@ -128,10 +128,10 @@ class Frontier:
         self.constraint = constraint
         self.vocabulary = constraint.vocabulary
         self.max_tokens = max_tokens
-        self._eos = np.array(
+        self.eos = np.array(
             [token for token in self.vocabulary.eos_ids if token < min(self.vocabulary.size, model.width)], np.int64
         )
-        if not self._eos.size:
+        if not self.eos.size:
             raise GuidedError(
                 "the vocabulary has no end-of-text id that the model scores", remedy="Give the vocabulary eos_ids."
             )
@@ -207,13 +207,13 @@ class Frontier:
     def _choices(self, node: Node, logprobs: NDArray[np.float64]) -> Choices:
         self.constraint.fill_budget_mask(node.state, self._bits, self.max_tokens - node.length)
         allowed = np.unpackbits(self._bits.view(np.uint8), bitorder="little")[: self.vocabulary.size].astype(np.bool_)
-        may_end = bool(allowed[self._eos].any())
-        allowed[self._eos] = False
+        may_end = bool(allowed[self.eos].any())
+        allowed[self.eos] = False
         tokens = np.flatnonzero(allowed & (logprobs > -math.inf))
-        ends = logprobs[self._eos]
+        ends = logprobs[self.eos]
         end = float(np.logaddexp.reduce(ends)) if may_end else -math.inf
         return Choices(
-            node, logprobs, tokens, min(end, 0.0), int(self._eos[int(ends.argmax())]), self.constraint.advance
+            node, logprobs, tokens, min(end, 0.0), int(self.eos[int(ends.argmax())]), self.constraint.advance
         )
 
 
