@@ -138,6 +138,18 @@ def test_rows_alone_are_the_same(nano):
     assert compare(nano, texts(2), ["compact"], [1, 2], 20) >= 50
 
 
+def test_drafts_without_a_model_save_more_than_half_of_the_passes(nano):
+    loaded, model = nano
+    constraint = guided.compile(GRAMMARS["schema"], loaded.vocabulary)
+    drafter = auto().drafter
+    passes = tokens = 0
+    for text in texts(10):
+        prompt = loaded.tokenizer(extraction_prompt(PERSON, text))["input_ids"]
+        _, counts = speculate(0, model, [prompt], [constraint], drafter, greedy=True, policy=Fixed(16), max_tokens=60)
+        passes, tokens = passes + counts.passes, tokens + counts.tokens
+    assert passes <= 0.45 * tokens
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("size", [1, 7, 32])
