@@ -8,7 +8,7 @@ besides; neither knows whether the grammar has room for a phrase: what never fin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from guided.constraint.protocol import Constrains
 from guided.errors import LimitError, UnsupportedError
@@ -93,9 +93,9 @@ class _Grid:
         live: list[Node] = []
         finished: list[Node] = []
         for placed, cell in enumerate(cells):
-            order = candidate_order(cell)
+            order = _distinct(candidate_order(cell))
             finished += [node for node in order[: self.width] if node in ends]
-            live += self.distinct(node for node in order if node not in ends and self.fits(node, placed))
+            live += [node for node in order if node not in ends and self.fits(node, placed)][: self.width]
         return live, finished
 
     def place(self, choices: Choices, rank: int, phrase: int, cells: list[list[tuple[Node, int]]]) -> None:
@@ -113,14 +113,13 @@ class _Grid:
         """Is there room for the other phrase tokens and the end?"""
         return node.length + self.total - placed + 1 <= self.max_tokens
 
-    def distinct(self, order: Iterable[Node]) -> list[Node]:
-        """The first ``width`` that differ in text or in what they placed."""
-        seen: dict[tuple[tuple[int, ...], _Coverage], Node] = {}
-        for node in order:
-            seen.setdefault((node.tokens, node.extra), node)
-            if len(seen) == self.width:
-                break
-        return list(seen.values())
+
+def _distinct(order: Sequence[Node]) -> list[Node]:
+    """Nodes that differ in text or in what they placed: one token can be placed, or come about, in several ways."""
+    found: dict[tuple[tuple[int, ...], _Coverage], Node] = {}
+    for node in order:
+        found.setdefault((node.tokens, node.extra), node)
+    return list(found.values())
 
 
 def dynamic_beam_search(

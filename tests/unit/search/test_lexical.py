@@ -15,7 +15,17 @@ from guided.lm import TableModel
 from guided.search import PhraseConstraint, beam_search, dynamic_beam_search, grid_beam_search
 from guided.search.lexical import bank_slots
 from guided.search.phrases import MET
-from tests.twin.slow_search import END, PROMPT, VOCABULARY, anything, contains, every_text, total
+from tests.twin.slow_search import (
+    END,
+    PROMPT,
+    VOCABULARY,
+    anything,
+    contains,
+    every_text,
+    slow_allocation,
+    slow_grid,
+    total,
+)
 
 WIDE = 3000
 """More than there are candidates at any step of these tests."""
@@ -146,3 +156,29 @@ def test_ids_that_no_text_has_are_refused(phrase):
             search(TableModel.random(1, width=5), PROMPT, anything(), [], width=0)
         with pytest.raises(LimitError):
             search(TableModel.random(1, width=5), PROMPT, anything(), [PhraseConstraint.of([0] * 9)], max_tokens=9)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+@pytest.mark.parametrize("pattern", ["[abc]*", "(ab|c|a)*b?"])
+def test_narrow_grids_are_those_of_the_plain_twin(width, pattern):
+    constraint = guided.compile(guided.regex(pattern), VOCABULARY)
+    texts = list(every_text(re.compile(pattern).fullmatch, 5))
+    for phrases in ([(2,)], [(0, 1), (2,)], [(2, 2)]):
+        for seed in range(6):
+            model = TableModel.random(seed, width=5)
+            wanted = [PhraseConstraint.of(phrase) for phrase in phrases]
+            found = grid_beam_search(model, PROMPT, constraint, wanted, width=width, n_best=width, max_tokens=5)
+            assert [h.tokens for h in found] == slow_grid(model, texts, phrases, width, 5)[:width]
+
+
+@pytest.mark.parametrize("width", [1, 3, 4, 7])
+@pytest.mark.parametrize("pattern", ["[abc]*", "(ab|c|a)*b?"])
+def test_narrow_allocation_is_that_of_the_plain_twin(width, pattern):
+    constraint = guided.compile(guided.regex(pattern), VOCABULARY)
+    texts = list(every_text(re.compile(pattern).fullmatch, 5))
+    for options in ([[(2,)]], [[(0, 1)], [(2,)]], [[(2, 0), (3,)]], [[(0, 1), (1, 2, 2)]]):
+        for seed in range(6):
+            model = TableModel.random(seed, width=5)
+            wanted = [PhraseConstraint.of(*each) for each in options]
+            found = dynamic_beam_search(model, PROMPT, constraint, wanted, width=width, n_best=width, max_tokens=5)
+            assert [h.tokens for h in found] == slow_allocation(model, texts, options, width, 5)[:width]
