@@ -142,3 +142,67 @@ def test_what_cannot_be_is_refused_or_not_found():
     for bad in ((0, 1.0, 1), (1, math.inf, 1), (1, 1.0, 0)):
         with pytest.raises(GuidedError):
             LookAhead(*bad)
+
+
+def slow_neurologic(model, texts, clauses, width, expand, progress_weight, max_tokens):
+    """The search with every clause judged anew from the tokens; clauses of one-option literals."""
+    prefixes = {text[:n] for text in texts for n in range(len(text) + 1)}
+
+    def occurs(tokens, literal):
+        return contains(tokens, literal.phrase.options[0])
+
+    def for_good(tokens, clause):
+        return any(li.positive and occurs(tokens, li) for li in clause.literals)
+
+    def so_far(tokens, clause):
+        return for_good(tokens, clause) or any(not li.positive and not occurs(tokens, li) for li in clause.literals)
+
+    def begun(tokens, phrase):
+        return max(n for n in range(len(phrase)) if n == 0 or tuple(tokens[-n:]) == phrase[:n])
+
+    def missing(tokens):
+        return [
+            [li.phrase.options[0] for li in clause.literals if li.positive]
+            for clause in clauses
+            if not so_far(tokens, clause)
+        ]
+
+    def worth(tokens):
+        shares = [begun(tokens, phrase) / len(phrase) for phrases in missing(tokens) for phrase in phrases]
+        return total(model, tokens) + progress_weight * max(shares, default=0.0)
+
+    live, finished = [()], []
+    for _ in range(max_tokens):
+        grown, ends = [], []
+        for tokens in live:
+            own = [(*tokens, t) for t in range(END) if (*tokens, t) in prefixes]
+            grown += sorted(own, key=lambda new: -total(model, new))[:expand]
+            if (*tokens, END) in prefixes and not missing(tokens):
+                ends.append((*tokens, END))
+        grown = [
+            new
+            for new in grown
+            if all(phrases for phrases in missing(new))
+            and len(new) + max((min(len(p) - begun(new, p) for p in ps) for ps in missing(new)), default=0) < max_tokens
+        ]
+        whole = sorted([new for new in grown if not missing(new)] + ends, key=lambda new: -total(model, new))
+        finished += [new for new in whole[:width] if new[-1] == END]
+        groups = {}
+        for new in sorted(grown, key=lambda new: -worth(new)):
+            groups.setdefault(frozenset(n for n, c in enumerate(clauses) if for_good(new, c)), []).append(new)
+        order = sorted(groups, key=lambda good: (-len(good), -worth(groups[good][0])))
+        live = [groups[good][n] for n in range(len(grown)) for good in order if n < len(groups[good])][:width]
+    return sorted(finished, key=lambda tokens: -total(model, tokens))[:width]
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("width", "expand"), [(1, 4), (2, 2), (3, 4)])
+def test_narrow_beams_are_those_of_the_plain_twin(case, width, expand):
+    for pattern in ("[abc]*", "(ab|c|a)*b?"):
+        constraint = guided.compile(guided.regex(pattern), VOCABULARY)
+        texts = list(every_text(re.compile(pattern).fullmatch, 5))
+        for seed in range(5):
+            model = TableModel.random(seed, width=5)
+            options = {"width": width, "n_best": width, "max_tokens": 5, "expand": expand, "progress_weight": 0.7}
+            found = neurologic_search(model, PROMPT, constraint, CASES[case], **options)
+            assert [h.tokens for h in found] == slow_neurologic(model, texts, CASES[case], width, expand, 0.7, 5)
