@@ -210,7 +210,7 @@ class Reader:
         if mode is Mode.BETWEEN:
             return None
         if text.pending:
-            decoded, pending = _escape(text.pending + bytes((byte,)).lower())
+            decoded, pending = escaped(text.pending + bytes((byte,)).lower())
             return self.text(text.level, mode, text.text + decoded, pending)
         if byte == QUOTE:
             return None
@@ -359,7 +359,7 @@ class Reader:
         return seen.with_key(name, self._wholes.get(name, ()))
 
 
-def _escape(pending: bytes) -> tuple[bytes, bytes]:
+def escaped(pending: bytes) -> tuple[bytes, bytes]:
     """The character that an escape spells, and what is still pending; nothing for what is no escape of JSON."""
     size = len(pending)
     if size in (6, 12) and not _HEX.fullmatch(pending):

@@ -3,7 +3,8 @@
 The automaton alone has no dead ends, and every array of distinct items and every object has, by the conditions of
 `guided.grammar.json_schema.distinct`, a new value for each place that must be filled.  So a text that is not consistent
 with anything seen (`guided.constraint.likeness`) can end; and one that is can end exactly if it can get away, by
-finitely many texts that stay consistent.  That is searched, depth first; usually one byte is enough.
+finitely many texts that stay consistent.  That is searched, depth first; usually one byte is enough.  Strings of which
+finitely many may come are listed where the search takes long (`guided.constraint.finite_strings`).
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from guided.constraint.finite_strings import FiniteStrings
 from guided.constraint.json_text import BACKSLASH, COMMA, QUOTE, Expects, Mode, Text
-from guided.constraint.json_values import is_zero
+from guided.constraint.json_values import STRING_KEY, is_zero
 from guided.errors import LimitError
 from guided.kernels.layout import DEAD, FINISHED
 
@@ -32,6 +34,8 @@ _LENGTHENING = {Mode.NAME: b"aA0 ", Mode.STRING: b"aA0 ", Mode.SCALAR: b"19"}
 """Bytes of which each is one more character, or digit that counts."""
 _ESCAPING = 400
 """States in which a way to a free value is looked for, about 2 ms; a way over a declared name takes some forty."""
+_PATIENCE = 8
+"""States that a search visits before what may come is listed: a way out through one escape takes no more."""
 _FRESH, _BEHIND, _STRING = range(3)
 """A name or value may begin; within or behind a scalar; in a string."""
 _BRACKETS, _OPEN = b"[]}", 0x7B
@@ -44,6 +48,7 @@ class LookAhead:
 
     def __init__(self, machine: CheckedMachine) -> None:
         self._machine = machine
+        self._strings = FiniteStrings(machine)
         self._alive: dict[tuple[int, Text], bool] = {}
         self._open: dict[tuple[int, Mode], bool] = {}
         self._leads: dict[int, bool] = {}
@@ -52,6 +57,7 @@ class LookAhead:
         self._uniform: dict[tuple[int, Mode], bool] = {}
         self._bytes: dict[int, list[int]] = {}
         self._byte_sets: dict[int, frozenset[int]] = {}
+        self._ends: dict[int, bool] = {}
 
     def alive(self, state: int, text: Text | None) -> bool:
         """Is there a text that goes on from here, repeats nothing, and ends?"""
@@ -68,8 +74,23 @@ class LookAhead:
             return True
         found = self._alive.get((state, text))
         if found is None:
+            found = self._counted(state, text)
+        if found is None:
             found = self._escapes(state, text) or self._search(state, text)
         return found
+
+    def _counted(self, state: int, text: Text, *, listing: bool = False) -> bool | None:
+        """The same by the strings that may come; None where these are not listed, or do not tell."""
+        level, mode = text.level, text.mode
+        if level is None or not level.compares or (mode is Mode.BETWEEN and level.expects is not Expects.VALUE):
+            return None
+        if mode not in (Mode.BETWEEN, Mode.STRING) or self._machine.likeness.candidates(level):
+            return None
+        pending = None if mode is Mode.BETWEEN else text.pending
+        rests = (self._strings.listed if listing else self._strings.known)(state, pending)
+        if rests is None:
+            return None
+        return rests.has_new(STRING_KEY + text.text, level.seen) or (False if rests.whole else None)
 
     def is_open(self, state: int, text: Text) -> bool:
         """Is there a byte that lengthens the name, string or number as often as one likes?
@@ -210,6 +231,13 @@ class LookAhead:
             found = self._byte_sets[state] = frozenset(self.next_bytes(state))
         return found
 
+    def may_end(self, state: int) -> bool:
+        """May the whole text end in a state of the automaton?"""
+        found = self._ends.get(state)
+        if found is None:
+            found = self._ends[state] = self._machine.inner.is_accepting(state)
+        return found
+
     def _search(self, state: int, text: Text) -> bool:
         machine = self._machine
         likeness, reader = machine.likeness, machine.reader
@@ -218,16 +246,24 @@ class LookAhead:
         parents[start] = None
         pairs: list[tuple[int, Text, tuple[object, ...]]] = [(state, text, start)]
         work = [0]
+        visited = 0
         while work:
+            if visited == _PATIENCE:
+                counted = self._counted(state, text, listing=True)
+                if counted is not None:
+                    return counted
+            visited += 1
             at, now, key = pairs[work.pop()]
             known = self._alive.get((at, now))
+            if known is None:
+                known = self._counted(at, now)
             if known:
                 self._remember(parents, key, pairs)
                 return True
             if known is False:
                 continue
             ending = []
-            if machine.inner.is_accepting(at):
+            if self.may_end(at):
                 self._remember(parents, key, pairs)
                 return True
             for byte in self.next_bytes(at):

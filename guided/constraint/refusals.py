@@ -286,4 +286,4 @@ def without(row: NDArray[np.uint32], tokens: NDArray[np.int64]) -> NDArray[np.ui
 
 
 def _tokens(found: list[int]) -> NDArray[np.int64]:
-    return np.unique(np.asarray(found, np.int64)) if found else NO_TOKENS
+    return np.asarray(sorted(set(found)), np.int64) if found else NO_TOKENS
