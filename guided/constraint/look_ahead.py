@@ -34,8 +34,8 @@ _LENGTHENING = {Mode.NAME: b"aA0 ", Mode.STRING: b"aA0 ", Mode.SCALAR: b"19"}
 """Bytes of which each is one more character, or digit that counts."""
 _ESCAPING = 400
 """States in which a way to a free value is looked for, about 2 ms; a way over a declared name takes some forty."""
-_PATIENCE = 8
-"""States that a search visits before what may come is listed: a way out through one escape takes no more."""
+_PATIENCE = 48
+"""States that a search visits before what may come is listed; most find a way out in ten, and a list takes longer."""
 _FRESH, _BEHIND, _STRING = range(3)
 """A name or value may begin; within or behind a scalar; in a string."""
 _BRACKETS, _OPEN = b"[]}", 0x7B
