@@ -8,9 +8,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from corpus import choose, load_rows, load_tokenizer
 from engines import open_engines
 from figures import time_limit, turns
+from maskbench_rows import choose, load_rows, load_tokenizer
 from masks import DEFAULT
 from results import Bar, Curves, Progress, Result, Setting, Table, rounded
 

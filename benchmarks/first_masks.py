@@ -6,9 +6,9 @@ import gc
 import time
 from typing import Any
 
-from corpus import choose, load_rows, load_tokenizer
 from engines import Engine, open_engines
 from figures import percentiles, ratio, time_limit, turns
+from maskbench_rows import choose, load_rows, load_tokenizer
 from masks import warm_up
 from results import Bar, Progress, Result, Setting, Table, spread_row
 

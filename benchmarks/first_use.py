@@ -110,7 +110,7 @@ def compile_kernels() -> dict[str, float]:
 
 def measure(setting: Setting, progress: Progress) -> Result:
     """The part of the suite: medians over fresh processes of each engine in turns, after one that is not counted."""
-    from corpus import load_tokenizer
+    from maskbench_rows import load_tokenizer
 
     file = setting.tokenizer / "tokenizer.json" if setting.tokenizer.is_dir() else setting.tokenizer
     end = load_tokenizer(setting.tokenizer).eos_token_id

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from corpus import load_tokenizer
 from engines import open_engines
 from figures import turns
+from maskbench_rows import load_tokenizer
 from results import Bar, Progress, Result, Setting, Table, rounded
 
 TITLE = "End to end: what a grammar adds to each token of generate"

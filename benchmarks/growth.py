@@ -8,9 +8,9 @@ import statistics
 import time
 from typing import Any
 
-from corpus import load_tokenizer, nested_schema, nested_value, wide_schema, wide_value
 from engines import Engine, open_engines
 from figures import ratio, time_limit, turns
+from maskbench_rows import load_tokenizer, nested_schema, nested_value, wide_schema, wide_value
 from masks import warm_up
 from results import Bar, Curves, Progress, Result, Setting, Table, rounded
 

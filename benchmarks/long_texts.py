@@ -8,9 +8,9 @@ import time
 from typing import Any
 
 import numpy as np
-from corpus import load_tokenizer
 from engines import Engine, open_engines
 from figures import ratio, turns
+from maskbench_rows import load_tokenizer
 from masks import DEFAULT, warm_up
 from results import Bar, Curves, Progress, Result, Setting, Table, rounded
 

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from corpus import choose, load_rows, load_tokenizer
 from engines import Engine, GuidedEngine, open_engines, read
 from figures import TooSlow, machine, percentiles, ratio, time_limit, turns
+from maskbench_rows import choose, load_rows, load_tokenizer
 from results import Bar, Progress, Result, Setting, Table, spread_row
 
 TITLE = "Masks and time to first mask on MaskBench's schemas"

@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from corpus import choose, load_rows, load_tokenizer
 from engines import open_engines
 from figures import time_limit
+from maskbench_rows import choose, load_rows, load_tokenizer
 from masks import DEFAULT
 from results import Bar, Progress, Result, Setting, Table
 

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from corpus import choose, load_rows, load_tokenizer
+from maskbench_rows import choose, load_rows, load_tokenizer
 
 import guided
 from guided.errors import GuidedError

@@ -8,11 +8,11 @@ import statistics
 import time
 from typing import Any
 
-from corpus import load_tokenizer, resized_tokenizer
 from engines import Engine, open_engines
 from figures import turns
 from growth import once
 from long_texts import RECORDS
+from maskbench_rows import load_tokenizer, resized_tokenizer
 from masks import DEFAULT
 from results import Curves, Progress, Result, Setting, Table, rounded
 

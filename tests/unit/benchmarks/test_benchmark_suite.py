@@ -27,7 +27,7 @@ def importable(monkeypatch):
 
 @pytest.mark.parametrize("size", [1, 4, 37])
 def test_growing_schemas_have_the_instances_that_are_read(size):
-    from corpus import nested_schema, nested_value, wide_schema, wide_value
+    from maskbench_rows import nested_schema, nested_value, wide_schema, wide_value
 
     for schema, value in ((wide_schema(size), wide_value(size)), (nested_schema(size), nested_value(size))):
         jsonschema.Draft202012Validator(schema).validate(value)
@@ -44,7 +44,7 @@ def test_fixed_schemas_have_the_instances_that_are_read():
 
 
 def test_rows_are_drawn_from_every_part_and_by_the_seed():
-    from corpus import choose
+    from maskbench_rows import choose
 
     rows = [
         {"id": f"{name}---{i}"} for name in ("Github_easy", "BFCL_simple_7", "BFCL_other", "Snowplow") for i in range(9)
@@ -57,7 +57,7 @@ def test_rows_are_drawn_from_every_part_and_by_the_seed():
 
 
 def test_resized_tokenizers_have_their_size_and_spell_any_text():
-    from corpus import resized_tokenizer
+    from maskbench_rows import resized_tokenizer
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
