@@ -10,10 +10,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 
-from guided.draft.drafter import Context, Observed
+from guided.draft.drafter import Context, Observed, needs_of
 from guided.draft.guess import Guesser, Path
 from guided.draft.proposal import Group, Proposal
 from guided.infer.chance import Chance
+from guided.lm.model import Needs
 
 __all__ = ["BestFirst"]
 
@@ -37,6 +38,11 @@ class BestFirst:
         """By guesser and level: guesses that came true, and all."""
         self._guessed: dict[int, dict[int, dict[int, set[tuple[int, int]]]]] = {}
         """By row and node of its last proposal (-1: the text): each token guessed, and by whom."""
+
+    @property
+    def needs(self) -> Needs:
+        """What its guessers need of the target."""
+        return needs_of(*self.guessers)
 
     def draft(self, chance: Chance, contexts: Sequence[Context]) -> list[Proposal]:
         """One tree a row; nothing is drawn at random."""

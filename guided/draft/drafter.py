@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
@@ -11,9 +11,9 @@ import torch
 from guided.constraint.protocol import Constrains
 from guided.draft.proposal import Proposal
 from guided.infer.chance import Chance
-from guided.lm.model import Tree
+from guided.lm.model import NOTHING, Needs, Tree
 
-__all__ = ["Context", "Drafter", "Observed"]
+__all__ = ["Context", "Drafter", "Observed", "needs_of"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,10 @@ class Context:
     """The constraint's state after the text; 0 without a constraint."""
     budget: int
     """The most nodes that are wanted."""
+    n_unseen: int = 1
+    """How many of the last tokens the model has not seen: the one drawn last, and those forced after it."""
+    hidden: torch.Tensor | None = field(default=None, compare=False)
+    """``[d]``: the model's hidden state after the last token that it has seen, for drafts that need it."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,8 @@ class Observed:
     """The token in front of them; None where the model saw them first."""
     logits: torch.Tensor
     """``[len(tree), V]``: after each of them, on the model's device; not to be written to."""
+    layers: Mapping[int, torch.Tensor] = field(default_factory=dict)
+    """The same read early, for drafts that need it: by layer as they named it."""
 
     @property
     def fed(self) -> tuple[int, ...]:
@@ -59,7 +65,10 @@ class Observed:
 
 
 class Drafter(Protocol):
-    """Proposes what may come next.  Any proposal is safe: verification keeps the target's law whatever it holds."""
+    """Proposes what may come next.  Any proposal is safe: verification keeps the target's law whatever it holds.
+
+    A drafter that wants more of the target than logits has an attribute ``needs``, see `needs_of`.
+    """
 
     def draft(self, chance: Chance, contexts: Sequence[Context]) -> list[Proposal]:
         """A proposal for each row; an empty one where nothing comes to mind.
@@ -72,3 +81,11 @@ class Drafter(Protocol):
 
     def leave(self, rows: Sequence[int]) -> None:
         """Forget what was kept for rows of the run that have ended."""
+
+
+def needs_of(*parts: object) -> Needs:
+    """What drafters or parts of drafters want of the target: all that their attributes ``needs`` name, together."""
+    named: Iterable[Needs] = (getattr(part, "needs", NOTHING) for part in parts)
+    found = list(named)
+    layers = tuple(dict.fromkeys(layer for needs in found for layer in needs.layers))
+    return Needs(layers=layers, hidden=any(needs.hidden for needs in found))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from guided.draft.drafter import Context, Drafter, Observed
+from guided.draft.drafter import Context, Drafter, Observed, needs_of
 from guided.draft.proposal import Proposal
 from guided.errors import GuidedError
 from guided.infer.chance import Chance
+from guided.lm.model import Needs
 
 __all__ = ["Chosen"]
 
@@ -28,6 +29,11 @@ class Chosen:
         self.counts = [0] * len(drafters)
         self.sums = [0.0] * len(drafters)
         self._chosen: dict[int, int] = {}
+
+    @property
+    def needs(self) -> Needs:
+        """What its drafters need of the target."""
+        return needs_of(*self.drafters)
 
     def draft(self, chance: Chance, contexts: Sequence[Context]) -> list[Proposal]:
         """The chosen drafter's proposal for each row."""

@@ -18,12 +18,12 @@ import numpy as np
 import torch
 
 from guided.constraint.protocol import Constrains
-from guided.draft.drafter import Context, Drafter, Observed
+from guided.draft.drafter import Context, Drafter, Observed, needs_of
+from guided.draft.lossy import HiddenAfter, Lossy
 from guided.draft.masks import RowMasks
 from guided.draft.policy import Fixed, Policy, Round
 from guided.draft.proposal import Proposal
 from guided.draft.statistics import Statistics
-from guided.draft.typical import Typical
 from guided.draft.verify import Greedy, Sampled, Target, first_accepted
 from guided.errors import GuidedError
 from guided.infer.chance import Chance, Random, chance_of
@@ -57,6 +57,8 @@ class _Row:
     masks: RowMasks
     state: int
     pending: list[int] = field(default_factory=list)
+    hidden: torch.Tensor | None = None
+    """After the last token that the model has seen, where it is needed."""
     logw: float = 0.0
     finished: bool = False
 
@@ -84,7 +86,7 @@ def speculate(
     end_in_time: bool = True,
     weigh: bool = False,
     policy: Policy | None = None,
-    lossy: Typical | None = None,
+    lossy: Lossy | None = None,
     progress: Progress | None = None,
 ) -> tuple[list[Speculated], Statistics]:
     """Decode one text for each prompt, each under its own constraint (None: none).
@@ -142,7 +144,7 @@ class _Run:
         greedy: bool,
         weigh: bool,
         policy: Policy,
-        lossy: Typical | None,
+        lossy: Lossy | None,
     ) -> None:
         self.chance = chance
         self.model = model
@@ -159,10 +161,11 @@ class _Run:
         """Read the prompts and draw each row's first token; the rows that go on."""
         if not rows or self.max_tokens < 1:
             return []
-        self.sequences = self.model.start([row.tokens for row in rows])
-        last = self.sequences.last.logits
+        self.sequences = self.model.start([row.tokens for row in rows], needs_of(self.drafter, self.lossy))
+        last = self.sequences.last
         for i, row in enumerate(rows):
-            row.emit(self._target(row, last[i]).draw(self.chance), self.model.eos_ids)
+            row.hidden = None if last.hidden is None else last.hidden[i]
+            row.emit(self._target(row, last.logits[i]).draw(self.chance), self.model.eos_ids)
             self._count(tokens=1)
             self._force(row)
         return self._leave(rows)
@@ -199,7 +202,7 @@ class _Run:
             unseen = before - plan.n_pending
             observed.append(
                 Observed(context, plan.proposal, tuple(accepted), emitted, plan.tree,
-                         row.tokens[unseen - 1] if unseen else None, score.logits)
+                         row.tokens[unseen - 1] if unseen else None, score.logits, score.layers)
             )  # fmt: skip
             rounds.append(
                 Round(row.number, len(plan.states), len(accepted), len(emitted), len(rows),
@@ -214,7 +217,9 @@ class _Run:
 
     def _context(self, row: _Row, batch: int) -> Context:
         budget = min(self.policy.budget(row.number, batch), self._most(row)) if self.drafter is not None else 0
-        return Context(row.number, row.tokens, row.n_prompt, row.masks.constraint, row.state, budget)
+        return Context(
+            row.number, row.tokens, row.n_prompt, row.masks.constraint, row.state, budget, len(row.pending), row.hidden
+        )
 
     def _most(self, row: _Row) -> int:
         """Draft tokens in a line that can still be accepted: one more is drawn after them."""
@@ -241,7 +246,7 @@ class _Run:
         node, at = -1, plan.n_pending - 1
         row.pending = []
         while True:
-            target = self._target(row, logits[at])
+            target = self._target(row, logits[at], plan.hidden_after(node, scores))
             groups = plan.proposal.groups.get(node, [])
             token = first_accepted(self.chance, target, groups)
             child = None if token is None else plan.proposal.child(node, token)
@@ -254,10 +259,11 @@ class _Run:
             accepted.append(child)
             row.pending = []
             node, at = child, plan.n_pending + plan.index[child]
+        row.hidden = None if scores.hidden is None else scores.hidden[at]
         self._force(row)
         return accepted
 
-    def _target(self, row: _Row, logits: torch.Tensor) -> Target:
+    def _target(self, row: _Row, logits: torch.Tensor, after: HiddenAfter | None = None) -> Target:
         """The law of the row's next token, from the scores ``[V]`` after its last one."""
         began = time.perf_counter()
         allowed = row.masks.allowed(row.state, self.max_tokens - row.n_emitted)
@@ -269,7 +275,9 @@ class _Run:
         if allowed is not None:
             distribution = distribution.only(allowed)
             row.logw += distribution.log_mass
-        return Sampled(distribution) if self.lossy is None else self.lossy.target(distribution)
+        if self.lossy is None or after is None:
+            return Sampled(distribution)
+        return self.lossy.target(distribution, after)
 
     def _force(self, row: _Row) -> None:
         """Emit the tokens about which the constraint leaves no choice: the model need not be asked."""
@@ -356,3 +364,14 @@ class _Plan:
             tokens.append(token)
             parents.append(n_pending + above if above >= 0 else n_pending - 1)
         return cls(proposal, Tree(tuple(tokens), tuple(parents)), n_pending, index, states)
+
+    def hidden_after(self, node: int, scores: Scores) -> HiddenAfter:
+        """The model's state after a child of a node, by its token."""
+
+        def after(token: int) -> torch.Tensor | None:
+            child = self.proposal.child(node, token)
+            if scores.hidden is None or child not in self.index:
+                return None
+            return scores.hidden[self.n_pending + self.index[child]]
+
+        return after

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from guided.draft.lossy import HiddenAfter
 from guided.draft.proposal import Group
 from guided.draft.verify import Target
 from guided.errors import GuidedError
 from guided.infer.chance import Chance
 from guided.infer.distribution import TokenDistribution
+from guided.lm.model import NOTHING, Needs
 
 __all__ = ["Typical"]
 
@@ -33,7 +35,12 @@ class Typical:
             if not 0 < value <= 1:
                 raise GuidedError(f"{name} is {value}", remedy="It must be above 0 and at most 1.")
 
-    def target(self, distribution: TokenDistribution) -> Target:
+    @property
+    def needs(self) -> Needs:
+        """Logits are enough."""
+        return NOTHING
+
+    def target(self, distribution: TokenDistribution, after: HiddenAfter) -> Target:
         """What decides about drafts at one place."""
         shares = distribution.weights / distribution.sum
         entropy = -float((shares[shares > 0] * np.log(shares[shares > 0])).sum())

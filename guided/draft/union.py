@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from guided.draft.drafter import Context, Drafter, Observed
+from guided.draft.drafter import Context, Drafter, Observed, needs_of
 from guided.draft.proposal import Proposal
 from guided.infer.chance import Chance
+from guided.lm.model import Needs
 
 __all__ = ["Union"]
 
@@ -22,6 +23,11 @@ class Union:
     def __init__(self, *drafters: Drafter, share: float = 1.0) -> None:
         self.drafters = drafters
         self.share = share
+
+    @property
+    def needs(self) -> Needs:
+        """What its drafters need of the target."""
+        return needs_of(*self.drafters)
 
     def draft(self, chance: Chance, contexts: Sequence[Context]) -> list[Proposal]:
         """One merged tree a row."""
