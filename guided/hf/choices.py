@@ -13,7 +13,7 @@ from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError
 from guided.grammar.ir import Grammar
 from guided.hf.constraints import constraints_for
-from guided.hf.generate import Conversation, _encode
+from guided.hf.encoding import Conversation, prompt_ids
 from guided.hf.language_model import TransformersModel
 from guided.hf.loading import LoadedModel, end_ids
 from guided.infer.choices import Choices
@@ -69,16 +69,8 @@ def choice_probabilities(
             )
         ready, ends = TransformersModel(model, tokenizer), end_ids(model, tokenizer)
     [constraint] = constraints_for(grammar, tokenizer, ends)
-    ids = _ids(prompt, tokenizer, chat)
+    ids = prompt_ids(prompt, tokenizer, chat)
     spelled = make_canonical(constraint, tokenizer, before=ids) if canonical else None
     return probabilities_of(
         ready, ids, constraint, canonical=spelled, mass=mass, max_prefixes=max_prefixes, batch=batch
     )
-
-
-def _ids(prompt: Any, tokenizer: Any, chat: bool) -> list[int]:
-    if not isinstance(prompt, str) and prompt and all(isinstance(token, int) for token in prompt):
-        return list(prompt)
-    if tokenizer is None or isinstance(tokenizer, Vocabulary):
-        raise GuidedError("a prompt in words needs a tokenizer", remedy="Pass the prompt as token ids, or a tokenizer.")
-    return _encode(prompt, tokenizer, chat)

@@ -5,24 +5,17 @@ Transformers prepares prompts and settings as for any other way to decode, and c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import torch
-from transformers import (
-    LogitsProcessorList,
-    MinPLogitsWarper,
-    TemperatureLogitsWarper,
-    TopKLogitsWarper,
-    TopPLogitsWarper,
-)
-from transformers.generation.stopping_criteria import EosTokenCriteria, MaxLengthCriteria
 from transformers.generation.utils import GenerateDecoderOnlyOutput, GenerateEncoderDecoderOutput
 
 from guided.constraint.protocol import Constrains
 from guided.errors import LimitError, UnsupportedError
-from guided.hf.language_model import TransformersModel, _decoder_start
+from guided.hf.generate_call import check_criteria, prompts_of_call, sequences_of_call, truncation_of_call
+from guided.hf.language_model import TransformersModel
 from guided.hf.sampling import Sampled, Sampler, run_sampler, stack_of
 from guided.infer import Enumeration, Particle, Population, Potential, Ranked, Samples, smc
 from guided.lm import LanguageModel, transformed
@@ -70,13 +63,13 @@ class CustomGenerate:
             raise UnsupportedError("whole texts are drawn, nothing can be streamed", remedy="Leave out the streamer.")
         if generation_config.num_beams != 1:
             raise UnsupportedError("a sampler has no beams", remedy="Leave out num_beams.")
-        _check_criteria(stopping_criteria or ())
+        check_criteria(stopping_criteria or ())
         ready = self._ready(model)
-        truncation = _truncation(logits_processor or ())
+        truncation = truncation_of_call(logits_processor or ())
         if truncation:
             ready = transformed(ready, **truncation)
         repeats = max(generation_config.num_return_sequences or 1, 1)
-        prompts = _prompts(model, input_ids, inputs_tensor, model_kwargs, repeats)
+        prompts = prompts_of_call(model, input_ids, inputs_tensor, model_kwargs, repeats)
         max_tokens = int(generation_config.max_length) - input_ids.shape[1]
         self.results = [
             run_sampler(
@@ -92,7 +85,7 @@ class CustomGenerate:
             for prompt in prompts
         ]
         drawn = [particle.tokens for result in self.results for particle in draws(result, self.rng, repeats)]
-        sequences = _padded(input_ids, drawn, generation_config)
+        sequences = sequences_of_call(input_ids, drawn, generation_config)
         if not generation_config.return_dict_in_generate:
             return sequences
         output: Any = GenerateEncoderDecoderOutput if model.config.is_encoder_decoder else GenerateDecoderOnlyOutput
@@ -145,70 +138,3 @@ def draws(result: Sampled, rng: np.random.Generator, n: int) -> list[Particle]:
         # Samples count the same and are in random order already: none is used twice while there are others.
         return [particle for particle in result.particles if particle.finished][:n]
     return [result.particles[i] for i in rng.choice(len(weights), n, p=weights / total)]
-
-
-def _check_criteria(criteria: Sequence[Any]) -> None:
-    for criterion in criteria:
-        if not isinstance(criterion, (EosTokenCriteria, MaxLengthCriteria)):
-            raise UnsupportedError(
-                f"{type(criterion).__name__} would cut texts, and their weights would be wrong",
-                where="custom_generate",
-                remedy="Leave it out; save= and progress= of the sampler can stop a run.",
-            )
-
-
-def _truncation(processors: LogitsProcessorList | Sequence[Any]) -> dict[str, Any]:
-    """The settings that these warpers hold."""
-    found: dict[str, Any] = {}
-    order: list[str] = []
-    for processor in processors:
-        for kind, name in (
-            (TemperatureLogitsWarper, "temperature"),
-            (TopKLogitsWarper, "top_k"),
-            (TopPLogitsWarper, "top_p"),
-            (MinPLogitsWarper, "min_p"),
-        ):
-            if isinstance(processor, kind):
-                found[name] = getattr(processor, name)
-                order.append(name)
-                break
-        else:
-            raise UnsupportedError(
-                f"a sampler cannot apply {type(processor).__name__}",
-                where="custom_generate",
-                remedy="Steer with steer=[...], and constrain with the grammar.",
-            )
-    if order != sorted(order, key=["temperature", "top_k", "top_p", "min_p"].index):
-        raise UnsupportedError(
-            f"the warpers are in the order {', '.join(order)}", remedy="Put temperature, top-k, top-p, min-p in order."
-        )
-    return found
-
-
-def _prompts(
-    model: Any, input_ids: torch.Tensor, inputs: torch.Tensor | None, known: dict[str, Any], repeats: int
-) -> list[list[int]]:
-    """Each prompt once, without padding; an encoder-decoder model's are its encoder's."""
-    mask = known.get("attention_mask")
-    if model.config.is_encoder_decoder:
-        if inputs is None or inputs.ndim != 2 or inputs.is_floating_point():
-            raise UnsupportedError("the encoder's input is not token ids", remedy="Pass input_ids.")
-        start = _decoder_start(model, None)
-        if any(tuple(row) != start for row in input_ids.tolist()):
-            raise UnsupportedError("the decoder has a prompt of its own", remedy="Leave out decoder_input_ids.")
-        rows = inputs
-        mask = None if mask is None else mask[::repeats]
-    else:
-        rows = input_ids[::repeats]
-        mask = None if mask is None else mask[::repeats]
-    if mask is None or mask.shape != rows.shape:
-        return [list(row) for row in rows.tolist()]
-    return [row[kept.bool()].tolist() for row, kept in zip(rows, mask, strict=True)]
-
-
-def _padded(input_ids: torch.Tensor, drawn: Sequence[Sequence[int]], config: Any) -> torch.Tensor:
-    known = config.pad_token_id if config.pad_token_id is not None else config.eos_token_id
-    pad = known[0] if isinstance(known, (list, tuple)) else 0 if known is None else int(known)
-    longest = max(map(len, drawn))
-    rows = torch.tensor([[*tokens, *[pad] * (longest - len(tokens))] for tokens in drawn], dtype=input_ids.dtype)
-    return torch.cat([input_ids, rows.to(input_ids.device)], dim=1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import torch
 
@@ -17,6 +17,7 @@ from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, UnsupportedError
 from guided.grammar.ir import Grammar
 from guided.hf.constraints import constraints_for, named_special_ids
+from guided.hf.encoding import Conversation, check_room, encode_prompt, is_conversation, pad_id, padded
 from guided.hf.loading import LoadedModel, end_ids
 from guided.hf.processor import GuidedLogitsProcessor
 
@@ -27,10 +28,7 @@ if TYPE_CHECKING:
     from guided.infer import Potential
     from guided.steer import Stack, Steerer
 
-__all__ = ["Conversation", "Generation", "generate"]
-
-Conversation: TypeAlias = "Sequence[Mapping[str, str]]"
-"""Messages ``{"role": ..., "content": ...}`` for the model's chat template."""
+__all__ = ["Generation", "generate"]
 
 OWN_OPTIONS = ("input_ids", "inputs", "inputs_embeds", "attention_mask", "decoder_input_ids", "max_length")
 """Options of transformers' `generate` that this function sets, or whose meaning it would have to guess."""
@@ -173,7 +171,7 @@ def generate(
         tokenizer = model.tokenizer if tokenizer is None else tokenizer
         model = model.model
     _check_arguments(model, tokenizer, options)
-    single = isinstance(prompt, str) or _is_conversation(prompt)
+    single = isinstance(prompt, str) or is_conversation(prompt)
     prompts: Sequence[Any] = [prompt] if single else list(prompt)
     if not prompts:
         raise GuidedError("no prompt given", remedy="Pass a text, or a list of at least one.")
@@ -184,16 +182,16 @@ def generate(
             remedy="Pass one grammar, or one for each prompt.",
         )
     encoder_decoder = bool(model.config.is_encoder_decoder)
-    encoded = [_encode(item, tokenizer, chat) for item in prompts]
+    encoded = [encode_prompt(item, tokenizer, chat) for item in prompts]
     joints = [_Joint(item, constraints[i % len(constraints)]) for i, item in enumerate(encoded)]
     if heal or canonical:
         joints = [_join(joint, tokenizer, heal, canonical, encoder_decoder) for joint in joints]
         encoded, constraints = [list(joint.ids) for joint in joints], tuple(joint.constraint for joint in joints)
     processor = GuidedLogitsProcessor(constraints, max_new_tokens=max_new_tokens)
     if not encoder_decoder:
-        _check_room(model, max(map(len, encoded)), max_new_tokens)
-    pad = _pad_id(model, tokenizer, constraints[0].vocabulary.eos_ids)
-    input_ids, attention_mask = _batch(encoded, pad, left=not encoder_decoder)
+        check_room(model, max(map(len, encoded)), max_new_tokens)
+    pad = pad_id(model, tokenizer, constraints[0].vocabulary.eos_ids)
+    input_ids, attention_mask = padded(encoded, pad, left=not encoder_decoder)
     steering = [] if steer is None else _steering(steer, model, tokenizer, processor, pad, encoded)
     options["logits_processor"] = [*(options.get("logits_processor") or ()), *steering, processor]
     if "stop_strings" in options or "assistant_tokenizer" in options:
@@ -283,63 +281,9 @@ def _steering(
     if not stack.steerers:
         return []
     # Equal lengths have no padding, and a prompt may begin with the padding's id itself.
-    padded = pad if len({len(ids) for ids in encoded}) > 1 else None
+    padding = pad if len({len(ids) for ids in encoded}) > 1 else None
     ready = TransformersModel(model, tokenizer)
-    return [processor, SteeringLogitsProcessor(stack, ready, pad_token_id=padded)]
-
-
-def _is_conversation(prompt: Any) -> bool:
-    return isinstance(prompt, Sequence) and bool(prompt) and isinstance(prompt[0], Mapping)
-
-
-def _encode(prompt: str | Conversation, tokenizer: Any, chat: bool) -> list[int]:
-    if chat or not isinstance(prompt, str):
-        if not getattr(tokenizer, "chat_template", None):
-            raise GuidedError(
-                "the model's tokenizer has no chat template", remedy="Pass a text, with chat=False, as the prompt."
-            )
-        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
-        text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
-        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
-    else:
-        ids = tokenizer(prompt)["input_ids"]
-    if not ids:
-        if tokenizer.bos_token_id is None:
-            raise GuidedError(
-                "the prompt has no tokens and the tokenizer has no beginning-of-text token",
-                remedy="Pass a prompt that is not empty.",
-            )
-        ids = [tokenizer.bos_token_id]
-    return list(ids)
-
-
-def _check_room(model: Any, n_prompt: int, max_new_tokens: int) -> None:
-    room = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-    if isinstance(room, int) and n_prompt + max_new_tokens > room:
-        raise GuidedError(
-            f"the prompt takes {n_prompt} tokens and max_new_tokens is {max_new_tokens}, but the model has room for"
-            f" {room} in all",
-            remedy="Shorten the prompt, pass a smaller max_new_tokens, or use a model with a longer context.",
-        )
-
-
-def _pad_id(model: Any, tokenizer: Any, eos_ids: Sequence[int]) -> int:
-    for known in (tokenizer.pad_token_id, model.generation_config.pad_token_id, *eos_ids):
-        if isinstance(known, int):
-            return known
-    return 0
-
-
-def _batch(encoded: Sequence[Sequence[int]], pad: int, *, left: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """Ids and attention mask, ``int64[n, longest]``, padded on one side."""
-    longest = max(map(len, encoded))
-    ids = torch.full((len(encoded), longest), pad)
-    mask = torch.zeros_like(ids)
-    for row, tokens in enumerate(encoded):
-        place = slice(longest - len(tokens), longest) if left else slice(0, len(tokens))
-        ids[row, place] = torch.tensor(tokens)
-        mask[row, place] = 1
-    return ids, mask
+    return [processor, SteeringLogitsProcessor(stack, ready, pad_token_id=padding)]
 
 
 def _result(processor: GuidedLogitsProcessor, ids: Sequence[int], index: int, removed: bytes) -> Generation:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from guided.errors import GuidedError
-from guided.hf.loading import LoadedModel, end_ids
+from guided.hf.loading import LoadedModel, decoder_start_ids, end_ids
 from guided.hf.network import Caching, Network
 from guided.hf.recomputed import RecomputedSequences
 from guided.hf.sequences import CachedSequences
@@ -46,7 +45,7 @@ class TransformersModel:
             model = model.model
         self.model = model
         self.tokenizer = tokenizer
-        self._network = Network(model, _decoder_start(model, decoder_start), caching)
+        self._network = Network(model, decoder_start_ids(model, decoder_start), caching)
         self._eos_ids = frozenset(_end_ids(model, tokenizer) if eos_ids is None else map(int, eos_ids))
 
     @property
@@ -83,22 +82,6 @@ class TransformersModel:
 
     def __repr__(self) -> str:
         return f"TransformersModel({type(self.model).__name__}, width={self.width})"
-
-
-def _decoder_start(model: Any, given: Sequence[int] | None) -> tuple[int, ...]:
-    if not model.config.is_encoder_decoder:
-        return ()
-    if given is not None:
-        return tuple(int(token) for token in given)
-    for config in (model.generation_config, model.config):
-        for name in ("decoder_start_token_id", "bos_token_id"):
-            token = getattr(config, name, None)
-            if isinstance(token, int):
-                return (token,)
-    raise GuidedError(
-        f"{type(model).__name__} has no decoder_start_token_id",
-        remedy="Pass decoder_start=, the ids that its decoder begins with.",
-    )
 
 
 def _end_ids(model: Any, tokenizer: Any) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
@@ -20,7 +20,7 @@ from guided.errors import GuidedError
 from guided.hf.constraints import vocabulary_for
 from guided.vocab import Vocabulary
 
-__all__ = ["PACKAGED", "LoadedModel", "Stage", "end_ids", "load"]
+__all__ = ["PACKAGED", "LoadedModel", "Stage", "decoder_start_ids", "end_ids", "load"]
 
 PACKAGED = "nano"
 """The name of the model inside this package; a folder of that name is ``./nano``."""
@@ -66,6 +66,23 @@ def end_ids(model: Any, tokenizer: Any) -> list[int] | None:
     special = {*tokenizer.all_special_ids, *getattr(tokenizer, "added_tokens_decoder", {})}
     ends = sorted({*own, *(int(token) for token in declared if token in special)})
     return ends or None
+
+
+def decoder_start_ids(model: Any, given: Sequence[int] | None = None) -> tuple[int, ...]:
+    """The ids that an encoder-decoder model's decoder begins with, ``given`` or configured; of others none."""
+    if not model.config.is_encoder_decoder:
+        return ()
+    if given is not None:
+        return tuple(int(token) for token in given)
+    for config in (model.generation_config, model.config):
+        for name in ("decoder_start_token_id", "bos_token_id"):
+            token = getattr(config, name, None)
+            if isinstance(token, int):
+                return (token,)
+    raise GuidedError(
+        f"{type(model).__name__} has no decoder_start_token_id",
+        remedy="Pass decoder_start=, the ids that its decoder begins with.",
+    )
 
 
 def load(

@@ -16,7 +16,7 @@ from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, UnsupportedError
 from guided.grammar.ir import Grammar
 from guided.hf.constraints import constraints_for
-from guided.hf.generate import Conversation, _check_room, _encode, _is_conversation
+from guided.hf.encoding import Conversation, check_room, is_single, prompt_ids
 from guided.hf.language_model import TransformersModel
 from guided.hf.loading import LoadedModel, end_ids
 from guided.hf.sampling_bar import sampling_bar
@@ -67,11 +67,11 @@ def sample(
         ready = stack_of(steer).over(ready)
     if truncation:
         ready = transformed(ready, **truncation)
-    single = isinstance(prompt, str) or _is_conversation(prompt) or _is_ids(prompt)
+    single = is_single(prompt)
     prompts: Sequence[Any] = [prompt] if single else list(prompt)
     if not prompts:
         raise GuidedError("no prompt given", remedy="Pass a text, or a list of at least one.")
-    encoded = [_ids(item, tokenizer, chat) for item in prompts]
+    encoded = [prompt_ids(item, tokenizer, chat) for item in prompts]
     given = list(grammar) if isinstance(grammar, Sequence) else [grammar]
     if len(given) not in (1, len(prompts)):
         raise GuidedError(
@@ -86,7 +86,7 @@ def sample(
                 raise UnsupportedError("canonical=True needs a grammar", remedy="Leave it out with a potential.")
             goal = make_canonical(goal, tokenizer, before=() if ready.can.encoder else ids)
         if room is not None:
-            _check_room(room, len(ids), max_new_tokens)
+            check_room(room, len(ids), max_new_tokens)
         known = dict(options)
         with sampling_bar(_name(sampler)) if show_progress and "progress" not in known else nullcontext(None) as bar:
             if bar is not None:
@@ -164,18 +164,6 @@ def _goals(given: Sequence[Any], tokenizer: Any, ends: list[int] | None) -> list
 def _room_of(model: LanguageModel) -> Any:
     """A decoder-only model of transformers, whose context is bounded; else None."""
     return model.model if isinstance(model, TransformersModel) and not model.can.encoder else None
-
-
-def _is_ids(prompt: Any) -> bool:
-    return isinstance(prompt, Sequence) and bool(prompt) and all(isinstance(token, int) for token in prompt)
-
-
-def _ids(prompt: Any, tokenizer: Any, chat: bool) -> list[int]:
-    if _is_ids(prompt):
-        return list(prompt)
-    if tokenizer is None or isinstance(tokenizer, Vocabulary):
-        raise GuidedError("a prompt in words needs a tokenizer", remedy="Pass the prompt as token ids, or a tokenizer.")
-    return _encode(prompt, tokenizer, chat)
 
 
 def _name(sampler: Any) -> str:

@@ -17,7 +17,7 @@ from guided.draft.auto import Drafting, auto
 from guided.draft.speculate import Speculated, speculate
 from guided.draft.statistics import Statistics
 from guided.errors import GuidedError, UnsupportedError
-from guided.hf.custom_generate import _check_criteria, _padded, _prompts, _truncation
+from guided.hf.generate_call import check_criteria, prompts_of_call, sequences_of_call, truncation_of_call
 from guided.hf.language_model import TransformersModel
 from guided.hf.sampling import stack_of
 from guided.lm import LanguageModel, transformed
@@ -64,14 +64,14 @@ class DraftGenerate:
             raise UnsupportedError("tokens come several at a time", remedy="Leave out the streamer.")
         if generation_config.num_beams != 1:
             raise UnsupportedError("drafts are not verified for beams", remedy="Leave out num_beams.")
-        _check_criteria(stopping_criteria or ())
+        check_criteria(stopping_criteria or ())
         ready = self._ready(model)
         sampled = bool(generation_config.do_sample)
-        truncation = _truncation(logits_processor or ())
+        truncation = truncation_of_call(logits_processor or ())
         if truncation and sampled:
             ready = transformed(ready, **truncation)
         repeats = max(generation_config.num_return_sequences or 1, 1)
-        prompts = _prompts(model, input_ids, inputs_tensor, model_kwargs, repeats)
+        prompts = prompts_of_call(model, input_ids, inputs_tensor, model_kwargs, repeats)
         constraints = self._constraints(len(prompts))
         self.results, self.statistics = speculate(
             self.rng,
@@ -83,7 +83,7 @@ class DraftGenerate:
             greedy=not sampled,
             policy=self.drafting.policy,
         )
-        sequences = _padded(input_ids, [text.tokens for text in self.results], generation_config)
+        sequences = sequences_of_call(input_ids, [text.tokens for text in self.results], generation_config)
         if not generation_config.return_dict_in_generate:
             return sequences
         output: Any = GenerateEncoderDecoderOutput if model.config.is_encoder_decoder else GenerateDecoderOnlyOutput

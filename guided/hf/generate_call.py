@@ -1,0 +1,90 @@
+"""What transformers' `generate` hands to a ``custom_generate``, read and checked, and the tensor that it wants back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from transformers import (
+    LogitsProcessorList,
+    MinPLogitsWarper,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
+from transformers.generation.stopping_criteria import EosTokenCriteria, MaxLengthCriteria
+
+from guided.errors import UnsupportedError
+from guided.hf.loading import decoder_start_ids
+
+__all__ = ["check_criteria", "prompts_of_call", "sequences_of_call", "truncation_of_call"]
+
+
+def check_criteria(criteria: Sequence[Any]) -> None:
+    """Raise `UnsupportedError` for a stopping criterion other than the end of the text and the length."""
+    for criterion in criteria:
+        if not isinstance(criterion, (EosTokenCriteria, MaxLengthCriteria)):
+            raise UnsupportedError(
+                f"{type(criterion).__name__} would cut texts, and their weights would be wrong",
+                where="custom_generate",
+                remedy="Leave it out; save= and progress= of the sampler can stop a run.",
+            )
+
+
+def truncation_of_call(processors: LogitsProcessorList | Sequence[Any]) -> dict[str, Any]:
+    """The temperature, top-k, top-p and min-p that these warpers hold; `UnsupportedError` for other processors."""
+    found: dict[str, Any] = {}
+    order: list[str] = []
+    for processor in processors:
+        for kind, name in (
+            (TemperatureLogitsWarper, "temperature"),
+            (TopKLogitsWarper, "top_k"),
+            (TopPLogitsWarper, "top_p"),
+            (MinPLogitsWarper, "min_p"),
+        ):
+            if isinstance(processor, kind):
+                found[name] = getattr(processor, name)
+                order.append(name)
+                break
+        else:
+            raise UnsupportedError(
+                f"a sampler cannot apply {type(processor).__name__}",
+                where="custom_generate",
+                remedy="Steer with steer=[...], and constrain with the grammar.",
+            )
+    if order != sorted(order, key=["temperature", "top_k", "top_p", "min_p"].index):
+        raise UnsupportedError(
+            f"the warpers are in the order {', '.join(order)}", remedy="Put temperature, top-k, top-p, min-p in order."
+        )
+    return found
+
+
+def prompts_of_call(
+    model: Any, input_ids: torch.Tensor, inputs: torch.Tensor | None, known: dict[str, Any], repeats: int
+) -> list[list[int]]:
+    """Each prompt once, without padding; an encoder-decoder model's are its encoder's."""
+    mask = known.get("attention_mask")
+    if model.config.is_encoder_decoder:
+        if inputs is None or inputs.ndim != 2 or inputs.is_floating_point():
+            raise UnsupportedError("the encoder's input is not token ids", remedy="Pass input_ids.")
+        start = decoder_start_ids(model)
+        if any(tuple(row) != start for row in input_ids.tolist()):
+            raise UnsupportedError("the decoder has a prompt of its own", remedy="Leave out decoder_input_ids.")
+        rows = inputs
+        mask = None if mask is None else mask[::repeats]
+    else:
+        rows = input_ids[::repeats]
+        mask = None if mask is None else mask[::repeats]
+    if mask is None or mask.shape != rows.shape:
+        return [list(row) for row in rows.tolist()]
+    return [row[kept.bool()].tolist() for row, kept in zip(rows, mask, strict=True)]
+
+
+def sequences_of_call(input_ids: torch.Tensor, drawn: Sequence[Sequence[int]], config: Any) -> torch.Tensor:
+    """The prompts with a text after each, padded on the right: ``int64[n, length]``."""
+    known = config.pad_token_id if config.pad_token_id is not None else config.eos_token_id
+    pad = known[0] if isinstance(known, (list, tuple)) else 0 if known is None else int(known)
+    longest = max(map(len, drawn))
+    rows = torch.tensor([[*tokens, *[pad] * (longest - len(tokens))] for tokens in drawn], dtype=input_ids.dtype)
+    return torch.cat([input_ids, rows.to(input_ids.device)], dim=1)
