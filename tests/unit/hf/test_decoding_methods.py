@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from conftest import generated, text_of
 
 from guided.hf import GuidedLogitsProcessor
 from tests.twin.earley import accepts
 from tests.twin.slow_constraint import reference_generate
+from tests.unit.hf.conftest import generated, text_of
 
 NAMES = ["nested", "record", "answer"]
 PROMPTS = ["the cat sat", "yes", '{"name": "ann", "n": 12}\n{"name": "ann", "n": 1']

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from conftest import generated, text_of
 
 from guided.draft import Chosen, Drafting, Fixed, PromptLookup, Recycling
 from guided.errors import GuidedError, UnsupportedError
@@ -11,6 +10,7 @@ from guided.hf.draft_measurement import PLAIN, TRANSFORMERS_LOOKUP, measure_draf
 from guided.hf.loading import LoadedModel
 from guided.hf.processor import GuidedLogitsProcessor
 from guided.hf.speculation import draft_generate
+from tests.unit.hf.conftest import generated, text_of
 
 BUDGET = 24
 

@@ -10,7 +10,6 @@ import threading
 import numpy as np
 import pytest
 import torch
-from conftest import WIDTH, random_text
 
 import guided
 from guided.errors import GuidedError, LimitError, VocabularyError
@@ -18,6 +17,7 @@ from guided.hf import GuidedLogitsProcessor
 from guided.hf.states import PrefixStates
 from guided.vocab import Vocabulary
 from tests.twin.slow_constraint import SlowConstraint
+from tests.unit.hf.conftest import WIDTH, random_text
 
 PROMPT = [1, 70, 71, 72]
 

@@ -7,12 +7,12 @@ import threading
 
 import pytest
 import torch
-from conftest import generated, text_of
 from transformers import LogitsProcessor
 
 from guided.hf import GuidedLogitsProcessor
 from guided.hf.prompt import running_generate
 from tests.twin.earley import accepts
+from tests.unit.hf.conftest import generated, text_of
 
 
 def run(model, ids, processor, **options):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from conftest import generated, text_of
 
 from guided.errors import LimitError
 from guided.hf import GuidedLogitsProcessor
 from tests.twin.earley import accepts
 from tests.twin.slow_constraint import reference_generate
+from tests.unit.hf.conftest import generated, text_of
 
 NAMES = ["nested", "record", "answer"]
 METHODS = [
