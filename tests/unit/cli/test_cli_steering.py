@@ -76,7 +76,7 @@ def test_every_method_can_be_built_and_its_settings_exist(sources, tmp_path):
     samples = {
         Kind.NUMBER: "0.5", Kind.NUMBER_OR_NONE: "0.5", Kind.COUNT: "3", Kind.COUNT_OR_NONE: "none", Kind.FLAG: "no",
         Kind.MODEL: "small", Kind.TOKENS: "abc", Kind.PROMPT: "abc", Kind.LAYER: "1", Kind.HEAD: "0.0",
-        Kind.REWARD: "test_cli_steering:lengths", Kind.CORPUS: str(corpus), Kind.BUCKET: "high",
+        Kind.REWARD: f"{__name__}:lengths", Kind.CORPUS: str(corpus), Kind.BUCKET: "high",
         Kind.DIVERGENCE: "official",
     }  # fmt: skip
     assert set(samples) == set(Kind)
@@ -94,7 +94,7 @@ def lengths(texts):
 
 
 def test_a_stack_from_words_steers(sources):
-    stack = steering_stack(["contrastive:model=small", "rad:reward=test_cli_steering:lengths"], sources)
+    stack = steering_stack(["contrastive:model=small", f"rad:reward={__name__}:lengths"], sources)
     assert next_logits(stack.over(MODELS["base"]), [(1, 2)]).shape == (1, 30)
 
 
