@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from guided.constraint.protocol import Constrains
 from guided.draft.best_first import BestFirst
 from guided.draft.drafter import Drafter
 from guided.draft.forced_bytes import ForcedBytes
@@ -12,6 +14,9 @@ from guided.draft.lookup import PromptLookup
 from guided.draft.ngram_counts import NGrams
 from guided.draft.policy import Policy
 from guided.draft.recycling import Recycling
+from guided.draft.shared import SharedDrafts
+from guided.infer.prefixes import Branches, PrefixTree
+from guided.lm.model import LanguageModel
 
 __all__ = ["Drafting", "auto"]
 
@@ -22,6 +27,30 @@ class Drafting:
 
     drafter: Drafter
     policy: Policy
+
+    def branches(
+        self,
+        model: LanguageModel,
+        prompt: Sequence[int],
+        tree: PrefixTree,
+        size: int,
+        *,
+        constraint: Constrains | None,
+        eos_ids: Iterable[int],
+        max_tokens: int,
+    ) -> Branches:
+        """The scores of a population's prefixes, drafts scored along: `guided.infer.prefixes.Drafts`."""
+        return SharedDrafts(
+            self.drafter,
+            self.policy,
+            model,
+            prompt,
+            tree,
+            size,
+            constraint=constraint,
+            eos_ids=eos_ids,
+            max_tokens=max_tokens,
+        )
 
 
 LENGTHS = (4, 16, 32)

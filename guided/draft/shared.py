@@ -60,6 +60,10 @@ class _Row:
         """The nodes of the proposal on the way to a place."""
         return () if place == HERE else self.proposal.tree.path(place)
 
+    def at(self, place: int) -> int:
+        """The number of a place among what was fed."""
+        return self.n_fed - 1 if place == HERE else self.n_fed + self.index[place]
+
 
 @dataclass(frozen=True)
 class _Heir:
@@ -116,13 +120,14 @@ class SharedDrafts(Branches):
 
     def after(self, node: int) -> TokenDistribution:
         """The distribution after a node of the last `move`; the same object for the same node."""
+        return self._distribution(node, self._places[node])
+
+    def _distribution(self, node: int, place: tuple[int, int]) -> TokenDistribution:
         found = self._known.get(node)
         if found is None:
-            number, place = self._places[node]
-            row = self._batch[number]
+            row = self._batch[place[0]]
             assert row.logits is not None
-            at = row.n_fed - 1 if place == HERE else row.n_fed + row.index[place]
-            found = self._known[node] = distributions_of(row.logits[at][None], self._size)[0]
+            found = self._known[node] = distributions_of(row.logits[row.at(place[1])][None], self._size)[0]
         return found
 
     def move(self, nodes: Iterable[int]) -> None:
@@ -145,8 +150,8 @@ class SharedDrafts(Branches):
             self._free_moves += 1
             self._places = found
         else:
-            for node in found:
-                self.after(node)
+            for node, place in found.items():
+                self._distribution(node, place)
             self._go_on(heirs)
         self._known = {node: self._known[node] for node in wanted if node in self._known}
 
@@ -181,7 +186,7 @@ class SharedDrafts(Branches):
     def _go_on(self, heirs: list[_Heir]) -> None:
         """One pass: what was walked becomes text, and new drafts are scored behind it."""
         began = time.perf_counter()
-        pending = self._settle(heirs)
+        pending = self._bring(heirs)
         self._hand_over(heirs, pending)
         self._draft()
         drafted = time.perf_counter()
@@ -191,10 +196,12 @@ class SharedDrafts(Branches):
         self._places = {heir.node: (number, HERE) for number, heir in enumerate(heirs)}
         self._free_moves = 0
 
-    def _settle(self, heirs: Sequence[_Heir]) -> list[list[int]]:
+    def _bring(self, heirs: Sequence[_Heir]) -> list[list[int]]:
         """Bring the model's rows to the heirs' texts as far as it has seen them; what it has not, for each heir."""
         fed = [self._fed(heir) for heir in heirs]
-        texts = [[self._batch[heir.source].tree.tokens[at] for at in path] for heir, path in zip(heirs, fed, strict=True)]
+        texts = [
+            [self._batch[heir.source].tree.tokens[at] for at in path] for heir, path in zip(heirs, fed, strict=True)
+        ]
         cached: list[list[int]] = []
         paths: list[list[int]] = []
         for source, row in enumerate(self._batch):
@@ -242,12 +249,12 @@ class SharedDrafts(Branches):
             first.add(heir.source)
         gone = [row for source, row in enumerate(old) if source not in first]
         observed += [self._observed(row, row.context, (), (), scores=True) for row in gone if row.context is not None]
-        drafting, running = self._seconds
+        (drafting, running), free = self._seconds, self._free_moves
         rounds = [
-            Round(row.number, len(row.index), self._free_moves, self._free_moves + 1, len(old), drafting / len(old), running)
+            Round(row.number, len(row.index), free, free + 1, len(old), drafting / len(old), running)
             for row in old
             if row.context is not None
-        ]  # fmt: skip
+        ]
         self._batch = batch
         self._drafter.learn(observed)
         self._policy.saw(rounds)
@@ -298,7 +305,7 @@ class SharedDrafts(Branches):
         return tokens
 
     def _plan(self, row: _Row) -> None:
-        """Leave out nodes that no particle can reach, and, for models without trees, all but each node's first child."""
+        """Leave out nodes that no particle can reach; for models without trees, all but each node's first child."""
         tokens, parents = list(row.pending), list(range(-1, len(row.pending) - 1))
         row.n_fed, most = len(tokens), self._most(row)
         states, depths, led = {HERE: row.state}, {HERE: 0}, set()

@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from guided.constraint.protocol import Constrains
 from guided.errors import UnsatisfiableError, VocabularyError
 from guided.infer.chance import Chance
 from guided.infer.checkpoint import Checkpoint, state_of
 from guided.infer.distribution import TokenDistribution
 from guided.infer.errors import PotentialError
-from guided.infer.potential import Potential
-from guided.infer.prefixes import Branches, PrefixTree
+from guided.infer.potential import ConstraintPotential, Potential, Product
+from guided.infer.prefixes import Branches, Drafts, PrefixTree
 from guided.infer.progress import Step
 from guided.infer.result import Cost, Particle, particle_of
 from guided.infer.token_samplers import Draw, TokenSampler
@@ -59,6 +60,7 @@ class Particles:
         *,
         critic: Potential[Any] | None = None,
         proposal: LanguageModel | None = None,
+        draft: Drafts | None = None,
     ) -> None:
         for name, value in (("n", n), ("max_tokens", max_tokens)):
             if value < 1:
@@ -81,9 +83,15 @@ class Particles:
         self.prompt = list(prompt)
         self.tree = PrefixTree()
         size = potential.vocabulary.size
-        self._branches = Branches(model, prompt, self.tree, size)
-        self._proposals = None if proposal is None else Branches(proposal, prompt, self.tree, size)
         self._eos = [token for token in potential.vocabulary.eos_ids if token < size]
+        if draft is None:
+            self._branches = Branches(model, prompt, self.tree, size)
+        else:
+            self._branches = draft.branches(
+                model, prompt, self.tree, size,
+                constraint=_constraint_in(potential), eos_ids=self._eos, max_tokens=max_tokens,
+            )  # fmt: skip
+        self._proposals = None if proposal is None else Branches(proposal, prompt, self.tree, size)
         self.done = 0
         """Steps taken."""
         self.nodes = [0] * n
@@ -219,6 +227,10 @@ class Particles:
             if branches is not None:
                 branches.move(nodes)
 
+    def close(self) -> None:
+        """End the run: drafts outlive it, and forget its rows."""
+        self._branches.close()
+
     def report(
         self,
         tokens: Sequence[int | None],
@@ -304,6 +316,12 @@ class Particles:
         for branches in (self._branches, self._proposals):
             if branches is not None:
                 branches.restore([self.nodes[i] for i in self.live])
+
+
+def _constraint_in(potential: Potential[Any]) -> Constrains | None:
+    """The constraint that a potential is, or has as a factor."""
+    factors = potential.factors if isinstance(potential, Product) else (potential,)
+    return next((factor.constraint for factor in factors if isinstance(factor, ConstraintPotential)), None)
 
 
 def _unlinked(increments: Increments) -> tuple[float, ...]:

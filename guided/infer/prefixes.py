@@ -7,12 +7,14 @@ model's batch.  Knows neither weights nor potentials.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
+from guided.constraint.protocol import Constrains
 from guided.infer.distribution import TokenDistribution, distributions_of
 from guided.infer.result import Cost
 from guided.lm.model import LanguageModel
 
-__all__ = ["Branches", "PrefixTree"]
+__all__ = ["Branches", "Drafts", "PrefixTree"]
 
 
 class PrefixTree:
@@ -97,3 +99,26 @@ class Branches:
         """What the model has computed since the start."""
         calls = self._model.calls
         return Cost(model_calls=calls.passes - self._passes, model_rows=calls.positions - self._positions)
+
+    def close(self) -> None:
+        """Nothing is kept beyond the run."""
+
+
+class Drafts(Protocol):
+    """What scores continuations of a population before they are asked for: `guided.draft.Drafting` does."""
+
+    def branches(
+        self,
+        model: LanguageModel,
+        prompt: Sequence[int],
+        tree: PrefixTree,
+        size: int,
+        *,
+        constraint: Constrains | None,
+        eos_ids: Iterable[int],
+        max_tokens: int,
+    ) -> Branches:
+        """Branches with the same distributions in fewer passes, for texts of at most ``max_tokens`` tokens.
+
+        ``constraint`` is what is known of the potential, if anything is.
+        """

@@ -31,6 +31,10 @@ class Cost:
     """Positions computed by the model, equal prefixes counted once where the sampler merges them."""
     tokens: int = 0
     """Tokens drawn for particles, the end-of-text token counted."""
+    drafted: int = 0
+    """Positions that the model scored before anybody asked for them."""
+    met: int = 0
+    """Of those, ones that particles came to."""
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
@@ -40,6 +44,8 @@ class Cost:
             self.model_calls + other.model_calls,
             self.model_rows + other.model_rows,
             self.tokens + other.tokens,
+            self.drafted + other.drafted,
+            self.met + other.met,
         )
 
     @property

@@ -17,6 +17,7 @@ from guided.infer.chance import Random, chance_of
 from guided.infer.checkpoint import Checkpoint
 from guided.infer.particles import Particles
 from guided.infer.potential import Potential, as_potential
+from guided.infer.prefixes import Drafts
 from guided.infer.progress import Progress
 from guided.infer.resampling import Resample, systematic
 from guided.infer.result import Population
@@ -40,6 +41,7 @@ def smc(
     ess_threshold: float = 0.5,
     resample: Resample = systematic,
     proposal: LanguageModel | None = None,
+    draft: Drafts | None = None,
     progress: Progress | None = None,
     save: str | Path | None = None,
     save_every: int = 16,
@@ -51,7 +53,9 @@ def smc(
     else `Direct`).  ``critic`` weighs the texts that end; while they grow, its `prefix` only says which particles
     deserve copies, and is taken back at the next step.  Resampling happens when the effective sample size falls below
     ``ess_threshold * n``; 0 never resamples, and then the critic is asked about whole texts only.  ``proposal`` is a
-    model to draw tokens from instead; it must give no probability 0 to what ``model`` allows.
+    model to draw tokens from instead; it must give no probability 0 to what ``model`` allows.  ``draft``, such as
+    `guided.draft.auto()`, scores tokens ahead of time in one tree for all particles: tokens and weights are those of a
+    run without it, but for rounding inside the model, in fewer passes; `Cost` counts what was drafted.
 
     Finished particles keep their weights, take part in resampling, and leave the model's batch; equal prefixes are
     computed once.  When every particle dies, because nothing allowed fits in ``max_tokens`` or was found,
@@ -67,7 +71,9 @@ def smc(
         raise ValueError(f"ess_threshold is a share of n between 0 and 1, not {ess_threshold}")
     if sampler is None:
         sampler = AWRS() if goal.boolean else Direct()
-    particles = Particles(chance_of(rng), model, prompt, goal, n, max_tokens, critic=judge, proposal=proposal)
+    particles = Particles(
+        chance_of(rng), model, prompt, goal, n, max_tokens, critic=judge, proposal=proposal, draft=draft
+    )
     resampled: list[int] = []
     problem = particles.problem("smc", n)
     if resume is not None:
@@ -75,21 +81,24 @@ def smc(
         kept.check(problem)
         particles.restore(kept)
         resampled.extend(kept.resampled)
-    while particles.live:
-        particles.untwist()
-        tokens, added = particles.step(sampler)
-        particles.criticise(tokens, twist=ess_threshold > 0)
-        before = tuple(particles.logw)
-        ancestors: list[int] | None = None
-        if particles.live and 0 < effective_sample_size(before) < ess_threshold * n:
-            ancestors, weights = resample(particles.chance, before, n)
-            particles.copy(ancestors, weights)
-            resampled.append(particles.done)
-        particles.follow()
-        if save is not None and (particles.done % save_every == 0 or not particles.live):
-            particles.checkpoint(problem, resampled).save(save)
-        if progress is not None:
-            progress(particles.report(tokens, added, before, ancestors))
+    try:
+        while particles.live:
+            particles.untwist()
+            tokens, added = particles.step(sampler)
+            particles.criticise(tokens, twist=ess_threshold > 0)
+            before = tuple(particles.logw)
+            ancestors: list[int] | None = None
+            if particles.live and 0 < effective_sample_size(before) < ess_threshold * n:
+                ancestors, weights = resample(particles.chance, before, n)
+                particles.copy(ancestors, weights)
+                resampled.append(particles.done)
+            particles.follow()
+            if save is not None and (particles.done % save_every == 0 or not particles.live):
+                particles.checkpoint(problem, resampled).save(save)
+            if progress is not None:
+                progress(particles.report(tokens, added, before, ancestors))
+    finally:
+        particles.close()
     return Population(particles.results(), log_mean_exp(particles.logw), particles.cost, tuple(resampled))
 
 
@@ -104,6 +113,7 @@ def importance(
     sampler: TokenSampler | None = None,
     critic: Potential[Any] | Constrains | None = None,
     proposal: LanguageModel | None = None,
+    draft: Drafts | None = None,
     progress: Progress | None = None,
     save: str | Path | None = None,
     save_every: int = 16,
@@ -124,6 +134,7 @@ def importance(
         critic=critic,
         ess_threshold=0.0,
         proposal=proposal,
+        draft=draft,
         progress=progress,
         save=save,
         save_every=save_every,
