@@ -9,11 +9,17 @@ from guided.draft.confidence import Confidence
 from guided.draft.datastore import Datastore
 from guided.draft.drafter import Context, Drafter, Observed
 from guided.draft.drafter_bandit import Chosen
+from guided.draft.fit_heads import HeadExamples, calibrate_heads, fit_heads, head_examples
 from guided.draft.forced_bytes import ForcedBytes
+from guided.draft.from_heads import Heads
 from guided.draft.goodput import Goodput
 from guided.draft.guess import Guess, Guesser, Path
+from guided.draft.heads import Base, DraftHeads, HeadSettings
+from guided.draft.hydra import HydraHeads
 from guided.draft.lengths import EXP3, UCB, Heuristic
+from guided.draft.load_heads import load_heads, new_heads
 from guided.draft.lookup import PromptLookup
+from guided.draft.medusa import MedusaHeads
 from guided.draft.model import Model
 from guided.draft.ngram_counts import NGrams
 from guided.draft.other_vocabulary import OtherVocabulary
@@ -32,6 +38,7 @@ __all__ = [
     "EXP3",
     "UCB",
     "Aggressive",
+    "Base",
     "Beam",
     "BestFirst",
     "Branching",
@@ -40,6 +47,7 @@ __all__ = [
     "Confidence",
     "Context",
     "Datastore",
+    "DraftHeads",
     "Drafter",
     "Drafting",
     "Drawn",
@@ -50,7 +58,12 @@ __all__ = [
     "Group",
     "Guess",
     "Guesser",
+    "HeadExamples",
+    "HeadSettings",
+    "Heads",
     "Heuristic",
+    "HydraHeads",
+    "MedusaHeads",
     "Model",
     "NGrams",
     "Observed",
@@ -69,6 +82,11 @@ __all__ = [
     "Typical",
     "Union",
     "auto",
+    "calibrate_heads",
     "chain",
+    "fit_heads",
+    "head_examples",
+    "load_heads",
+    "new_heads",
     "speculate",
 ]

@@ -10,7 +10,11 @@ from pathlib import Path
 
 from guided.nano.prompts import Column, ForeignKey, Table, extraction_prompt, sql_prompt
 
-__all__ = ["MODEL_PATH", "Column", "ForeignKey", "Table", "extraction_prompt", "sql_prompt"]
+__all__ = ["DRAFTS_PATH", "MODEL_PATH", "Column", "ForeignKey", "Table", "extraction_prompt", "sql_prompt"]
 
 MODEL_PATH = Path(__file__).parent / "weights"
 """The folder of the packaged model: ``AutoModelForCausalLM.from_pretrained(MODEL_PATH)``."""
+
+DRAFTS_PATH = Path(__file__).parent / "drafts"
+"""The folder of what drafts for the packaged model: heads (``medusa.safetensors``, ``hydra.safetensors``) and a small
+model of its tokenizer (``small``).  How they were made: ``examples/train_draft_heads``."""
