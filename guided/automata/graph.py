@@ -42,7 +42,8 @@ class RuleGraph:
         self.labels: list[str] = []
         self._lexer_starts = lexer_starts
         self._label_ids: dict[str, int] = {}
-        self._makers: dict[int, Callable[[], None]] = {}
+        self._makers: dict[int, Callable[[RuleGraph], None]] = {}
+        """What adds the edges of lazy nodes; told the graph, so that a graph holds nothing that holds it."""
         self._pending: dict[int, Edges] = {}
         self._final: set[int] = set()
         self._ends: dict[int, int] = {}
@@ -67,10 +68,9 @@ class RuleGraph:
         self._new()
         self.arrays.node_first[ACCEPT] = 0
         self.arrays.flags[ACCEPT] = OPEN
+        self._first_rule = self.n_nodes
         for rule in range(n_rules):
-            node = self._new()
-            self.arrays.rule_start[rule] = node
-            self._makers[node] = lambda rule=rule, node=node: self._lower_rule(rule, node)  # type: ignore[misc]
+            self.arrays.rule_start[rule] = self._new()
         self.first = self._new()
         self._pending[self.first] = []
         self._add(self.first, CALL, start, ACCEPT)
@@ -94,7 +94,10 @@ class RuleGraph:
 
     def _make(self, node: int) -> None:
         if self.arrays.node_first[node] < 0:
-            self._makers.pop(node)()
+            if node in self._makers:
+                self._makers.pop(node)(self)
+            else:
+                self._lower_rule(node - self._first_rule, node)
             self._commit()
 
     def edges(self, node: int) -> list[tuple[int, int, int]]:
@@ -135,15 +138,15 @@ class RuleGraph:
         self._pending[node] = []
         return node
 
-    def _lazy(self, maker: Callable[[int], None], end: int) -> int:
+    def _lazy(self, maker: Callable[[RuleGraph, int], None], end: int) -> int:
         """A node inside a body that finishes at ``end``, whose edges ``maker`` adds when they are needed."""
         node = self._new()
         self._ends[node] = end
 
-        def make() -> None:
-            self._pending[node] = []
-            del self._ends[node]
-            maker(node)
+        def make(graph: RuleGraph) -> None:
+            graph._pending[node] = []
+            del graph._ends[node]
+            maker(graph, node)
 
         self._makers[node] = make
         return node
@@ -162,7 +165,7 @@ class RuleGraph:
                             f"more than {MAX_AT_ONCE} copies of something that may be empty",
                             remedy="Make the repeated part non-empty, and the repetition itself optional.",
                         )
-                    self._makers.pop(target)()
+                    self._makers.pop(target)(self)
                     more = [item for item in self._pending if item not in done]
                     work += more
                     done.update(more)
@@ -321,7 +324,7 @@ class RuleGraph:
             after = min(after, body.low)
         target = nodes.get(after)
         if target is None:
-            target = nodes[after] = self._lazy(lambda made: self._count(body, nodes, made, end, after), end)
+            target = nodes[after] = self._lazy(lambda graph, made: graph._count(body, nodes, made, end, after), end)
             self.prices[target] = (lambda costs: costs.copies(body, after), end)
         self._lower(body.body, item, target, skip_empty=skippable)
 
@@ -329,7 +332,7 @@ class RuleGraph:
         if body.ordered and counts_trivially(body):
             self._chain_members(body, start, end)
         else:
-            FreeMembers(self, body, end).edges(start, 0, 0, 0)
+            FreeMembers(self.analysis, body, end).edges(self, start, 0, 0, 0)
 
     def _chain_members(self, body: Members, start: int, end: int) -> None:
         """Members in order as a chain of nodes: keys[p] offers member p, or by an empty edge what comes later."""
@@ -381,7 +384,7 @@ class RuleGraph:
         def lead(node: int) -> int:
             if node not in leading:
                 if node in self._ends:
-                    self._makers.pop(node)()
+                    self._makers.pop(node)(self)
                 leading[node] = self._node()
                 work.append(node)
             return leading[node]

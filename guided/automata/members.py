@@ -14,34 +14,34 @@ from guided.grammar.ir import Member, Members
 from guided.kernels.layout import EMPTY
 
 if TYPE_CHECKING:
+    from guided.automata.analysis import Analysis
     from guided.automata.graph import RuleGraph
 
 
 class FreeMembers:
     """Members in any order, or with bounds on their number: lazily made nodes, one for what is written so far."""
 
-    def __init__(self, graph: RuleGraph, body: Members, end: int) -> None:
-        self.graph = graph
+    def __init__(self, analysis: Analysis, body: Members, end: int) -> None:
         self.body = body
         self.end = end
-        self.extras = graph.analysis.usable(body.extras)
-        self.declared = graph.analysis.usable(body.declared)
+        self.extras = analysis.usable(body.extras)
+        self.declared = analysis.usable(body.declared)
         self.required = sum(1 << i for i, member in enumerate(self.declared) if member.required)
         self.most = body.high
-        if not graph.analysis.can_finish(body.separator):
+        if not analysis.can_finish(body.separator):
             self.most = 1
         # Beyond this count nothing depends on it any more.
         self.cap = max(body.low, 1) if self.most is None else self.most
         self.nodes: dict[tuple[int, int, int, bool], int] = {}
         self._fewest: dict[int, int | None] = {}
 
-    def _node(self, used: int, met: int, count: int, separated: bool) -> int:
+    def _node(self, graph: RuleGraph, used: int, met: int, count: int, separated: bool) -> int:
         key = (used, met, count, separated)
         found = self.nodes.get(key)
         if found is None:
             maker = self._keys if separated else self.edges
-            found = self.nodes[key] = self.graph._lazy(lambda node: maker(node, used, met, count), self.end)
-            self.graph.prices[found] = (lambda costs: self.price(costs, used, met, count, separated), self.end)
+            found = self.nodes[key] = graph._lazy(lambda graph, node: maker(graph, node, used, met, count), self.end)
+            graph.prices[found] = (lambda costs: self.price(costs, used, met, count, separated), self.end)
         return found
 
     def price(self, costs: RuleCosts, used: int, met: int, count: int, separated: bool) -> int:
@@ -84,17 +84,17 @@ class FreeMembers:
     def _position(self, used: int) -> int:
         return used.bit_length()
 
-    def edges(self, node: int, used: int, met: int, count: int) -> None:
+    def edges(self, graph: RuleGraph, node: int, used: int, met: int, count: int) -> None:
         """Add the edges of the node after ``count`` members: of those declared the ones in the bit set ``used``.
 
         ``met`` is the bit set of the goals that were met.
         """
         if count >= self.body.low and not self.required & ~used and not self.body.goals & ~met:
-            self.graph._add(node, EMPTY, 0, self.end)
+            graph._add(node, EMPTY, 0, self.end)
         if count == 0:
-            self._keys(node, used, met, count)
+            self._keys(graph, node, used, met, count)
         elif any(True for _ in self._options(used, met, count)):
-            self.graph._lower(self.body.separator, node, self._node(used, met, count, True))
+            graph._lower(self.body.separator, node, self._node(graph, used, met, count, True))
 
     def _options(self, used: int, met: int, count: int) -> Iterator[tuple[Member, int, int, int]]:
         after = min(count + 1, self.cap) if self.most is None else count + 1
@@ -109,8 +109,8 @@ class FreeMembers:
             if self.feasible(used, then, after):
                 yield extra, used, then, after
 
-    def _keys(self, node: int, used: int, met: int, count: int) -> None:
+    def _keys(self, graph: RuleGraph, node: int, used: int, met: int, count: int) -> None:
         for member, used_then, met_then, after in self._options(used, met, count):
-            value = self.graph._node()
-            self.graph._lower(member.key, node, value)
-            self.graph._lower(member.value, value, self._node(used_then, met_then, after, False))
+            value = graph._node()
+            graph._lower(member.key, node, value)
+            graph._lower(member.value, value, self._node(graph, used_then, met_then, after, False))

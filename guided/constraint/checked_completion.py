@@ -11,6 +11,7 @@ and beyond `JUDGED` of them only those that the nearest end needs are allowed: f
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,7 +37,7 @@ class CheckedCompletions(Completions):
 
     def __init__(self, machine: CheckedMachine) -> None:
         super().__init__(machine)  # type: ignore[arg-type]
-        self._checked = machine
+        self._checked: CheckedMachine = weakref.proxy(machine)
         self._forces = forces_several(machine.grammar)
 
     def text(self, state: int) -> bytes:

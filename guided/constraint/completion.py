@@ -10,6 +10,7 @@ text is never cut.
 from __future__ import annotations
 
 import heapq
+import weakref
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +30,7 @@ class Completions:
     """Shortest completions of one machine's states; remembers every text it has found."""
 
     def __init__(self, machine: ConstraintMachine) -> None:
-        self._machine = machine
+        self._machine: ConstraintMachine = weakref.proxy(machine)
         self._texts: dict[int, bytes] = {FINISHED: b""}
         self._priced: dict[int, list[int]] = {}
         self._nearest: dict[int, list[int]] = {}

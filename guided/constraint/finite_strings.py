@@ -7,6 +7,7 @@ item.  A search for a way out (`guided.constraint.look_ahead`) would go through 
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING
 
 from guided.constraint.json_text import BACKSLASH, QUOTE, escaped
@@ -56,7 +57,7 @@ class FiniteStrings:
     """Lists the rests of strings for one machine; the machine's lock must be held."""
 
     def __init__(self, machine: CheckedMachine) -> None:
-        self._machine = machine
+        self._machine: CheckedMachine = weakref.proxy(machine)
         self._rests: dict[_Place, Rests | None] = {}
         self._values: dict[int, Rests | None] = {}
         self._failures = 0

@@ -10,6 +10,7 @@ finitely many may come are listed where the search takes long (`guided.constrain
 from __future__ import annotations
 
 import heapq
+import weakref
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,7 +48,7 @@ class LookAhead:
     """Answers for the pairs of one checked machine."""
 
     def __init__(self, machine: CheckedMachine) -> None:
-        self._machine = machine
+        self._machine: CheckedMachine = weakref.proxy(machine)
         self._strings = FiniteStrings(machine)
         self._alive: dict[tuple[int, Text], bool] = {}
         self._open: dict[tuple[int, Mode], bool] = {}

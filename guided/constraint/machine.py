@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from guided.collection import uncollected
 from guided.constraint.completion import Completions
 from guided.constraint.effects import TokenEffects
 from guided.constraint.limits import Limits
-from guided.constraint.prices import FAR, Prices
+from guided.constraint.prices import Prices, TerminalTokens, spell
 from guided.constraint.scratch import small_scratch
 from guided.errors import LimitError, UnsatisfiableError, VocabularyError
 from guided.grammar.ir import Grammar, Lexing
@@ -66,7 +67,6 @@ from guided.kernels.layout import (
 from guided.kernels.parser import rehash_sets
 from guided.kernels.segments import MOST_TOKENS
 from guided.kernels.threads import rehash_states
-from guided.kernels.tokenize import fewest_tokens
 from guided.kernels.views import N_ROWS
 from guided.vocab.vocabulary import Vocabulary
 
@@ -117,8 +117,8 @@ class ConstraintMachine:
             bytes_out=np.zeros(256, np.uint8),
         )
         self._addresses = np.zeros((N_ROWS, 3), np.int64)
-        self._terminal_tokens: dict[int, int] = {}
-        self._byte_prices = Prices(self.graph, self._minimum)
+        self._tokens_of = TerminalTokens(vocabulary, self.states)
+        self._byte_prices = Prices(self.graph, partial(minimum, self.states))
         self._token_prices = Prices(self.graph, self._tokens_of)
         self._held: tuple[Any, ...] = ()
         self._seen = -1
@@ -326,20 +326,7 @@ class ConstraintMachine:
 
     def spell(self, text: bytes) -> list[int]:
         """The fewest tokens that join to ``text``; empty when none do."""
-        trie = self.vocabulary.trie
-        data = np.frombuffer(text, np.uint8)
-        found: list[int] = fewest_tokens(trie.byte, trie.end, trie.token_offset, trie.token_ids, data).tolist()
-        return found
-
-    def _tokens_of(self, state: int) -> int:
-        """Tokens that are enough for a terminal that begins in a lexer state."""
-        found = self._terminal_tokens.get(state)
-        if found is None:
-            found = self._terminal_tokens[state] = len(self.spell(shortest(self.states, state))) or FAR
-        return found
-
-    def _minimum(self, state: int) -> int:
-        return minimum(self.states, state)
+        return spell(self.vocabulary, text)
 
     def threads(self, state: int) -> list[tuple[int, int, int]]:
         """The threads of a state: (lexer state or 0, continuation, obligation)."""

@@ -8,11 +8,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.costs import FAR, RuleCosts
+from guided.automata.distances import shortest
 from guided.automata.graph import RuleGraph
+from guided.automata.states import StateTable
 from guided.kernels.costs import price
 from guided.kernels.layout import N_SETS, Machine
+from guided.kernels.tokenize import fewest_tokens
+from guided.vocab.vocabulary import Vocabulary
 
-__all__ = ["FAR", "Prices"]
+__all__ = ["FAR", "Prices", "TerminalTokens", "spell"]
+
+
+def spell(vocabulary: Vocabulary, text: bytes) -> list[int]:
+    """The fewest tokens that join to ``text``; empty when none do."""
+    trie = vocabulary.trie
+    data = np.frombuffer(text, np.uint8)
+    found: list[int] = fewest_tokens(trie.byte, trie.end, trie.token_offset, trie.token_ids, data).tolist()
+    return found
+
+
+class TerminalTokens:
+    """Tokens that are enough for a terminal, by the lexer state in which it begins: those of its shortest text."""
+
+    def __init__(self, vocabulary: Vocabulary, states: StateTable) -> None:
+        self._vocabulary = vocabulary
+        self._states = states
+        self._found: dict[int, int] = {}
+
+    def __call__(self, state: int) -> int:
+        """The number of tokens, `FAR` where the vocabulary cannot spell the text."""
+        found = self._found.get(state)
+        if found is None:
+            found = self._found[state] = len(spell(self._vocabulary, shortest(self._states, state))) or FAR
+        return found
 
 
 class Prices:

@@ -8,6 +8,7 @@ each is tried.
 
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -32,7 +33,7 @@ class Refusals:
     """Masks of one machine's states."""
 
     def __init__(self, machine: CheckedMachine) -> None:
-        self._machine = machine
+        self._machine: CheckedMachine = weakref.proxy(machine)
         self._texts = TokenTexts.of(machine.vocabulary)
         self._rows: OrderedDict[int, NDArray[np.uint32]] = OrderedDict()
         self._refused: dict[int, NDArray[np.int64]] = {}

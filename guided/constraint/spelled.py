@@ -7,6 +7,7 @@ searched token by token: the automaton's own shortest text first, then best firs
 from __future__ import annotations
 
 import heapq
+import weakref
 from typing import TYPE_CHECKING
 
 from guided.constraint.json_text import Text
@@ -22,7 +23,7 @@ class Spelled:
     """Answers for the pairs of one checked machine."""
 
     def __init__(self, machine: CheckedMachine) -> None:
-        self._machine = machine
+        self._machine: CheckedMachine = weakref.proxy(machine)
         self._alive: dict[tuple[int, Text | None], bool] = {}
 
     def alive(self, state: int, text: Text | None) -> bool:

@@ -143,7 +143,9 @@ class Lowering:
                 if error.where is not None:
                     raise
                 raise LimitError(error.what, where=pointer_of(need), remedy=error.remedy) from None
-        return tuple(self.rules)
+        # Their makers hold this object: it must not hold them in turn, or only the collector could free a grammar.
+        rules, self.rules = tuple(self.rules), []
+        return rules
 
     def prepared(self) -> Prepared:
         """What is known of the rules, once they are planned."""

@@ -76,7 +76,9 @@ def test_stopped_by_a_signal_and_resumed(guided_cli, benchmark_folder, tmp_path)
     """Ctrl-C in the middle of a real process: exit code 130, whole lines, and the rest by the same command."""
     arguments = command(benchmark_folder, tmp_path, "--engine", "guided", "--engine", "none", "--sample")
     code = (
-        "import sys, time\n"
+        # A shell starts what runs in the background with SIGINT ignored, and children inherit that.
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from guided.eval import evaluator\n"
         "inner = evaluator.decode\n"
         "def slow(*args, **kwargs):\n"

@@ -1,0 +1,48 @@
+"""A constraint goes with its last reference: nothing in it is part of a circle that only the collector could undo."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import guided
+from guided.grammar.ir import Grammar
+
+BYTES = guided.Vocabulary.from_tokens([*(bytes((byte,)) for byte in range(256)), None], eos_ids=[256])
+
+GRAMMARS = {
+    "object": (lambda: guided.json_schema({"properties": {"a": {"type": "integer"}}, "required": ["a"]}), b'{"a":1}'),
+    "any order": (lambda: guided.json_schema({"properties": {"a": {}, "b": {}}}, order="any"), b'{"b":1,"a":2}'),
+    "counted": (lambda: guided.json_schema({"type": "object", "minProperties": 2}), b'{"a":1,"b":2}'),
+    "distinct": (lambda: guided.json_schema({"type": "array", "uniqueItems": True, "maxItems": 9}), b'["x",1]'),
+    "finite": (lambda: guided.json_schema({"items": {"enum": ["a", "b"]}, "uniqueItems": True}), b'["b","a"]'),
+    "lark": (lambda: guided.lark('start: "(" start ")" | /[a-z]+/\n%ignore " "'), b"( (abc) )"),
+    "gbnf": (lambda: guided.gbnf('root ::= [a-z]{2,40} ("," root)?'), b"abc,defg"),
+    "regex": (lambda: guided.regex("(foo|bar){2,5}"), b"foobarfoo"),
+}
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_a_constraint_that_nobody_holds_is_freed_at_once(name: str) -> None:
+    make, text = GRAMMARS[name]
+    gc.collect()
+    gc.disable()
+    try:
+        grammar: Grammar = make()
+        constraint = guided.Constraint(grammar, BYTES)  # which `compile` would remember
+        state = constraint.start
+        row = np.zeros(BYTES.n_words, np.uint32)
+        for byte in text:
+            constraint.fill_mask(state, row)
+            constraint.fill_budget_mask(state, row, 40)
+            state = constraint.advance(state, byte)
+        assert constraint.is_accepting(state)
+        constraint.shortest_text(constraint.start)
+        held = weakref.ref(constraint._machine)
+        del constraint
+        assert held() is None
+    finally:
+        gc.enable()
