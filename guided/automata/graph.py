@@ -9,6 +9,7 @@ begins with none of K, followed by the rests of rules of K that may begin with w
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import accumulate, islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -42,10 +43,16 @@ class RuleGraph:
         self.labels: list[str] = []
         self._lexer_starts = lexer_starts
         self._label_ids: dict[str, int] = {}
+<<<<<<< /tmp/w/landing/guided/automata/graph.py.merged
+        self._makers: dict[int, Callable[[], None]] = {}
+        """How lazy nodes get their edges; nodes of rules that were not lowered are in `_lowered`."""
+=======
         self._makers: dict[int, Callable[[RuleGraph], None]] = {}
         """What adds the edges of lazy nodes; told the graph, so that a graph holds nothing that holds it."""
+>>>>>>> guided/automata/graph.py
         self._pending: dict[int, Edges] = {}
         self._final: set[int] = set()
+        self._reads: dict[Terminal, tuple[int, int]] = {}
         self._ends: dict[int, int] = {}
         """For lazy nodes, the end of the body they belong to, which can be reached from each of them."""
         self.prices: dict[int, tuple[Callable[[RuleCosts], int], int]] = {}
@@ -53,26 +60,35 @@ class RuleGraph:
         self.n_nodes = 0
         self.n_edges = 0
         n_rules = len(analysis.rules)
+        self._lowered = bytearray(n_rules + 1)
+        """Which nodes from `ACCEPT` on, which counts as one, are of a rule that was lowered; rule n begins at n + 1."""
+        self._lowered[ACCEPT] = 1
+        size = n_rules + 256
         self.arrays = Rules(
-            node_first=np.full(256, -1, np.int32),
-            node_count=np.zeros(256, np.int32),
-            flags=np.zeros(256, np.uint8),
+            node_first=np.full(size, -1, np.int32),
+            node_count=np.zeros(size, np.int32),
+            flags=np.zeros(size, np.uint8),
             kind=np.zeros(512, np.uint8),
             argument=np.zeros(512, np.int32),
             to=np.zeros(512, np.int32),
             label=np.zeros(512, np.int32),
-            rule_start=np.zeros(max(n_rules, 1), np.int32),
+            rule_start=np.arange(1, max(n_rules, 1) + 1, dtype=np.int32),
             rank=np.asarray(analysis.rank or (0,), np.int32),
             ignored=np.asarray(ignored, np.int32),
         )
-        self._new()
         self.arrays.node_first[ACCEPT] = 0
         self.arrays.flags[ACCEPT] = OPEN
+<<<<<<< /tmp/w/landing/guided/automata/graph.py.merged
+        self._views = _views(self.arrays)
+        self.n_nodes = n_rules + 1
+        self.first = self._node()
+=======
         self._first_rule = self.n_nodes
         for rule in range(n_rules):
             self.arrays.rule_start[rule] = self._new()
         self.first = self._new()
         self._pending[self.first] = []
+>>>>>>> guided/automata/graph.py
         self._add(self.first, CALL, start, ACCEPT)
         if start in analysis.nullable:
             # Not an edge to ACCEPT: a continuation tells that the text may end by holding ACCEPT itself.
@@ -85,27 +101,50 @@ class RuleGraph:
         seen = {node}
         while queue:
             self._make(item := queue.pop())
-            for kind, argument, target in self.edges(item):
+            edges = self._pending.get(item)
+            for kind, argument, target, _ in self._written(item) if edges is None else edges:
                 self._make(target)
-                after = target if kind == EMPTY else int(self.arrays.rule_start[argument]) if kind == CALL else item
+                after = target if kind == EMPTY else argument + 1 if kind == CALL else item
                 if after not in seen:
                     seen.add(after)
                     queue.append(after)
+        self._commit()
 
     def _make(self, node: int) -> None:
+<<<<<<< /tmp/w/landing/guided/automata/graph.py.merged
+        """Let the edges of a node be known or pending."""
+        if node < len(self._lowered):
+            if self._lowered[node]:
+                return
+            self._lowered[node] = 1
+            before = len(self._pending)
+            self._lower_rule(node - 1, node)
+        elif node in self._makers:
+            before = len(self._pending)
+            self._makers.pop(node)()
+        else:
+            return
+        if self._ends:
+            self._make_reached(list(islice(self._pending, before, None)))
+=======
         if self.arrays.node_first[node] < 0:
             if node in self._makers:
                 self._makers.pop(node)(self)
             else:
                 self._lower_rule(node - self._first_rule, node)
             self._commit()
+>>>>>>> guided/automata/graph.py
 
     def edges(self, node: int) -> list[tuple[int, int, int]]:
         """The edges of a node as ``(kind, argument, target)``, lowered if need be."""
         self._make(node)
+        self._commit()
+        return [edge[:3] for edge in self._written(node)]
+
+    def _written(self, node: int) -> Edges:
         first = int(self.arrays.node_first[node])
         stop = first + int(self.arrays.node_count[node])
-        columns = (self.arrays.kind, self.arrays.argument, self.arrays.to)
+        columns = (self.arrays.kind, self.arrays.argument, self.arrays.to, self.arrays.label)
         return list(zip(*(column[first:stop].tolist() for column in columns), strict=True))
 
     def is_end(self, node: int) -> bool:
@@ -118,29 +157,16 @@ class RuleGraph:
 
     # Building fragments: edges are collected in `_pending` and written by `_commit`.
 
-    def _new(self) -> int:
-        node = self.n_nodes
-        if node == self.arrays.node_first.shape[0]:
-            old = self.arrays
-            grown: dict[str, NDArray[Any]] = {
-                "node_first": np.full(2 * node, -1, np.int32),
-                "node_count": np.zeros(2 * node, np.int32),
-                "flags": np.zeros(2 * node, np.uint8),
-            }
-            for name, array in grown.items():
-                array[:node] = getattr(old, name)
-            self.arrays = old._replace(**grown)
-        self.n_nodes += 1
-        return node
-
     def _node(self) -> int:
-        node = self._new()
+        node = self.n_nodes
+        self.n_nodes = node + 1
         self._pending[node] = []
         return node
 
     def _lazy(self, maker: Callable[[RuleGraph, int], None], end: int) -> int:
         """A node inside a body that finishes at ``end``, whose edges ``maker`` adds when they are needed."""
-        node = self._new()
+        node = self.n_nodes
+        self.n_nodes = node + 1
         self._ends[node] = end
 
         def make(graph: RuleGraph) -> None:
@@ -151,10 +177,8 @@ class RuleGraph:
         self._makers[node] = make
         return node
 
-    def _make_reached(self) -> None:
+    def _make_reached(self, work: list[int]) -> None:
         """Make the lazy nodes that empty edges lead to, since what they offer is offered by the edges' sources."""
-        work = list(self._pending)
-        done = set(work)
         made = 0
         for node in work:
             for kind, _, target, _ in self._pending[node]:
@@ -165,59 +189,69 @@ class RuleGraph:
                             f"more than {MAX_AT_ONCE} copies of something that may be empty",
                             remedy="Make the repeated part non-empty, and the repetition itself optional.",
                         )
+<<<<<<< /tmp/w/landing/guided/automata/graph.py.merged
+                    before = len(self._pending)
+                    self._makers.pop(target)()
+                    work.extend(islice(self._pending, before, None))
+=======
                     self._makers.pop(target)(self)
                     more = [item for item in self._pending if item not in done]
                     work += more
                     done.update(more)
+>>>>>>> guided/automata/graph.py
 
     def _add(self, node: int, kind: int, argument: int, target: int, label: int = -1) -> None:
         self._pending[node].append((kind, argument, target, label))
 
     def _commit(self) -> None:
-        self._make_reached()
+        """Write the pending edges to the arrays."""
+        if not self._pending:
+            return
         pending, self._pending = self._pending, {}
-        total = sum(map(len, pending.values()))
         at = self.n_edges
-        if at + total > self.arrays.kind.shape[0]:
-            size = max(2 * self.arrays.kind.shape[0], at + total)
-            old = self.arrays
-            grown: dict[str, NDArray[Any]] = {
-                name: np.zeros(size, getattr(old, name).dtype) for name in ("kind", "argument", "to", "label")
-            }
-            for name, array in grown.items():
-                array[:at] = getattr(old, name)[:at]
-            self.arrays = old._replace(**grown)
-        arrays = self.arrays
-        if total:
-            flat = np.asarray([edge for edges in pending.values() for edge in edges], np.int32)
-            arrays.kind[at : at + total] = flat[:, 0]
-            arrays.argument[at : at + total] = flat[:, 1]
-            arrays.to[at : at + total] = flat[:, 2]
-            arrays.label[at : at + total] = flat[:, 3]
+        self.n_edges += sum(map(len, pending.values()))
+        self._reserve()
+        # Entry by entry through memory views: an array's own slices cost more until there are hundreds.
+        firsts, counts, flags, kinds, arguments, targets, labels = self._views
+        empty: list[tuple[int, int]] = []
         for node, edges in pending.items():
-            arrays.node_first[node] = at
-            arrays.node_count[node] = len(edges)
-            at += len(edges)
-        self.n_edges = at
-        self._flag(pending)
-
-    def _flag(self, pending: dict[int, Edges]) -> None:
-        flags = {node: FINAL if node in self._final else 0 for node in pending}
-        for node, edges in pending.items():
-            if any(kind != EMPTY for kind, _, _, _ in edges):
-                flags[node] |= OPEN
+            firsts[node] = at
+            counts[node] = len(edges)
+            flag = FINAL if node in self._final else 0
+            for kind, argument, target, label in edges:
+                kinds[at], arguments[at], targets[at], labels[at] = kind, argument, target, label
+                at += 1
+                if kind == EMPTY:
+                    empty.append((node, target))
+                else:
+                    flag |= OPEN
+            flags[node] = flag
+        # What empty edges lead to is offered here too; nodes lead on to later ones, mostly.
+        empty.reverse()
         changed = True
         while changed:
             changed = False
-            for node, edges in pending.items():
-                for kind, _, target, _ in edges:
-                    if kind == EMPTY:
-                        more = flags[target] if target in flags else int(self.arrays.flags[target])
-                        if more & ~flags[node]:
-                            flags[node] |= more
-                            changed = True
-        for node, value in flags.items():
-            self.arrays.flags[node] = value
+            for node, target in empty:
+                more = flags[target] & ~flags[node]
+                if more:
+                    flags[node] |= more
+                    changed = True
+
+    def _reserve(self) -> None:
+        """Room in the arrays for all nodes and edges."""
+        old = self.arrays
+        grown: dict[str, NDArray[Any]] = {}
+        if self.n_edges > old.kind.shape[0]:
+            for name in ("kind", "argument", "to", "label"):
+                grown[name] = np.zeros(2 * self.n_edges, getattr(old, name).dtype)
+        if self.n_nodes > old.node_first.shape[0]:
+            for name in ("node_first", "node_count", "flags"):
+                grown[name] = np.full(2 * self.n_nodes, -(name == "node_first"), getattr(old, name).dtype)
+        for name, array in grown.items():
+            array[: getattr(old, name).shape[0]] = getattr(old, name)
+        if grown:
+            self.arrays = old._replace(**grown)
+            self._views = _views(self.arrays)
 
     def label_id(self, text: str) -> int:
         """The number of a label."""
@@ -241,17 +275,11 @@ class RuleGraph:
 
     def _lower(self, body: Body, start: int, end: int, *, skip_empty: bool = False) -> None:
         """Add edges for ``body`` from ``start`` to ``end``; a terminal's or call's own empty text can be left out."""
-        if not self.analysis.can_finish(body):
+        if not self.analysis.whole and not self.analysis.can_finish(body):
             return
         match body:
             case Terminal():
-                if body.lexer is not None:
-                    self._add(start, READ, self._lexer_starts[body.lexer], end, self.label_id(body.label))
-                    return
-                if body.expr.nullable and not skip_empty:
-                    self._add(start, EMPTY, 0, end)
-                if body.expr is not EPSILON:
-                    self._add(start, READ, self.states.add(body.expr), end, self.label_id(body.label))
+                self._read(body, start, end, skip_empty=skip_empty)
             case Reference(rule):
                 self._add(start, CALL, rule, end)
                 if rule in self.analysis.nullable and not skip_empty:
@@ -273,6 +301,20 @@ class RuleGraph:
                 self._lower_repetition(body, start, end)
             case Members():
                 self._lower_members(body, start, end)
+
+    def _read(self, body: Terminal, start: int, end: int, *, skip_empty: bool = False) -> None:
+        edges = self._pending[start]
+        if body.lexer is not None:
+            edges.append((READ, self._lexer_starts[body.lexer], end, self.label_id(body.label)))
+            return
+        if body.expr.nullable and not skip_empty:
+            edges.append((EMPTY, 0, end, -1))
+        found = self._reads.get(body)
+        if found is None:
+            if body.expr is EPSILON:
+                return
+            found = self._reads[body] = (self.states.add(body.expr), self.label_id(body.label))
+        edges.append((READ, found[0], end, found[1]))
 
     def _lower_repetition(self, body: Repetition, start: int, end: int) -> None:
         if body.low == 0:
@@ -339,34 +381,35 @@ class RuleGraph:
         declared, extras = self.analysis.usable(body.declared), self.analysis.usable(body.extras)
         separable = self.analysis.can_finish(body.separator)
         n = len(declared)
+        pending = self._pending
         keys = [self._node() for _ in range(n)]
         after = [self._node() for _ in range(n + 1)]  # after[p]: something was written, member p is next
         finishing = n
         while finishing and not declared[finishing - 1].required:
             finishing -= 1
-        for position in range(n + 1):
+        for position, done in enumerate(after):
             if position >= finishing:
-                self._add(after[position], EMPTY, 0, end)
+                pending[done].append((EMPTY, 0, end, -1))
             if separable and (position < n or extras):
                 item = self._node()
-                self._lower(body.separator, after[position], item)
+                self._lower(body.separator, done, item)
                 self._offer(keys, extras, after, item, position)
         for position, member in enumerate(declared):
             value = self._node()
-            self._lower(member.key, keys[position], value)
+            self._read(member.key, keys[position], value)
             self._lower(member.value, value, after[position + 1])
             if not member.required and position + 1 < n:
-                self._add(keys[position], EMPTY, 0, keys[position + 1])
+                pending[keys[position]].append((EMPTY, 0, keys[position + 1], -1))
         if finishing == 0:
-            self._add(start, EMPTY, 0, end)
+            pending[start].append((EMPTY, 0, end, -1))
         self._offer(keys, extras, after, start, 0)
 
     def _offer(self, keys: list[int], extras: list[Member], after: list[int], node: int, position: int) -> None:
         if position < len(keys):
-            self._add(node, EMPTY, 0, keys[position])
+            self._pending[node].append((EMPTY, 0, keys[position], -1))
         for extra in extras:
             value = self._node()
-            self._lower(extra.key, node, value)
+            self._read(extra.key, node, value)
             self._lower(extra.value, value, after[position])
 
     def _lower_cycle(self, rule: int, component: frozenset[int], start: int) -> None:
@@ -424,3 +467,9 @@ class RuleGraph:
                     work.append(node)
         for node in nodes:
             self._pending[node] = [edge for edge in self._pending[node] if edge[2] in useful]
+
+
+def _views(arrays: Rules) -> tuple[memoryview, ...]:
+    """The arrays that are written when nodes are added, by node and by edge."""
+    per_node = (arrays.node_first, arrays.node_count, arrays.flags)
+    return tuple(map(memoryview, (*per_node, arrays.kind, arrays.argument, arrays.to, arrays.label)))  # type: ignore[arg-type]

@@ -79,8 +79,9 @@ class StateTable:
             high=np.zeros(4096, np.uint8),
             target=np.zeros(4096, np.int32),
             partials=np.zeros(256, np.int32),
-            **{name: np.full(1024, unset, kind) for name, (unset, kind) in _PER_STATE.items()},
+            **{name: _unset(name, 1024) for name in _PER_STATE},
         )
+        self._views = _views(self.arrays)
         self.addresses = SharedAddresses()
         self.keys: list[object] = [None]
         """What each state stands for; None for states inside chains and escapes."""
@@ -165,44 +166,45 @@ class StateTable:
         length = len(data)
         after = self._allocate(None, length - 1)
         at = self._reserve(length)
-        arrays = self.arrays
-        arrays.low[at : at + length] = arrays.high[at : at + length] = np.frombuffer(data, np.uint8)
-        arrays.first[state] = at
-        arrays.count[state] = 1
-        if length > 1:
-            arrays.first[after : after + length - 1] = np.arange(at + 1, at + length)
-            arrays.count[after : after + length - 1] = 1
-            arrays.mode[after : after + length - 1] = mode
-            arrays.target[at : at + length - 1] = np.arange(after, after + length - 1)
-        arrays.target[at + length - 1] = last
+        lows, highs, targets, firsts, counts, modes = self._views
+        # Byte by byte through memory views: slices of arrays cost more up to a hundred bytes, and names are short.
+        for byte in data[:-1]:
+            lows[at] = highs[at] = byte
+            targets[at] = after
+            firsts[state] = at
+            counts[state] = 1
+            at += 1
+            state = after
+            modes[state] = mode
+            after += 1
+        lows[at] = highs[at] = data[-1]
+        targets[at] = last
+        firsts[state] = at
+        counts[state] = 1
 
     def _write(self, state: int, row: Sequence[tuple[int, int, int]]) -> None:
         at = self._reserve(len(row))
-        arrays = self.arrays
-        for i, (low, high, target) in enumerate(row, at):
-            arrays.low[i] = low
-            arrays.high[i] = high
-            arrays.target[i] = target
-        arrays.count[state] = len(row)
-        arrays.first[state] = at
+        lows, highs, targets, firsts, counts, _ = self._views
+        for i, edge in enumerate(row, at):
+            lows[i], highs[i], targets[i] = edge
+        counts[state] = len(row)
+        firsts[state] = at
 
     def _allocate(self, key: object, n: int = 1) -> int:
         """The first of ``n`` new states with consecutive ids."""
         state = len(self.keys)
         if state + n > self.arrays.first.shape[0]:
             size = 2 * (state + n)
-            grown: dict[str, NDArray[Any]] = {}
-            for name, (unset, kind) in _PER_STATE.items():
-                grown[name] = np.full(size, unset, kind)
-                grown[name][:state] = getattr(self.arrays, name)[:state]
+            grown = {name: _unset(name, size) for name in _PER_STATE}
+            for name, array in grown.items():
+                array[:state] = getattr(self.arrays, name)[:state]
             self.arrays = self.arrays._replace(**grown)
+            self._views = _views(self.arrays)
             self.version += 1
         if n == 1:
             self.keys.append(key)
-            self.arrays.base[state] = state
         else:
             self.keys.extend([key] * n)
-            self.arrays.base[state : state + n] = np.arange(state, state + n)
         return state
 
     def _reserve(self, n: int) -> int:
@@ -214,6 +216,7 @@ class StateTable:
             for name, array in grown.items():
                 array[:at] = getattr(old, name)[:at]
             self.arrays = old._replace(**grown)
+            self._views = _views(self.arrays)
             self.version += 1
         self.n_edges = at + n
         return at
@@ -413,7 +416,19 @@ _PER_STATE: dict[str, tuple[int, type[np.generic]]] = {
     "mode": (0, np.uint8), "base": (0, np.int32), "decode": (0, np.int32), "owes": (0, np.int32),
     "closed": (0, np.int64),
 }  # fmt: skip
-"""The arrays of an `Automaton` with an entry per state, and the value of a new state."""
+"""The arrays of an `Automaton` with an entry per state, and the value of a new state; ``base`` is the state itself."""
+
+
+def _unset(name: str, size: int) -> NDArray[Any]:
+    unset, kind = _PER_STATE[name]
+    return np.arange(size, dtype=kind) if name == "base" else np.full(size, unset, kind)
+
+
+def _views(arrays: Automaton) -> tuple[memoryview, ...]:
+    """The arrays that are written when edges are added."""
+    written = (arrays.low, arrays.high, arrays.target, arrays.first, arrays.count, arrays.mode)
+    return tuple(map(memoryview, written))  # type: ignore[arg-type]
+
 
 _RAW_MASK = sum(1 << byte for low, high in RAW_BYTES for byte in range(low, high + 1))
 
