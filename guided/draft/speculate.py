@@ -23,6 +23,7 @@ from guided.draft.lossy import HiddenAfter, Lossy
 from guided.draft.masks import RowMasks
 from guided.draft.policy import Fixed, Policy, Round
 from guided.draft.proposal import Proposal
+from guided.draft.reshaping import Reshaping
 from guided.draft.statistics import Statistics
 from guided.draft.verify import Greedy, Sampled, Target, first_accepted
 from guided.errors import GuidedError
@@ -87,6 +88,7 @@ def speculate(
     weigh: bool = False,
     policy: Policy | None = None,
     lossy: Lossy | None = None,
+    reshaping: Reshaping | None = None,
     progress: Progress | None = None,
 ) -> tuple[list[Speculated], Statistics]:
     """Decode one text for each prompt, each under its own constraint (None: none).
@@ -96,7 +98,8 @@ def speculate(
     forces are then drafted, since their probability under the model counts, and not simply taken.  ``policy`` says how
     many nodes to draft, `Fixed` by default.  ``lossy`` accepts more drafts by another law than the target's, which is
     then not kept: it cannot be weighed.  Temperature, truncation and steering are the model's: see
-    `guided.lm.transformed` and `guided.steer`.
+    `guided.lm.transformed` and `guided.steer`; ``reshaping`` is for what belongs elsewhere, such as a truncation that
+    sees allowed tokens only, and cannot be weighed either.
     """
     if len(prompts) != len(constraints):
         raise GuidedError(
@@ -109,7 +112,13 @@ def speculate(
             where="lossy",
             remedy="Leave out lossy, or weigh and greedy.",
         )
-    run = _Run(chance_of(rng), model, drafter, max_tokens, greedy, weigh, policy or Fixed(), lossy)
+    if reshaping is not None and weigh:
+        raise GuidedError(
+            "weights are of the model's own distribution, which is reshaped here",
+            where="weigh",
+            remedy="Leave out one of weigh and reshaping.",
+        )
+    run = _Run(chance_of(rng), model, drafter, max_tokens, greedy, weigh, policy or Fixed(), lossy, reshaping)
     rows = [
         _Row(number, list(prompt), len(prompt), masks, masks.start)
         for number, (prompt, masks) in enumerate(
@@ -145,6 +154,7 @@ class _Run:
         weigh: bool,
         policy: Policy,
         lossy: Lossy | None,
+        reshaping: Reshaping | None,
     ) -> None:
         self.chance = chance
         self.model = model
@@ -154,6 +164,7 @@ class _Run:
         self.weigh = weigh
         self.policy = policy
         self.lossy = lossy
+        self.reshaping = reshaping
         self.statistics = Statistics()
         self.sequences: Sequences
 
@@ -268,9 +279,16 @@ class _Run:
         began = time.perf_counter()
         allowed = row.masks.allowed(row.state, self.max_tokens - row.n_emitted)
         self._count(constraint_seconds=time.perf_counter() - began)
+        emitted = row.tokens[row.n_prompt :]
+        if self.reshaping is not None:
+            logits = self.reshaping.before(row.number, emitted, logits)
         if self.greedy:
             scores = logits.cpu().numpy()
             return Greedy(scores if allowed is None else np.where(allowed, scores, -np.inf))
+        if self.reshaping is not None:
+            if allowed is not None:
+                logits = logits.masked_fill(torch.from_numpy(~allowed).to(logits.device), -torch.inf)
+            logits = self.reshaping.after(row.number, emitted, logits)
         distribution = distributions_of(logits[None], self.model.width)[0]
         if allowed is not None:
             distribution = distribution.only(allowed)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from typing import Any
 
 __all__ = ["Statistics"]
 
@@ -27,6 +28,29 @@ class Statistics:
     constraint_seconds: float = 0.0
     """Masks, and the states of draft nodes."""
     verify_seconds: float = 0.0
+
+    def __add__(self, other: Statistics) -> Statistics:
+        return Statistics(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
+
+    def record(self) -> dict[str, Any]:
+        """All of it as JSON data; seconds by part, in milliseconds' digits."""
+        return {
+            "passes": self.passes,
+            "tokens": self.tokens,
+            "tokens_per_pass": round(self.tokens_per_pass, 3),
+            "forced": self.forced,
+            "drafted": self.drafted,
+            "accepted": self.accepted,
+            "seconds": {
+                part: round(seconds, 4)
+                for part, seconds in (
+                    ("draft", self.draft_seconds),
+                    ("model", self.model_seconds),
+                    ("constraint", self.constraint_seconds),
+                    ("verify", self.verify_seconds),
+                )
+            },
+        }
 
     @property
     def tokens_per_pass(self) -> float:
