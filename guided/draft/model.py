@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from guided.draft.confidence import Confidence
 from guided.draft.drafter import Context, Observed
@@ -15,7 +13,7 @@ from guided.draft.proposal import Drawn, Group, Proposal
 from guided.draft.shapes import Chain, Leaf, Shape
 from guided.errors import UnsupportedError, VocabularyError
 from guided.infer.chance import Chance
-from guided.lm.model import LanguageModel, Scores, Sequences, Tree
+from guided.lm.model import NOTHING, LanguageModel, Needs, Scores, Sequences, Tree
 
 __all__ = ["Model"]
 
@@ -29,6 +27,9 @@ class Model:
 
     Raises `VocabularyError` for a model of another width, `UnsupportedError` for trees with a model that has none.
     """
+
+    _asked: Needs = NOTHING
+    """What is wanted of the draft model besides logits."""
 
     def __init__(
         self, model: LanguageModel, shape: Shape | None = None, *, by_rule: bool = False, width: int | None = None
@@ -86,7 +87,7 @@ class Model:
         if new:
             prompts = [list(context.tokens) for context in new]
             if self._sequences is None:
-                self._sequences = self.model.start(prompts)
+                self._sequences = self.model.start(prompts, self._asked)
             else:
                 self._sequences.join(prompts)
             self._rows += [context.row for context in new]
@@ -178,9 +179,9 @@ class _Grown:
         self._leaf(-1, 1.0, 0.0, logits)
 
     def _leaf(self, node: int, value: float, key: float, logits: torch.Tensor) -> None:
-        probabilities = _probabilities(logits, self._masks.allowed(self._states[node], 0))
-        if probabilities is not None:
-            self.leaves.append(Leaf(node, probabilities, value, key))
+        leaf = Leaf.after(node, logits, self._masks.allowed(self._states[node], 0), value, key)
+        if leaf is not None:
+            self.leaves.append(leaf)
 
     def settle(self, by_rule: bool, least: float) -> None:
         """Enter the level's children in the tree."""
@@ -202,18 +203,6 @@ class _Grown:
         """The new nodes are leaves, with these scores after them."""
         for node, value, key in self.waiting:
             self._leaf(node, value, key, logits[node])
-
-
-def _probabilities(logits: torch.Tensor, allowed: NDArray[np.bool_] | None) -> NDArray[np.float64] | None:
-    scores = logits.double().cpu().numpy()
-    if allowed is not None:
-        scores = np.where(allowed, scores, -np.inf)
-    highest = scores.max()
-    if not np.isfinite(highest):
-        return None
-    weights: NDArray[np.float64] = np.exp(scores - highest)
-    weights /= weights.sum()
-    return weights
 
 
 def _common(left: Sequence[int], right: Sequence[int]) -> int:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from guided.draft.confidence import Confidence
@@ -38,6 +39,21 @@ class Leaf:
 
     def __post_init__(self) -> None:
         self.rest = self.probabilities.copy()
+
+    @classmethod
+    def after(
+        cls, node: int, logits: torch.Tensor, allowed: NDArray[np.bool_] | None, value: float = 1.0, key: float = 0.0
+    ) -> Leaf | None:
+        """The leaf at a node with these scores ``[V]`` after it; None where nothing that is allowed has any."""
+        scores = logits.double().cpu().numpy()
+        if allowed is not None:
+            scores = np.where(allowed, scores, -np.inf)
+        highest = scores.max()
+        if not np.isfinite(highest):
+            return None
+        weights: NDArray[np.float64] = np.exp(scores - highest)
+        weights /= weights.sum()
+        return cls(node, weights, value, key)
 
     def left(self) -> float:
         """The probability of all that was not drawn."""
