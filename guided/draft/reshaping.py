@@ -1,0 +1,24 @@
+"""The seam for what else shapes the target's law: functions of the text so far, on either side of the constraint's mask.
+
+They hold for the target as it is verified, so that the law is kept by whatever order they have without drafts: what
+comes before the mask sees all tokens, what comes after it (temperature, truncation) only those that are allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+
+__all__ = ["Reshaping"]
+
+
+class Reshaping(Protocol):
+    """Changes the scores of a next token; a pure function of its arguments."""
+
+    def before(self, row: int, emitted: Sequence[int], logits: torch.Tensor) -> torch.Tensor:
+        """The scores ``[V]`` before the mask, after the tokens that row number ``row`` of the run has emitted."""
+
+    def after(self, row: int, emitted: Sequence[int], logits: torch.Tensor) -> torch.Tensor:
+        """The scores ``[V]`` after the mask, some of them minus infinity; where tokens are drawn only."""
