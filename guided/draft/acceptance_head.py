@@ -163,7 +163,7 @@ def fit_acceptance_head(
             odds = head(examples.hidden[rows])
             loss = -(wanted * log(odds) + REFUSAL_WEIGHT * (1.0 - wanted) * log(-odds)).mean()
             optimizer.zero_grad(set_to_none=True)
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             total += loss.item() * len(rows)
         mean = total / n

@@ -6,10 +6,13 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import torch
 
 import guided
 from guided.draft import (
+    AcceptanceHead,
     Aggressive,
+    Base,
     Beam,
     BestFirst,
     Branching,
@@ -18,8 +21,12 @@ from guided.draft import (
     Context,
     Datastore,
     Dynamic,
+    EarlyExit,
     Fixed,
     ForcedBytes,
+    Heads,
+    HeadStopped,
+    Judge,
     Model,
     NGrams,
     OtherVocabulary,
@@ -29,6 +36,9 @@ from guided.draft import (
     TriGrams,
     Typical,
     Union,
+    intersected,
+    new_heads,
+    reward_guided,
     speculate,
 )
 from guided.errors import GuidedError, VocabularyError
@@ -39,12 +49,53 @@ from guided.testing.enumeration import enumerate_choices
 
 WIDTH, END = 4, 3
 VOCABULARY = guided.Vocabulary.from_tokens([b"a", b"b", b"ab", None], eos_ids=[END])
-TARGET = TableModel.random(5, width=WIDTH, eos_ids=[END])
-SMALL = TableModel.random(6, width=WIDTH, eos_ids=[END])
+HIDDEN = 3
+
+
+def state_after(tokens):
+    """A hidden state that says something about the last tokens."""
+    return np.random.default_rng([1, *tokens[-2:]]).standard_normal(HIDDEN)
+
+
+def with_states(model, *layers):
+    """The same model, with hidden states, and with early exits where ``layers`` are given."""
+    return TableModel(model.logprobs, width=WIDTH, eos_ids=[END], layers=layers, hidden=state_after)
+
+
+EXIT = TableModel.random(7, width=WIDTH, eos_ids=[END])
+TARGET = with_states(TableModel.random(5, width=WIDTH, eos_ids=[END]), EXIT.logprobs, EXIT.logprobs)
+SMALL = with_states(TableModel.random(6, width=WIDTH, eos_ids=[END]))
 CONSTRAINT = guided.compile(guided.regex("(ab|ba|aa)?b*"), VOCABULARY)
 PROMPT = [0, 1, 0, 2, 1, 0]
 
+OTHER = guided.Vocabulary.from_tokens([b"b", b"ba", b"a", b"aa", None, b"bb"], eos_ids=[4])
+OTHERS = TableModel.random(8, width=6, eos_ids=[4])
+
+
+def random_module(module, seed=0):
+    """A module with random weights."""
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in module.parameters():
+        torch.nn.init.normal_(parameter, generator=generator)
+    return module
+
+
+BASE = Base(*(torch.from_numpy(np.random.default_rng(3).standard_normal((2, WIDTH, HIDDEN))).float()))
+MEDUSA = random_module(new_heads("medusa", 3, BASE))
+HYDRA = random_module(new_heads("hydra", 2, BASE))
+STOP = random_module(AcceptanceHead(HIDDEN))
+
 DRAFTS = {
+    "medusa": lambda: Heads(MEDUSA),
+    "hydra": lambda: Heads(HYDRA),
+    "heads as guesses": lambda: BestFirst(Heads(HYDRA), Heads(MEDUSA), PromptLookup(), floor=0.0),
+    "heads and a model": lambda: Union(Heads(MEDUSA), Model(SMALL, Chain(1))),
+    "early exit": lambda: EarlyExit({1: EXIT}, 2, longest=2),
+    "early exit of an expensive pass": lambda: EarlyExit({1: EXIT}, 9, longest=2, by_rule=True),
+    "stopped by a head": lambda: HeadStopped(SMALL, STOP, threshold=0.5, least=1, most=2),
+    "stopped by a head, by rule": lambda: HeadStopped(SMALL, STOP, threshold=0.5, least=1, by_rule=True),
+    "intersection": lambda: Model(intersected(OTHERS, OTHER, VOCABULARY), Chain(2)),
+    "intersection, tree": lambda: Model(intersected(OTHERS, OTHER, VOCABULARY), Branching((2, 1))),
     "lookup": PromptLookup,
     "aggressive": Aggressive,
     "recycling": Recycling,
@@ -153,11 +204,8 @@ def test_steered_targets_keep_their_law_with_the_amateur_as_draft():
         assert distance(plain, law(lambda shape=shape: Model(SMALL, shape), CONSTRAINT, model=steered)) < 1e-9
 
 
-OTHER = guided.Vocabulary.from_tokens([b"b", b"ba", b"a", b"aa", None, b"bb"], eos_ids=[4])
-
-
 def test_drafts_in_another_vocabulary_keep_the_law(plain):
-    other = TableModel.random(8, width=6, eos_ids=[4])
+    other = OTHERS
     drafter = OtherVocabulary(other, OTHER, VOCABULARY)
     proposals = drafter.draft(None, [Context(0, PROMPT, 6, None, 0, 4)])
     assert len(proposals[0]) > 0
@@ -183,3 +231,35 @@ def test_typical_acceptance_is_another_law_within_the_language(plain):
             speculate(0, TARGET, [PROMPT], [None], lossy=Typical(), **settings)
     with pytest.raises(GuidedError):
         Typical(epsilon=0.0)
+
+
+def test_a_judge_is_another_law_within_the_language(plain):
+    judge = Judge(random_module(torch.nn.Linear(HIDDEN, 1)), 0.4)
+    found = law(DRAFTS["model by rule"], CONSTRAINT, lossy=judge)
+    assert {text for text, p in found.items() if p > 0} <= set(plain[CONSTRAINT])
+    assert distance(plain[CONSTRAINT], found) > 1e-3
+    # One that takes nothing leaves the law alone, whatever the kind of draft.
+    strict = Judge(torch.nn.Linear(HIDDEN, 1), 1.0)
+    for name in ("model by rule", "constant branching"):
+        assert distance(plain[CONSTRAINT], law(DRAFTS[name], CONSTRAINT, lossy=strict)) < 1e-9
+
+
+@pytest.mark.parametrize("least", [0.0, 0.5, 1.1])
+def test_reward_guided_texts_are_a_mixture_within_the_language(least, plain):
+    """With every step kept it is the draft's law, with none the target's, and in between neither."""
+    small = law(lambda: None, CONSTRAINT, model=SMALL)
+    found = Counter()
+
+    def run(chance):
+        text = reward_guided(
+            chance, TARGET, SMALL, PROMPT, CONSTRAINT, lambda before, step: step[0] == 0, lambda step: len(step) == 2,
+            least=least, max_tokens=3,
+        )  # fmt: skip
+        assert sum(len(step.tokens) for step in text.steps) == len(text.tokens)
+        return text.tokens
+
+    for probability, tokens in enumerate_choices(run):
+        found[tokens] += probability
+    assert {text for text, p in found.items() if p > 0} <= set(plain[CONSTRAINT])
+    assert (distance(found, small) < 1e-9) == (least == 0.0)
+    assert (distance(found, plain[CONSTRAINT]) < 1e-9) == (least > 1)
