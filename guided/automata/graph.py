@@ -43,13 +43,8 @@ class RuleGraph:
         self.labels: list[str] = []
         self._lexer_starts = lexer_starts
         self._label_ids: dict[str, int] = {}
-<<<<<<< /tmp/w/landing/guided/automata/graph.py.merged
-        self._makers: dict[int, Callable[[], None]] = {}
-        """How lazy nodes get their edges; nodes of rules that were not lowered are in `_lowered`."""
-=======
         self._makers: dict[int, Callable[[RuleGraph], None]] = {}
         """What adds the edges of lazy nodes; told the graph, so that a graph holds nothing that holds it."""
->>>>>>> guided/automata/graph.py
         self._pending: dict[int, Edges] = {}
         self._final: set[int] = set()
         self._reads: dict[Terminal, tuple[int, int]] = {}
@@ -78,17 +73,9 @@ class RuleGraph:
         )
         self.arrays.node_first[ACCEPT] = 0
         self.arrays.flags[ACCEPT] = OPEN
-<<<<<<< /tmp/w/landing/guided/automata/graph.py.merged
         self._views = _views(self.arrays)
         self.n_nodes = n_rules + 1
         self.first = self._node()
-=======
-        self._first_rule = self.n_nodes
-        for rule in range(n_rules):
-            self.arrays.rule_start[rule] = self._new()
-        self.first = self._new()
-        self._pending[self.first] = []
->>>>>>> guided/automata/graph.py
         self._add(self.first, CALL, start, ACCEPT)
         if start in analysis.nullable:
             # Not an edge to ACCEPT: a continuation tells that the text may end by holding ACCEPT itself.
@@ -111,7 +98,6 @@ class RuleGraph:
         self._commit()
 
     def _make(self, node: int) -> None:
-<<<<<<< /tmp/w/landing/guided/automata/graph.py.merged
         """Let the edges of a node be known or pending."""
         if node < len(self._lowered):
             if self._lowered[node]:
@@ -121,19 +107,11 @@ class RuleGraph:
             self._lower_rule(node - 1, node)
         elif node in self._makers:
             before = len(self._pending)
-            self._makers.pop(node)()
+            self._makers.pop(node)(self)
         else:
             return
         if self._ends:
             self._make_reached(list(islice(self._pending, before, None)))
-=======
-        if self.arrays.node_first[node] < 0:
-            if node in self._makers:
-                self._makers.pop(node)(self)
-            else:
-                self._lower_rule(node - self._first_rule, node)
-            self._commit()
->>>>>>> guided/automata/graph.py
 
     def edges(self, node: int) -> list[tuple[int, int, int]]:
         """The edges of a node as ``(kind, argument, target)``, lowered if need be."""
@@ -189,16 +167,9 @@ class RuleGraph:
                             f"more than {MAX_AT_ONCE} copies of something that may be empty",
                             remedy="Make the repeated part non-empty, and the repetition itself optional.",
                         )
-<<<<<<< /tmp/w/landing/guided/automata/graph.py.merged
                     before = len(self._pending)
-                    self._makers.pop(target)()
-                    work.extend(islice(self._pending, before, None))
-=======
                     self._makers.pop(target)(self)
-                    more = [item for item in self._pending if item not in done]
-                    work += more
-                    done.update(more)
->>>>>>> guided/automata/graph.py
+                    work.extend(islice(self._pending, before, None))
 
     def _add(self, node: int, kind: int, argument: int, target: int, label: int = -1) -> None:
         self._pending[node].append((kind, argument, target, label))
