@@ -146,6 +146,30 @@ def test_law_is_kept(name, constraint, plain):
     assert distance(plain[constraint], law(DRAFTS[name], constraint)) < 1e-9
 
 
+@pytest.mark.parametrize("name", list(DRAFTS)[:10])
+def test_trained_drafts_draft_and_keep_weights_and_steering(name):
+    """What they propose is scored; importance weights and a steered target are as without them."""
+    _, counts = speculate(0, TARGET, [PROMPT] * 20, [CONSTRAINT] * 20, DRAFTS[name](), max_tokens=6, policy=Fixed(3))
+    assert counts.drafted > counts.accepted > 0
+    # alpha 0: no token is implausible, so that the limit of two tokens leaves some.
+    steered = Stack([Contrastive(SMALL, alpha=0.0)]).over(TARGET)
+    for model in (TARGET, steered):
+        weights = []
+        for make in (lambda: None, DRAFTS[name]):
+            found = Counter()
+
+            def run(chance, make=make, model=model):
+                (text,), _ = speculate(
+                    chance, model, [PROMPT], [CONSTRAINT], make(), max_tokens=2, policy=Fixed(2), weigh=True
+                )
+                return text.tokens, text.logw
+
+            for probability, (tokens, logw) in enumerate_choices(run):
+                found[tokens] += probability * np.exp(logw)
+            weights.append(found)
+        assert distance(*weights) < 1e-9
+
+
 @pytest.mark.parametrize("budget", [1, 2])
 @pytest.mark.parametrize("name", ["constant branching", "dynamic", "union"])
 def test_law_is_kept_where_budgets_cut_trees(name, budget, plain):
