@@ -1,20 +1,19 @@
 """The command line's words for steering: ``contrastive:model=PATH,alpha=0.1`` to steerer objects.
 
-``NAME`` or ``NAME:KEY=VALUE,KEY=VALUE``; a value with a comma, or with spaces at its ends, goes in double quotes,
-inside which a backslash keeps the next character.  A setting that may be given several times is written several times.
-Nothing here imports torch until a stack is built, and nothing loads a model but through `Sources`.
+How a specification is written is `guided.cli.words`'.  Nothing here imports torch until a stack is built, and nothing
+loads a model but through `Sources`.
 """
 
 from __future__ import annotations
 
-import difflib
 import importlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from guided.cli.steering_methods import METHODS, Kind, Sources
+from guided.cli.words import Words, parse_words, read_value, signature
 from guided.errors import GuidedError
 
 if TYPE_CHECKING:
@@ -22,15 +21,7 @@ if TYPE_CHECKING:
     from guided.lm.model import LanguageModel
     from guided.steer import Stack, Steerer
 
-__all__ = ["Words", "parse_steering", "sources_of", "steering_help", "steering_stack"]
-
-
-@dataclass(frozen=True)
-class Words:
-    """A specification taken apart: the method's name, and each setting's texts in order."""
-
-    name: str
-    settings: Mapping[str, tuple[str, ...]]
+__all__ = ["parse_steering", "sources_of", "steering_help", "steering_stack"]
 
 
 def steering_stack(specifications: Sequence[str], sources: Sources) -> Stack:
@@ -76,90 +67,14 @@ def parse_steering(specification: str) -> Words:
     >>> parse_steering('contrastive:model=small,alpha=0.1').settings
     {'model': ('small',), 'alpha': ('0.1',)}
     """
-    name, _, rest = specification.partition(":")
-    name = name.strip()
-    method = METHODS.get(name)
-    if method is None:
-        raise GuidedError(
-            f"no steering method is called {name!r}",
-            where=f"--steer {specification}",
-            remedy=_suggestion(name, METHODS) + f"Known: {', '.join(METHODS)}.",
-        )
-    found: dict[str, list[str]] = {}
-    for part in _split(rest, specification):
-        key, equals, value = part.partition("=")
-        key = key.strip().replace("-", "_")
-        setting = method.settings.get(key)
-        if setting is None or not equals:
-            what = f"{name} has no setting {key!r}" if equals else f"{part.strip()!r} is not KEY=VALUE"
-            raise GuidedError(
-                what, where=f"--steer {specification}", remedy=_suggestion(key, method.settings) + _usage(name)
-            )
-        if key in found and not setting.many:
-            raise GuidedError(f"{key} is given twice", where=f"--steer {specification}", remedy=_usage(name))
-        found.setdefault(key, []).append(_unquoted(value.strip()))
-    missing = [key for key, setting in method.settings.items() if setting.required and key not in found]
-    if missing:
-        raise GuidedError(
-            f"{name} needs {' and '.join(missing)}", where=f"--steer {specification}", remedy=_usage(name)
-        )
-    return Words(name, {key: tuple(values) for key, values in found.items()})
+    return parse_words(
+        specification, "--steer", "steering method", {name: method.settings for name, method in METHODS.items()}
+    )
 
 
 def steering_help() -> str:
     """All methods and their settings, one a line."""
-    return "\n".join(f"{_signature(name)}  {method.summary}" for name, method in METHODS.items())
-
-
-def _signature(name: str) -> str:
-    settings = METHODS[name].settings
-    shown = []
-    for key, setting in settings.items():
-        text = f"{key}={setting.kind.value}" + ("..." if setting.many else "")
-        shown.append(text if setting.required else f"[{text}]")
-    return name + (f":{','.join(shown)}" if shown else "")
-
-
-def _usage(name: str) -> str:
-    return f"Write {_signature(name)}"
-
-
-def _suggestion(name: str, known: Mapping[str, object]) -> str:
-    close = difflib.get_close_matches(name, list(known), 1)
-    return f"Did you mean {close[0]!r}? " if close else ""
-
-
-def _split(text: str, specification: str) -> list[str]:
-    """The parts between commas that are not in quotes; none for an empty text."""
-    parts, current, quoted, escaped = [], "", False, False
-    for character in text:
-        if escaped:
-            escaped = False
-        elif quoted and character == "\\":
-            escaped = True
-        elif character == '"':
-            quoted = not quoted
-        elif character == "," and not quoted:
-            parts.append(current)
-            current = ""
-            continue
-        current += character
-    if quoted:
-        raise GuidedError("a quote is not closed", where=f"--steer {specification}", remedy='End the value with ".')
-    return [*parts, current] if text.strip() else []
-
-
-def _unquoted(value: str) -> str:
-    if len(value) < 2 or not (value.startswith('"') and value.endswith('"')):
-        return value
-    plain, escaped = "", False
-    for character in value[1:-1]:
-        if character == "\\" and not escaped:
-            escaped = True
-            continue
-        plain += character
-        escaped = False
-    return plain
+    return "\n".join(f"{signature(name, method.settings)}  {method.summary}" for name, method in METHODS.items())
 
 
 def _built(words: Words, sources: Sources) -> Steerer:
@@ -173,7 +88,7 @@ def _built(words: Words, sources: Sources) -> Steerer:
     return method.build(values, sources)
 
 
-def _value(kind: Kind, text: str, sources: Sources, where: str) -> Any:
+def _value(kind: Enum, text: str, sources: Sources, where: str) -> Any:
     """What a setting's text stands for; raises `GuidedError`."""
     if kind in (Kind.NUMBER_OR_NONE, Kind.COUNT_OR_NONE) and text.lower() == "none":
         return None
@@ -185,11 +100,7 @@ def _value(kind: Kind, text: str, sources: Sources, where: str) -> Any:
         return _reward(text, sources, where)
     if kind is Kind.CORPUS:
         return _corpus(text, sources, where)
-    reader = _READERS[kind]
-    try:
-        return reader(text)
-    except (KeyError, ValueError):
-        raise GuidedError(f"{text!r} is not {kind.value}", where=where, remedy=f"Write {kind.value}.") from None
+    return read_value(_READERS[kind], kind, text, where)
 
 
 def _head(text: str) -> tuple[int, int]:
@@ -209,7 +120,7 @@ def _divergence(text: str) -> Any:
     return Divergence(text)
 
 
-_READERS: dict[Kind, Callable[[str], Any]] = {
+_READERS: dict[Enum, Callable[[str], Any]] = {
     Kind.NUMBER: float,
     Kind.NUMBER_OR_NONE: float,
     Kind.COUNT: int,

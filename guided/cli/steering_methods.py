@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from guided.cli.words import Setting
 from guided.errors import GuidedError
 
 if TYPE_CHECKING:
     from guided.lm.model import LanguageModel
     from guided.steer import Steerer
 
-__all__ = ["METHODS", "Kind", "Method", "Setting", "Sources"]
+__all__ = ["METHODS", "Kind", "Method", "Sources"]
 
 
 class Kind(Enum):
@@ -38,15 +39,6 @@ class Kind(Enum):
     CORPUS = "FILE"
     BUCKET = "low|high"
     DIVERGENCE = "official|jensen-shannon"
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One ``KEY`` of a method; ``many`` if it may be given several times."""
-
-    kind: Kind
-    required: bool = False
-    many: bool = False
 
 
 @dataclass(frozen=True)

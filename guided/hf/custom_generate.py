@@ -16,7 +16,8 @@ from guided.constraint.protocol import Constrains
 from guided.errors import LimitError, UnsupportedError
 from guided.hf.generate_call import check_criteria, prompts_of_call, sequences_of_call, truncation_of_call
 from guided.hf.language_model import TransformersModel
-from guided.hf.sampling import Sampled, Sampler, run_sampler, stack_of
+from guided.hf.questions import stack_of
+from guided.hf.sampling import Sampled, Sampler, run_sampler
 from guided.infer import Enumeration, Particle, Population, Potential, Ranked, Samples, smc
 from guided.lm import LanguageModel, transformed
 from guided.steer import Stack, Steerer

@@ -1,6 +1,7 @@
 """`guided.generate`: prompt and grammar to text, a thin layer over the `generate` of transformers.
 
-With ``sampler=`` the texts are drawn by `guided.infer` instead; `guided.hf.sampling` does that.
+With ``sampler=`` the texts are drawn by `guided.infer` instead, with ``search=`` compared by `guided.search`;
+`guided.hf.sampling` and `guided.hf.searching` do that.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from guided.hf.processor import GuidedLogitsProcessor
 if TYPE_CHECKING:
     import numpy as np
 
+    from guided.draft import Drafting, Statistics
     from guided.hf.sampling import Sampled, Sampler
+    from guided.hf.searching import Phrase, Search, Searched
     from guided.infer import Potential
     from guided.steer import Stack, Steerer
 
@@ -44,6 +47,8 @@ class Generation:
     """Its tokens, without the end-of-text id and padding."""
     finished: bool
     """True when this is a whole text of the grammar; False if another stopping criterion cut it."""
+    drafts: Statistics | None = None
+    """What the whole call cost in which this text was made, and what drafts gave; None without a draft."""
 
 
 @overload
@@ -53,6 +58,7 @@ def generate(
     grammar: Grammar | Constrains,
     *,
     sampler: None = None,
+    draft: Drafting | None = None,
     n: None = None,
     seed: int | None = None,
     steer: Stack | Iterable[Steerer | Stack] | None = None,
@@ -72,6 +78,7 @@ def generate(
     grammar: Grammar | Constrains | Sequence[Grammar | Constrains],
     *,
     sampler: None = None,
+    draft: Drafting | None = None,
     n: int | None = None,
     seed: int | None = None,
     steer: Stack | Iterable[Steerer | Stack] | None = None,
@@ -91,6 +98,7 @@ def generate(
     grammar: Grammar | Constrains | Potential[Any] | Sequence[Grammar | Constrains | Potential[Any]],
     *,
     sampler: Sampler,
+    draft: Drafting | None = None,
     n: int | None = None,
     seed: int | np.random.Generator | None = None,
     steer: Stack | Iterable[Steerer | Stack] | None = None,
@@ -103,12 +111,35 @@ def generate(
 ) -> Sampled | list[Sampled]: ...
 
 
+@overload
+def generate(
+    model: Any,
+    prompt: str | Sequence[int] | Sequence[str] | Sequence[Conversation] | Conversation,
+    grammar: Grammar | Constrains | Sequence[Grammar | Constrains],
+    *,
+    search: Search | None = None,
+    must_include: str | Sequence[Phrase] = (),
+    must_exclude: str | Sequence[Phrase] = (),
+    n: int | None = None,
+    steer: Stack | Iterable[Steerer | Stack] | None = None,
+    tokenizer: Any = None,
+    max_new_tokens: int = 256,
+    chat: bool = False,
+    canonical: bool = False,
+    **options: Any,
+) -> Searched | list[Searched]: ...
+
+
 def generate(
     model: Any,
     prompt: Any,
     grammar: Any,
     *,
     sampler: Sampler | None = None,
+    search: Search | None = None,
+    must_include: str | Sequence[Phrase] = (),
+    must_exclude: str | Sequence[Phrase] = (),
+    draft: Drafting | None = None,
     n: int | None = None,
     seed: Any = None,
     steer: Stack | Iterable[Steerer | Stack] | None = None,
@@ -142,12 +173,60 @@ def generate(
     (``critic``, ``save``, ``progress``, ...), but for ``temperature``, ``top_k``, ``top_p`` and ``min_p``, which come
     after steering and before the grammar; ``show_progress`` shows a bar on a terminal.  ``model`` may then be any
     `guided.lm.LanguageModel`, and is best passed as one where `generate` is called many times.
+
+    **With a draft** (``draft=guided.draft.auto()``, or any `guided.draft.Drafting`) several tokens come of one pass of
+    the model, and nothing else changes: greedily the same tokens, and drawn ones by the same law, steering, temperature
+    and truncation included; each result's ``drafts`` say what was saved.  Keep one draft for texts that are alike: it
+    learns.  It goes with ``sampler=guided.infer.smc`` and ``importance`` as well; what it does not go with is refused.
+
+    **With a search** of `guided.search` (``search=guided.search.beam_search``, or a `functools.partial` of one), whole
+    texts are compared, and what the search returns is returned: a `Found` (`diverse_beam_search`: a `DiverseFound`,
+    `lattice_search`: a `LatticeFound`) for one prompt, else a list.  ``n`` is its ``n_best``; model, grammar and
+    options are as with a sampler, and nothing is drawn, so there is no ``seed``.  ``must_include`` are texts that must
+    occur (a tuple of texts: one of them), for `dynamic_beam_search`, which is also the search where none is given,
+    `grid_beam_search` and `neurologic_search`; ``must_exclude`` texts that must not, for `neurologic_search`.
     """
+    searches = bool(search is not None or must_include or must_exclude)
+    if draft is not None:
+        from guided.hf.speculation import check_combination, check_draft
+
+        draft = check_draft(draft)
+        check_combination(sampler, searches, options)
+    if searches and sampler is not None:
+        raise UnsupportedError(
+            "a sampler draws texts and a search compares them",
+            remedy="Leave out sampler=, or search=, must_include= and must_exclude=.",
+        )
+    if searches:
+        from guided.hf.searching import search_texts
+
+        if heal:
+            raise UnsupportedError("a search cannot take back the prompt's end", remedy="Leave out heal=True.")
+        if seed is not None:
+            raise UnsupportedError("a search draws nothing", remedy="Leave out the seed.")
+        options.pop("show_progress", None)
+        return search_texts(
+            model,
+            prompt,
+            grammar,
+            search,
+            tokenizer=tokenizer,
+            n=n,
+            steer=steer,
+            max_new_tokens=max_new_tokens,
+            chat=chat,
+            canonical=canonical,
+            must_include=must_include,
+            must_exclude=must_exclude,
+            **options,
+        )
     if sampler is not None:
         from guided.hf.sampling import sample
 
         if heal:
             raise UnsupportedError("a sampler cannot take back the prompt's end", remedy="Leave out heal=True.")
+        if draft is not None:
+            options["draft"] = draft
         return sample(
             model,
             prompt,
@@ -192,8 +271,15 @@ def generate(
         check_room(model, max(map(len, encoded)), max_new_tokens)
     pad = pad_id(model, tokenizer, constraints[0].vocabulary.eos_ids)
     input_ids, attention_mask = padded(encoded, pad, left=not encoder_decoder)
-    steering = [] if steer is None else _steering(steer, model, tokenizer, processor, pad, encoded)
-    options["logits_processor"] = [*(options.get("logits_processor") or ()), *steering, processor]
+    drafted = None
+    if draft is not None:
+        from guided.hf.speculation import draft_generate
+
+        each_prompt = [constraints[i % len(constraints)] for i in range(len(prompts))]
+        drafted = options["custom_generate"] = draft_generate(each_prompt, draft, seed=seed, steer=steer)
+    else:
+        steering = [] if steer is None else _steering(steer, model, tokenizer, processor, pad, encoded)
+        options["logits_processor"] = [*(options.get("logits_processor") or ()), *steering, processor]
     if "stop_strings" in options or "assistant_tokenizer" in options:
         options["tokenizer"] = tokenizer
     with _seeded(seed):
@@ -210,7 +296,8 @@ def generate(
     rows = sequences[:, 1 if encoder_decoder else input_ids.shape[1] :].tolist()
     each = len(rows) // len(constraints)
     of_prompt = len(rows) // len(joints)
-    results = [_result(processor, row, i // each, joints[i // of_prompt].removed) for i, row in enumerate(rows)]
+    counts = None if drafted is None else drafted.statistics
+    results = [_result(processor, row, i // each, joints[i // of_prompt].removed, counts) for i, row in enumerate(rows)]
     return results[0] if single and "num_return_sequences" not in options else results
 
 
@@ -274,7 +361,7 @@ def _steering(
 ) -> list[Any]:
     """The grammar, so that candidates are of allowed tokens, and the steering; the grammar's own turn comes after."""
     from guided.hf.language_model import TransformersModel
-    from guided.hf.sampling import stack_of
+    from guided.hf.questions import stack_of
     from guided.hf.steering import SteeringLogitsProcessor
 
     stack = stack_of(steer)
@@ -286,7 +373,9 @@ def _steering(
     return [processor, SteeringLogitsProcessor(stack, ready, pad_token_id=padding)]
 
 
-def _result(processor: GuidedLogitsProcessor, ids: Sequence[int], index: int, removed: bytes) -> Generation:
+def _result(
+    processor: GuidedLogitsProcessor, ids: Sequence[int], index: int, removed: bytes, drafts: Statistics | None
+) -> Generation:
     vocabulary = processor.vocabulary
     ends = [i for i, token in enumerate(ids) if token in vocabulary.eos_ids]
     tokens = ids[: ends[0]] if ends else ids
@@ -295,4 +384,4 @@ def _result(processor: GuidedLogitsProcessor, ids: Sequence[int], index: int, re
     data = b"".join(named.get(token, "").encode() or vocabulary.token_bytes(token) or b"" for token in known)
     # A text that was cut from outside may end within a character, or within what was taken back from the prompt.
     text = data[len(removed) :].decode("utf-8", errors="replace")
-    return Generation(text, tuple(tokens), processor.is_whole(tokens, index))
+    return Generation(text, tuple(tokens), processor.is_whole(tokens, index), drafts)

@@ -1,12 +1,15 @@
 """`draft_generate`: speculative decoding under grammars for ``model.generate(..., custom_generate=...)``.
 
 Unlike transformers' own assisted generation it takes batches, a grammar for each row, and any draft of `guided.draft`.
+`guided.generate(..., draft=)` goes through it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+import inspect
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -17,13 +20,34 @@ from guided.draft.auto import Drafting, auto
 from guided.draft.speculate import Speculated, speculate
 from guided.draft.statistics import Statistics
 from guided.errors import GuidedError, UnsupportedError
-from guided.hf.generate_call import check_criteria, prompts_of_call, sequences_of_call, truncation_of_call
-from guided.hf.language_model import TransformersModel
-from guided.hf.sampling import stack_of
-from guided.lm import LanguageModel, transformed
+from guided.hf.allowed_first import AllowedFirst
+from guided.hf.generate_call import check_criteria, prompts_of_call, sequences_of_call
+from guided.hf.language_model import Caching, TransformersModel
+from guided.hf.questions import name_of, stack_of
+from guided.hf.reshaping import ProcessorReshaping
+from guided.lm import LanguageModel
 from guided.steer import Stack, Steerer
 
-__all__ = ["DraftGenerate", "draft_generate"]
+__all__ = ["DraftGenerate", "check_combination", "check_draft", "draft_generate"]
+
+INSTEAD = {
+    "assistant_model": "draft=guided.draft.Drafting(guided.draft.Model(TransformersModel(assistant)), Fixed(8))",
+    "prompt_lookup_num_tokens": "draft=guided.draft.Drafting(guided.draft.PromptLookup(), Fixed(10))",
+    "assistant_early_exit": "draft=guided.draft.Drafting(guided.draft.EarlyExit(...), Fixed(8))",
+    "custom_generate": "draft=, which is itself a custom_generate: guided.hf.speculation.draft_generate",
+    "guidance_scale": "steer=[guided.steer.ClassifierFree(...)]",
+    "penalty_alpha": "steer=[guided.steer.ContrastiveSearch(...)]",
+    "dola_layers": "steer=[guided.steer.DoLa(...)]",
+    "constraints": "search=guided.search.dynamic_beam_search, without draft=",
+    "force_words_ids": "search=guided.search.dynamic_beam_search, without draft=",
+}
+"""Options of transformers' `generate` that are ways to decode of their own, and what does the same with drafts."""
+
+_CACHING: weakref.WeakKeyDictionary[Any, dict[Any, Caching]] = weakref.WeakKeyDictionary()
+"""What was found out about models, by passes as long as those of a short text: `guided.generate` is called in loops."""
+
+UNHEEDED = ("output_scores", "output_logits", "output_attentions", "output_hidden_states")
+"""Settings that ask for what positions without a pass of their own do not have."""
 
 
 class DraftGenerate:
@@ -42,7 +66,7 @@ class DraftGenerate:
         """The texts of the last call."""
         self.statistics = Statistics()
         """What the last call cost."""
-        self._model: tuple[Any, LanguageModel] | None = None
+        self._model: tuple[Any, TransformersModel] | None = None
 
     def __call__(
         self,
@@ -58,36 +82,82 @@ class DraftGenerate:
     ) -> Any:
         """Prompts and a text after each, padded on the right: ``int64[n, len]``.
 
-        Greedy without ``do_sample``.  Raises `UnsupportedError` for beams, streamers, other processors and criteria.
+        Greedy without ``do_sample``.  Raises `UnsupportedError` for beams, streamers, stopping criteria, settings that
+        ask for scores, and processors that may keep a state of their own.
         """
         if streamer is not None:
             raise UnsupportedError("tokens come several at a time", remedy="Leave out the streamer.")
         if generation_config.num_beams != 1:
             raise UnsupportedError("drafts are not verified for beams", remedy="Leave out num_beams.")
+        for name in UNHEEDED:
+            if getattr(generation_config, name, None):
+                raise UnsupportedError(
+                    f"drafts leave out passes, and {name}=True asks for something of each", remedy="Leave it out."
+                )
         check_criteria(stopping_criteria or ())
-        ready = self._ready(model)
-        sampled = bool(generation_config.do_sample)
-        truncation = truncation_of_call(logits_processor or ())
-        if truncation and sampled:
-            ready = transformed(ready, **truncation)
         repeats = max(generation_config.num_return_sequences or 1, 1)
         prompts = prompts_of_call(model, input_ids, inputs_tensor, model_kwargs, repeats)
-        constraints = self._constraints(len(prompts))
-        self.results, self.statistics = speculate(
-            self.rng,
-            ready,
+        constraints = [each for each in self._constraints(len(prompts)) for _ in range(repeats)]
+        self.results, self.statistics = self._decode(
+            self._ready(model),
             [prompt for prompt in prompts for _ in range(repeats)],
-            [constraint for constraint in constraints for _ in range(repeats)],
-            self.drafting.drafter,
-            max_tokens=int(generation_config.max_length) - input_ids.shape[1],
-            greedy=not sampled,
-            policy=self.drafting.policy,
+            constraints,
+            int(generation_config.max_length) - input_ids.shape[1],
+            not generation_config.do_sample,
+            logits_processor or (),
+            input_ids,
         )
         sequences = sequences_of_call(input_ids, [text.tokens for text in self.results], generation_config)
         if not generation_config.return_dict_in_generate:
             return sequences
         output: Any = GenerateEncoderDecoderOutput if model.config.is_encoder_decoder else GenerateDecoderOnlyOutput
         return output(sequences=sequences)
+
+    def _decode(
+        self,
+        model: TransformersModel,
+        prompts: Sequence[Sequence[int]],
+        constraints: Sequence[Constrains | None],
+        max_tokens: int,
+        greedy: bool,
+        processors: Sequence[Any],
+        input_ids: torch.Tensor,
+    ) -> tuple[list[Speculated], Statistics]:
+        """All rows at once; with steering, which must know what is allowed, those of one constraint at a time."""
+        groups: dict[int, list[int]] = {}
+        for row, constraint in enumerate(constraints):
+            groups.setdefault(id(constraint) if self.stack.steerers else 0, []).append(row)
+        found: dict[int, Speculated] = {}
+        total = Statistics()
+        for rows in groups.values():
+            reshaping = ProcessorReshaping(processors, input_ids[rows])
+            if reshaping.changes_all and self.stack.steerers:
+                raise UnsupportedError(
+                    "with a draft, steering speaks before all processors, and without one after them",
+                    where="drafts",
+                    remedy="Leave out steer=, or options such as repetition_penalty and min_new_tokens.",
+                )
+            texts, counts = speculate(
+                self.rng,
+                self._steered(model, constraints[rows[0]], max_tokens),
+                [prompts[row] for row in rows],
+                [constraints[row] for row in rows],
+                self.drafting.drafter,
+                max_tokens=max_tokens,
+                greedy=greedy,
+                policy=self.drafting.policy,
+                reshaping=reshaping if reshaping else None,
+            )
+            found.update(zip(rows, texts, strict=True))
+            total += counts
+        return [found[row] for row in range(len(prompts))], total
+
+    def _steered(self, model: TransformersModel, constraint: Constrains | None, max_tokens: int) -> LanguageModel:
+        if not self.stack.steerers:
+            return model
+        if constraint is None:
+            return self.stack.over(model)
+        return Stack([AllowedFirst(constraint, max_tokens), self.stack]).over(model)
 
     def _constraints(self, n: int) -> list[Constrains | None]:
         if self.constraint is None or isinstance(self.constraint, Constrains):
@@ -100,12 +170,16 @@ class DraftGenerate:
             )
         return list(self.constraint)
 
-    def _ready(self, model: Any) -> LanguageModel:
+    def _ready(self, model: Any) -> TransformersModel:
         if self._model is None or self._model[0] is not model:
             known = [self.constraint] if isinstance(self.constraint, Constrains) else self.constraint or ()
             ends = {end for constraint in known if constraint is not None for end in constraint.vocabulary.eos_ids}
-            plain = TransformersModel(model, eos_ids=ends or None)
-            self._model = (model, self.stack.over(plain) if self.stack.steerers else plain)
+            # The cache belongs to how attention is computed, which a model can be told to change.
+            kept = _CACHING.setdefault(model, {})
+            kind = getattr(model.config, "_attn_implementation", None)
+            ready = TransformersModel(model, eos_ids=ends or None, caching=kept.get(kind))
+            kept[kind] = ready.caching
+            self._model = (model, ready)
         return self._model[1]
 
 
@@ -119,9 +193,44 @@ def draft_generate(
     """Make what ``model.generate(..., custom_generate=draft_generate(constraint))`` decodes with.
 
     ``constraint`` is compiled: one for all prompts, or one (or None) for each.  ``draft`` is `guided.draft.auto` by
-    default.  With ``do_sample=True`` the temperature, top-k, top-p and min-p of the generation configuration apply, and
-    the law of the output is that of decoding token by token; without, the tokens are the same.  `statistics` of what is
-    returned say what the last call cost.
+    default.  The output is that of transformers' own loop with a `GuidedLogitsProcessor`: greedily the same tokens, and
+    with ``do_sample=True`` the same law, temperature and truncation of the generation configuration included.
+    ``steer`` speaks before the grammar, and is told beforehand what the grammar allows, as in `guided.generate`.
+    `statistics` of what is returned say what the last call cost.
     """
     stack = Stack() if steer is None else stack_of(steer)
-    return DraftGenerate(constraint, auto() if draft is None else draft, seed, stack)
+    return DraftGenerate(constraint, auto() if draft is None else check_draft(draft), seed, stack)
+
+
+def check_draft(draft: object) -> Drafting:
+    """A draft as it was passed; raises `GuidedError` for what is none, and says how one is made."""
+    if isinstance(draft, Drafting):
+        return draft
+    remedy = "Pass guided.draft.auto(), or guided.draft.Drafting(drafter, policy)."
+    if all(hasattr(draft, name) for name in ("draft", "learn", "leave")):
+        remedy = f"Say how much to draft: guided.draft.Drafting({type(draft).__name__}(...), guided.draft.Fixed(8))."
+    raise GuidedError(f"{type(draft).__name__} is no draft and policy", where="draft", remedy=remedy)
+
+
+def check_combination(
+    sampler: object, searches: bool, options: Mapping[str, Any], *, where: str = "guided.generate"
+) -> None:
+    """Raise `UnsupportedError` for what drafts cannot be combined with, and say what can be."""
+    if searches:
+        raise UnsupportedError(
+            "a search compares whole texts, and drafts are verified for one text a row",
+            where=where,
+            remedy="Leave out search= (greedy decoding and drawing take drafts), or draft=.",
+        )
+    if sampler is not None and "draft" not in inspect.signature(cast(Any, sampler)).parameters:
+        raise UnsupportedError(
+            f"{name_of(sampler)} has no speculative form",
+            where=where,
+            remedy="Draft with sampler=guided.infer.smc or importance, or without a sampler, or leave out draft=.",
+        )
+    if sampler is None:
+        for name, instead in INSTEAD.items():
+            if options.get(name) is not None:
+                raise UnsupportedError(
+                    f"{name} is another way to decode than draft=", where=where, remedy=f"Use {instead}."
+                )

@@ -9,6 +9,7 @@ from guided.search.neurologic import Clause, Literal, LookAhead, neurologic_sear
 from guided.search.phrases import PhraseConstraint
 from guided.search.result import Found, Hypothesis, SearchCost
 from guided.search.spans import Span, best_spans
+from guided.search.text_phrases import TextPhrase
 
 __all__ = [
     "Clause",
@@ -24,6 +25,7 @@ __all__ = [
     "SearchCost",
     "Span",
     "Stopping",
+    "TextPhrase",
     "beam_search",
     "best_first_beam_search",
     "best_spans",

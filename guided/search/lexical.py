@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from guided.constraint.protocol import Constrains
-from guided.errors import LimitError, UnsupportedError
+from guided.errors import LimitError
 from guided.lm.model import LanguageModel
 from guided.search.beam import candidate_order, check_sizes, run_beam
 from guided.search.frontier import Choices, Frontier, Node
@@ -35,21 +35,15 @@ def grid_beam_search(
     """The best texts that contain all phrases, by a beam of ``width`` for each number of phrase tokens placed.
 
     Phrases are placed one after another: texts in which two overlap are found only if the phrases also stand apart.
-    The options of one constraint must be of one length (`UnsupportedError`; `dynamic_beam_search` takes all).  Without
-    phrases this is `beam_search`.  Empty where the grammar has no room for the phrases, or the beam did not find it;
-    raises as `beam_search`, and `LimitError` where the phrases do not fit.
+    The options of one constraint must be of one length (`UnsupportedError`; `dynamic_beam_search` takes all); of a
+    `TextPhrase` the shortest spellings are placed.  Without phrases this is `beam_search`.  Empty where the grammar has
+    no room for the phrases, or the beam did not find it; raises as `beam_search`, and `LimitError` where the phrases do
+    not fit.
     """
     check_sizes(width, n_best)
     frontier = Frontier(model, prompt, constraint, max_tokens)
     check_phrases(phrases, frontier.vocabulary, max_tokens)
-    for place, one in enumerate(phrases):
-        if len({len(option) for option in one.options}) > 1:
-            raise UnsupportedError(
-                "grid beam search counts phrase tokens, and these options have different lengths",
-                where=f"phrase constraint {place}",
-                remedy="Use dynamic_beam_search.",
-            )
-    rule = _Grid(phrases, width, max_tokens)
+    rule = _Grid([phrase.placed_together() for phrase in phrases], width, max_tokens)
     if rule.total + 1 > max_tokens:
         raise LimitError(
             f"the phrases have {rule.total} tokens, and a text with its end {max_tokens}", remedy="Raise max_tokens."

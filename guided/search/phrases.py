@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from guided.errors import GuidedError, LimitError
+from guided.errors import GuidedError, LimitError, UnsupportedError
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["MET", "PhraseAutomaton", "PhraseConstraint", "check_phrases"]
@@ -49,6 +49,15 @@ class PhraseConstraint:
     def automaton(self) -> PhraseAutomaton:
         """The automaton, built once."""
         return PhraseAutomaton(self.options)
+
+    def placed_together(self) -> PhraseConstraint:
+        """The options that one search can place while it counts their tokens; raises `UnsupportedError`."""
+        if len({len(option) for option in self.options}) > 1:
+            raise UnsupportedError(
+                "grid beam search counts phrase tokens, and these options have different lengths",
+                remedy="Use dynamic_beam_search.",
+            )
+        return self
 
 
 class PhraseAutomaton:

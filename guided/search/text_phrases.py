@@ -1,0 +1,125 @@
+"""`TextPhrase`: a phrase given as text, which counts however the text that has it is split into tokens.
+
+What a text contains is read off its bytes.  Searches that place phrases need tokens to place: these are the tokenizer's
+own, after nothing, a space, a line break and a quotation mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from guided.errors import GuidedError
+from guided.search.phrases import MET, PhraseAutomaton, PhraseConstraint
+from guided.vocab.vocabulary import Vocabulary
+
+__all__ = ["TextAutomaton", "TextPhrase", "spellings"]
+
+CONTEXTS = ("", " ", "\n", '"')
+"""What a phrase is tokenized after: tokenizers join a space to the word behind it, and treat quotes their own way."""
+
+
+@dataclass(frozen=True)
+class TextPhrase(PhraseConstraint):
+    """Met when the bytes of one of ``texts`` occur in a text; ``options`` are the tokens that a search places."""
+
+    texts: tuple[bytes, ...]
+    vocabulary: Vocabulary
+
+    @classmethod
+    def written(cls, vocabulary: Vocabulary, encode: Callable[[str], Sequence[int]], *texts: str) -> TextPhrase:
+        """The constraint that one of these texts occurs; ``encode`` tokenizes without special tokens.
+
+        Raises `GuidedError` for an empty text, or one that comes out of the tokenizer changed.
+        """
+        options = [option for text in texts for option in spellings(text, vocabulary, encode)]
+        return cls(tuple(dict.fromkeys(options)), tuple(text.encode() for text in texts), vocabulary)
+
+    @cached_property
+    def automaton(self) -> TextAutomaton:
+        """The automaton, built once."""
+        return TextAutomaton(self.options, self.texts, self.vocabulary)
+
+    def placed_together(self) -> PhraseConstraint:
+        """The shortest spellings, which are of one length."""
+        least = min(map(len, self.options))
+        return PhraseConstraint(tuple(option for option in self.options if len(option) == least))
+
+
+class TextAutomaton(PhraseAutomaton):
+    """Two automata side by side: that of the bytes says what has occurred, that of the tokens what to place next.
+
+    States stand for pairs of their states, numbered as they come up; the tries of the tokens are the base class's.
+    """
+
+    def __init__(self, options: Sequence[Sequence[int]], texts: Sequence[bytes], vocabulary: Vocabulary) -> None:
+        super().__init__(options)
+        self._bytes = PhraseAutomaton(texts)
+        self._vocabulary = vocabulary
+        self._pairs = [(0, 0)]
+        self._states = {(0, 0): 0}
+        self._edges: dict[tuple[int, int], int] = {}
+
+    def advance(self, node: int, token: int) -> int:
+        """The state after a token."""
+        if node == MET:
+            return MET
+        found = self._edges.get((node, token))
+        if found is None:
+            found = self._edges[node, token] = self._advance(node, token)
+        return found
+
+    def _advance(self, node: int, token: int) -> int:
+        read, placed = self._pairs[node]
+        for byte in self._vocabulary.token_bytes(token) or b"":
+            read = self._bytes.advance(read, byte)
+            if read == MET:
+                return MET
+        # The last token of a spelling ends the phrase, so the bytes have met it and there is a place here.
+        pair = (read, self._next(placed, token))
+        if pair not in self._states:
+            self._states[pair] = len(self._pairs)
+            self._pairs.append(pair)
+        return self._states[pair]
+
+    def remaining(self, node: int) -> int:
+        """The fewest tokens after which a spelling has been placed."""
+        return 0 if node == MET else super().remaining(self._pairs[node][1])
+
+    def progress(self, node: int) -> float:
+        """How much of the spelling that is nearest to its end has been placed, 0 to 1."""
+        return 1.0 if node == MET else super().progress(self._pairs[node][1])
+
+    def next_tokens(self, node: int) -> list[int]:
+        """The tokens that go on with a spelling begun, or begin one; ascending."""
+        return [] if node == MET else super().next_tokens(self._pairs[node][1])
+
+
+def spellings(text: str, vocabulary: Vocabulary, encode: Callable[[str], Sequence[int]]) -> tuple[tuple[int, ...], ...]:
+    """The tokens that the tokenizer writes a text with behind each of `CONTEXTS`, each spelling once.
+
+    Tokens wholly before the text are left out; the first one may begin before it.  Raises as `TextPhrase.written`.
+    """
+    if not text:
+        raise GuidedError("a phrase is empty", remedy="Leave it out.")
+    wanted = text.encode()
+    found: dict[tuple[int, ...], None] = {}
+    for context in CONTEXTS:
+        tokens = [int(token) for token in encode(context + text)]
+        covered = b""
+        for place in range(len(tokens) - 1, -1, -1):
+            data = vocabulary.token_bytes(tokens[place])
+            if not data:
+                break
+            covered = data + covered
+            if len(covered) >= len(wanted):
+                if covered.endswith(wanted):
+                    found[tuple(tokens[place:])] = None
+                break
+    if not found:
+        raise GuidedError(
+            f"the tokenizer does not write {text!r}: what it makes of it has other bytes",
+            remedy="Give the phrase as the model would write it, or as token ids.",
+        )
+    return tuple(found)
