@@ -80,6 +80,11 @@ class ProcessorReshaping:
                     remedy="Steer with steer=[...] and constrain with the grammar, or decode without draft=.",
                 )
 
+    @property
+    def changes_all(self) -> bool:
+        """Does anything come before the mask?"""
+        return bool(self._before)
+
     def __bool__(self) -> bool:
         return bool(self._before or self._after)
 
@@ -88,15 +93,16 @@ class ProcessorReshaping:
         if not self._before:
             return logits
         ids = torch.cat([self._ids[row], torch.tensor(emitted, dtype=self._ids.dtype, device=self._ids.device)])
-        return _through(self._before, ids[None], logits)
+        # Processors may hold a number for each row of the call: every row is this one, and the answer is its own.
+        n_rows = len(self._ids)
+        return _through(self._before, ids.expand(n_rows, -1), logits.expand(n_rows, -1))[row]
 
     def after(self, row: int, emitted: Sequence[int], logits: torch.Tensor) -> torch.Tensor:
         """The scores ``[V]`` after temperature and truncation."""
-        return _through(self._after, self._ids[row : row + 1], logits)
+        return _through(self._after, self._ids[row : row + 1], logits[None])[0]
 
 
-def _through(processors: Sequence[Any], ids: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
-    scores = logits[None]
+def _through(processors: Sequence[Any], ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
     for processor in processors:
         scores = processor(ids, scores)
-    return scores[0]
+    return scores

@@ -40,8 +40,11 @@ INSTEAD = {
     "dola_layers": "steer=[guided.steer.DoLa(...)]",
     "constraints": "search=guided.search.dynamic_beam_search, without draft=",
     "force_words_ids": "search=guided.search.dynamic_beam_search, without draft=",
+    "stop_strings": "a grammar whose texts end there",
+    "stopping_criteria": "a grammar whose texts end there, or max_new_tokens",
+    "max_time": "max_new_tokens",
 }
-"""Options of transformers' `generate` that are ways to decode of their own, and what does the same with drafts."""
+"""Options of transformers' `generate` that drafts do not go with, and what to use in their place."""
 
 _CACHING: weakref.WeakKeyDictionary[Any, dict[Any, Caching]] = weakref.WeakKeyDictionary()
 """What was found out about models, by passes as long as those of a short text: `guided.generate` is called in loops."""
@@ -231,6 +234,4 @@ def check_combination(
     if sampler is None:
         for name, instead in INSTEAD.items():
             if options.get(name) is not None:
-                raise UnsupportedError(
-                    f"{name} is another way to decode than draft=", where=where, remedy=f"Use {instead}."
-                )
+                raise UnsupportedError(f"{name} cannot be combined with draft=", where=where, remedy=f"Use {instead}.")
