@@ -7,18 +7,20 @@ import typer
 from guided.cli.awrs import awrs
 from guided.cli.exits import EXIT_HELP
 from guided.cli.jsonschemabench import jsonschemabench
+from guided.cli.steering_effects import steering
 
 __all__ = ["evaluations"]
 
 evaluations = typer.Typer(
     name="eval",
     help=(
-        "Evaluations: how much an engine covers, how sound and how fast it is, and what samplers draw."
+        "Evaluations: how much an engine covers, how sound and how fast it is, what samplers draw, what steering moves."
         "\n\nData is read from where you have it; nothing is downloaded. Every run can be stopped and goes on with the"
         " same command."
         "\n\nTry this:"
         "\n\n    guided eval jsonschemabench --data JSONSchemaBench/ --limit 100"
         "\n\n    guided eval awrs --data data/ --limit 20"
+        "\n\n    guided eval steering --limit 20"
     ),
     epilog=EXIT_HELP,
     no_args_is_help=True,
@@ -27,5 +29,5 @@ evaluations = typer.Typer(
 )
 
 
-for _command in (jsonschemabench, awrs):
+for _command in (jsonschemabench, awrs, steering):
     evaluations.command(epilog=EXIT_HELP)(_command)

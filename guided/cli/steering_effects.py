@@ -1,0 +1,147 @@
+"""`guided eval steering`: every steering method against the model without it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from guided.cli.exits import ExitCode
+from guided.cli.options import AsJson, Device, Offline
+from guided.cli.output import print_json, print_note, stdout_console
+from guided.cli.progress import counted_stages
+from guided.errors import GuidedError
+from guided.eval.steering.names import MethodName
+
+if TYPE_CHECKING:
+    from guided.eval.steering.results import SteeringLog, SteeringRecord, SteeringSettings
+    from guided.eval.steering.run import Batch
+
+__all__ = ["steering"]
+
+_RUN = "Run"
+
+
+def steering(
+    method: Annotated[
+        list[MethodName] | None,
+        typer.Option(metavar="NAME", help="Only this method; may be repeated.", show_default="all"),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most N prompts of each task.")] = 100,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where results.jsonl, summary.json and plot.png go.")] = Path(
+        "steering"
+    ),
+    tuning: Annotated[
+        bool, typer.Option("--tuning", help="The prompts that strengths were chosen on, not the held-out ones.")
+    ] = False,
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="NAME_OR_PATH",
+            help="The model to steer: the packaged one of reviews, a folder, or a name on the hub.",
+            rich_help_panel="Model",
+        ),
+    ] = "reviews",
+    device: Device = None,
+    offline: Offline = False,
+    seed: Annotated[int, typer.Option(help="Seed of the draws.", rich_help_panel=_RUN)] = 0,
+    plot: Annotated[
+        bool | None,
+        typer.Option(help="Draw plot.png; by default where matplotlib is installed.", rich_help_panel=_RUN),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare a model with itself steered, each method on the measure that it is for.
+
+    Every method writes on held-out prompts of its own task with the packaged experts: an amateur, a praising and a
+    complaining expert, reward models. Texts are judged by counting, never by a model. What is reported is the
+    difference over prompts with its 95 % bootstrap interval, and the perplexity of the texts as the cost.
+
+    Every result is written when it is there; the same command goes on where it was stopped.
+
+    **Examples:**
+
+        guided eval steering --limit 50
+        guided eval steering --method dexperts --method rad
+        guided eval steering --model Qwen/Qwen2.5-0.5B --method context-aware
+    """
+    from guided.cli.models import silence
+
+    silence()
+    if plot:
+        _check_plot()
+    from guided.eval.steering.prompts import Split
+    from guided.eval.steering.results import SteeringLog, SteeringSettings
+    from guided.eval.steering.run import batches_for, records_of
+
+    settings = SteeringSettings(
+        model=model, device=device, offline=offline, seed=seed, split=Split.TUNING if tuning else Split.HELD_OUT
+    )
+    batches = batches_for(list(dict.fromkeys(method or MethodName)), limit, settings)
+    total = sum(len(batch.prompts) for batch in batches)
+    with SteeringLog(out / "results.jsonl") as log:
+        before = len(records_of(batches, settings, log))
+        if before and not as_json:
+            print_note(f"{before} of {total} results are in {log.path} already")
+        interrupted = False
+        try:
+            _run(batches, settings, log, quiet=as_json)
+        except KeyboardInterrupt:
+            interrupted = True
+        records = records_of(batches, settings, log)
+        if interrupted and not as_json:
+            print_note(f"interrupted with {len(records)} of {total} results; the same command goes on from there")
+        _conclude(records, settings, total, out, plot, as_json)
+    if interrupted:
+        raise typer.Exit(ExitCode.INTERRUPTED)
+
+
+def _check_plot() -> None:
+    from guided.eval.plot import can_plot
+
+    if not can_plot():
+        raise GuidedError("--plot needs matplotlib", remedy="Install it: pip install 'guided[eval]'.")
+
+
+def _run(batches: list[Batch], settings: SteeringSettings, log: SteeringLog, *, quiet: bool) -> None:
+    from guided.eval.steering.run import run_here, tasks_left
+
+    left = sum(len(batch.prompts) for batch in tasks_left(batches, settings, log))
+    with counted_stages("texts", left, quiet=quiet) as (stage, advance):
+
+        def done(record: SteeringRecord) -> None:
+            advance(f"{record.method}: {record.task} {record.id}")
+
+        run_here(batches, settings, log, on_stage=stage, on_record=done)
+
+
+def _conclude(
+    records: list[SteeringRecord],
+    settings: SteeringSettings,
+    n_tasks: int,
+    out: Path,
+    plot: bool | None,
+    as_json: bool,
+) -> None:
+    """Write the summary and the plot, and print what there is."""
+    from guided.eval.plot import can_plot
+    from guided.eval.steering.measures import measure
+    from guided.eval.steering.plot import save_plot
+    from guided.eval.steering.report import show_measures, summary_record
+
+    measures = measure(records)
+    summary = summary_record(measures, records, {"settings": settings.as_record()}, n_tasks)
+    (out / "summary.json").write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    drawn = bool(records) and (can_plot() if plot is None else plot)
+    if drawn:
+        save_plot(measures, out / "plot.png")
+    if as_json:
+        print_json(summary)
+        return
+    show_measures(stdout_console(), measures)
+    written = ["results.jsonl", "summary.json", *(["plot.png"] if drawn else [])]
+    print_note(f"written to {out}: {', '.join(written)}")

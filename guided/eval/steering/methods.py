@@ -1,0 +1,338 @@
+"""Every method with the task that shows what it is for, its strength, and how it writes.
+
+Strengths are published ones where the paper's scale fits; the others (marked "chosen") were picked on the tuning
+prompts, never on those that are reported: `guided eval steering --tuning` runs on these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import torch
+
+from guided.eval.steering.kit import Kit
+from guided.eval.steering.names import MethodName
+from guided.eval.steering.prompts import SteeringPrompt, TaskName
+from guided.eval.steering.writing import Choice, Written, write
+from guided.lm import LanguageModel
+from guided.nano.experts import Expert
+from guided.steer import (
+    ARGS,
+    ARM,
+    FUDGE,
+    GRAD,
+    RAD,
+    ClassifierFree,
+    ContextAware,
+    Contrastive,
+    ContrastiveSearch,
+    ControlledDecoding,
+    DeCoRe,
+    DExperts,
+    DoLa,
+    DynamicFocus,
+    EntropyAdaptive,
+    Instructive,
+    LayersOverLayers,
+    Mixture,
+    ModelReward,
+    Momentum,
+    Product,
+    ProxyTuning,
+    SelfDebiasing,
+    Stack,
+    Steerer,
+    TextReward,
+    TransitionGraph,
+    best_of_blocks,
+    deal,
+)
+from guided.steer.adaptive import AdaptiveSequences
+
+__all__ = ["CHOICES", "METHODS", "Method", "plain"]
+
+
+Write = Callable[[Kit, Sequence[SteeringPrompt], Sequence[int], Choice], list[Written]]
+"""Texts of a batch of prompts with their seeds."""
+
+CHOICES: dict[TaskName, Choice] = {
+    TaskName.REVIEW: Choice(48, sample=True),
+    TaskName.INSTRUCTED: Choice(48, sample=True),
+    TaskName.CIVIL: Choice(48, sample=True),
+    TaskName.LONG: Choice(64, sample=False, stop=False),
+    TaskName.WORDS: Choice(32, sample=False),
+    TaskName.FACTS: Choice(16, sample=False),
+    TaskName.CONTEXT: Choice(16, sample=True),
+    TaskName.NEW_FACTS: Choice(16, sample=False),
+}
+"""Greedy where the best answer is wanted, drawn where a distribution is to move."""
+
+
+def plain(kit: Kit, prompts: Sequence[SteeringPrompt], seeds: Sequence[int], choice: Choice) -> list[Written]:
+    """The model as it is."""
+    return _written(kit.base, kit, prompts, seeds, choice)
+
+
+def _written(
+    model: LanguageModel, kit: Kit, prompts: Sequence[SteeringPrompt], seeds: Sequence[int], choice: Choice
+) -> list[Written]:
+    found, _ = write(model, [kit.ids(prompt.text) for prompt in prompts], seeds, choice)
+    return [Written(tokens) for tokens in found]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method on a task; without a ``base`` of its own it is compared with the model as it is."""
+
+    task: TaskName
+    strength: str
+    """Its settings, for people."""
+    write: Write
+    base: Write = plain
+    choice: Choice | None = None
+    """Where it is not the task's."""
+    measure: str = ""
+    """What was counted on the way and is to be compared instead of the task's own measure; less is better."""
+
+    @property
+    def chosen(self) -> Choice:
+        """How its tokens, and its base's, are chosen."""
+        return self.choice or CHOICES[self.task]
+
+
+def _steered(build: Callable[[Kit, Sequence[SteeringPrompt]], Steerer]) -> Write:
+    """A method that is one steerer for a whole batch of prompts."""
+
+    def written(kit: Kit, prompts: Sequence[SteeringPrompt], seeds: Sequence[int], choice: Choice) -> list[Written]:
+        # Models of one family pad their matrices alike; experts of another tokenizer have the steered model's ids.
+        model = Stack([build(kit, prompts)]).over(kit.base, same_tokenizer=True)
+        return _written(model, kit, prompts, seeds, choice)
+
+    return written
+
+
+def _praise_reward(kit: Kit, what: Callable[[torch.Tensor], torch.Tensor]) -> ModelReward:
+    """The causal reward model; ``what`` makes a reward of log-odds."""
+    head = kit.reward_head
+    return ModelReward(lambda hidden: what(head(hidden)), kit.expert(Expert.REWARD))
+
+
+def _controlled(kit: Kit, prompts: Sequence[SteeringPrompt]) -> Steerer:
+    kit.needs_own("the prefix scorer")
+    return ControlledDecoding(ModelReward(kit.scorer), beta=CONTROLLED_BETA)
+
+
+def _decore(kit: Kit, prompts: Sequence[SteeringPrompt]) -> Steerer:
+    kit.needs_own("the list of retrieval heads")
+    return DeCoRe(kit.heads[:RETRIEVAL_HEADS])
+
+
+def _value(kit: Kit) -> Callable[[list[tuple[int, ...]]], torch.Tensor]:
+    """The reward model's odds after the last token of texts."""
+    model, head = kit.expert(Expert.REWARD), kit.reward_head
+
+    def value(texts: list[tuple[int, ...]]) -> torch.Tensor:
+        from guided.lm import Needs
+
+        hidden = model.start(texts, Needs(hidden=True)).last.hidden
+        assert hidden is not None
+        return cast(torch.Tensor, head(hidden))
+
+    return value
+
+
+def _blocks(n_blocks: int) -> Write:
+    def written(kit: Kit, prompts: Sequence[SteeringPrompt], seeds: Sequence[int], choice: Choice) -> list[Written]:
+        value = _value(kit)
+        return [
+            Written(
+                best_of_blocks(
+                    kit.base,
+                    kit.ids(prompt.text),
+                    value,
+                    np.random.default_rng(seed),
+                    n_blocks=n_blocks,
+                    block_tokens=BLOCK_TOKENS,
+                    max_new_tokens=choice.max_new_tokens,
+                ).tokens
+            )
+            for prompt, seed in zip(prompts, seeds, strict=True)
+        ]
+
+    return written
+
+
+def _deal(weight: float) -> Write:
+    """Beams; the heuristic is the share of wanted words in the roll-out, which is what the task measures, too."""
+
+    def written(kit: Kit, prompts: Sequence[SteeringPrompt], seeds: Sequence[int], choice: Choice) -> list[Written]:
+        found: list[Written] = []
+        for prompt in prompts:
+            wanted = prompt.about["words"].split()
+
+            def covered(texts: list[str], wanted: list[str] = wanted) -> list[float]:
+                return [sum(f" {word}" in text for word in wanted) / len(wanted) for text in texts]
+
+            best = deal(
+                kit.base,
+                kit.ids(prompt.text),
+                TextReward(covered, kit.text, prompt=False),
+                n_beams=BEAMS,
+                top_k=DEAL_TOKENS,
+                look_ahead=LOOK_AHEAD,
+                weight=weight,
+                max_new_tokens=choice.max_new_tokens,
+            )[0]
+            found.append(Written(best.tokens))
+        return found
+
+    return written
+
+
+def _grad(kit: Kit, prompts: Sequence[SteeringPrompt], seeds: Sequence[int], choice: Choice) -> list[Written]:
+    """Each prompt has a graph of its own, of what was retrieved for it."""
+    found: list[Written] = []
+    for prompt, seed in zip(prompts, seeds, strict=True):
+        corpus = [kit.plain_ids(f"Answer: {line}") for line in prompt.about["retrieved"].split("\n")]
+        graph = TransitionGraph.of(kit.base, corpus)
+        found += _written(Stack([GRAD(graph, GRAD_WEIGHT)]).over(kit.base), kit, [prompt], [seed], choice)
+    return found
+
+
+def _adaptive(kit: Kit, prompts: Sequence[SteeringPrompt], seeds: Sequence[int], choice: Choice) -> list[Written]:
+    how = EntropyAdaptive(kit.expert(Expert.AMATEUR), THRESHOLD, window=WINDOW, least=LEAST)
+    model = how.over(kit.base, same_tokenizer=True)
+    texts, sequences = write(model, [kit.ids(prompt.text) for prompt in prompts], seeds, choice)
+    found: list[Written] = []
+    for row, tokens in enumerate(texts):
+        # One step for the prompt's end and one for each token; the last token's scores choose nothing.
+        large = cast(AdaptiveSequences, sequences).used_large(row)[: len(tokens)]
+        found.append(Written(tokens, {"large": sum(large) / len(large)}))
+    return found
+
+
+def _large_alone(kit: Kit, prompts: Sequence[SteeringPrompt], seeds: Sequence[int], choice: Choice) -> list[Written]:
+    return [Written(one.tokens, {"large": 1.0}) for one in plain(kit, prompts, seeds, choice)]
+
+
+BETA_RAD = 10.0
+ARGS_WEIGHT = 1.5
+CONTROLLED_BETA = 8.0
+GRAD_WEIGHT = 8.0
+RETRIEVAL_HEADS = 2
+BLOCK_TOKENS, N_BLOCKS = 8, 4
+BEAMS, DEAL_TOKENS, LOOK_AHEAD, DEAL_WEIGHT = 3, 6, 8, 8.0
+WINDOW, LEAST, THRESHOLD = 4, 2, 1.5
+
+_log_chance = torch.nn.functional.logsigmoid
+
+METHODS: dict[MethodName, Method] = {
+    MethodName.CONTRASTIVE: Method(
+        TaskName.FACTS,
+        "alpha 0.1, beta 0.5",
+        _steered(lambda kit, prompts: Contrastive(kit.expert(Expert.AMATEUR))),
+    ),
+    MethodName.DEXPERTS: Method(
+        TaskName.REVIEW,
+        "alpha 2, top_p 0.9",
+        _steered(lambda kit, prompts: DExperts(kit.expert(Expert.POSITIVE), kit.expert(Expert.NEGATIVE))),
+    ),
+    MethodName.PROXY: Method(
+        TaskName.REVIEW,
+        "alpha 1",
+        _steered(lambda kit, prompts: ProxyTuning(kit.expert(Expert.POSITIVE), kit.expert(Expert.AMATEUR))),
+    ),
+    MethodName.MIXTURE: Method(
+        TaskName.REVIEW,
+        "weights 1, 1",
+        _steered(lambda kit, prompts: Mixture((kit.expert(Expert.POSITIVE),))),
+    ),
+    MethodName.PRODUCT: Method(
+        TaskName.REVIEW,
+        "weights 1, 1",
+        _steered(lambda kit, prompts: Product((kit.expert(Expert.POSITIVE),))),
+    ),
+    MethodName.ARM: Method(
+        TaskName.REVIEW,
+        "beta 1, top_k 20",
+        _steered(lambda kit, prompts: ARM(kit.expert(Expert.TOKEN_REWARD))),
+    ),
+    MethodName.CONTEXT: Method(
+        TaskName.CONTEXT,
+        "alpha 1",
+        _steered(lambda kit, prompts: ContextAware(kit.told(prompts, "without"), alpha=1.0)),
+    ),
+    MethodName.CLASSIFIER_FREE: Method(
+        TaskName.INSTRUCTED,
+        "scale 1.5, last token",
+        _steered(lambda kit, prompts: ClassifierFree()),
+    ),
+    MethodName.NEGATIVE: Method(
+        TaskName.REVIEW,
+        "scale 1.5, 'bad'",
+        _steered(lambda kit, prompts: ClassifierFree(negative_prompt=kit.told(prompts, "bad"))),
+    ),
+    MethodName.INSTRUCTIVE: Method(
+        TaskName.INSTRUCTED,
+        "epsilon 0.3, opposite",
+        _steered(lambda kit, prompts: Instructive(kit.told(prompts, "opposite"))),
+    ),
+    MethodName.DEBIASING: Method(
+        TaskName.CIVIL,
+        "decay 50, 'rude'",
+        _steered(lambda kit, prompts: SelfDebiasing((kit.told(prompts, "rude"),))),
+    ),
+    MethodName.DOLA: Method(
+        TaskName.FACTS,
+        "high layers, official",
+        _steered(lambda kit, prompts: DoLa()),
+    ),
+    MethodName.LOL: Method(
+        TaskName.FACTS,
+        "layer 1, beta 0.5, weight 0.5",
+        _steered(lambda kit, prompts: LayersOverLayers(kit.expert(Expert.AMATEUR), layer=1)),
+    ),
+    MethodName.DECORE: Method(TaskName.CONTEXT, f"{RETRIEVAL_HEADS} heads", _steered(_decore)),
+    MethodName.FOCUS: Method(
+        TaskName.FACTS,
+        "sigma 0.25",
+        _steered(lambda kit, prompts: DynamicFocus()),
+        choice=Choice(16, sample=True),
+    ),
+    MethodName.RAD: Method(
+        TaskName.REVIEW,
+        f"beta {BETA_RAD:g}, top_k 20",
+        _steered(lambda kit, prompts: RAD(_praise_reward(kit, torch.sigmoid), beta=BETA_RAD)),
+    ),
+    MethodName.ARGS: Method(
+        TaskName.REVIEW,
+        f"weight {ARGS_WEIGHT:g}, top_k 10",
+        _steered(lambda kit, prompts: ARGS(_praise_reward(kit, lambda odds: odds), weight=ARGS_WEIGHT)),
+    ),
+    MethodName.FUDGE: Method(
+        TaskName.REVIEW,
+        "strength 1, top_k 200",
+        _steered(lambda kit, prompts: FUDGE(_praise_reward(kit, _log_chance))),
+    ),
+    MethodName.CONTROLLED: Method(TaskName.REVIEW, f"beta {CONTROLLED_BETA:g} (chosen)", _steered(_controlled)),
+    MethodName.BLOCKS: Method(
+        TaskName.REVIEW,
+        f"{N_BLOCKS} blocks of {BLOCK_TOKENS}",
+        _blocks(N_BLOCKS),
+        base=_blocks(1),
+    ),
+    MethodName.DEAL: Method(TaskName.WORDS, f"weight {DEAL_WEIGHT:g} (chosen)", _deal(DEAL_WEIGHT), base=_deal(0.0)),
+    MethodName.MOMENTUM: Method(TaskName.LONG, "alpha 0.2, top_k 5", _steered(lambda kit, prompts: Momentum())),
+    MethodName.SEARCH: Method(TaskName.LONG, "alpha 0.6, top_k 4", _steered(lambda kit, prompts: ContrastiveSearch())),
+    MethodName.GRAD: Method(TaskName.NEW_FACTS, f"weight {GRAD_WEIGHT:g} (chosen)", _grad),
+    MethodName.ADAPTIVE: Method(
+        TaskName.FACTS,
+        f"{THRESHOLD:g} bits (chosen)",
+        _adaptive,
+        base=_large_alone,
+        measure="large",
+    ),
+}

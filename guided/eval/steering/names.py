@@ -1,0 +1,37 @@
+"""The names of the methods; what each is, is in `methods`."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+__all__ = ["MethodName"]
+
+
+class MethodName(str, Enum):
+    """The methods of `guided.steer`."""
+
+    CONTRASTIVE = "contrastive"
+    DEXPERTS = "dexperts"
+    PROXY = "proxy"
+    MIXTURE = "mixture"
+    PRODUCT = "product"
+    ARM = "arm"
+    CONTEXT = "context-aware"
+    CLASSIFIER_FREE = "classifier-free"
+    NEGATIVE = "negative-prompt"
+    INSTRUCTIVE = "instructive"
+    DEBIASING = "self-debiasing"
+    DOLA = "dola"
+    LOL = "lol"
+    DECORE = "decore"
+    FOCUS = "dynamic-focus"
+    RAD = "rad"
+    ARGS = "args"
+    FUDGE = "fudge"
+    CONTROLLED = "controlled"
+    BLOCKS = "controlled-blocks"
+    DEAL = "deal"
+    MOMENTUM = "momentum"
+    SEARCH = "contrastive-search"
+    GRAD = "grad"
+    ADAPTIVE = "entropy-adaptive"
