@@ -22,8 +22,9 @@ from guided.cli.progress import counting
 from guided.errors import GuidedError
 
 if TYPE_CHECKING:
-    from guided.cli.sampling import Steered
+    from guided.cli.sampling import Answer, Steered
     from guided.constraint.constraint import Constraint
+    from guided.draft import Statistics
 
 __all__ = ["extract"]
 
@@ -69,9 +70,11 @@ def extract(
         guided extract --schema person.json letter.txt
         echo "Ada Lovelace, born 1815" | guided extract --schema person.json
         guided extract -s person.json --batch letters.jsonl > people.jsonl
-        guided extract -s person.json --model Qwen/Qwen2.5-0.5B-Instruct letter.txt
+        guided extract -s person.json --model Qwen/Qwen2.5-0.5B-Instruct --draft auto letter.txt
         guided extract -s person.json --sampler smc --particles 16 --json letter.txt
+        guided extract -s person.json --must-include "Ada|Augusta" letter.txt
     """
+    from guided.cli.drafting import drafts_in_words
     from guided.cli.models import compile_for, load_model, seed_draws
     from guided.cli.sampling import Steered, check_sampling
 
@@ -112,6 +115,8 @@ def extract(
         print_json(facts, value=result.text)
     else:
         print_text(result.text)
+        if result.drafts is not None:
+            print_note(drafts_in_words(result.drafts))
 
 
 def _grammar(source: Any, path: str, order: str, whitespace: str) -> Any:
@@ -131,11 +136,14 @@ def _grammar(source: Any, path: str, order: str, whitespace: str) -> Any:
 class _Written:
     """One valid JSON text and how many tokens it took."""
 
-    def __init__(self, text: str, tokens: int, facts: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, text: str, tokens: int, facts: dict[str, Any] | None = None, drafts: Statistics | None = None
+    ) -> None:
         self.text = text
         self.tokens = tokens
         self.facts = facts or {}
-        """What a sampler says of all the texts that it drew."""
+        """What a sampler, a search or a draft says of all the texts that it found."""
+        self.drafts = drafts
 
 
 class _Extraction:
@@ -173,6 +181,7 @@ class _Extraction:
     def some(self, texts: list[str], *, quiet: bool) -> list[_Written | GuidedError]:
         """The results for a few texts, generated together; a text that cannot be done has its error instead."""
         from guided.cli.models import budget_for, generate_batch, worded
+        from guided.cli.searching import searches
         from guided.eval.requests import extraction_request
 
         results: list[_Written | GuidedError] = []
@@ -189,7 +198,7 @@ class _Extraction:
             results.append(GuidedError("not generated"))
             ready.append(index)
             prompts.append(prompt)
-        if self.sampling.sampler is not None:
+        if self.sampling.sampler is not None or searches(self.sampling):
             for index, prompt, budget in zip(ready, prompts, budgets, strict=True):
                 results[index] = self._sampled(prompt, budget, quiet)
         elif prompts:
@@ -200,27 +209,38 @@ class _Extraction:
                 max_new_tokens=min(budgets),
                 how=self.how,
                 processors=self.ready.processors(self.constraint, min(budgets)),
+                draft=self.ready.drafting,
+                steer=self.ready.stack if self.sampling.steer else None,
                 quiet=quiet,
             )
             for index, one in zip(ready, made, strict=True):
                 fault = invalid(one.text, self.schema)
-                results[index] = fault or _Written(one.text.strip(_SPACE), len(one.token_ids))
+                drafts = one.drafts
+                facts = {} if drafts is None else {"drafts": drafts.record()}
+                results[index] = fault or _Written(one.text.strip(_SPACE), len(one.token_ids), facts, drafts)
         return results
 
     def _sampled(self, prompt: Any, budget: int, quiet: bool) -> _Written | GuidedError:
         from guided.cli.sampling import sample_text
+        from guided.cli.searching import FoundTexts, search_text, searches
 
+        answer: Answer | FoundTexts
         try:
-            answer = sample_text(
-                self.ready,
-                prompt,
-                self.constraint,
-                self.sampling,
-                max_new_tokens=budget,
-                how=self.how,
-                replay=self.sampling.replay,
-                quiet=quiet,
-            )
+            if searches(self.sampling):
+                answer = search_text(
+                    self.ready, prompt, self.constraint, self.sampling, max_new_tokens=budget, quiet=quiet
+                )
+            else:
+                answer = sample_text(
+                    self.ready,
+                    prompt,
+                    self.constraint,
+                    self.sampling,
+                    max_new_tokens=budget,
+                    how=self.how,
+                    replay=self.sampling.replay,
+                    quiet=quiet,
+                )
         except GuidedError as error:
             return error
         fault = invalid(answer.text, self.schema)

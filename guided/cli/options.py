@@ -27,6 +27,7 @@ __all__ = [
 _MODEL = "Model"
 _DECODING = "Decoding"
 _SAMPLING = "Sampling"
+_SEARCH = "Search"
 
 
 class SamplerName(str, Enum):
@@ -100,6 +101,41 @@ Steer: TypeAlias = Annotated[
         rich_help_panel=_SAMPLING,
     ),
 ]
+Search: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME:KEY=VALUE,..",
+        help="Compare whole texts and print the best, such as beam, best-first:beams=8 or neurologic:beams=8,ahead=3."
+        " `help` lists the searches.",
+        rich_help_panel=_SEARCH,
+    ),
+]
+MustInclude: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PHRASE",
+        help="A text that has to occur in the output (ONE|OTHER: one of them); repeat it for more. Done by the search"
+        " `dynamic`, or by grid or neurologic.",
+        rich_help_panel=_SEARCH,
+    ),
+]
+MustExclude: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PHRASE",
+        help="A text that must not occur in the output (ONE|OTHER: neither); repeat it for more. Done by the search"
+        " `neurologic`.",
+        rich_help_panel=_SEARCH,
+    ),
+]
+Draft: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="auto|lookup|recycling|ngrams|trigrams|copy|model:NAME_OR_PATH",
+        help="Draft several tokens for each pass of the model: the same texts in fewer passes. `auto` adapts by itself.",
+        rich_help_panel=_DECODING,
+    ),
+]
 Replay: TypeAlias = Annotated[
     Path | None,
     typer.Option(
@@ -134,12 +170,16 @@ class ModelOptions:
 
 @dataclass(frozen=True)
 class SamplingOptions:
-    """How texts are drawn and what steers the model, as the command line says it."""
+    """How texts are drawn or searched and what steers the model, as the command line says it."""
 
     sampler: Sampler = None
     particles: Particles = 16
     steer: Steer = None
+    search: Search = None
+    must_include: MustInclude = None
+    must_exclude: MustExclude = None
     replay: Replay = None
+    draft: Draft = None
 
 
 BLOCKS: dict[str, type[ModelOptions] | type[SamplingOptions]] = {"running": ModelOptions, "sampling": SamplingOptions}

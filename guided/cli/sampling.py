@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from guided.cli.options import Decoding, ModelOptions, SamplerName, SamplingOptions
 from guided.cli.progress import kernel_compilation
+from guided.cli.searching import check_search
 from guided.errors import GuidedError, LimitError
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from guided.cli.steering_methods import Sources
     from guided.constraint.constraint import Constraint
+    from guided.draft import Drafting
     from guided.hf import LoadedModel
     from guided.hf.sampling import Sampled, Sampler
     from guided.lm import LanguageModel
@@ -42,6 +44,8 @@ class Answer:
     """Each text with its probability, or its share of the samples, the likeliest first."""
     log_ml: float | None
     ess: float | None
+    drafts: dict[str, Any] | None = None
+    """What drafts gave, as JSON data."""
 
     def record(self) -> dict[str, Any]:
         """All of it but the text, as JSON data; minus infinity is null."""
@@ -50,6 +54,7 @@ class Answer:
             "texts": [{"text": text, "weight": weight} for text, weight in self.weights.items()],
             "log_ml": self.log_ml if known else None,
             "ess": self.ess,
+            **({} if self.drafts is None else {"drafts": self.drafts}),
         }
 
 
@@ -87,11 +92,25 @@ class Steered:
             return self.sources.base
         return self.stack.over(self.sources.base, same_tokenizer=True)
 
+    @cached_property
+    def drafting(self) -> Drafting | None:
+        """What drafts; loads the model that it names."""
+        from guided.cli.drafting import drafting_of
+        from guided.cli.models import load_model
+
+        def load(name: str) -> LoadedModel:
+            return load_model(name, device=self.running.device, offline=self.running.offline, quiet=self.quiet)
+
+        if self.sampling.draft is None:
+            return None
+        greedy = self.sampling.sampler is None and not self.running.sample and not self.running.temperature
+        return drafting_of(self.sampling.draft, self.sources.base, load, greedy=greedy)
+
     def processors(self, constraint: Constraint, budget: int) -> list[Any]:
         """For transformers' own loop, before the grammar: candidates are of allowed tokens, then they are steered."""
         from guided.hf import GuidedLogitsProcessor, SteeringLogitsProcessor
 
-        if not self.sampling.steer:
+        if not self.sampling.steer or self.sampling.draft is not None:
             return []
         mask = GuidedLogitsProcessor(constraint, max_new_tokens=budget)
         pad = self.loaded.tokenizer.pad_token_id
@@ -100,12 +119,15 @@ class Steered:
 
 def check_sampling(sampling: SamplingOptions, running: ModelOptions) -> None:
     """Raise `GuidedError` for options that do not fit together or are misspelt, before anything is loaded."""
+    from guided.cli.drafting import check_drafting
     from guided.cli.steering import parse_steering, steering_help
 
+    check_drafting(sampling)
     for specification in sampling.steer or ():
         if specification == "help":
             raise GuidedError(f"the methods are: {'; '.join(steering_help().splitlines())}", where="--steer help")
         parse_steering(specification)
+    check_search(sampling, running)
     if sampling.replay is not None and sampling.sampler is None:
         raise GuidedError(
             "a replay shows the run of a sampler", where="--replay", remedy="Add --sampler, such as --sampler smc."
@@ -146,6 +168,8 @@ def sample_text(
     if replay is not None:
         recorder = Recorder(constraint.vocabulary, title=title, prompt=prompt if isinstance(prompt, str) else "")
     options: dict[str, Any] = {} if how.temperature is None else {"temperature": how.temperature}
+    if ready.drafting is not None:
+        options["draft"] = ready.drafting
     with kernel_compilation(quiet=quiet), sampling_bar(title) as shown:
         bar = None if quiet else shown
         result: Any = sample(
@@ -162,7 +186,7 @@ def sample_text(
         )
     if recorder is not None and replay is not None:
         _write(recorder, result, replay)
-    return _answer(result)
+    return _answer(result, drafted=ready.drafting is not None)
 
 
 def _function(name: SamplerName) -> Sampler:
@@ -197,7 +221,8 @@ def _write(recorder: Any, result: Sampled, path: Path) -> None:
         ) from error
 
 
-def _answer(result: Sampled) -> Answer:
+def _answer(result: Sampled, *, drafted: bool) -> Answer:
+    from guided.cli.drafting import sampled_record
     from guided.infer import Population, Ranked, Samples
 
     if isinstance(result, Ranked):
@@ -216,4 +241,5 @@ def _answer(result: Sampled) -> Answer:
         )
     tokens = min(len(particle.tokens) for particle in result.particles if particle.finished and particle.text == text)
     ess = result.ess if isinstance(result, Population) else None
-    return Answer(text, tokens, weights, None if log_ml is None else float(log_ml), ess)
+    drafts = sampled_record(result.cost) if drafted else None
+    return Answer(text, tokens, weights, None if log_ml is None else float(log_ml), ess, drafts)

@@ -76,11 +76,14 @@ def sql(
         guided sql --db shop.db --sample-values 50 --explain "Which products are out of stock?"
         guided sql --db shop.db --no-run --json "Newest order?" | jq -r .sql
         guided sql --db shop.db --sampler smc --particles 16 --replay run.html "Newest order?"
+        guided sql --db shop.db --search best-first:beams=8 --must-include "ORDER BY" "Newest order?"
     """
     import guided
+    from guided.cli.drafting import drafts_in_words
     from guided.cli.inputs import located
     from guided.cli.models import budget_for, compile_for, generate_batch, load_model, seed_draws, worded
     from guided.cli.sampling import Steered, check_sampling, sample_text
+    from guided.cli.searching import search_text, searches
     from guided.eval.requests import sql_request
     from guided.grammar.sql import reflect, run_query
 
@@ -90,6 +93,18 @@ def sql(
             "the colours are those of one text under the mask, and a sampler writes many",
             where="--explain",
             remedy="Use --replay FILE.html with --sampler.",
+        )
+    if explain and searches(sampling):
+        raise GuidedError(
+            "the colours are those of tokens taken one by one, and a search compares whole texts",
+            where="--explain",
+            remedy="Leave it out, or --search, --must-include and --must-exclude.",
+        )
+    if explain and sampling.draft is not None:
+        raise GuidedError(
+            "the colours are of what the model says of each token, and drafts leave out passes",
+            where="--explain",
+            remedy="Leave out --explain or --draft.",
         )
     if not question.strip():
         raise GuidedError("the question is empty", remedy='Ask something: "How many users are there?"')
@@ -121,12 +136,27 @@ def sql(
             quiet=as_json,
         )
         statement, n_written, drawn = answer.text, answer.tokens, answer.record()
+    elif searches(sampling):
+        found = search_text(ready, prompt, constraint, sampling, max_new_tokens=budget, quiet=as_json)
+        statement, n_written, drawn = found.text, found.tokens, found.record()
     else:
         processors = [*ready.processors(constraint, budget), *([] if trace is None else [trace])]
         (made,) = generate_batch(
-            loaded, [prompt], constraint, max_new_tokens=budget, how=how, processors=processors, quiet=as_json
+            loaded,
+            [prompt],
+            constraint,
+            max_new_tokens=budget,
+            how=how,
+            processors=processors,
+            draft=ready.drafting,
+            steer=ready.stack if sampling.steer else None,
+            quiet=as_json,
         )
         statement, n_written = made.text, len(made.token_ids)
+        if made.drafts is not None:
+            drawn = {"drafts": made.drafts.record()}
+            if not as_json:
+                print_note(drafts_in_words(made.drafts))
     steps = [] if trace is None else trace.tokens(n_written)
     record: dict[str, Any] = {"sql": statement, "model": running.model, "tokens": n_written, **drawn}
     if grammar.notes:

@@ -130,12 +130,15 @@ def test_one_of_several_and_none_of_others(asked):
     assert "cat" not in asked(search=ahead, must_include=["1"])[0].text
 
 
-def test_lists_of_prompts_and_canonical_spellings(loaded, constraint):
-    found = generate(loaded, ["the cat", "a"], constraint, search=beam_search, max_new_tokens=BUDGET, canonical=True)
+def test_lists_of_prompts_and_canonical_spellings(loaded):
+    words = guided.compile(guided.choice([" the cat sat", " maybe", " on the mat"]), loaded.vocabulary)
+    found = generate(loaded, ["the cat", "a"], words, search=beam_search, n=3, max_new_tokens=12, canonical=True)
     assert [type(each) for each in found] == [Found, Found]
-    for each in found:
-        own = loaded.tokenizer(each[0].text, add_special_tokens=False)["input_ids"]
-        assert own == list(each[0].tokens[:-1])
+    for each in (one for of_prompt in found for one in of_prompt):
+        own = loaded.tokenizer(each.text, add_special_tokens=False)["input_ids"]
+        assert own == list(each.tokens[:-1])
+    spelled = generate(loaded, "a", words, search=beam_search, n=4, max_new_tokens=12)
+    assert any(each.text == found[1][0].text and each.tokens != found[1][0].tokens for each in spelled)
 
 
 def test_what_makes_no_sense_is_refused(loaded, constraint, asked):
