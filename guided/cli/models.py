@@ -15,8 +15,10 @@ from guided.errors import LimitError
 
 if TYPE_CHECKING:
     from guided.constraint.constraint import Constraint
+    from guided.draft import Drafting
     from guided.grammar.ir import Grammar
     from guided.hf import Generation, LoadedModel
+    from guided.steer import Stack
 
 __all__ = ["budget_for", "compile_for", "generate_batch", "load_model", "seed_draws", "silence", "worded"]
 
@@ -123,12 +125,19 @@ def generate_batch(
     max_new_tokens: int,
     how: Decoding,
     processors: Sequence[Any] = (),
+    draft: Drafting | None = None,
+    steer: Stack | None = None,
     quiet: bool = False,
 ) -> list[Generation]:
-    """Generate one whole text for each prompt; ``processors`` see the model's scores before the mask."""
+    """Generate one whole text for each prompt; ``processors`` see the model's scores before the mask.
+
+    With a draft, ``steer`` takes the place of processors that steer.
+    """
     from guided import hf
 
     chosen: dict[str, Any] = {"do_sample": False, "num_beams": 1}
+    if draft is not None:
+        chosen |= {"draft": draft, "steer": steer, "seed": how.seed, "same_tokenizer": True}
     if how.temperature is not None:
         # The model's own distribution under the grammar: no cuts that a checkpoint's configuration may ask for.
         chosen |= {"do_sample": True, "temperature": how.temperature, "top_k": 0, "top_p": 1.0}
@@ -138,7 +147,7 @@ def generate_batch(
             list(prompts),
             constraint,
             max_new_tokens=max_new_tokens,
-            logits_processor=list(processors),
+            logits_processor=list(processors) or None,
             **chosen,
         )
     return made if isinstance(made, list) else [made]

@@ -132,7 +132,7 @@ Draft: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="auto|lookup|recycling|ngrams|trigrams|copy|model:NAME_OR_PATH",
-        help="Draft several tokens for each pass of the model: the same texts in fewer passes. `auto` adapts by itself.",
+        help="Draft several tokens for each pass of the model: the same texts in fewer passes. `auto` adapts.",
         rich_help_panel=_DECODING,
     ),
 ]

@@ -1,4 +1,4 @@
-"""The seam for what else shapes the target's law: functions of the text so far, on either side of the constraint's mask.
+"""The seam for what else shapes the target's law: functions of the text so far, on either side of the mask.
 
 They hold for the target as it is verified, so that the law is kept by whatever order they have without drafts: what
 comes before the mask sees all tokens, what comes after it (temperature, truncation) only those that are allowed.

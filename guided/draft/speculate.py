@@ -165,7 +165,7 @@ class _Run:
         self.policy = policy
         self.lossy = lossy
         self.reshaping = reshaping
-        self.statistics = Statistics()
+        self.statistics = Statistics(trees=model.can.tree)
         self.sequences: Sequences
 
     def begin(self, rows: Sequence[_Row]) -> list[_Row]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 __all__ = ["Statistics"]
@@ -28,9 +28,13 @@ class Statistics:
     constraint_seconds: float = 0.0
     """Masks, and the states of draft nodes."""
     verify_seconds: float = 0.0
+    trees: bool = True
+    """False where the model takes no draft trees, so that of a tree only the first child of each node was scored."""
 
     def __add__(self, other: Statistics) -> Statistics:
-        return Statistics(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
+        numbers = [each.name for each in fields(self) if each.name != "trees"]
+        added: dict[str, Any] = {name: getattr(self, name) + getattr(other, name) for name in numbers}
+        return Statistics(**added, trees=self.trees and other.trees)
 
     def record(self) -> dict[str, Any]:
         """All of it as JSON data; seconds by part, in milliseconds' digits."""
@@ -41,6 +45,7 @@ class Statistics:
             "forced": self.forced,
             "drafted": self.drafted,
             "accepted": self.accepted,
+            "trees": self.trees,
             "seconds": {
                 part: round(seconds, 4)
                 for part, seconds in (

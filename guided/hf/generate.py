@@ -156,7 +156,8 @@ def generate(
     text or a conversation, or a list of either; ``grammar`` one for all prompts or one for each.  ``chat`` puts texts
     through the model's chat template as a user's message.  ``options`` go to transformers' `generate`: ``do_sample``,
     ``num_beams``, ``assistant_model``, ``logits_processor`` (applied before the grammar) and the rest.  ``steer`` are
-    steerers of `guided.steer`, or a `Stack`; they speak after the processors and before the grammar.
+    steerers of `guided.steer`, or a `Stack`; they speak after the processors and before the grammar
+    (``same_tokenizer=True`` is that of `Stack.over`).
 
     ``heal`` takes back the end of each prompt as far as its tokens depend on what follows, and generates it again (it
     is not in the result's text, and its tokens count).  ``canonical`` allows only tokens that the tokenizer itself
@@ -242,6 +243,7 @@ def generate(
             **options,
         )
     options.pop("show_progress", None)
+    same_tokenizer = bool(options.pop("same_tokenizer", False))
     if n is not None:
         options["num_return_sequences"] = n
         if n > 1 and "num_beams" not in options:
@@ -276,9 +278,11 @@ def generate(
         from guided.hf.speculation import draft_generate
 
         each_prompt = [constraints[i % len(constraints)] for i in range(len(prompts))]
-        drafted = options["custom_generate"] = draft_generate(each_prompt, draft, seed=seed, steer=steer)
+        drafted = options["custom_generate"] = draft_generate(
+            each_prompt, draft, seed=seed, steer=steer, same_tokenizer=same_tokenizer
+        )
     else:
-        steering = [] if steer is None else _steering(steer, model, tokenizer, processor, pad, encoded)
+        steering = [] if steer is None else _steering(steer, model, tokenizer, processor, pad, encoded, same_tokenizer)
         options["logits_processor"] = [*(options.get("logits_processor") or ()), *steering, processor]
     if "stop_strings" in options or "assistant_tokenizer" in options:
         options["tokenizer"] = tokenizer
@@ -357,7 +361,13 @@ def _seeded(seed: int | None) -> Iterator[None]:
 
 
 def _steering(
-    steer: Any, model: Any, tokenizer: Any, processor: GuidedLogitsProcessor, pad: int, encoded: Sequence[Sequence[int]]
+    steer: Any,
+    model: Any,
+    tokenizer: Any,
+    processor: GuidedLogitsProcessor,
+    pad: int,
+    encoded: Sequence[Sequence[int]],
+    same_tokenizer: bool,
 ) -> list[Any]:
     """The grammar, so that candidates are of allowed tokens, and the steering; the grammar's own turn comes after."""
     from guided.hf.language_model import TransformersModel
@@ -370,7 +380,8 @@ def _steering(
     # Equal lengths have no padding, and a prompt may begin with the padding's id itself.
     padding = pad if len({len(ids) for ids in encoded}) > 1 else None
     ready = TransformersModel(model, tokenizer)
-    return [processor, SteeringLogitsProcessor(stack, ready, pad_token_id=padding)]
+    steering = SteeringLogitsProcessor(stack, ready, pad_token_id=padding, same_tokenizer=same_tokenizer)
+    return [processor, steering]
 
 
 def _result(

@@ -62,8 +62,10 @@ class DraftGenerate:
         drafting: Drafting,
         seed: np.random.Generator | int | None,
         stack: Stack,
+        same_tokenizer: bool = False,
     ) -> None:
         self.constraint, self.drafting, self.stack = constraint, drafting, stack
+        self.same_tokenizer = same_tokenizer
         self.rng = np.random.default_rng(seed)
         self.results: list[Speculated] = []
         """The texts of the last call."""
@@ -158,9 +160,8 @@ class DraftGenerate:
     def _steered(self, model: TransformersModel, constraint: Constrains | None, max_tokens: int) -> LanguageModel:
         if not self.stack.steerers:
             return model
-        if constraint is None:
-            return self.stack.over(model)
-        return Stack([AllowedFirst(constraint, max_tokens), self.stack]).over(model)
+        first = [] if constraint is None else [AllowedFirst(constraint, max_tokens)]
+        return Stack([*first, self.stack]).over(model, same_tokenizer=self.same_tokenizer)
 
     def _constraints(self, n: int) -> list[Constrains | None]:
         if self.constraint is None or isinstance(self.constraint, Constrains):
@@ -192,17 +193,20 @@ def draft_generate(
     *,
     seed: np.random.Generator | int | None = None,
     steer: Stack | Iterable[Steerer | Stack] | None = None,
+    same_tokenizer: bool = False,
 ) -> DraftGenerate:
     """Make what ``model.generate(..., custom_generate=draft_generate(constraint))`` decodes with.
 
     ``constraint`` is compiled: one for all prompts, or one (or None) for each.  ``draft`` is `guided.draft.auto` by
     default.  The output is that of transformers' own loop with a `GuidedLogitsProcessor`: greedily the same tokens, and
     with ``do_sample=True`` the same law, temperature and truncation of the generation configuration included.
-    ``steer`` speaks before the grammar, and is told beforehand what the grammar allows, as in `guided.generate`.
+    ``steer`` speaks before the grammar, and is told beforehand what the grammar allows, as in `guided.generate`;
+    ``same_tokenizer`` is that of `Stack.over`.
     `statistics` of what is returned say what the last call cost.
     """
     stack = Stack() if steer is None else stack_of(steer)
-    return DraftGenerate(constraint, auto() if draft is None else check_draft(draft), seed, stack)
+    drafting = auto() if draft is None else check_draft(draft)
+    return DraftGenerate(constraint, drafting, seed, stack, same_tokenizer)
 
 
 def check_draft(draft: object) -> Drafting:
