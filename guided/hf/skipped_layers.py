@@ -97,7 +97,7 @@ def _twin(model: Any, kept: Sequence[int], halves: set[Sublayer]) -> Any:
     config = copy.deepcopy(model.config)
     inner = config.get_text_config(decoder=True)
     inner.num_hidden_layers = len(kept)
-    if getattr(inner, "layer_types", None):
+    if vars(inner).get("layer_types"):
         inner.layer_types = [inner.layer_types[block] for block in kept]
     twin = _shared(model, {id(model.config): config, id(model.config.get_text_config(decoder=True)): inner}, {})
     architecture = Architecture(twin)
