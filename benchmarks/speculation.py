@@ -1,12 +1,14 @@
 """Target passes per token and speed of drafts on JSON extraction with guided-nano, transformers in the same run.
 
     python benchmarks/speculation.py [--texts 40] [--set records|familiar] [--pass-ms 20]
-        [--model nano|FOLDER] [--small FOLDER] [--only NAME]
+        [--model nano|FOLDER] [--small FOLDER] [--trained] [--only NAME]
 
 The texts are held-out examples of `examples/train_nano`, each under its own schema; greedy.  ``--pass-ms`` makes every
 forward pass of the target at least so long whatever its number of positions, by waiting: it stands for a model whose
 pass for one token costs as much as for sixteen, while the small model says which drafts are accepted.  Transformers'
-passes wait as well.  The first line of the output says what was run.
+passes wait as well.  ``--trained`` adds the drafts that were trained for guided-nano or are made of its layers; its
+small draft model is then the assistant of transformers' assisted generation.  The first line of the output says what
+was run.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from guided.draft import (
     Confidence,
     Context,
     Drafting,
+    EarlyExit,
     Fixed,
     ForcedBytes,
     Goodput,
@@ -39,26 +42,32 @@ from guided.draft import (
     Proposal,
     Recycling,
     TriGrams,
+    Union,
     auto,
     chain,
+    early_exits,
+    search_skips,
+    speculate,
 )
 from guided.draft.masks import RowMasks
 from guided.hf import load
+from guided.hf.draft_heads import nano_heads
 from guided.hf.draft_measurement import PLAIN, measure_drafts
 from guided.hf.language_model import TransformersModel
+from guided.hf.skipped_layers import SkippedLayers
 from guided.infer.chance import Chance
-from guided.nano import extraction_prompt
+from guided.nano import DRAFTS_PATH, extraction_prompt
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples" / "train_nano"))
 
 
-def cases(name: str, n: int) -> list[tuple[dict, str]]:
+def cases(name: str, n: int, seed: str = "speculation") -> list[tuple[dict, str]]:
     """Schemas and texts that guided-nano was not trained on."""
     from familiar_corpus import random_familiar_case
     from record_corpus import random_record_case
     from words import HELD_OUT
 
-    rng = random.Random(f"speculation/{name}")
+    rng = random.Random(f"{seed}/{name}")
     make = random_familiar_case if name == "familiar" else random_record_case
     return [(case.schema, case.text) for case in (make(rng, HELD_OUT) for _ in range(n))]
 
@@ -103,8 +112,38 @@ def drafts(small: TransformersModel | None) -> dict[str, Drafting]:
         found |= {
             "small model, chain": Drafting(Model(small, Chain(8, Confidence()), by_rule=True), Fixed(8)),
             "small model, tree": Drafting(Model(small, Branching((3, 2, 1, 1)), by_rule=True), Fixed(24)),
+            "small model and lookup": Drafting(
+                Union(guessers(), Model(small, Chain(8, Confidence()), by_rule=True)), Fixed(24)
+            ),
         }
     return found
+
+
+def guessers() -> BestFirst:
+    """Forced bytes and prompt lookup in one tree, of half the nodes at most where a model adds its own."""
+    return BestFirst(ForcedBytes(), PromptLookup(), NGrams())
+
+
+def trained(model: TransformersModel) -> dict[str, Drafting]:
+    """Heads on guided-nano, and its own layers, whose choice was searched on other texts."""
+    medusa, hydra = nano_heads(model, "medusa"), nano_heads(model, "hydra")
+    layers = SkippedLayers(model)
+    prompts = [
+        model.tokenizer(extraction_prompt(schema, text))["input_ids"]
+        for schema, text in cases("familiar", 12, "search")
+    ]
+    written, _ = speculate(0, model, prompts, [None] * len(prompts), max_tokens=80, greedy=True)
+    found = search_skips(0, layers, prompts, [text.tokens for text in written], rounds=40)
+    print(json.dumps({"skipped": sorted(map(str, found.skipped)), "agreement": found.score, "tried": found.tried}))
+    return {
+        "medusa": Drafting(medusa, Fixed(24)),
+        "hydra": Drafting(hydra, Fixed(24)),
+        "hydra and lookup, 16 nodes": Drafting(BestFirst(hydra, ForcedBytes(), PromptLookup(), NGrams()), Fixed(16)),
+        "skipped layers, chain": Drafting(
+            Model(layers.without(found.skipped), Chain(8, Confidence()), by_rule=True), Fixed(8)
+        ),
+        "early exits": Drafting(EarlyExit(early_exits(layers, [2, 3, 4, 5]), 6, by_rule=True), Fixed(8)),
+    }
 
 
 def main() -> None:
@@ -114,20 +153,25 @@ def main() -> None:
     parser.add_argument("--pass-ms", type=float, default=0.0)
     parser.add_argument("--model", default="nano")
     parser.add_argument("--small", help="a folder with a draft model of the same tokenizer")
+    parser.add_argument("--trained", action="store_true", help="with the drafts trained for guided-nano")
     parser.add_argument("--only", help="of the drafts, those whose names hold this")
     parser.add_argument("--max-tokens", type=int, default=160)
     options = parser.parse_args()
     torch.set_num_threads(1)
     loaded = load(options.model, device="cpu")
-    small = TransformersModel(load(options.small, device="cpu")) if options.small else None
+    folder = options.small or (DRAFTS_PATH / "small" if options.trained else None)
+    small = TransformersModel(load(str(folder), device="cpu")) if folder else None
     chosen = cases(options.set, options.texts)
     prompts = [loaded.tokenizer(extraction_prompt(schema, text))["input_ids"] for schema, text in chosen]
     grammars = [guided.compile(guided.json_schema(schema, whitespace=" ?"), loaded.vocabulary) for schema, _ in chosen]
     if options.pass_ms:
         _slow_down(loaded.model, options.pass_ms / 1000)
     print(json.dumps({"run": vars(options)}))
-    ways = {name: way for name, way in drafts(small).items() if options.only is None or options.only in name}
-    lines = measure_drafts(loaded, prompts, grammars, ways, max_tokens=options.max_tokens)
+    ways = drafts(small) | (trained(TransformersModel(loaded)) if options.trained else {})
+    ways = {name: way for name, way in ways.items() if options.only is None or options.only in name}
+    lines = measure_drafts(
+        loaded, prompts, grammars, ways, max_tokens=options.max_tokens, assistant=None if small is None else small.model
+    )
     plain = next(line for line in lines if line.name == PLAIN)
     print(f"{'':32} passes/token  acceptance  speed  different")
     for line in lines:

@@ -19,10 +19,11 @@ from guided.hf.language_model import TransformersModel
 from guided.hf.loading import LoadedModel
 from guided.hf.processor import GuidedLogitsProcessor
 
-__all__ = ["PLAIN", "TRANSFORMERS", "TRANSFORMERS_LOOKUP", "Line", "measure_drafts"]
+__all__ = ["PLAIN", "TRANSFORMERS", "TRANSFORMERS_ASSISTED", "TRANSFORMERS_LOOKUP", "Line", "measure_drafts"]
 
 PLAIN = "plain"
 TRANSFORMERS = "transformers"
+TRANSFORMERS_ASSISTED = "transformers, assisted"
 TRANSFORMERS_LOOKUP = "transformers, prompt lookup"
 
 
@@ -65,12 +66,14 @@ def measure_drafts(
     drafts: Mapping[str, Drafting],
     *,
     max_tokens: int = 256,
+    assistant: Any = None,
     done: Callable[[int], None] | None = None,
 ) -> list[Line]:
     """Decode greedily in every way, on each prompt in turn: plainly, with each draft, and by transformers' `generate`.
 
-    One untimed text comes first, so that nothing is timed that happens once.  ``done`` is told after each prompt how
-    many are through.  Drafts keep what they learned from one prompt to the next.
+    ``assistant``, a model of transformers, is what its assisted generation drafts with; None leaves that out.  One
+    untimed text comes first, so that nothing is timed that happens once.  ``done`` is told after each prompt how many
+    are through.  Drafts keep what they learned from one prompt to the next.
     """
     target = TransformersModel(loaded)
     ways: dict[str, Callable[[Sequence[int], Constrains], tuple[tuple[int, ...], Line]]] = {
@@ -84,6 +87,10 @@ def measure_drafts(
             loaded, prompt, constraint, max_tokens, {"prompt_lookup_num_tokens": 10}
         ),
     }
+    if assistant is not None:
+        ways[TRANSFORMERS_ASSISTED] = lambda prompt, constraint: _theirs(
+            loaded, prompt, constraint, max_tokens, {"assistant_model": assistant}
+        )
     lines = {name: Line(name) for name in ways}
     for name, way in ways.items():
         if prompts and name not in drafts:
