@@ -51,12 +51,12 @@ from guided.draft import (
 )
 from guided.draft.masks import RowMasks
 from guided.hf import load
-from guided.hf.draft_heads import nano_heads
+from guided.hf.draft_heads import nano_heads, nano_small
 from guided.hf.draft_measurement import PLAIN, measure_drafts
 from guided.hf.language_model import TransformersModel
 from guided.hf.skipped_layers import SkippedLayers
 from guided.infer.chance import Chance
-from guided.nano import DRAFTS_PATH, extraction_prompt
+from guided.nano import extraction_prompt
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples" / "train_nano"))
 
@@ -159,8 +159,9 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     loaded = load(options.model, device="cpu")
-    folder = options.small or (DRAFTS_PATH / "small" if options.trained else None)
-    small = TransformersModel(load(str(folder), device="cpu")) if folder else None
+    small = TransformersModel(load(options.small, device="cpu")) if options.small else None
+    if options.trained and small is None:
+        small = nano_small(TransformersModel(loaded))
     chosen = cases(options.set, options.texts)
     prompts = [loaded.tokenizer(extraction_prompt(schema, text))["input_ids"] for schema, text in chosen]
     grammars = [guided.compile(guided.json_schema(schema, whitespace=" ?"), loaded.vocabulary) for schema, _ in chosen]

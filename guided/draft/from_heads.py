@@ -97,7 +97,7 @@ class Heads:
             hidden = torch.stack([state for state in states if state is not None])
             after = torch.tensor([places[i][1] for i in rows], dtype=torch.long, device=device)
             with torch.inference_mode():
-                logits = self.heads(hidden.to(device, self.heads.unembeddings.dtype), after)
+                logits = self.heads(hidden.to(device, torch.float32), after)
             for i, row in zip(rows, logits, strict=True):
                 found[i] = row
                 if not self.heads.sequential:

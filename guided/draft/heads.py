@@ -90,7 +90,7 @@ class DraftHeads(nn.Module):
     def forward(self, hidden: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
         """The scores ``[n, V]`` of the token after ``tokens``, ``int64[n, j]`` with j from 1 to the number of heads.
 
-        ``hidden``, ``[n, d]``, are the base's states before those tokens.
+        ``hidden``, ``float32[n, d]``, are the base's states before those tokens.
         """
         count = tokens.shape[1]
         if not 1 <= count <= self.settings.heads:
@@ -98,7 +98,8 @@ class DraftHeads(nn.Module):
                 f"there are {self.settings.heads} heads, and none looks {count} tokens ahead",
                 remedy="Ask for 1 to the number of heads.",
             )
-        return self.states(hidden, tokens) @ self.unembeddings.T
+        states = self.states(hidden, tokens)
+        return (states.to(self.unembeddings.dtype) @ self.unembeddings.T).to(states.dtype)
 
     def states(self, hidden: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
         """What is scored by the base's output matrix, ``[n, d]``."""

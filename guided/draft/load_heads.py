@@ -19,7 +19,7 @@ def new_heads(kind: str, heads: int, base: Base, *, blocks: int = 1) -> DraftHea
     if kind not in KINDS:
         raise GuidedError(f"there are no heads of the kind {kind!r}", remedy=f"Take one of {', '.join(KINDS)}.")
     width, hidden = base.unembeddings.shape
-    return KINDS[kind](HeadSettings(kind, heads, int(hidden), int(width), blocks), base)
+    return KINDS[kind](HeadSettings(kind, heads, int(hidden), int(width), blocks), base).to(base.unembeddings.device)
 
 
 def load_heads(path: Path | str, base: Base) -> DraftHeads:

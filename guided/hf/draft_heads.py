@@ -1,17 +1,16 @@
-"""Medusa and Hydra heads on a model of transformers: the matrices that they share with it, and the packaged ones."""
+"""Drafts made for a model of transformers: matrices that heads share with it, and what is packaged for guided-nano."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from guided.draft.acceptance_head import AcceptanceHead
 from guided.draft.from_heads import Heads
-from guided.draft.heads import Base, DraftHeads
+from guided.draft.heads import Base
 from guided.draft.load_heads import load_heads
-from guided.errors import UnsupportedError
+from guided.errors import UnsupportedError, VocabularyError
 from guided.hf.language_model import TransformersModel
 from guided.nano import DRAFTS_PATH
 
-__all__ = ["base_of", "nano_heads"]
+__all__ = ["base_of", "nano_heads", "nano_small", "nano_stopping_head"]
 
 
 def base_of(model: TransformersModel) -> Base:
@@ -28,9 +27,23 @@ def base_of(model: TransformersModel) -> Base:
 
 def nano_heads(model: TransformersModel, kind: str = "hydra") -> Heads:
     """A drafter by the packaged heads of guided-nano, ``"medusa"`` or ``"hydra"``; for that model only."""
-    return Heads(_packaged(kind, base_of(model)))
+    return Heads(load_heads(DRAFTS_PATH / f"{kind}.safetensors", base_of(model)))
 
 
-def _packaged(kind: str, base: Base) -> DraftHeads:
-    path: Path = DRAFTS_PATH / f"{kind}.safetensors"
-    return load_heads(path, base)
+def nano_small(model: TransformersModel) -> TransformersModel:
+    """The packaged draft model of guided-nano, a sixth of its size, on its device and for its end-of-text ids."""
+    from transformers import AutoModelForCausalLM
+
+    whole = model.model
+    small = AutoModelForCausalLM.from_pretrained(DRAFTS_PATH / "small", dtype=whole.dtype)
+    if small.config.vocab_size != model.width:
+        raise VocabularyError(
+            f"guided-nano's draft model scores {small.config.vocab_size} ids, and this model {model.width}",
+            remedy="Use it with guided-nano only: load('nano').",
+        )
+    return TransformersModel(small.to(whole.device).eval(), model.tokenizer, eos_ids=model.eos_ids)
+
+
+def nano_stopping_head() -> AcceptanceHead:
+    """The packaged head that stops guided-nano's draft model before refusals: `guided.draft.HeadStopped`."""
+    return AcceptanceHead.load(DRAFTS_PATH / "stopping.safetensors")

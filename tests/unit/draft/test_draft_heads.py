@@ -110,6 +110,15 @@ def test_files_are_read_again(heads, tmp_path):
         load_heads(tmp_path / "other.safetensors", BASE)
 
 
+def test_heads_work_on_half_precision(heads, tmp_path):
+    heads.save(tmp_path / "heads.safetensors")
+    half = EMBEDDINGS.to(torch.bfloat16)
+    again = load_heads(tmp_path / "heads.safetensors", Base(half, half))
+    context = Context(0, [1, int(NEXT[1])], 1, None, 1, 3, 1, half[1])
+    (one,), (other,) = Heads(heads).draft(None, [context]), Heads(again).draft(None, [context])
+    assert one.tree == other.tree and len(one) == 3
+
+
 def test_sizes_and_kinds_are_checked():
     with pytest.raises(GuidedError):
         new_heads("eagle", 2, BASE)
