@@ -153,6 +153,6 @@ def test_everything_is_documented():
     page = (Path(__file__).parents[3] / "docs" / "MONITORS.md").read_text()
     for name in (
         "python_identifiers", "language_server", "sql_scope", "SqlMode", "knowledge_graph", "entity_mentions", "substring",
-        "ngrams", "FmIndex", "best_spans", "monitored",
+        "ngrams", "FmIndex", "best_spans", "monitored", "joint", "Agreeing",
     ):  # fmt: skip
         assert f"`{name}" in page, name
