@@ -4,9 +4,9 @@
 
 Every pass of guided-nano, which decides what is written and accepted, is accompanied by a pass of the large model over
 as many positions, behind a cache of 256 tokens; its logits are not used.  So the time is that of a model of its size,
-and the texts and the share of accepted drafts are those of guided-nano, a model that does the task.  Prompts are read by
-the small model alone: what is measured is decoding.  Plain constrained decoding, drafts, and transformers' own greedy
-search and prompt lookup under the same grammar take turns on every text.
+and the texts and the share of accepted drafts are those of guided-nano, a model that does the task.  Prompts are read
+by the small model alone: what is measured is decoding.  Plain constrained decoding, drafts, and transformers' own
+greedy search and prompt lookup under the same grammar take turns on every text.
 
 The first lines say what was run and what a pass of the large model costs at several numbers of positions, before and
 after.  ``speed`` is relative to plain constrained decoding by the clock, ``processor`` the same by the time that this
