@@ -10,10 +10,11 @@ import torch
 
 from guided.constraint.protocol import Constrains
 from guided.draft.proposal import Proposal
+from guided.errors import UnsupportedError
 from guided.infer.chance import Chance
 from guided.lm.model import NOTHING, Needs, Tree
 
-__all__ = ["Context", "Drafter", "Observed", "needs_of"]
+__all__ = ["Context", "Drafter", "Observed", "needs_of", "require_no_needs"]
 
 
 @dataclass(frozen=True)
@@ -89,3 +90,13 @@ def needs_of(*parts: object) -> Needs:
     found = list(named)
     layers = tuple(dict.fromkeys(layer for needs in found for layer in needs.layers))
     return Needs(layers=layers, hidden=any(needs.hidden for needs in found))
+
+
+def require_no_needs(drafter: object, where: str) -> None:
+    """Raise `UnsupportedError` for a draft that wants more of the model than ``where`` can show it."""
+    if needs_of(drafter) != NOTHING:
+        raise UnsupportedError(
+            f"{type(drafter).__name__} reads the model's hidden states or early layers",
+            where=where,
+            remedy="Draft with something else there: heads and early exits need guided.draft.speculate itself.",
+        )

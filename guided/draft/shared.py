@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from guided.constraint.protocol import Constrains
-from guided.draft.drafter import Context, Drafter, Observed
+from guided.draft.drafter import Context, Drafter, Observed, require_no_needs
 from guided.draft.masks import RowMasks
 from guided.draft.policy import Policy, Round
 from guided.draft.proposal import Proposal
@@ -98,6 +98,7 @@ class SharedDrafts(Branches):
         eos_ids: Iterable[int],
         max_tokens: int,
     ) -> None:
+        require_no_needs(drafter, "drafts for particles")
         super().__init__(model, prompt, tree, size)
         self._drafter, self._policy = drafter, policy
         self._constraint = constraint

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from guided.draft.drafter import Context, Drafter, Observed
+from guided.draft.drafter import Context, Drafter, Observed, require_no_needs
 from guided.draft.masks import RowMasks
 from guided.draft.model import Model
 from guided.draft.proposal import Proposal, chain
@@ -27,6 +27,7 @@ class Staged(Model):
     """Drafts ``length`` greedy tokens of a model whose own tokens are drafted by ``drafter``."""
 
     def __init__(self, model: LanguageModel, drafter: Drafter, length: int = 8, *, width: int | None = None) -> None:
+        require_no_needs(drafter, "a draft for the draft model")
         super().__init__(model, Chain(length), by_rule=True, width=width)
         self.drafter = drafter
         self.length = length

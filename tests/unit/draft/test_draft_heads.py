@@ -23,7 +23,7 @@ from guided.draft import (
     speculate,
 )
 from guided.draft.head_tree import best_nodes
-from guided.errors import GuidedError, VocabularyError
+from guided.errors import GuidedError, UnsupportedError, VocabularyError
 from guided.lm.table import TableModel
 
 WIDTH, HIDDEN, END = 12, 16, 11
@@ -177,6 +177,15 @@ def test_forced_tokens_use_up_heads_and_grammars_leave_candidates_out(heads):
     assert len(drafted(1, budget=3)) == 3
     without_state = Context(0, [1, 2], 1, None, 1, 8)
     assert len(drafter.draft(None, [without_state])[0]) == 0
+
+
+def test_drafts_that_would_not_see_the_states_are_refused(heads):
+    from guided.draft import PromptLookup, Staged, Union
+
+    with pytest.raises(UnsupportedError, match="hidden states"):
+        Staged(MODEL, Union(PromptLookup(), Heads(heads)))
+    with pytest.raises(UnsupportedError):
+        speculate(0, TableModel.random(0, width=WIDTH), [[1]], [None], Heads(heads))
 
 
 def test_rows_of_different_places_are_drafted_together(heads):
