@@ -46,6 +46,7 @@ def everything() -> None:
         constraint = _compiled(grammar, vocabulary)
         _walk(constraint, vocabulary, text)
     _canonical()
+    _index(vocabulary)
     _apply(constraint, vocabulary)
 
 
@@ -122,6 +123,23 @@ def _apply(constraint: Constraint, vocabulary: Vocabulary) -> None:
         scores = torch.zeros(2, vocabulary.size, dtype=dtype)
         guided.apply_masks(scores, rows, out=torch.empty_like(scores))
         guided.apply_masks(scores, rows)
+
+
+def _index(vocabulary: Vocabulary) -> None:
+    """Ask an index of documents, by tokens and by bytes."""
+    import numpy as np
+
+    from guided.monitor.ngrams import ngrams
+    from guided.monitor.substrings import substring
+
+    row = np.zeros(vocabulary.n_words, np.uint32)
+    by_tokens = ngrams([list(b"abab")], vocabulary)
+    by_bytes = substring("abab", vocabulary)
+    for constraint in (by_tokens, by_bytes):
+        state = constraint.advance(constraint.start, ord("a"))
+        constraint.fill_mask(state, row)
+        constraint.fill_budget_mask(constraint.start, row, 3)
+    by_tokens.occurrences(list(b"ab"))
 
 
 def _canonical() -> None:

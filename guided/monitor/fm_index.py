@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -188,7 +189,18 @@ class FmIndex:
         return interval
 
     def following(self, interval: tuple[int, int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The different ids that follow an n-gram, ascending, and how often each does."""
+        """The different ids that follow an n-gram, ascending, and how often each does; all ids at the start, kept."""
+        return self._first if interval == self.whole else self._following(interval)
+
+    @cached_property
+    def _first(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """What follows the empty n-gram: 16 bytes an id, against 2 ms for 125,000 ids each time."""
+        found = self._following(self.whole)
+        for array in found:
+            array.flags.writeable = False
+        return found
+
+    def _following(self, interval: tuple[int, int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         from guided.kernels.fm_index import distinct
 
         room = min(self.ids.size, interval[1] - interval[0])

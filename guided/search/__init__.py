@@ -3,6 +3,14 @@
 from guided.search.beam import Stopping, beam_search
 from guided.search.best_first import best_first_beam_search
 from guided.search.diverse import DiverseFound, diverse_beam_search
+from guided.search.documents import (
+    DocumentsFound,
+    Evidence,
+    RankedDocument,
+    Scoring,
+    document_search,
+    rank_documents,
+)
 from guided.search.lattice import Edge, Lattice, LatticeFound, lattice_search
 from guided.search.lexical import dynamic_beam_search, grid_beam_search
 from guided.search.neurologic import Clause, Literal, LookAhead, neurologic_search
@@ -14,7 +22,9 @@ from guided.search.text_phrases import TextPhrase
 __all__ = [
     "Clause",
     "DiverseFound",
+    "DocumentsFound",
     "Edge",
+    "Evidence",
     "Found",
     "Hypothesis",
     "Lattice",
@@ -22,6 +32,8 @@ __all__ = [
     "Literal",
     "LookAhead",
     "PhraseConstraint",
+    "RankedDocument",
+    "Scoring",
     "SearchCost",
     "Span",
     "Stopping",
@@ -30,8 +42,10 @@ __all__ = [
     "best_first_beam_search",
     "best_spans",
     "diverse_beam_search",
+    "document_search",
     "dynamic_beam_search",
     "grid_beam_search",
     "lattice_search",
     "neurologic_search",
+    "rank_documents",
 ]

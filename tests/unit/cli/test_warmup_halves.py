@@ -63,3 +63,11 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path, compiled_elsewher
 @pytest.mark.parametrize("half", [kernel_calls.masks, kernel_calls.steps])
 def test_each_half_runs_by_itself(half):
     half()
+
+
+def test_the_kernels_of_an_index_are_called():
+    from guided.kernels import fm_index
+
+    kernel_calls._index(kernel_calls._vocabulary())
+    for name in fm_index.__all__:
+        assert getattr(fm_index, name).signatures, name
