@@ -101,7 +101,7 @@ def json_schema(
     the JSON pointer of the cause.
 
     >>> json_schema({"type": "array", "items": {"enum": ["a", "b"]}})
-    <Grammar 'JSON text': 3 rules, lexing none>
+    <Grammar 'JSON text': 2 rules, lexing none>
     """
     try:
         member_order = Order(order)

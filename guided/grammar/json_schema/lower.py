@@ -42,7 +42,7 @@ from guided.grammar.json_schema.strings import (
     every_word,
     quoted,
 )
-from guided.grammar.regular.expr import Expr, alternation, literal
+from guided.grammar.regular.expr import EPSILON, Expr, alternation, concat, literal
 
 
 class Order(Enum):
@@ -80,7 +80,6 @@ class Rank(IntEnum):
     """What begins with a colon or comma."""
 
 
-_PUNCTUATION = {text: Terminal(literal(text.encode()), text) for text in "{}[],:"}
 _NULL = Terminal(literal(b"null"), "null")
 _TRUE = Terminal(literal(b"true"), "true")
 _FALSE = Terminal(literal(b"false"), "false")
@@ -118,15 +117,14 @@ class Lowering:
         self._planned: set[Need] = set()
         self._containers: set[ArrayShape | ObjectShape] = set()
         self._waiting: list[Need] = []
-        space: tuple[Body, ...] = () if layout.space is None else (layout.space,)
-        self._space = space
-        self._colon = (*space, _PUNCTUATION[":"], *space)
-        self._open_array, self._close_array = (_PUNCTUATION["["], *space), _PUNCTUATION["]"]
-        self._open_object, self._close_object = (_PUNCTUATION["{"], *space), _PUNCTUATION["}"]
-        self._rule("JSON text", Rank.START, lambda: _sequence(*space, self.value(graph.root), *space))
-        self._comma: Body = _PUNCTUATION[","]
-        if space:
-            self._comma = self._rule("comma", Rank.INNER, lambda: Sequence((_PUNCTUATION[","], *space)))
+        self._space: tuple[Body, ...] = () if layout.space is None else (layout.space,)
+        space = EPSILON if layout.space is None else layout.space.expr
+        # White space is one terminal with what it stands behind: a member has two nodes less.
+        self._colon = _punctuation(":", space, space)
+        self._comma = _punctuation(",", EPSILON, space)
+        self._open_array, self._close_array = _punctuation("[", EPSILON, space), _punctuation("]", EPSILON, EPSILON)
+        self._open_object, self._close_object = _punctuation("{", EPSILON, space), _punctuation("}", EPSILON, EPSILON)
+        self._rule("JSON text", Rank.START, lambda: _sequence(*self._space, self.value(graph.root), *self._space))
 
     def run(self) -> tuple[Rule, ...]:
         """All rules; the first is the start."""
@@ -187,7 +185,7 @@ class Lowering:
             self._distinct.check_array(array, pointer)
         if self._compares:
             mark = Mark.ARRAY if array.unique is None else Mark.DISTINCT if array.unique else Mark.REPEATING
-            self._open(array, pointer, mark, lambda: (*self._open_array, self._items_of(array, pointer)))
+            self._open(array, pointer, mark, lambda: (self._open_array, self._items_of(array, pointer)))
             if array.unique and array.low > 1:
                 self._forces_several = True
         if array.counts:
@@ -252,7 +250,7 @@ class Lowering:
             if counted:
                 self._distinct.check_object(thing, pointer)
         if self._compares:
-            self._open(thing, pointer, Mark.OBJECT, lambda: (*self._open_object, self._members_of(thing, pointer)))
+            self._open(thing, pointer, Mark.OBJECT, lambda: (self._open_object, self._members_of(thing, pointer)))
 
     def _extra_needs(self, thing: ObjectShape) -> list[Need]:
         """What undeclared members may hold: the needs of `Graph.living_extras`."""
@@ -340,7 +338,7 @@ class Lowering:
         opened = self._opened.get(array)
         if opened is not None:
             return _sequence(opened, self._close_array)
-        return _sequence(*self._open_array, self._items_of(array, pointer), self._close_array)
+        return _sequence(self._open_array, self._items_of(array, pointer), self._close_array)
 
     def _items_of(self, array: ArrayShape, pointer: str) -> Body:
         if array.counts:
@@ -407,7 +405,7 @@ class Lowering:
         opened = self._opened.get(thing)
         if opened is not None:
             return _sequence(opened, self._close_object)
-        return _sequence(*self._open_object, self._members_of(thing, pointer), self._close_object)
+        return _sequence(self._open_object, self._members_of(thing, pointer), self._close_object)
 
     def _members_of(self, thing: ObjectShape, pointer: str) -> Body:
         alive = self.graph.alive
@@ -435,7 +433,7 @@ class Lowering:
         return Members(declared, extras, self._comma, ordered, low, high, goals(thing))
 
     def _member(self, need: Need, where: str = "") -> Body:
-        return Sequence((*self._colon, self.value(need, where), *self._space))
+        return Sequence((self._colon, self.value(need, where), *self._space))
 
 
 def _is_counted(low: int, high: int | None) -> bool:
@@ -454,6 +452,11 @@ def _label(kind: str, pointer: str) -> str:
 def _sequence(*parts: Body) -> Body:
     kept = tuple(part for part in parts if part is not _EMPTY)
     return kept[0] if len(kept) == 1 else Sequence(kept)
+
+
+@lru_cache(maxsize=64)
+def _punctuation(text: str, before: Expr, after: Expr) -> Terminal:
+    return Terminal(concat(before, literal(text.encode()), after), text)
 
 
 @lru_cache(maxsize=65536)
