@@ -366,7 +366,7 @@ class CheckedMachine:
             return own if self.refusals.shares_mask(state, own, text) else state
 
     def visit(self, state: int) -> tuple[NDArray[np.uint32], bool]:
-        """A copy of the mask of a state, and whether the text may end there."""
+        """The mask of a state, to be written to and valid until the next call, and whether the text may end there."""
         if state < _PAIRED and self.refusals.trusts_idle:
             return self.inner.visit(state)
         with self.lock:

@@ -199,12 +199,13 @@ class ConstraintMachine:
             return row
 
     def visit(self, state: int) -> tuple[NDArray[np.uint32], bool]:
-        """A copy of the mask of a state, and whether the text may end there."""
+        """The mask of a state, to be written to and valid until the next call, and whether the text may end there."""
         with self.lock:
             if self._plain:
                 ends = self.run(entry.fill, False, self.effects.root, state, -1)
-                return self._extra.rows[0].copy(), ends == 1
-            return self.mask(state).copy(), self.is_accepting(state)
+                row: NDArray[np.uint32] = self._extra.rows[0]
+                return row, ends == 1
+            return self.mask(state), self.is_accepting(state)
 
     def _spellable(self, state: int) -> int:
         """The state, or `DEAD` when the vocabulary's tokens cannot spell any text from it to the end.

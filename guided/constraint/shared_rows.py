@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.kernels.rows import fingerprint, same
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["SharedRows"]
@@ -24,8 +25,8 @@ class SharedRows:
     >>> import guided, numpy
     >>> rows = SharedRows.of(guided.Vocabulary.from_tokens([b"a", None], eos_ids=[1]))
     >>> one, other = numpy.array([3], numpy.uint32), numpy.array([3], numpy.uint32)
-    >>> rows.share(one) is one, rows.share(other) is one
-    (True, True)
+    >>> rows.share(one) is rows.share(other)
+    True
     """
 
     _all: ClassVar[weakref.WeakKeyDictionary[Vocabulary, SharedRows]] = weakref.WeakKeyDictionary()
@@ -43,31 +44,22 @@ class SharedRows:
     def __init__(self, n_words: int) -> None:
         # Odd, so that no bit of a word is lost; any fixed numbers do, since rows are compared before they are shared.
         generator = np.random.default_rng(0)
-        self._weights = generator.integers(0, 1 << 63, (n_words + 1) // 2, np.uint64) * np.uint64(2) + np.uint64(1)
-        self._pairs = n_words // 2
+        self._weights = generator.integers(0, 1 << 63, n_words, np.uint64) * np.uint64(2) + np.uint64(1)
         self._rows: weakref.WeakValueDictionary[int, NDArray[np.uint32]] = weakref.WeakValueDictionary()
         self._lock = threading.Lock()
 
     def share(self, row: NDArray[np.uint32]) -> NDArray[np.uint32]:
-        """The row that is kept for this content: ``row`` itself (``uint32[n_words]``) where it is the first.
+        """The row that is kept for the content of ``row`` (``uint32[n_words]``): a copy of it where there is none yet.
 
-        Neither may be written to from then on.  Two rows with equal fingerprints are both kept, not taken for one.
+        It may not be written to.  Two rows with equal fingerprints are both copied, not taken for one.
         """
-        key = self._fingerprint(row)
+        key = int(fingerprint(row, self._weights))
         with self._lock:
             kept = self._rows.get(key)
             if kept is None:
-                self._rows[key] = row
-                return row
-        return kept if kept is row or kept.tobytes() == row.tobytes() else row
+                kept = self._rows[key] = row.copy()
+                return kept
+        return kept if same(row, kept) else row.copy()
 
     def __len__(self) -> int:
         return len(self._rows)
-
-    def _fingerprint(self, row: NDArray[np.uint32]) -> int:
-        """A weighted sum of the words, two at a time, modulo 2^64."""
-        pairs = row[: 2 * self._pairs].view(np.uint64)
-        found = int(np.dot(pairs, self._weights[: self._pairs]))
-        if row.size % 2:
-            found = (found + int(row[-1]) * int(self._weights[-1])) & 0xFFFFFFFFFFFFFFFF
-        return found
