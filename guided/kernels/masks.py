@@ -43,6 +43,10 @@ OWN_RANGE = 2048
 """Nodes up to which a range is walked from a state that may be this grammar's alone: 10 us, when making an effect
 costs 40 us of Python and the state may never come by again."""
 
+EVASION = 4
+"""Characters more with which a run is none of the words that it must not be: fewer than 95^4 words cannot be all texts
+that are four printable characters longer than what is there."""
+
 
 @njit(cache=True, nogil=True)
 def find_effect(effects, low, high, state):
@@ -186,7 +190,8 @@ def fill(table, lexed, root, state, limit):
             if continuation >= counters[N_PRICED]:
                 counters[REQUEST] = NEED_COST
                 return -1
-            walks = obligation != 0 or automaton.widest[inside] + machine.cost[continuation] > limit
+            room = automaton.widest[inside] + (EVASION if obligation else 0)
+            walks = room + machine.cost[continuation] > limit
         if walks:
             depth = walk(
                 table,
