@@ -2,12 +2,13 @@
 
 After Lipkin et al., "Fast Controlled Generation from Language Models with Adaptive Weighted Rejection Sampling"
 (COLM 2025, arXiv 2504.05410), in three forms, each of which is properly weighted: `guided.infer.token_samplers` says
-what that means.  No mask is filled: the potential is asked about single tokens.
+what that means.  The potential is asked about single tokens, and for a mask, if it has one, where that costs less.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -17,7 +18,7 @@ from guided.infer.chance import Chance, Pool, Random, chance_of
 from guided.infer.distribution import TokenDistribution
 from guided.infer.errors import PotentialError
 from guided.infer.potential import Potential
-from guided.infer.token_samplers import Draw, dead_draw
+from guided.infer.token_samplers import Direct, Draw, dead_draw
 from guided.infer.weights import log_one_minus_exp
 
 __all__ = ["AWRS", "Estimator"]
@@ -29,6 +30,13 @@ one token ahead: 1 + 2 (1 - p) / p, which is 2 here, against at least 2."""
 
 NARROW = 2
 """Rejections before the potential is asked what is impossible: see benchmarks/token_samplers.py."""
+
+UNLIKELY = math.log(0.9)
+"""A draw that kept less than this share foretells rejections, and a search costs more than a mask then."""
+
+FEW = 16_384
+"""In vocabularies up to this size a mask costs less than testing two tokens: 2,048 ids take 8 to 50 us, two tests 60 us
+and more, most of it spent before and after them.  At 128,256 ids it is the other way around."""
 
 
 class Estimator(Enum):
@@ -45,7 +53,7 @@ class Estimator(Enum):
     """The paper's: reject until an accept, twice; the second loop counts."""
 
 
-@dataclass
+@dataclass(slots=True)
 class _Trial:
     """The tokens tested so far in one draw; an accepted one is not asked about again."""
 
@@ -56,6 +64,8 @@ class _Trial:
     rejected: int = 0
     asked: int = 0
     """Other questions than about tokens."""
+    all_allowed: bool = False
+    """Is every token that is left in the pool allowed?"""
     last: int | None = None
 
     def allows(self, token: int) -> bool:
@@ -78,18 +88,22 @@ class _Trial:
         """Take a token that is not allowed out of the pool, and in time all that are known not to be."""
         pool.remove(token)
         self.rejected += 1
-        if self.rejected == narrow_after:
-            possible = self.potential.possible_at(self.state)
-            if possible is not None:
-                self.asked += 1
-                pool.keep(possible)
+        if self.rejected != narrow_after:
+            return
+        masks = self.potential.allowed_each([self.state]) if self.potential.has_masks else None
+        possible = self.potential.possible_at(self.state) if masks is None else masks[0]
+        if possible is not None:
+            self.asked += 1
+            self.all_allowed = masks is not None
+            pool.keep(possible)
 
 
 @dataclass(frozen=True)
 class AWRS:
     """Draw tokens from the model until one is allowed, and weigh it with an unbiased estimate of the allowed mass.
 
-    The potential's weights must be 0 and minus infinity.  Needs no mask: a Python predicate will do.
+    The potential's weights must be 0 and minus infinity.  Needs no mask: a Python predicate will do.  With
+    ``masks=False, narrow_after=None`` it never asks for one.
     """
 
     max_accepts: int = 2
@@ -102,10 +116,14 @@ class AWRS:
     """False: take the first allowed token, with weight 1.  That is masking token by token, without the mask."""
     estimator: Estimator = Estimator.ADAPTIVE
     narrow_after: int | None = NARROW
-    """After so many rejections ask the potential which tokens it knows to be impossible, such as those whose first byte
-    cannot come, and drop them all (None: never).  Dropping what would be rejected changes no expectation, because both
+    """After so many rejections ask the potential for its mask, or, where it has none, which tokens it knows to be
+    impossible, and drop them all (None: never).  Dropping what would be rejected changes no expectation, because both
     weights depend on what is left alone, or on counts that are drawn for what was dropped as well.  Not used by
     `Estimator.TWO_LOOPS`, whose weight counts rejections one by one."""
+    masks: bool = True
+    """Draw from the mask at once, as `Direct` does, where the potential has masks and that is likely to cost less: in
+    small vocabularies, after a draw that kept little, and for particles that share a prefix.  Which way is taken
+    depends on nothing that is drawn, so the weights stay proper.  Only with `Estimator.ADAPTIVE`."""
 
     def __post_init__(self) -> None:
         if self.proper_weights and self.max_accepts < 2:
@@ -124,20 +142,12 @@ class AWRS:
         potential: Potential[Any],
         state: Hashable,
         proposal: TokenDistribution | None = None,
+        before: float = 0.0,
     ) -> Draw:
         """Draw after one state; see `guided.infer.TokenSampler`."""
-        source = distribution if proposal is None else proposal
-        if self.prune:
-            source = source.pruned(potential.usable, potential.silent)
-        trial = _Trial(potential, state)
-        token, logw = self._estimate(source)(chance_of(rng), source, trial)
-        if token is None or logw == -math.inf:
-            dead = dead_draw(distribution, state, trial.tested + trial.asked, trial.last)
-            return dead._replace(tested=trial.tested, accepted=len(trial.accepted))
-        if proposal is not None and self.proper_weights:
-            logw += distribution.logprob(token) - source.logprob(token)
-        calls = trial.tested + trial.asked
-        return Draw(token, logw, trial.accepted[token], calls, trial.tested, len(trial.accepted))
+        if self._may_mask and potential.has_masks and (before < UNLIKELY or potential.vocabulary.size <= FEW):
+            return Direct().sample(rng, distribution, potential, state, proposal)
+        return self._sample(chance_of(rng), distribution, potential, state, proposal)
 
     def sample_each(
         self,
@@ -146,14 +156,58 @@ class AWRS:
         potential: Potential[Any],
         states: Sequence[Hashable],
         proposals: Sequence[TokenDistribution] | None = None,
+        before: Sequence[float] | None = None,
     ) -> list[Draw]:
         """Draw after each state; what particles share, the sums of their distribution, is computed once."""
         chance = chance_of(rng)
-        given = [None] * len(states) if proposals is None else proposals
+        given: Sequence[TokenDistribution | None] = [None] * len(states) if proposals is None else proposals
+        found: dict[int, Draw] = {}
+        masked: list[int] = []
+        if before is not None and self._may_mask and potential.has_masks:
+            # Particles with one prefix share the distribution, and its mask: that is less work than a search for each.
+            few = potential.vocabulary.size <= FEW
+            alike = Counter(map(id, distributions))
+            masked = [
+                i
+                for i, (last, distribution) in enumerate(zip(before, distributions, strict=True))
+                if few or last < UNLIKELY or alike[id(distribution)] > 1
+            ]
+        if masked:
+            others = None if proposals is None else [proposals[i] for i in masked]
+            draws = Direct().sample_each(
+                chance, [distributions[i] for i in masked], potential, [states[i] for i in masked], others
+            )
+            found.update(zip(masked, draws, strict=True))
         return [
-            self.sample(chance, distribution, potential, state, proposal)
-            for distribution, state, proposal in zip(distributions, states, given, strict=True)
+            found[i] if i in found else self._sample(chance, distribution, potential, state, proposal)
+            for i, (distribution, state, proposal) in enumerate(zip(distributions, states, given, strict=True))
         ]
+
+    @property
+    def _may_mask(self) -> bool:
+        """May a draw be made from a mask altogether?"""
+        return self.masks and self.proper_weights and self.estimator is Estimator.ADAPTIVE
+
+    def _sample(
+        self,
+        chance: Chance,
+        distribution: TokenDistribution,
+        potential: Potential[Any],
+        state: Hashable,
+        proposal: TokenDistribution | None,
+    ) -> Draw:
+        source = distribution if proposal is None else proposal
+        if self.prune:
+            source = source.pruned(potential.usable, potential.silent)
+        trial = _Trial(potential, state)
+        token, logw = self._estimate(source)(chance, source, trial)
+        calls = trial.tested + trial.asked
+        if token is None or logw == -math.inf:
+            dead = dead_draw(distribution, state, calls, trial.last)
+            return dead._replace(tested=trial.tested, accepted=len(trial.accepted))
+        if proposal is not None and self.proper_weights:
+            logw += distribution.logprob(token) - source.logprob(token)
+        return Draw(token, logw, trial.accepted[token], calls, trial.tested, len(trial.accepted))
 
     def _estimate(
         self, source: TokenDistribution
@@ -164,7 +218,7 @@ class AWRS:
             return self._two_loops
         if self.estimator is Estimator.GEOMETRIC or self.max_accepts > 2:
             return self._geometric
-        if self.estimator is Estimator.ADAPTIVE and source.highest >= SURE:
+        if self.estimator is Estimator.ADAPTIVE and source.has_share(SURE):
             return self._geometric
         return self._recursive
 
@@ -189,7 +243,7 @@ class AWRS:
         if token is None:
             return None, -math.inf
         left = source.log_mass + pool.log_left
-        if self.max_rejects is not None and trial.rejected == self.max_rejects - 1:
+        if trial.all_allowed or (self.max_rejects is not None and trial.rejected == self.max_rejects - 1):
             return token, left
         pool.remove(token)
         following = pool.draw()

@@ -98,7 +98,7 @@ class Drawn:
 
     def token(self, distribution: TokenDistribution) -> int:
         """One uniform number, inverted."""
-        return distribution.find((self.rng.random(),))[0]
+        return distribution.find(self.rng.random())
 
     def uniform(self, cuts: Callable[[], Sequence[float]]) -> float:
         """One uniform number."""
@@ -119,10 +119,9 @@ class Drawn:
 
 
 class _DrawnPool:
-    """Draws are made ahead in growing chunks: each is one from the table, good if its token is still there."""
+    """Each draw is one from the table, good if its token is still there."""
 
-    CHUNK = 64
-    """The largest chunk; beyond, drawing 64 costs as much as testing some tokens."""
+    __slots__ = ("_gone", "_gone_weight", "_rng", "_table", "_whole")
 
     def __init__(self, rng: np.random.Generator, distribution: TokenDistribution) -> None:
         self._rng = rng
@@ -130,19 +129,16 @@ class _DrawnPool:
         self._whole = distribution.log_mass
         self._gone: set[int] = set()
         self._gone_weight = 0.0
-        self._ahead: list[int] = []
-        self._chunk = 1
 
     def draw(self) -> int | None:
         """One token; at most two draws for each on average."""
-        self._settle()
-        if not self._table.sum:
+        if self._gone:
+            self._settle()
+        table = self._table
+        if not table.sum:
             return None
         while True:
-            if not self._ahead:
-                self._ahead = self._table.find(self._rng.random(self._chunk).tolist())
-                self._chunk = min(2 * self._chunk, self.CHUNK)
-            token = self._ahead.pop()
+            token = table.find(self._rng.random())
             if token not in self._gone:
                 return token
 
@@ -150,18 +146,19 @@ class _DrawnPool:
         """Remember what is gone, and its weight."""
         if token not in self._gone:
             self._gone.add(token)
-            self._gone_weight += float(self._table.weights[token])
+            self._gone_weight += self._table.weights.item(token)
 
     def keep(self, allowed: NDArray[np.bool_]) -> None:
         """One product of arrays."""
         self._table = self._table.only(allowed)
         self._gone = {token for token in self._gone if allowed[token]}
-        self._gone_weight = math.fsum(self._table.weights[list(self._gone)])
-        self._ahead = []
+        self._gone_weight = math.fsum(self._table.weights[list(self._gone)]) if self._gone else 0.0
 
     @property
     def log_left(self) -> float:
         """Never a difference of nearly equal numbers: at least half of the table is left."""
+        if not self._gone:
+            return self._table.log_mass - self._whole if self._table.sum else -math.inf
         self._settle()
         if not self._table.sum:
             return -math.inf
@@ -171,5 +168,3 @@ class _DrawnPool:
         if 2 * self._gone_weight > self._table.sum:
             self._table = self._table.without(list(self._gone))
             self._gone, self._gone_weight = set(), 0.0
-            # Draws made ahead and not looked at may be thrown away.
-            self._ahead = []

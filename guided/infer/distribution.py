@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["TokenDistribution", "distributions_of"]
 
 BLOCK = 256
-"""Ids a block: near the square root of a vocabulary, so that both levels of a draw are short."""
+"""Ids a block of large vocabularies, `SHORT` of small ones: near the square root, so that both levels of a draw are
+short.  A running sum costs some ns a number, which a sum does not."""
+SHORT = 64
+SMALL = 16_384
 
 
 class TokenDistribution:
@@ -64,7 +67,8 @@ class TokenDistribution:
         """The logarithm of the sum of ``exp(scores)`` over all that the model scored."""
         # Made when asked for.  Not cached properties, whose lock costs more than some of these: a draw asks for all.
         self._ends: NDArray[np.float64] | None = None
-        self._sum = self._log_mass = self._highest = math.nan
+        self._block = BLOCK if weights.size > SMALL else SHORT
+        self._sum = self._log_mass = math.nan
         self._pruned: tuple[NDArray[np.bool_], TokenDistribution] | None = None
 
     @classmethod
@@ -88,9 +92,9 @@ class TokenDistribution:
 
     @property
     def block_ends(self) -> NDArray[np.float64]:
-        """``float64[ceil(V / 256)]``: the running sums of blocks of weights."""
+        """``float64[ceil(V / block)]``: the running sums of blocks of weights."""
         if self._ends is None:
-            self._ends = np.add.reduceat(self.weights, _starts(self.size)).cumsum()
+            self._ends = np.add.reduceat(self.weights, _starts(self.weights.size, self._block)).cumsum()
         return self._ends
 
     @property
@@ -107,12 +111,10 @@ class TokenDistribution:
             self._log_mass = self.shift + math.log(self.sum) - self.log_norm if self.sum > 0 else -math.inf
         return self._log_mass
 
-    @property
-    def highest(self) -> float:
-        """The largest share of one token among those here; 0 when none is left."""
-        if self._highest != self._highest:
-            self._highest = float(self.weights.max(initial=0.0)) / self.sum if self.sum > 0 else 0.0
-        return self._highest
+    def has_share(self, share: float) -> bool:
+        """Has one token here at least ``share`` of the sum, which is more than a half of it?"""
+        # The middle of the sum then lies within it.
+        return self.sum > 0 and self.weights.item(self.find(0.5)) >= share * self.sum
 
     def logprob(self, token: int) -> float:
         """The log probability of a token, where all tokens that the model scored sum to 1."""
@@ -138,22 +140,19 @@ class TokenDistribution:
         values: NDArray[np.float64] = self.scores - self.log_norm
         return values
 
-    def find(self, shares: Sequence[float]) -> list[int]:
-        """The tokens at ``shares`` in [0, 1) of the sum; never one without weight.  The sum must not be 0."""
-        found = []
-        ends = self.block_ends
-        for share in shares:
-            at = share * self.sum
-            block = int(ends.searchsorted(at, "right"))
-            if block == ends.size:
-                block = int(ends.searchsorted(ends[-1], "left"))
-            inside = self.weights[block * BLOCK : (block + 1) * BLOCK].cumsum()
-            place = int(inside.searchsorted(at - ends[block - 1] if block else at, "right"))
-            if place == inside.size:
-                # Rounding put the share behind the block's last token, which is the nearest with any weight.
-                place = int(inside.searchsorted(inside[-1], "left"))
-            found.append(block * BLOCK + place)
-        return found
+    def find(self, share: float) -> int:
+        """The token at ``share`` in [0, 1) of the sum; never one without weight.  The sum must not be 0."""
+        ends, size = self.block_ends, self._block
+        at = share * self.sum
+        block = int(ends.searchsorted(at, "right"))
+        if block == ends.size:
+            block = int(ends.searchsorted(ends[-1], "left"))
+        inside = self.weights[block * size : (block + 1) * size].cumsum()
+        place = int(inside.searchsorted(at - ends.item(block - 1) if block else at, "right"))
+        if place == inside.size:
+            # Rounding put the share behind the block's last token, which is the nearest with any weight.
+            place = int(inside.searchsorted(inside[-1], "left"))
+        return block * size + place
 
     def only(self, allowed: NDArray[np.bool_]) -> TokenDistribution:
         """The tokens of ``bool[V]`` alone; `log_mass` says what is left of the probability."""
@@ -172,11 +171,14 @@ class TokenDistribution:
         return self.only(allowed)
 
     def pruned(self, usable: NDArray[np.bool_], silent: NDArray[np.int64]) -> TokenDistribution:
-        """As `only`, for the one mask that every particle asks with: remembered.  ``silent`` are the ids it drops."""
+        """As `only`, for the one mask that every particle asks with: remembered.  ``silent`` are the ids it drops.
+
+        The distribution itself where they have next to no mass: those few are then rejected when they are drawn.
+        """
         found = self._pruned
         if found is None or found[0] is not usable:
             pruned = self
-            if self._allowed is not None or self.weights[silent].any():
+            if self._allowed is not None or self.weights.take(silent).sum() > NEGLIGIBLE * self.sum:
                 weights = self.weights.copy()
                 weights[silent] = 0.0
                 allowed = usable if self._allowed is None else usable & self._allowed
@@ -188,10 +190,13 @@ class TokenDistribution:
 
 
 @cache
-def _starts(size: int) -> NDArray[np.int64]:
+def _starts(size: int, block: int) -> NDArray[np.int64]:
     """Where blocks begin."""
-    return np.arange(0, size, BLOCK)
+    return np.arange(0, size, block)
 
+
+NEGLIGIBLE = 1e-3
+"""Share of the mass that is not worth a copy of all weights: a draw in a thousand is made again."""
 
 SMALLEST = 1e-250
 """Sums below are scaled anew: far from where float64 loses digits (2e-308), with room for small shares."""

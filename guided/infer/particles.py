@@ -158,6 +158,7 @@ class Particles:
             self.potential,
             [self.states[i] for i in live],
             None if self._proposals is None else [self._proposals.after(node) for node in nodes],
+            [_last(self.increments[i]) for i in live],
         )
 
     def _end(self, live: list[int]) -> list[Draw]:
@@ -322,6 +323,10 @@ def _constraint_in(potential: Potential[Any]) -> Constrains | None:
     """The constraint that a potential is, or has as a factor."""
     factors = potential.factors if isinstance(potential, Product) else (potential,)
     return next((factor.constraint for factor in factors if isinstance(factor, ConstraintPotential)), None)
+
+
+def _last(increments: Increments) -> float:
+    return -math.inf if increments is None else increments[1]
 
 
 def _unlinked(increments: Increments) -> tuple[float, ...]:

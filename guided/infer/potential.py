@@ -71,6 +71,11 @@ class Potential(ABC, Generic[State]):
         """`complete_at` of many states; scorers answer in one batch."""
         return [self.complete_at(state) for state in states]
 
+    @property
+    def has_masks(self) -> bool:
+        """Is it worth asking `allowed_each`?"""
+        return type(self).allowed_each is not Potential.allowed_each
+
     def allowed_each(self, states: Sequence[State]) -> NDArray[np.bool_] | None:
         """``bool[n, vocabulary.size]``: the live tokens after each state; None unless masks say all and are at hand."""
         return None
@@ -234,7 +239,10 @@ class ConstraintPotential(Potential[int]):
     def allowed_each(self, states: Sequence[int]) -> NDArray[np.bool_]:
         """The masks of all states, filled by one call."""
         rows = np.empty((len(states), self.vocabulary.n_words), np.uint32)
-        fill_masks(self.constraint, states, rows)
+        if len(states) == 1 and states[0]:
+            self.constraint.fill_mask(states[0], rows[0])
+        else:
+            fill_masks(self.constraint, states, rows)
         bits = np.unpackbits(rows.view(np.uint8), axis=1, count=self.vocabulary.size, bitorder="little")
         return bits.view(np.bool_)
 
@@ -383,6 +391,11 @@ class Product(Potential[tuple[Any, ...]]):
             if possible is not None:
                 found = possible if found is None else found & possible
         return found
+
+    @property
+    def has_masks(self) -> bool:
+        """True where every factor has them."""
+        return all(factor.has_masks for factor in self.factors)
 
     def allowed_each(self, states: Sequence[tuple[Any, ...]]) -> NDArray[np.bool_] | None:
         """The common tokens of all masks; None unless every factor has them."""

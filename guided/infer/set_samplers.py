@@ -94,6 +94,7 @@ class SetTokenSampler(ABC):
         potential: Potential[Any],
         state: Hashable,
         proposal: TokenDistribution | None = None,
+        before: float = 0.0,
     ) -> Draw:
         """Draw after one state; see `guided.infer.TokenSampler`.  ``proposal`` is not supported."""
         if proposal is not None:
@@ -114,6 +115,7 @@ class SetTokenSampler(ABC):
         potential: Potential[Any],
         states: Sequence[Hashable],
         proposals: Sequence[TokenDistribution] | None = None,
+        before: Sequence[float] | None = None,
     ) -> list[Draw]:
         """Draw after each state, one after the other."""
         chance = chance_of(rng)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.infer.chance import Random, chance_of
+from guided.infer.chance import Chance, Random, chance_of
 from guided.infer.distribution import TokenDistribution
 from guided.infer.errors import PotentialError
 from guided.infer.potential import Potential
@@ -49,11 +49,13 @@ class TokenSampler(Protocol):
         potential: Potential[Any],
         state: Hashable,
         proposal: TokenDistribution | None = None,
+        before: float = 0.0,
     ) -> Draw:
         """Draw after one state.
 
         ``distribution`` is the model's, over ``potential.vocabulary.size`` ids; ``proposal`` another one to draw from,
-        for which the weight makes up.
+        for which the weight makes up.  ``before`` is the log weight of the draw that led to the state, minus infinity
+        where nothing is known: it may choose the way to draw, as every way is properly weighted whatever came before.
         """
 
     def sample_each(
@@ -63,6 +65,7 @@ class TokenSampler(Protocol):
         potential: Potential[Any],
         states: Sequence[Hashable],
         proposals: Sequence[TokenDistribution] | None = None,
+        before: Sequence[float] | None = None,
     ) -> list[Draw]:
         """Draw after each state; particles with equal prefixes bring the same distribution object."""
 
@@ -88,9 +91,16 @@ class Direct:
         potential: Potential[Any],
         state: Hashable,
         proposal: TokenDistribution | None = None,
+        before: float = 0.0,
     ) -> Draw:
         """Draw after one state; see `TokenSampler`."""
-        return self.sample_each(rng, [distribution], potential, [state], None if proposal is None else [proposal])[0]
+        masks = potential.allowed_each([state])
+        if masks is None:
+            given = None if proposal is None else [proposal]
+            return self.sample_each(rng, [distribution], potential, [state], given)[0]
+        target = distribution.only(masks[0])
+        source = target if proposal is None else proposal.only(masks[0])
+        return _drawn(chance_of(rng), distribution, target, source, potential, state, 1)
 
     def sample_each(
         self,
@@ -99,6 +109,7 @@ class Direct:
         potential: Potential[Any],
         states: Sequence[Hashable],
         proposals: Sequence[TokenDistribution] | None = None,
+        before: Sequence[float] | None = None,
     ) -> list[Draw]:
         """Draw after each state; equal states are masked once, and once for each distribution."""
         chance = chance_of(rng)
@@ -126,15 +137,27 @@ class Direct:
             target, source = found
             calls = 0 if number in asked else (1 if masks is not None else int(potential.usable.sum()))
             asked.add(number)
-            if not target.sum or not source.sum:
-                draws.append(dead_draw(distribution, state, calls))
-                continue
-            token = chance.token(source)
-            logw = target.log_mass
-            if source is not target:
-                logw = source.log_mass + target.logprob(token) - source.logprob(token)
-            draws.append(Draw(token, logw, potential.step(state, token)[0], calls))
+            draws.append(_drawn(chance, distribution, target, source, potential, state, calls))
         return draws
+
+
+def _drawn(
+    chance: Chance,
+    distribution: TokenDistribution,
+    target: TokenDistribution,
+    source: TokenDistribution,
+    potential: Potential[Any],
+    state: Any,
+    calls: int,
+) -> Draw:
+    """A token of ``source``, weighed for ``target``."""
+    if not target.sum or not source.sum:
+        return dead_draw(distribution, state, calls)
+    token = chance.token(source)
+    logw = target.log_mass
+    if source is not target:
+        logw = source.log_mass + target.logprob(token) - source.logprob(token)
+    return Draw(token, logw, potential.step(state, token)[0], calls)
 
 
 def _checked(potential: Potential[Any], state: Any) -> NDArray[np.float64]:

@@ -144,6 +144,32 @@ def test_smc(resample, threshold):
         assert resampled or (threshold == 0.6 and n == 2)
 
 
+class Masked(Listed):
+    """The same with masks, which a sampler may ask for or not."""
+
+    asked = 0
+
+    def allowed_each(self, states):
+        type(self).asked += 1
+        return np.array([self.logw_next_of(state) > -math.inf for state in states])
+
+    def logw_next_of(self, state):
+        return np.array([self.step(state, token)[1] for token in range(self.vocabulary.size)])
+
+
+def test_smc_that_chooses_between_masks_and_rejection(monkeypatch):
+    """What the draw before kept, and which particles share a prefix, decide how each token is drawn."""
+    monkeypatch.setattr("guided.infer.awrs.FEW", 0)
+    masked = Masked({(0,): 0.0, (1, 0): 0.0, (1, 1): 0.0})
+    target = truth(MODEL, masked, None, 3)
+    for sampler in (AWRS(max_rejects=2), AWRS(max_rejects=3, narrow_after=1)):
+        hold(
+            lambda chance: smc(chance, MODEL, PROMPT, masked, n=2, max_tokens=3, sampler=sampler, ess_threshold=0.9),
+            target,
+        )
+    assert Masked.asked > 10
+
+
 def test_smc_by_rejection():
     target = truth(MODEL, HARD, None, 3)
     hold(

@@ -36,6 +36,7 @@ class OneStep(Potential):
 
     def __init__(self, weights, vocabulary=VOCABULARY, *, masks=False, impossible=None):
         self.vocabulary, self.weights, self.masks, self.impossible = vocabulary, weights, masks, impossible
+        self.asked = 0
 
     @property
     def boolean(self):
@@ -52,6 +53,16 @@ class OneStep(Potential):
 
     def complete_at(self, state):
         return self.weights[4]
+
+    def possible_at(self, state):
+        if self.impossible is None:
+            return None
+        self.asked += 1
+        return np.array([token not in self.impossible for token in range(self.vocabulary.size)])
+
+    @property
+    def has_masks(self):
+        return self.masks
 
     def allowed_each(self, states):
         return (
@@ -130,12 +141,61 @@ def test_properly_weighted(name, shape):
     ids=["recursive", "recursive, 3 rejects", "geometric", "3 accepts"],
 )
 def test_what_is_known_to_be_impossible_changes_no_expectation(sampler, after):
+    asked = 0
     for shape in ("flat", "steep"):
         for allowed in SOME:
             for impossible in ({0, 1}, {3}, {0, 1, 2, 3, 4}):
                 potential = potential_of(allowed, impossible=impossible - allowed)
                 found = expected_weights(dataclasses.replace(sampler, narrow_after=after), row(ROWS[shape]), potential)
                 np.testing.assert_allclose(found, truth(ROWS[shape], potential), atol=1e-12, err_msg=f"{allowed}")
+                asked += potential.asked
+    assert asked > 100
+
+
+@pytest.mark.parametrize("after", [None, 1, 2])
+@pytest.mark.parametrize("before", [0.0, -math.inf])
+@pytest.mark.parametrize("few", [0, 5])
+def test_masks_change_no_expectation(monkeypatch, after, before, few):
+    """Taken at once, after some rejections, or never; with one particle, or two that share a prefix."""
+    monkeypatch.setattr("guided.infer.awrs.FEW", few)
+    for options in ({}, {"max_rejects": 2}, {"max_rejects": 3}, {"masks": False, "max_rejects": 4}):
+        sampler = AWRS(narrow_after=after, **options)
+        for shape in ("flat", "steep"):
+            for allowed in SOME:
+                potential = potential_of(allowed, SILENT, masks=True)
+                expected = truth(ROWS[shape], potential)
+                if shape == "flat" or "max_rejects" in options:
+                    found = np.zeros(5)
+                    for probability, draw in enumerate_choices(
+                        lambda chance: sampler.sample(chance, row(ROWS[shape]), potential, -1, None, before)
+                    ):
+                        found[draw.token] += probability * math.exp(draw.logw)
+                    np.testing.assert_allclose(found, expected, atol=1e-12)
+                if shape == "flat" and not options:
+                    found = np.zeros((2, 5))
+                    both = row(ROWS[shape])
+                    for probability, draws in enumerate_choices(
+                        lambda chance: sampler.sample_each(
+                            chance, [both, both], potential, [-1, -1], None, [before, before]
+                        )
+                    ):
+                        for each, draw in zip(found, draws, strict=True):
+                            each[draw.token] += probability * math.exp(draw.logw)
+                    np.testing.assert_allclose(found, [expected] * 2, atol=1e-12)
+
+
+def test_weights_from_a_mask_are_exact():
+    """What is left after the first rejection is all allowed: no second token is tested, and the weight is the mass."""
+    potential = potential_of({1, 3}, masks=True)
+    sampler = AWRS(masks=False, narrow_after=1)
+    draws = [
+        draw for _, draw in enumerate_choices(lambda chance: sampler.sample(chance, row(ROWS["flat"]), potential, -1))
+    ]
+    narrowed = [draw for draw in draws if draw.calls > draw.tested]
+    assert {draw.token for draw in narrowed} == {1, 3} and len(narrowed) < len(draws)
+    for draw in narrowed:
+        assert (draw.calls, draw.tested, draw.accepted) == (3, 2, 1)
+        assert draw.logw == pytest.approx(math.log(0.35), abs=1e-12)
 
 
 @pytest.mark.parametrize("accepts", [2, 3])

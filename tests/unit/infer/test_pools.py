@@ -26,7 +26,7 @@ def test_shares_invert_the_running_sums(weights, seed):
         return
     ends = weights.cumsum()
     shares = np.sort(np.append(np.random.default_rng(seed).random(30), [0.0, 1 - 2**-53]))
-    found = distribution.find(shares.tolist())
+    found = [distribution.find(share) for share in shares.tolist()]
     assert all(weights[token] > 0 for token in found)
     for token, share in zip(found, shares.tolist(), strict=True):
         at = share * ends[-1]
@@ -57,7 +57,10 @@ def test_only_without_and_pruned():
     nothing = np.zeros(1000, np.bool_)
     assert distribution.pruned(nothing, np.arange(1000)).log_mass == -math.inf
     assert some.pruned(~allowed, np.flatnonzero(allowed)).log_mass == -math.inf
-    assert distribution.highest == pytest.approx(p.max())
+    for each in (distribution, some, TokenDistribution(scores * 10), TokenDistribution(np.full(7, -math.inf))):
+        highest = each.weights.max() / each.weights.sum() if each.weights.any() else 0.0
+        for share in (0.51, highest, np.nextafter(highest, 1)):
+            assert share <= 0.5 or each.has_share(share) == (each.weights.max() >= share * each.sum > 0)
 
 
 def test_what_underflows_is_still_there():

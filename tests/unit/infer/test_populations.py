@@ -122,13 +122,13 @@ def test_evidence_is_unbiased(sampler, resample):
 
 def test_results():
     grammar = constraint("(ab)+")
-    population = smc(3, model(), PROMPT, grammar, n=6, max_tokens=9)
+    population = smc(3, model(), PROMPT, grammar, n=6, max_tokens=9, sampler=AWRS(masks=False))
     assert len(population) == 6 and sum(population.posterior().values()) == pytest.approx(1)
     assert list(population.posterior().values()) == sorted(population.posterior().values(), reverse=True)
     assert 1 <= population.ess <= 6 and 0 < population.acceptance <= 1
     assert all(math.fsum(p.increments) <= 1e-9 for p in population)
     assert population.expectation(population.posterior()) == pytest.approx(
-        sum(w * population.posterior()[p.text] for w, p in zip(population.weights, population))
+        sum(w * population.posterior().get(p.text, 0.0) for w, p in zip(population.weights, population))
     )
     assert {p.text for p in population.draw(np.random.default_rng(0), 9)} <= set(population.posterior())
     assert 0 < population.cost.accepted <= population.cost.tested <= population.cost.constraint_calls
@@ -350,17 +350,23 @@ class Maskless:
 
 def test_rejection_sampling_fills_no_mask():
     inner = constraint("a(ab|b){1,3}|bb")
-    for maskless in (Maskless(inner), inner):
-        if maskless is inner:
-            # What a constraint says of bytes may be used, and nothing else.
-            maskless = Maskless(inner)
-            maskless.possible_bytes = inner.possible_bytes
-        else:
-            maskless.possible_bytes = None
-        for sampler in (AWRS(), AWRS(max_accepts=3), AWRS(max_rejects=2), AWRS(proper_weights=False)):
-            population = smc(0, model(), PROMPT, maskless, n=8, max_tokens=7, sampler=sampler)
-            assert population.cost.tested <= len(maskless.asked)
-            assert population.cost.tested / population.cost.tokens <= 3
+    for options in ({}, {"max_accepts": 3}, {"max_rejects": 2}, {"proper_weights": False}):
+        maskless = Maskless(inner)
+        sampler = AWRS(masks=False, narrow_after=None, **options)
+        population = smc(0, model(), PROMPT, maskless, n=8, max_tokens=7, sampler=sampler)
+        assert population.cost.tested <= len(maskless.asked)
+        assert population.cost.tested / population.cost.tokens <= 3
+
+
+@pytest.mark.parametrize("few", [0, 5])
+def test_what_a_constraint_remembers_changes_nothing(monkeypatch, few):
+    """A resumed run has a constraint that has seen nothing, and must draw as the first one did."""
+    monkeypatch.setattr("guided.infer.awrs.FEW", few)
+    known = constraint("a(ab|b){1,3}|bb|(ba){0,4}")
+    for _ in range(3):
+        again = smc(5, model(), PROMPT, known, n=8, max_tokens=7)
+        fresh = smc(5, model(), PROMPT, constraint("a(ab|b){1,3}|bb|(ba){0,4}"), n=8, max_tokens=7)
+        assert again.particles == fresh.particles and again.log_ml == fresh.log_ml
 
 
 def test_local_leaves_what_does_not_end():
