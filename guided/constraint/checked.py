@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import threading
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,9 @@ from guided.kernels.layout import DEAD, FINISHED
 from guided.kernels.marks import BEHIND, INSIDE, advance_marked
 from guided.vocab.vocabulary import Vocabulary
 
+if TYPE_CHECKING:
+    from guided.constraint.checked_patterns import PatternMachine
+
 _PAIRED = 1 << 32
 """From here on states are pairs; the machine's own are 32-bit ints."""
 
@@ -42,13 +46,23 @@ _NAMES, _NAMES_AND_ARRAYS = re.compile(rb'"'), re.compile(rb'["\[]')
 _OPEN_ARRAY, _CLOSE_ARRAY, _OPEN_OBJECT, _CLOSE_OBJECT = b"[]{}"
 
 
-def machine_for(grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> ConstraintMachine | CheckedMachine:
+def machine_for(
+    grammar: Grammar, vocabulary: Vocabulary, limits: Limits
+) -> ConstraintMachine | CheckedMachine | PatternMachine:
     """The machine of a grammar: with a checker where some rule is marked for one."""
-    return (
-        CheckedMachine(grammar, vocabulary, limits)
-        if marks_of(grammar)
-        else ConstraintMachine(grammar, vocabulary, limits)
-    )
+    marks = marks_of(grammar)
+    machine: ConstraintMachine | CheckedMachine
+    if marks - {Mark.PATTERN}:
+        machine = checked = CheckedMachine(grammar, vocabulary, limits)
+        base = checked.inner
+    else:
+        machine = base = ConstraintMachine(grammar, vocabulary, limits)
+    if Mark.PATTERN not in marks:
+        return machine
+    # Few grammars have patterns, and their checker brings the automata of patterns along.
+    from guided.constraint.checked_patterns import PatternMachine
+
+    return PatternMachine(machine, base)
 
 
 class CheckedMachine:

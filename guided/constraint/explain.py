@@ -7,18 +7,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from guided.constraint.checked import CheckedMachine
+from guided.constraint.machine import ConstraintMachine
 from guided.kernels.layout import DEAD, FINISHED
 from guided.special_bytes import SENTINEL
 
 if TYPE_CHECKING:
+    from guided.constraint.checked_patterns import PatternMachine
     from guided.constraint.constraint import Constraint
-    from guided.constraint.machine import ConstraintMachine
+
+    Machine = ConstraintMachine | CheckedMachine | PatternMachine
 
 NAMED = 8
 """Alternatives that one explanation names."""
 
 
-def explain(constraint: Constraint, machine: ConstraintMachine | CheckedMachine, state: int, token: int) -> str:
+def explain(constraint: Constraint, machine: Machine, state: int, token: int) -> str:
     """One or two sentences; see `Constraint.explain`."""
     vocabulary = constraint.vocabulary
     if state == DEAD:
@@ -47,7 +50,7 @@ def explain(constraint: Constraint, machine: ConstraintMachine | CheckedMachine,
         after = machine.advance(at, bytes([byte]))
         if after == DEAD:
             where = f"after {_show(data[:position])}, " if position else ""
-            repeats = machine.repetition(at, byte) if isinstance(machine, CheckedMachine) else None
+            repeats = None if isinstance(machine, ConstraintMachine) else machine.repetition(at, byte)
             if repeats is not None:
                 return f"{_show(data)} is not allowed: {where}{_show(bytes([byte]))} {repeats}"
             return f"{_show(data)} is not allowed: {where}{_show(bytes([byte]))} does not fit; {_expected(machine, at)}"
@@ -56,7 +59,7 @@ def explain(constraint: Constraint, machine: ConstraintMachine | CheckedMachine,
     return f"{_show(data)} is allowed; after it {then}"
 
 
-def _expected(machine: ConstraintMachine | CheckedMachine, state: int) -> str:
+def _expected(machine: Machine, state: int) -> str:
     """What may come next, by name where a terminal begins and by bytes inside one."""
     names: list[str] = []
     inside = False

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from guided.constraint.machine import ConstraintMachine
 
 _MASK32 = 0xFFFFFFFF
+_CONTAINERS = frozenset((Mark.OBJECT, Mark.ARRAY, Mark.DISTINCT, Mark.REPEATING))
 
 
 class Frames:
@@ -31,9 +32,7 @@ class Frames:
         self._graph = machine.graph
         rules = self._graph.analysis.rules
         self._undeclared = {index for index, rule in enumerate(rules) if rule.mark is Mark.UNDECLARED}
-        self._containers = {
-            index: rule.mark for index, rule in enumerate(rules) if rule.mark not in (None, Mark.UNDECLARED)
-        }
+        self._containers = {index: rule.mark for index, rule in enumerate(rules) if rule.mark in _CONTAINERS}
         self._is_container = np.zeros(len(rules), np.bool_)
         self._is_container[list(self._containers)] = True
         self._tables: object = None

@@ -155,6 +155,11 @@ class Mark(Enum):
 
     Stands directly behind the name's terminal, as the value of an extra of `Members` or as the next part of a sequence.
     """
+    PATTERN = "pattern"
+    """A JSON string whose text is a pattern of ECMA-262: the automaton knows how it is built, the checker the rest.
+
+    Only says that there is such a string; the checker knows it by its lexer states.
+    """
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from guided.errors import GrammarError
@@ -204,6 +205,8 @@ class Assertions(ABC):
                 self.document.notes.append(note)
             if form is not None:
                 result = result and strings.intersect(result, StringSet(None, form))
+            elif schema["format"] == "regex":
+                result = result and strings.intersect(result, StringSet(regex=True))
         return () if result is None or result.is_surely_empty() else (result,)
 
     def _array(self, at: Located, schema: dict[str, Any]) -> tuple[ArrayShape, ...]:
@@ -279,8 +282,10 @@ class Assertions(ABC):
 
     def _names(self, at: Located) -> ObjectShape | None:
         """``propertyNames`` as the objects whose every name is in its strings; None when that is all names."""
-        allowed = self.shape(self.need(self.document.child(at, "propertyNames"))).strings
-        if allowed and allowed[0] is ANY_STRING:
+        found = self.shape(self.need(self.document.child(at, "propertyNames"))).strings
+        # The checker knows of values, not of names: for those the format ``regex`` is an annotation.
+        allowed = [item if item.regex is None else replace(item, regex=None) for item in found]
+        if ANY_STRING in allowed:
             return None
         if len(allowed) == 1 and allowed[0].words is not None:
             return ObjectShape(dict.fromkeys(sorted(allowed[0].words), TRUE), ((CONTENT, FALSE),))

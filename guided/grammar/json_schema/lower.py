@@ -6,7 +6,7 @@ White space stands where RFC 8259 allows it, each position once, so that no text
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, IntEnum
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -103,6 +103,8 @@ class Lowering:
         self._nullable: list[int] = []
         self._forces_several = False
         self._scalars: dict[Need, Body] = {}
+        self._patterns: dict[Shape, list[Reference]] = {}
+        """Rules of strings that are patterns: the checker knows more of these than any automaton."""
         self._values: dict[Need, Reference] = {}
         self._undeclared: dict[Need, Reference] = {}
         self._members: dict[Need, Reference] = {}
@@ -135,6 +137,8 @@ class Lowering:
             try:
                 if shape.numbers:
                     self._check_numbers(shape)
+                if shape.strings and shape.strings[-1].regex:
+                    self._plan_patterns(shape, pointer_of(need))
                 if shape.arrays or shape.objects:
                     self._plan_containers(need, shape)
             except LimitError as error:
@@ -161,6 +165,15 @@ class Lowering:
         if need not in self._planned:
             self._planned.add(need)
             self._waiting.append(need)
+
+    def _plan_patterns(self, shape: Shape, pointer: str) -> None:
+        if shape not in self._patterns:
+            label = _label("regular expression", pointer)
+            self._patterns[shape] = [
+                self._rule(pointer, Rank.INNER, partial(_pattern, item, label), Mark.PATTERN)
+                for item in shape.strings
+                if item.is_checked()
+            ]
 
     def _plan_containers(self, need: Need, shape: Shape) -> None:
         pointer = pointer_of(need)
@@ -295,6 +308,10 @@ class Lowering:
 
     def _alternatives(self, shape: Shape, arrays: list[ArrayShape], things: list[ObjectShape], pointer: str) -> Body:
         options: list[Body] = []
+        patterns = self._patterns.get(shape)
+        if patterns:
+            options.extend(patterns)
+            shape = replace(shape, strings=tuple(item for item in shape.strings if not item.is_checked()))
         if strings_alive(shape):
             options.append(self._strings(shape.strings, pointer))
         numbers = living_numbers(shape)
@@ -434,6 +451,10 @@ class Lowering:
 
     def _member(self, need: Need, where: str = "") -> Body:
         return Sequence((self._colon, self.value(need, where), *self._space))
+
+
+def _pattern(item: StringSet, label: str) -> Terminal:
+    return Terminal(item.skeleton(), label)
 
 
 def _is_counted(low: int, high: int | None) -> bool:

@@ -75,6 +75,12 @@ DISTINCT_NAMES = Refusal(
     "Lower minProperties, or declare the names.",
     "The same for names that a pattern allows.",
 )
+REGEX_COMBINED = Refusal(
+    UnsupportedError,
+    "the format 'regex' together with a pattern or length, or the negation of it together with anything",
+    "Keep the format, or the other keyword.",
+    "No pattern is found that is long or short enough, or matches; no product is made of what is no pattern.",
+)
 NESTING = Refusal(
     LimitError,
     "the schema is nested too deeply",
@@ -163,6 +169,7 @@ REFUSALS = (
     PATTERN,
     DISTINCT_ITEMS,
     DISTINCT_NAMES,
+    REGEX_COMBINED,
     NESTING,
     ALTERNATIVES,
     NODES,

@@ -15,7 +15,14 @@ from typing import Any
 from guided.errors import GuidedError
 from guided.grammar.json_schema.assertions import ASSERTING, REFERENCES, VALIDATION
 from guided.grammar.json_schema.document import ONE_SCHEMA, SCHEMA_LISTS, SCHEMA_MAPS, Document, Located, escape
-from guided.grammar.json_schema.formats import FORMATS, NOTES, NUMBER_FORMATS, Formats, asserts_format
+from guided.grammar.json_schema.formats import (
+    CHECKED_FORMATS,
+    FORMATS,
+    NOTES,
+    NUMBER_FORMATS,
+    Formats,
+    asserts_format,
+)
 
 
 class Enforcement(Enum):
@@ -134,14 +141,15 @@ def _line(document: Document, formats: Formats, at: Located, keyword: str, value
 
 def _format(formats: Formats, document: Document, at: Located, pointer: str, value: Any) -> Line:
     assert isinstance(at.schema, dict)
-    known = isinstance(value, str) and (value in FORMATS or value in NUMBER_FORMATS)
+    known = isinstance(value, str) and (value in FORMATS or value in NUMBER_FORMATS or value in CHECKED_FORMATS)
     if not known:
         return Line(
             pointer, Enforcement.ANNOTATION, NOTES.get(value, "no known format") if isinstance(value, str) else ""
         )
     if not asserts_format(formats, document, at, at.schema):
         return Line(pointer, Enforcement.ANNOTATION, 'not asserted here; formats="assert" changes that')
-    return Line(pointer, Enforcement.MASKED, NOTES.get(value, ""))
+    how = Enforcement.CHECKED if value in CHECKED_FORMATS else Enforcement.MASKED
+    return Line(pointer, how, NOTES.get(value, ""))
 
 
 def _parts(document: Document, at: Located, keyword: str, value: Any) -> Iterator[Located]:

@@ -6,14 +6,16 @@ points).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import cast
 
 from guided.errors import LimitError
+from guided.grammar.json_schema import refusals
 from guided.grammar.regular.characters import ANY_CHARACTER, Utf8
 from guided.grammar.regular.derivative import inhabited, matches
 from guided.grammar.regular.expr import (
+    EMPTY,
     Expr,
     Kind,
     concat,
@@ -39,11 +41,17 @@ SHORT_SEARCH = 200
 """Steps spent on each intermediate intersection; what stays undecided is decided once, for the whole value."""
 
 
+MAX_CHECKED = 256
+"""``minLength`` beside the format ``regex`` up to which characters are counted one by one."""
+
+
 @dataclass(frozen=True, slots=True)
 class StringSet:
     """``words`` when finite, else the strings of ``language`` (None: any) with ``low`` to ``high`` characters.
 
-    Without those in ``without``, which are kept as data so that many exclusions stay one.
+    Without those in ``without``, which are kept as data so that many exclusions stay one.  ``regex``: only those that
+    are patterns, the format of this name (True), or are none (False); that is no part of ``language`` since most
+    patterns are left to a checker (`guided.grammar.json_schema.format_regex`).
     """
 
     words: frozenset[str] | None = None
@@ -51,6 +59,7 @@ class StringSet:
     low: int = 0
     high: int | None = None
     without: frozenset[str] = frozenset()
+    regex: bool | None = None
 
     def is_empty(self, limit: int = EMPTINESS_STEPS) -> bool:
         """Is there no such string?  `LimitError` when that takes more than ``limit`` steps to decide."""
@@ -58,6 +67,8 @@ class StringSet:
             return not self.words
         if self.high is not None and self.high < self.low:
             return True
+        if self.regex is not None:
+            return not self.is_checked() and self.content() is EMPTY
         if self.language is None and (self.high is None or not self.without):
             return False
         return not inhabited(self.content(), limit)
@@ -81,16 +92,47 @@ class StringSet:
             return word in self.words
         if len(word) < self.low or (self.high is not None and len(word) > self.high) or word in self.without:
             return False
-        return self.language is None or holds_word(self.language, word)
+        if self.language is not None and not holds_word(self.language, word):
+            return False
+        if self.regex is None:
+            return True
+        from guided.grammar.json_schema.pattern_reading import is_pattern
+
+        return is_pattern(word) is self.regex
 
     def content(self) -> Expr:
-        """The language of the texts."""
+        """The language of the texts; of the format ``regex``, as much as can stand without a checker."""
         if self.words is not None:
             return every_word(self.words)
+        if self.regex is not None:
+            return self._regex_content()
         lengths = CONTENT if self.low == 0 and self.high is None else repeat(CHARACTER, self.low, self.high)
         if self.language is not None:
             lengths = self.language if lengths is CONTENT else intersection((self.language, lengths))
         return difference(lengths, every_word(self.without)) if self.without else lengths
+
+    def _regex_content(self) -> Expr:
+        from guided.grammar.json_schema.regex_languages import no_patterns, patterns_within, plain_patterns
+
+        if self.is_checked():
+            return plain_patterns(self.low, self.without)
+        if self.regex:
+            found = patterns_within(replace(self, regex=None).content())
+            if found is not EMPTY:
+                return found
+        elif self == StringSet(regex=False):
+            return no_patterns()
+        raise refusals.REGEX_COMBINED.at()
+
+    def is_checked(self) -> bool:
+        """Are these patterns of which `skeleton` and the checker know everything?"""
+        return bool(self.regex) and self.language is None and self.high is None and self.low <= MAX_CHECKED
+
+    def skeleton(self) -> Expr:
+        """The JSON strings of patterns, with quotes; for the checker, since it does not look at values in patterns."""
+        from guided.grammar.json_schema.regex_languages import skeletons
+
+        return quoted(skeletons(self.low, self.without), False)
 
     def text(self, compact: bool) -> Expr:
         """The language in JSON, with quotes; ``compact`` writes words in their one canonical spelling."""
@@ -117,8 +159,22 @@ def intersect(a: StringSet, b: StringSet) -> StringSet | None:
         language = a.language if b.language is None else b.language
         if a.language is not None and b.language is not None:
             language = intersection((a.language, b.language))
-        both = StringSet(None, language, max(a.low, b.low), high, a.without | b.without)
+        regex = b.regex if a.regex is None else a.regex
+        if regex is not None:
+            if b.regex is not None and b.regex is not regex:
+                return None
+            if language is not None and _settles(language, regex):
+                regex = None
+        both = StringSet(None, language, max(a.low, b.low), high, a.without | b.without, regex)
     return None if both.is_surely_empty() else both
+
+
+@lru_cache(maxsize=4096)
+def _settles(language: Expr, regex: bool) -> bool:
+    """Are all strings of a language patterns, where that is asked?  Formats and patterns for simple things are."""
+    from guided.grammar.json_schema.regex_languages import are_patterns
+
+    return regex and are_patterns(language)
 
 
 def holds(language: Expr, text: bytes) -> bool:

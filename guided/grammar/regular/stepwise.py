@@ -54,3 +54,8 @@ def stepwise(automaton: Automaton, start: Hashable) -> Expr:
     made: dict[Hashable, Expr] = {}
     first = made[start] = _State(automaton, start, made)
     return EMPTY if first.parts[0] is EMPTY else first
+
+
+def automaton_of(expr: Expr) -> Automaton | None:
+    """The automaton of which an expression is a state, if it is one."""
+    return expr._automaton if isinstance(expr, _State) else None

@@ -1,0 +1,286 @@
+"""The tokens that would make a pattern fail, of those that the automaton allows.
+
+Nearly everywhere in a pattern only tokens can fail that hold a whole range, quantifier or reference.  They are listed
+once per vocabulary and tried.  Elsewhere, as behind the dash of a range, the vocabulary's trie is walked with the
+checker until it is free again.
+"""
+
+from __future__ import annotations
+
+import re
+import weakref
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.constraint.json_text import QUOTE
+from guided.constraint.pattern_text import BEGINNING, FREE_IN_CLASS, PatternText
+from guided.constraint.token_texts import NO_TOKENS, TokenTexts
+from guided.vocab.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from guided.constraint.checked_patterns import PatternMachine
+
+_REFERRING = re.compile(rb"\\\\[1-9k]|<|\\u")
+"""Tokens that can fail, where the pattern is free, for what they refer to; others may match too."""
+_OUTSIDE = re.compile(rb"\{[0-9]|\[.*[-\\]|\\", re.DOTALL)
+_IN_CLASS = re.compile(rb"[\\-]|\{[0-9]")
+"""The others that can fail there, outside and inside a class; or end where it is not free."""
+_DEEP = "q" * 32
+"""Open groups: more than a token closes, of which the automaton has seen that there are so many."""
+
+
+class Found(NamedTuple):
+    """Tokens that fail behind some place, and tokens that end where the pattern is not free."""
+
+    failed: NDArray[np.int64]
+    doubtful: NDArray[np.int64]
+
+    def less(self, tokens: list[int]) -> Found:
+        """The same without some tokens."""
+        return Found(*(np.setdiff1d(part, tokens) for part in self))
+
+
+class PatternTokens:
+    """Facts about the tokens of one vocabulary, in the order of its trie."""
+
+    _all: ClassVar[weakref.WeakKeyDictionary[Vocabulary, PatternTokens]] = weakref.WeakKeyDictionary()
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary) -> PatternTokens:
+        """The one object of a vocabulary."""
+        found = cls._all.get(vocabulary)
+        if found is None:
+            found = cls._all[vocabulary] = cls(vocabulary)
+        return found
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        texts = TokenTexts.of(vocabulary)
+        self.spelled = texts.spelled
+        trie = vocabulary.trie
+        self.byte, self.end = memoryview(trie.byte.data), memoryview(trie.end.data)
+        self.offset, self.ids = trie.token_offset, trie.token_ids
+        data = [texts.spelled(token) for token in trie.token_ids.tolist()]
+        referring = _places(data, _REFERRING)
+        self._referring = self.ids[referring].tolist()
+        outside, in_class = _places(data, _OUTSIDE), _places(data, _IN_CLASS)
+        self._outside, self._in_class = np.union1d(referring, outside), np.union1d(referring, in_class)
+        self._others = {
+            "atom": self.ids[np.setdiff1d(outside, referring)].tolist(),
+            "items": self.ids[np.setdiff1d(in_class, referring)].tolist(),
+        }
+        self._dashes = self.ids[_places(data, re.compile(rb"-"), whole=False)].tolist()
+        self._found: dict[tuple[str, bool, int, frozenset[bytes]], Found] = {}
+        self._in_names = _places(data, re.compile(rb"[>\\]"))
+        opening = [int(self.ids[place]) for place, text in enumerate(data) if _fails_behind_quote(text)]
+        self.opening = _array(opening)
+        """Tokens in which a string begins that is no pattern."""
+
+    def found_free(self, text: PatternText) -> Iterator[Found]:
+        """The tokens that fail where the pattern is free, and those that end where it is not."""
+        kind = text.reading.state[0]
+        if kind in FREE_IN_CLASS:
+            yield from self._without_dash(kind == "behind", "items", text)
+        else:
+            yield from self._without_dash(False, "group" if kind == "group" else "atom", text)
+        if kind == "behind":
+            yield self.read(text, self._dashes, 0)
+
+    def _without_dash(self, dash: bool, kind: str, text: PatternText) -> Iterator[Found]:
+        reading = text.reading
+        place = PatternText(reading._replace(state=(kind, "." + _DEEP)), b"")
+        for refers in (True, False):
+            key = (kind, refers, reading.number, reading.names) if refers else (kind, refers, 0, frozenset[bytes]())
+            found = self._found.get(key)
+            if found is None:
+                some = self._referring if refers else self._others["items" if kind == "items" else "atom"]
+                found = self._found[key] = self.read(place, some, 0)
+            yield found.less(self._dashes) if dash else found
+
+    def read(self, text: PatternText, some: Iterable[int], depth: int) -> Found:
+        """What is left of some tokens, of which so many bytes led to a place."""
+        failed, doubtful = [], []
+        for token in some:
+            now: PatternText | None = text
+            for byte in self.spelled(token)[depth:]:
+                if now is None or (byte == QUOTE and not now.pending):
+                    break
+                now = now.step(byte)
+            else:
+                if now is not None and not now.is_free:
+                    doubtful.append(token)
+            if now is None:
+                failed.append(token)
+        return Found(_array(failed), _array(doubtful))
+
+    def between(self, in_class: bool, first: int, stop: int) -> list[int]:
+        """Tokens that may fail where the pattern is free, among those at some places of the trie's order."""
+        return self._at(self._in_class if in_class else self._outside, first, stop)
+
+    def in_names(self, first: int, stop: int) -> list[int]:
+        """Tokens that may end the name of a group, and behind it more."""
+        return self._at(self._in_names, first, stop)
+
+    def _at(self, places: NDArray[np.int64], first: int, stop: int) -> list[int]:
+        low, high = np.searchsorted(places, (first, stop))
+        found: list[int] = self.ids[places[low:high]].tolist()
+        return found
+
+
+class PatternRefusals:
+    """Refused tokens by state of one machine."""
+
+    def __init__(self, machine: PatternMachine) -> None:
+        self._machine: PatternMachine = weakref.proxy(machine)
+        self._tokens = PatternTokens.of(machine.vocabulary)
+        self._refused: dict[int, NDArray[np.int64]] = {}
+        self._doubtful: dict[int, NDArray[np.int64]] = {}
+
+    def opening(self, state: int, row: NDArray[np.uint32]) -> NDArray[np.int64]:
+        """The tokens of a row, outside a pattern, that begin a string which must be one and is not."""
+        tokens = self._tokens.opening
+        allowed = tokens[is_in(row, tokens)].tolist() if tokens.size else ()
+        return _array([token for token in allowed if not self._machine.reads(state, self._tokens.spelled(token))])
+
+    def refused(self, state: int) -> NDArray[np.int64]:
+        """The tokens that the automaton allows, for threads in a pattern, and the checker does not."""
+        self._find(state)
+        return self._refused[state]
+
+    def doubtful(self, state: int) -> NDArray[np.int64]:
+        """Allowed tokens after which the automaton's own shortest text may fail."""
+        self._find(state)
+        return self._doubtful[state]
+
+    def _find(self, state: int) -> None:
+        if state in self._refused:
+            return
+        own, text = self._machine.split(state)
+        row = self._machine.inner.mask(own).copy()
+        if text is None:
+            self._refused[state], self._doubtful[state] = self.opening(state, row), NO_TOKENS
+            return
+        walk = _Walk(self._tokens, row, text)
+        self._refused[state] = np.union1d(walk.failed(), self.opening(state, row))
+        self._doubtful[state] = walk.doubtful()
+
+
+class _Walk:
+    """One search for the tokens of a row that fail behind a place in a pattern."""
+
+    def __init__(self, tokens: PatternTokens, row: NDArray[np.uint32], text: PatternText) -> None:
+        self._tokens = tokens
+        self._row = row
+        self._failed: list[NDArray[np.int64]] = []
+        self._doubtful: list[NDArray[np.int64]] = []
+        self._from(text, 0, len(tokens.byte), 0)
+
+    def failed(self) -> NDArray[np.int64]:
+        """The tokens that fail."""
+        return self._allowed(self._failed)
+
+    def doubtful(self) -> NDArray[np.int64]:
+        """The others that end where the pattern is not free."""
+        return self._allowed(self._doubtful)
+
+    def _allowed(self, some: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+        found = np.concatenate([NO_TOKENS, *some])
+        return found[is_in(self._row, found)]
+
+    def _from(self, text: PatternText, node: int, stop: int, depth: int) -> None:
+        """The tokens below a node of the trie, ``depth`` bytes of which led to a place."""
+        tokens = self._tokens
+        offset = tokens.offset
+        first, last = int(offset[node + 1]), int(offset[stop])
+        if text.is_free:
+            if depth:
+                in_class = text.reading.state[0] in FREE_IN_CLASS
+                self._add(tokens.read(text, tokens.between(in_class, first, last), depth))
+            else:
+                for found in tokens.found_free(text):
+                    self._add(found)
+            return
+        if _in_new_name(text):
+            self._add(tokens.read(text, tokens.in_names(first, last), depth))
+            for name in text.reading.names:
+                if name.startswith(text.reading.begun):
+                    self._follow(name[len(text.reading.begun) :], node, stop)
+            return
+        byte, end = tokens.byte, tokens.end
+        at = node + 1
+        while at < stop:
+            beyond = end[at]
+            value = byte[at]
+            if value != QUOTE or text.pending:
+                then = text.step(value)
+                if then is None:
+                    self._failed.append(tokens.ids[offset[at] : offset[beyond]].astype(np.int64))
+                elif _is_open(text, value):
+                    some = tokens.between(True, int(offset[at]), int(offset[beyond]))
+                    self._add(tokens.read(text, some, depth))
+                else:
+                    if not then.is_free:
+                        self._doubtful.append(tokens.ids[offset[at] : offset[at + 1]].astype(np.int64))
+                    if beyond > at + 1:
+                        self._from(then, at, beyond, depth + 1)
+            at = beyond
+
+    def _follow(self, rest: bytes, node: int, stop: int) -> None:
+        """The tokens that spell the rest of a name that there is already are doubtful: they must not end it."""
+        byte, end, offset = self._tokens.byte, self._tokens.end, self._tokens.offset
+        for value in rest:
+            node += 1
+            while node < stop and byte[node] != value:
+                node = end[node]
+            if node >= stop:
+                return
+            stop = end[node]
+        if rest:
+            self._doubtful.append(self._tokens.ids[offset[node] : offset[node + 1]].astype(np.int64))
+
+    def _add(self, found: Found) -> None:
+        self._failed.append(found.failed)
+        self._doubtful.append(found.doubtful)
+
+
+def is_in(row: NDArray[np.uint32], tokens: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """For each token, whether it is in a row."""
+    found: NDArray[np.bool_] = row[tokens >> 5] >> (tokens & 31).astype(np.uint32) & np.uint32(1) == 1
+    return found
+
+
+def _in_new_name(text: PatternText) -> bool:
+    state = text.reading.state
+    return not text.pending and state[0] == "name" and state[2][0] == "term"
+
+
+def _is_open(text: PatternText, byte: int) -> bool:
+    """Behind the dash of a range: may any character come that begins with this byte?"""
+    kind, _, *rest = text.reading.state
+    return kind == "range" and byte >= 0x80 and not text.pending and byte != chr(rest[0]).encode("utf-8", "replace")[0]
+
+
+def _places(data: list[bytes], pattern: re.Pattern[bytes], *, whole: bool = True) -> NDArray[np.int64]:
+    """Where the texts are in which a pattern is found, anywhere or (not ``whole``) at their beginning."""
+    find = pattern.search if whole else pattern.match
+    return np.asarray([place for place, text in enumerate(data) if find(text)], np.int64)
+
+
+def _fails_behind_quote(data: bytes) -> bool:
+    at = data.find(b'"') + 1
+    while at:
+        now: PatternText | None = BEGINNING
+        for byte in data[at:]:
+            if byte == QUOTE and now is not None and not now.pending:
+                break
+            now = None if now is None else now.step(byte)
+        if now is None:
+            return True
+        at = data.find(b'"', at) + 1
+    return False
+
+
+def _array(tokens: list[int]) -> NDArray[np.int64]:
+    return np.asarray(tokens, np.int64) if tokens else NO_TOKENS

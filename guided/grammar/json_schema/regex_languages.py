@@ -1,0 +1,177 @@
+"""The format ``regex`` together with what else is asked of a string: lengths, exceptions, patterns; and its opposite.
+
+General products of automata (`guided.grammar.regular.product`) want finitely many states, and those of patterns are
+infinitely many.  So what is asked beside the format is followed along with it here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from functools import lru_cache
+from heapq import heappop, heappush
+from typing import Any, TypeAlias, cast
+
+from guided.grammar.json_schema.format_regex import FIRST_BYTES, LATER_BYTES, PLAIN, SKELETONS, Patterns, State
+from guided.grammar.regular.derivative import edges, least_length
+from guided.grammar.regular.expr import EMPTY, Expr
+from guided.grammar.regular.stepwise import automaton_of, stepwise
+
+Row: TypeAlias = "Iterable[tuple[int, Hashable]]"
+
+SEARCHED = 2000
+"""States in which an end is looked for; it is nearly always straight ahead.  What is not found is left out."""
+
+
+class Longer:
+    """Patterns of at least some length that are none of some texts: every state goes on to infinitely many patterns."""
+
+    def __init__(self, patterns: Patterns) -> None:
+        self.patterns = patterns
+
+    def accepts(self, state: Hashable) -> bool:
+        """May the pattern end here?"""
+        left, texts, now = cast("tuple[int, tuple[bytes, ...], State]", state)
+        return not left and b"" not in texts and self.patterns.accepts(now)
+
+    def steps(self, state: Hashable) -> Row:
+        """The bytes that may come, and where they lead."""
+        left, texts, now = cast("tuple[int, tuple[bytes, ...], State]", state)
+        for byte, target in self.patterns.steps(now):
+            missing = left - (left > 0 and not 0x80 <= byte < 0xC0)
+            yield byte, (missing, tuple(text[1:] for text in texts if text[:1] == bytes((byte,))), target)
+
+
+class Both:
+    """Patterns that are in another language too; a state is led to only where an end has been found behind it."""
+
+    def __init__(self, patterns: Patterns) -> None:
+        self._patterns = patterns
+        self._ends: dict[tuple[Expr, State], bool] = {}
+
+    def accepts(self, state: Hashable) -> bool:
+        """May the pattern end here?"""
+        language, now = cast("tuple[Expr, State]", state)
+        return language.nullable and self._patterns.accepts(now)
+
+    def steps(self, state: Hashable) -> Row:
+        """The bytes that may come, and where they lead."""
+        for byte, target in self._all_steps(cast("tuple[Expr, State]", state)):
+            if self.ends(target):
+                yield byte, target
+
+    def _all_steps(self, state: tuple[Expr, State]) -> list[tuple[int, tuple[Expr, State]]]:
+        language, now = state
+        after = {byte: target for low, high, target in edges(language) for byte in range(low, high + 1)}
+        return [
+            (byte, (after[byte], cast(State, target))) for byte, target in self._patterns.steps(now) if byte in after
+        ]
+
+    def ends(self, state: tuple[Expr, State]) -> bool:
+        """Is there an end behind a state?  Nearest first; remembered for all that is met."""
+        found = self._ends.get(state)
+        if found is not None:
+            return found
+        parents: dict[tuple[Expr, State], tuple[Expr, State] | None] = {state: None}
+        queue: list[tuple[int, int, tuple[Expr, State]]] = [(0, 0, state)]
+        while queue and len(parents) <= SEARCHED:
+            at = heappop(queue)[2]
+            if self.accepts(at) or self._ends.get(at):
+                walk: tuple[Expr, State] | None = at
+                while walk is not None:
+                    self._ends[walk] = True
+                    walk = parents[walk]
+                return True
+            if self._ends.get(at) is False:
+                continue
+            for _, target in self._all_steps(at):
+                if target not in parents:
+                    parents[target] = at
+                    heappush(queue, (_distance(target), len(parents), target))
+        self._ends.update(dict.fromkeys((state,) if queue else parents, False))
+        return False
+
+
+def _distance(state: tuple[Expr, State]) -> int:
+    """How far from an end a state looks."""
+    language, (kind, groups, *_) = state
+    near = 0 if kind in ("term", "atom", "lazy") else 1 if kind in ("class", "items", "behind", "range", "group") else 2
+    return least_length(language) + 2 * len(groups) + near
+
+
+class _Opposite:
+    """Texts that are no skeletons: a state is one of `SKELETONS`, or None, and what of UTF-8 must follow."""
+
+    def accepts(self, state: Hashable) -> bool:
+        """May the text end here?"""
+        now, more = cast("tuple[State | None, str]", state)
+        return not more and (now is None or not SKELETONS.accepts(now))
+
+    def steps(self, state: Hashable) -> Row:
+        """The bytes that may come, and where they lead."""
+        now, more = cast("tuple[State | None, str]", state)
+        ways: dict[int, Any] = {} if now is None else dict(SKELETONS.steps(now))
+        if more:
+            symbols, rest = LATER_BYTES[more]
+            return [(byte, (ways.get(byte), rest)) for byte in symbols]
+        ascii_bytes = [(byte, (ways.get(byte), "")) for byte in range(0x80)]
+        return ascii_bytes + [(byte, (ways.get(byte), kind)) for byte, kind in sorted(FIRST_BYTES.items())]
+
+
+_SKELETONS, _PLAIN = Longer(SKELETONS), Longer(PLAIN)
+
+
+@lru_cache(maxsize=1024)
+def skeletons(low: int = 0, without: frozenset[str] = frozenset()) -> Expr:
+    """The language of `SKELETONS`, of at least so many characters, less some texts; for the checker."""
+    return _start(_SKELETONS, low, without)
+
+
+@lru_cache(maxsize=1024)
+def plain_patterns(low: int = 0, without: frozenset[str] = frozenset()) -> Expr:
+    """The same of `PLAIN`, which needs no checker."""
+    return _start(_PLAIN, low, without)
+
+
+def _start(automaton: Longer, low: int, without: frozenset[str]) -> Expr:
+    texts = tuple(sorted(text.encode("utf-8", "surrogatepass") for text in without))
+    return stepwise(automaton, (low, texts, automaton.patterns.start))
+
+
+@lru_cache(maxsize=1024)
+def patterns_within(language: Expr) -> Expr:
+    """The patterns of `PLAIN` that are in another language, with those left out for which no end is found."""
+    both = Both(PLAIN)
+    start = (language, PLAIN.start)
+    return stepwise(both, start) if both.ends(start) else EMPTY
+
+
+@lru_cache(maxsize=1)
+def no_patterns() -> Expr:
+    """Texts that are surely no patterns: those that are no skeletons of patterns."""
+    return stepwise(_Opposite(), (SKELETONS.start, ""))
+
+
+def are_patterns(language: Expr) -> bool:
+    """Are all texts of a language surely patterns?  Seen for small automata only."""
+    seen: set[tuple[Expr, State]] = set()
+    work = [(language, PLAIN.start)]
+    while work:
+        item = work.pop()
+        if item in seen:
+            continue
+        seen.add(item)
+        now = item[1]
+        if len(seen) > SEARCHED or (item[0].nullable and not PLAIN.accepts(now)):
+            return False
+        ways = dict(PLAIN.steps(now))
+        for low, high, target in edges(item[0]):
+            for byte in range(low, high + 1):
+                if byte not in ways:
+                    return False
+                work.append((target, cast(State, ways[byte])))
+    return True
+
+
+def reads_skeleton(expr: Expr) -> bool:
+    """Is a language one of `skeletons`, or the rest of one?"""
+    return automaton_of(expr) is _SKELETONS
