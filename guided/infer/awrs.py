@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 from guided.infer.chance import Chance, Pool, Random, chance_of
@@ -37,6 +38,9 @@ UNLIKELY = math.log(0.9)
 FEW = 16_384
 """In vocabularies up to this size a mask costs less than testing two tokens: 2,048 ids take 8 to 50 us, two tests 60 us
 and more, most of it spent before and after them.  At 128,256 ids it is the other way around."""
+
+
+_DIRECT = Direct()
 
 
 class Estimator(Enum):
@@ -146,7 +150,7 @@ class AWRS:
     ) -> Draw:
         """Draw after one state; see `guided.infer.TokenSampler`."""
         if self._may_mask and potential.has_masks and (before < UNLIKELY or potential.vocabulary.size <= FEW):
-            return Direct().sample(rng, distribution, potential, state, proposal)
+            return _DIRECT.sample(rng, distribution, potential, state, proposal)
         return self._sample(chance_of(rng), distribution, potential, state, proposal)
 
     def sample_each(
@@ -174,7 +178,7 @@ class AWRS:
             ]
         if masked:
             others = None if proposals is None else [proposals[i] for i in masked]
-            draws = Direct().sample_each(
+            draws = _DIRECT.sample_each(
                 chance, [distributions[i] for i in masked], potential, [states[i] for i in masked], others
             )
             found.update(zip(masked, draws, strict=True))
@@ -183,7 +187,7 @@ class AWRS:
             for i, (distribution, state, proposal) in enumerate(zip(distributions, states, given, strict=True))
         ]
 
-    @property
+    @cached_property
     def _may_mask(self) -> bool:
         """May a draw be made from a mask altogether?"""
         return self.masks and self.proper_weights and self.estimator is Estimator.ADAPTIVE

@@ -41,6 +41,13 @@ class Potential(ABC, Generic[State]):
     """
 
     vocabulary: Vocabulary
+    has_masks: bool = False
+    """Is it worth asking `allowed_each`?  True for subclasses that define it, unless they say otherwise."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "allowed_each" in vars(cls) and "has_masks" not in vars(cls):
+            cls.has_masks = True
 
     @property
     def boolean(self) -> bool:
@@ -70,11 +77,6 @@ class Potential(ABC, Generic[State]):
     def complete_each(self, states: Sequence[State]) -> list[float]:
         """`complete_at` of many states; scorers answer in one batch."""
         return [self.complete_at(state) for state in states]
-
-    @property
-    def has_masks(self) -> bool:
-        """Is it worth asking `allowed_each`?"""
-        return type(self).allowed_each is not Potential.allowed_each
 
     def allowed_each(self, states: Sequence[State]) -> NDArray[np.bool_] | None:
         """``bool[n, vocabulary.size]``: the live tokens after each state; None unless masks say all and are at hand."""
@@ -295,6 +297,7 @@ class Product(Potential[tuple[Any, ...]]):
             raise ValueError("a product needs at least one potential")
         self.factors: tuple[Potential[Any], ...] = tuple(flat)
         self.vocabulary = flat[0].vocabulary
+        self.has_masks = all(factor.has_masks for factor in flat)
         for factor in flat:
             if factor.vocabulary != self.vocabulary:
                 raise VocabularyError(
@@ -391,11 +394,6 @@ class Product(Potential[tuple[Any, ...]]):
             if possible is not None:
                 found = possible if found is None else found & possible
         return found
-
-    @property
-    def has_masks(self) -> bool:
-        """True where every factor has them."""
-        return all(factor.has_masks for factor in self.factors)
 
     def allowed_each(self, states: Sequence[tuple[Any, ...]]) -> NDArray[np.bool_] | None:
         """The common tokens of all masks; None unless every factor has them."""

@@ -37,6 +37,7 @@ class OneStep(Potential):
     def __init__(self, weights, vocabulary=VOCABULARY, *, masks=False, impossible=None):
         self.vocabulary, self.weights, self.masks, self.impossible = vocabulary, weights, masks, impossible
         self.asked = 0
+        self.has_masks = masks
 
     @property
     def boolean(self):
@@ -59,10 +60,6 @@ class OneStep(Potential):
             return None
         self.asked += 1
         return np.array([token not in self.impossible for token in range(self.vocabulary.size)])
-
-    @property
-    def has_masks(self):
-        return self.masks
 
     def allowed_each(self, states):
         return (
