@@ -6,6 +6,7 @@ several ways, and the model has a say in which: committing to one would change t
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 from guided.constraint.protocol import Constrains
@@ -17,14 +18,20 @@ __all__ = ["ForcedBytes", "longest_first"]
 
 Encode = Callable[[bytes], Sequence[int]]
 
+GRAMMARS = 64
+"""Constraints that are kept alive: a batch has few, and where every text has its own an old one does not come back."""
+STATES = 1 << 14
+"""States of one constraint whose forced bytes are remembered."""
+VOCABULARIES = 4
+
 
 class ForcedBytes:
     """Guesses the first token of what must come; ``encode`` splits bytes into tokens, by default the longest first."""
 
     def __init__(self, encode: Encode | None = None) -> None:
         self._encode = encode
-        self._known: dict[tuple[int, int], tuple[Constrains, Guess | None]] = {}
-        """By constraint and state; the constraint is kept, so that its identity is not given away."""
+        self._known: OrderedDict[int, tuple[Constrains, dict[int, Guess | None]]] = OrderedDict()
+        """By constraint, those used last, and state; the constraint is kept, so that its identity is not given away."""
         self._encoders: dict[int, tuple[Vocabulary, Encode]] = {}
 
     def guess(self, path: Path) -> Sequence[Guess]:
@@ -32,13 +39,23 @@ class ForcedBytes:
         constraint = path.context.constraint
         if constraint is None:
             return ()
-        key = (id(constraint), path.state)
-        if key not in self._known:
-            if len(self._known) >= 1 << 14:
-                self._known.clear()
-            self._known[key] = (constraint, self._first(constraint, path.state))
-        guess = self._known[key][1]
+        states = self._states(constraint)
+        if path.state not in states:
+            if len(states) >= STATES:
+                states.clear()
+            states[path.state] = self._first(constraint, path.state)
+        guess = states[path.state]
         return () if guess is None else (guess,)
+
+    def _states(self, constraint: Constrains) -> dict[int, Guess | None]:
+        """What is known of a constraint; the one that was used longest ago is let go."""
+        found = self._known.get(id(constraint))
+        if found is None:
+            found = self._known[id(constraint)] = (constraint, {})
+            if len(self._known) > GRAMMARS:
+                self._known.popitem(last=False)
+        self._known.move_to_end(id(constraint))
+        return found[1]
 
     def _first(self, constraint: Constrains, state: int) -> Guess | None:
         forced = constraint.forced(state)
@@ -51,6 +68,8 @@ class ForcedBytes:
     def _longest_first(self, vocabulary: Vocabulary) -> Encode:
         found = self._encoders.get(id(vocabulary))
         if found is None:
+            if len(self._encoders) >= VOCABULARIES:
+                self._encoders.clear()
             found = self._encoders[id(vocabulary)] = (vocabulary, longest_first(vocabulary))
         return found[1]
 
