@@ -77,9 +77,9 @@ DISTINCT_NAMES = Refusal(
 )
 REGEX_COMBINED = Refusal(
     UnsupportedError,
-    "the format 'regex' together with a pattern or length, or the negation of it together with anything",
+    "the format 'regex' together with a pattern or length: no string was found that meets both",
     "Keep the format, or the other keyword.",
-    "No pattern is found that is long or short enough, or matches; no product is made of what is no pattern.",
+    "There is none without references, or none near; so it is with strings that must not be of this format.",
 )
 NESTING = Refusal(
     LimitError,

@@ -6,7 +6,7 @@ infinitely many.  So what is asked beside the format is followed along with it h
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache
 from heapq import heappop, heappush
 from typing import Any, TypeAlias, cast
@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, cast
 from guided.grammar.json_schema.format_regex import FIRST_BYTES, LATER_BYTES, PLAIN, SKELETONS, Patterns, State
 from guided.grammar.regular.derivative import edges, least_length
 from guided.grammar.regular.expr import EMPTY, Expr
-from guided.grammar.regular.stepwise import automaton_of, stepwise
+from guided.grammar.regular.stepwise import Automaton, automaton_of, stepwise
 
 Row: TypeAlias = "Iterable[tuple[int, Hashable]]"
 
@@ -42,41 +42,41 @@ class Longer:
 
 
 class Both:
-    """Patterns that are in another language too; a state is led to only where an end has been found behind it."""
+    """Texts of an automaton that are in another language too; states are led to where an end was found behind them."""
 
-    def __init__(self, patterns: Patterns) -> None:
-        self._patterns = patterns
-        self._ends: dict[tuple[Expr, State], bool] = {}
+    def __init__(self, automaton: Automaton, distance: Callable[[Any], int]) -> None:
+        self._automaton = automaton
+        self._distance = distance
+        """How far from an end a state of the automaton looks."""
+        self._ends: dict[tuple[Expr, Hashable], bool] = {}
 
     def accepts(self, state: Hashable) -> bool:
         """May the pattern end here?"""
-        language, now = cast("tuple[Expr, State]", state)
-        return language.nullable and self._patterns.accepts(now)
+        language, now = cast("tuple[Expr, Hashable]", state)
+        return language.nullable and self._automaton.accepts(now)
 
     def steps(self, state: Hashable) -> Row:
         """The bytes that may come, and where they lead."""
-        for byte, target in self._all_steps(cast("tuple[Expr, State]", state)):
+        for byte, target in self._all_steps(cast("tuple[Expr, Hashable]", state)):
             if self.ends(target):
                 yield byte, target
 
-    def _all_steps(self, state: tuple[Expr, State]) -> list[tuple[int, tuple[Expr, State]]]:
+    def _all_steps(self, state: tuple[Expr, Hashable]) -> list[tuple[int, tuple[Expr, Hashable]]]:
         language, now = state
         after = {byte: target for low, high, target in edges(language) for byte in range(low, high + 1)}
-        return [
-            (byte, (after[byte], cast(State, target))) for byte, target in self._patterns.steps(now) if byte in after
-        ]
+        return [(byte, (after[byte], target)) for byte, target in self._automaton.steps(now) if byte in after]
 
-    def ends(self, state: tuple[Expr, State]) -> bool:
+    def ends(self, state: tuple[Expr, Hashable]) -> bool:
         """Is there an end behind a state?  Nearest first; remembered for all that is met."""
         found = self._ends.get(state)
         if found is not None:
             return found
-        parents: dict[tuple[Expr, State], tuple[Expr, State] | None] = {state: None}
-        queue: list[tuple[int, int, tuple[Expr, State]]] = [(0, 0, state)]
+        parents: dict[tuple[Expr, Hashable], tuple[Expr, Hashable] | None] = {state: None}
+        queue: list[tuple[int, int, tuple[Expr, Hashable]]] = [(0, 0, state)]
         while queue and len(parents) <= SEARCHED:
             at = heappop(queue)[2]
             if self.accepts(at) or self._ends.get(at):
-                walk: tuple[Expr, State] | None = at
+                walk: tuple[Expr, Hashable] | None = at
                 while walk is not None:
                     self._ends[walk] = True
                     walk = parents[walk]
@@ -86,20 +86,28 @@ class Both:
             for _, target in self._all_steps(at):
                 if target not in parents:
                     parents[target] = at
-                    heappush(queue, (_distance(target), len(parents), target))
+                    far = least_length(target[0]) + self._distance(target[1])
+                    heappush(queue, (far, len(parents), target))
         self._ends.update(dict.fromkeys((state,) if queue else parents, False))
         return False
 
 
-def _distance(state: tuple[Expr, State]) -> int:
-    """How far from an end a state looks."""
-    language, (kind, groups, *_) = state
+def _to_close(state: State) -> int:
+    """How far from the end of a pattern a state looks."""
+    kind, groups = state[:2]
     near = 0 if kind in ("term", "atom", "lazy") else 1 if kind in ("class", "items", "behind", "range", "group") else 2
-    return least_length(language) + 2 * len(groups) + near
+    return 2 * len(groups) + near
+
+
+def _to_fail(state: tuple[State | None, str]) -> int:
+    """The same for the end of what is no pattern."""
+    return int(state[0] is not None) + len(state[1])
 
 
 class _Opposite:
     """Texts that are no skeletons: a state is one of `SKELETONS`, or None, and what of UTF-8 must follow."""
+
+    start: tuple[State | None, str] = (SKELETONS.start, "")
 
     def accepts(self, state: Hashable) -> bool:
         """May the text end here?"""
@@ -117,7 +125,7 @@ class _Opposite:
         return ascii_bytes + [(byte, (ways.get(byte), kind)) for byte, kind in sorted(FIRST_BYTES.items())]
 
 
-_SKELETONS, _PLAIN = Longer(SKELETONS), Longer(PLAIN)
+_SKELETONS, _PLAIN, _OPPOSITE = Longer(SKELETONS), Longer(PLAIN), _Opposite()
 
 
 @lru_cache(maxsize=1024)
@@ -140,15 +148,23 @@ def _start(automaton: Longer, low: int, without: frozenset[str]) -> Expr:
 @lru_cache(maxsize=1024)
 def patterns_within(language: Expr) -> Expr:
     """The patterns of `PLAIN` that are in another language, with those left out for which no end is found."""
-    both = Both(PLAIN)
-    start = (language, PLAIN.start)
+    return _within(Both(PLAIN, _to_close), (language, PLAIN.start))
+
+
+@lru_cache(maxsize=1024)
+def no_patterns_within(language: Expr) -> Expr:
+    """The same of texts that are surely no patterns."""
+    return _within(Both(_OPPOSITE, _to_fail), (language, _OPPOSITE.start))
+
+
+def _within(both: Both, start: tuple[Expr, Hashable]) -> Expr:
     return stepwise(both, start) if both.ends(start) else EMPTY
 
 
 @lru_cache(maxsize=1)
 def no_patterns() -> Expr:
     """Texts that are surely no patterns: those that are no skeletons of patterns."""
-    return stepwise(_Opposite(), (SKELETONS.start, ""))
+    return stepwise(_OPPOSITE, _OPPOSITE.start)
 
 
 def are_patterns(language: Expr) -> bool:

@@ -112,17 +112,17 @@ class StringSet:
         return difference(lengths, every_word(self.without)) if self.without else lengths
 
     def _regex_content(self) -> Expr:
-        from guided.grammar.json_schema.regex_languages import no_patterns, patterns_within, plain_patterns
+        from guided.grammar.json_schema import regex_languages as languages
 
         if self.is_checked():
-            return plain_patterns(self.low, self.without)
-        if self.regex:
-            found = patterns_within(replace(self, regex=None).content())
-            if found is not EMPTY:
-                return found
-        elif self == StringSet(regex=False):
-            return no_patterns()
-        raise refusals.REGEX_COMBINED.at()
+            return languages.plain_patterns(self.low, self.without)
+        if self == StringSet(regex=False):
+            return languages.no_patterns()
+        rest = replace(self, regex=None).content()
+        found = languages.patterns_within(rest) if self.regex else languages.no_patterns_within(rest)
+        if found is EMPTY:
+            raise refusals.REGEX_COMBINED.at()
+        return found
 
     def is_checked(self) -> bool:
         """Are these patterns of which `skeleton` and the checker know everything?"""
