@@ -1,9 +1,9 @@
 """Steering: pure logits to logits formulas, objects that declare what they need, stacks of them over a model.
 
 Reading order: `declaration` (what a steerer asks for and is handed), `formulas` (the methods), `second_model`,
-`second_prompt`, `inner_layers`, `rewarded`, `text_so_far` (the objects), `stack`, `layout`, `rows`, `steered` (what
-runs them), `adaptive`, `blocks`, `lookahead` (what is no function of logits), `scorer` and `transitions` (what some
-need).  Loads torch.
+`second_prompt`, `inner_layers`, `rewarded`, `text_so_far`, `masking` (the objects), `stack`, `layout`, `rows`,
+`steered` (what runs them), `adaptive`, `blocks`, `lookahead` (what is no function of logits), `scorer` and
+`transitions` (what some need).  Loads torch.
 """
 
 from guided.steer.adaptive import EntropyAdaptive
@@ -24,6 +24,7 @@ from guided.steer.declaration import (
 from guided.steer.formulas.layers import Divergence
 from guided.steer.inner_layers import Bucket, DeCoRe, DoLa, DynamicFocus, LayersOverLayers
 from guided.steer.lookahead import Hypothesis, deal
+from guided.steer.masking import Masked
 from guided.steer.reward import ModelReward, OnFailure, RewardError, RewardWarning, TextReward
 from guided.steer.rewarded import ARGS, FUDGE, RAD, ControlledDecoding
 from guided.steer.scorer import PrefixScorer, train_scorer
@@ -60,6 +61,7 @@ __all__ = [
     "Instructive",
     "LastToken",
     "LayersOverLayers",
+    "Masked",
     "Mixture",
     "ModelReward",
     "Momentum",

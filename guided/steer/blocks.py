@@ -6,14 +6,18 @@ A search over a `LanguageModel` and a value of texts, not a function of logits; 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from guided.constraint.protocol import Constrains
+from guided.errors import GuidedError
 from guided.lm.model import LanguageModel
 from guided.steer.declaration import Tokens, checked_number
+from guided.steer.masking import Masked
 from guided.steer.reward import RewardError, TextReward, checked_rewards
 
 __all__ = ["BlockResult", "best_of_blocks", "values_of"]
@@ -43,26 +47,36 @@ def best_of_blocks(
     n_blocks: int = 8,
     block_tokens: int = 16,
     max_new_tokens: int = 256,
+    constraint: Constrains | None = None,
 ) -> BlockResult:
     """Block-wise best-of-K: Mudgal et al. 2023, *Controlled Decoding*, arXiv 2310.17022.
 
     Draws ``n_blocks`` continuations of ``block_tokens`` tokens (fewer where a text ends), keeps the one of greatest
     value, the first of equals, and repeats until a text ends or ``max_new_tokens`` are reached.  ``n_blocks=1`` is
     plain sampling; blocks as long as the text are best-of-K.  Raises `RewardError`.
+
+    Under a ``constraint`` tokens are drawn from the allowed ones, as by `guided.infer.local`, and the text ends within
+    ``max_new_tokens`` tokens, the end-of-text token counted.
     """
     checked_number("n_blocks", n_blocks, least=1, of="best_of_blocks")
     checked_number("block_tokens", block_tokens, least=1, of="best_of_blocks")
+    masked = None if constraint is None else Masked(constraint, max_new_tokens)
+    if masked is not None:
+        masked.check_width(model.width)
+    ends = model.eos_ids if constraint is None else model.eos_ids | set(constraint.vocabulary.eos_ids)
     given = tuple(int(token) for token in prompt)
     sequences = model.start([given])
     best: Tokens = given
     worth = float("nan")
     history: list[tuple[float, ...]] = []
-    while len(best) - len(given) < max_new_tokens and not _ended(best, len(given), model):
+    while len(best) - len(given) < max_new_tokens and not _ended(best, len(given), ends):
         sequences.select([0] * n_blocks)
         blocks: list[list[int]] = [[] for _ in range(n_blocks)]
         logits = sequences.last.logits
         for _ in range(min(block_tokens, max_new_tokens - (len(best) - len(given)))):
-            drawn = _draw(logits, rng, [bool(block) and block[-1] in model.eos_ids for block in blocks])
+            if masked is not None:
+                logits = masked.excluded(logits, [best[len(given) :] + tuple(block) for block in blocks])
+            drawn = _draw(logits, rng, [bool(block) and block[-1] in ends for block in blocks])
             for block, token in zip(blocks, drawn, strict=True):
                 if token is not None:
                     block.append(token)
@@ -91,8 +105,8 @@ def values_of(value: Value, texts: list[Tokens], prompt_length: int) -> list[flo
     return [float(each) for each in checked_rewards(answer, (len(texts),))]
 
 
-def _ended(text: Tokens, prompt_length: int, model: LanguageModel) -> bool:
-    return len(text) > prompt_length and text[-1] in model.eos_ids
+def _ended(text: Tokens, prompt_length: int, ends: AbstractSet[int]) -> bool:
+    return len(text) > prompt_length and text[-1] in ends
 
 
 def _draw(logits: torch.Tensor, rng: np.random.Generator, over: Sequence[bool]) -> list[int | None]:
@@ -104,5 +118,11 @@ def _draw(logits: torch.Tensor, rng: np.random.Generator, over: Sequence[bool]) 
             drawn.append(None)
             continue
         sums = np.cumsum(row)
+        if not sums[-1] > 0:
+            raise GuidedError(
+                "no token that may come has a probability",
+                where="best_of_blocks",
+                remedy="A steerer excludes all that the constraint allows: put Masked first in the stack.",
+            )
         drawn.append(int(np.searchsorted(sums, rng.random() * sums[-1], side="right")))
     return drawn

@@ -6,12 +6,15 @@ A search over a `LanguageModel` and a heuristic on texts, not a function of logi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from guided.constraint.protocol import Constrains
 from guided.lm.model import LanguageModel, Sequences
 from guided.steer.blocks import Value, values_of
 from guided.steer.declaration import Tokens, checked_number
 from guided.steer.formulas.combining import candidates, log_probabilities
+from guided.steer.masking import Masked
 
 __all__ = ["Hypothesis", "deal"]
 
@@ -38,6 +41,7 @@ def deal(
     look_ahead: int = 8,
     weight: float = 1.0,
     max_new_tokens: int = 64,
+    constraint: Constrains | None = None,
 ) -> list[Hypothesis]:
     """Decoding-time alignment, Huang et al. 2024, arXiv 2402.06147: beams ranked by ``log p + weight h(roll-out)``.
 
@@ -45,18 +49,28 @@ def deal(
     tokens greedily, and ``heuristic`` judges the whole text.  The best ``n_beams`` stay, without their roll-outs; a
     finished text stays while its score is good enough.  Returned best first.  ``weight=0`` is beam search, for which
     ``top_k >= n_beams`` considers every continuation that could matter, and runs no roll-outs.  Raises `RewardError`.
+
+    Under a ``constraint`` hypotheses and roll-outs take allowed tokens only, and all texts end within
+    ``max_new_tokens`` (the end-of-text token counts), roll-outs too; log-probabilities stay the model's own, over all
+    ids.
     """
     for name, number in (("n_beams", n_beams), ("top_k", top_k), ("max_new_tokens", max_new_tokens)):
         checked_number(name, number, least=1, of="deal")
     checked_number("look_ahead", look_ahead, least=0, of="deal")
+    masked = None if constraint is None else Masked(constraint, max_new_tokens)
+    if masked is not None:
+        masked.check_width(model.width)
+    ends = model.eos_ids if constraint is None else model.eos_ids | set(constraint.vocabulary.eos_ids)
     given = tuple(int(token) for token in prompt)
     sequences = model.start([given])
     beams = [Hypothesis((), 0.0, 0.0)]
     for _ in range(max_new_tokens):
-        running = [number for number, beam in enumerate(beams) if not _over(beam.tokens, model)]
+        running = [number for number, beam in enumerate(beams) if not _over(beam.tokens, ends)]
         if not running:
             break
         logprobs = log_probabilities(sequences.last.logits)
+        if masked is not None:
+            logprobs = masked.excluded(logprobs, [beams[number].tokens for number in running])
         ids = candidates(logprobs, top_k)
         new: list[Hypothesis] = []
         owners: list[int] = []
@@ -67,28 +81,29 @@ def deal(
                     total = beams[number].log_probability + gained
                     new.append(Hypothesis((*beams[number].tokens, token), total, total))
                     owners.append(row)
-        finished = [beam for beam in beams if _over(beam.tokens, model)]
+        finished = [beam for beam in beams if _over(beam.tokens, ends)]
         sequences.select(owners)
         sequences.extend([beam.tokens[-1:] for beam in new])
         if weight:
-            new = _judged(model, sequences, new, given, heuristic, look_ahead, weight)
+            new = _judged(sequences, new, given, ends, masked, heuristic, look_ahead, weight)
         pool = [(beam, -1) for beam in finished] + [(beam, row) for row, beam in enumerate(new)]
         pool.sort(key=lambda entry: -entry[0].score)
         pool = pool[:n_beams]
         beams = [beam for beam, _ in pool]
-        sequences.select([row for beam, row in pool if row >= 0 and not _over(beam.tokens, model)])
+        sequences.select([row for beam, row in pool if row >= 0 and not _over(beam.tokens, ends)])
     return beams
 
 
-def _over(tokens: Tokens, model: LanguageModel) -> bool:
-    return bool(tokens) and tokens[-1] in model.eos_ids
+def _over(tokens: Sequence[int], ends: AbstractSet[int]) -> bool:
+    return bool(tokens) and tokens[-1] in ends
 
 
 def _judged(
-    model: LanguageModel,
     sequences: Sequences,
     beams: Sequence[Hypothesis],
     prompt: Tokens,
+    ends: AbstractSet[int],
+    masked: Masked | None,
     heuristic: Value,
     look_ahead: int,
     weight: float,
@@ -96,10 +111,14 @@ def _judged(
     """The hypotheses with the heuristic of their greedy roll-outs; the sequences are left as they were."""
     texts = [list(beam.tokens) for beam in beams]
     for _ in range(look_ahead):
-        going = [not _over(tuple(text[-1:]), model) for text in texts]
+        # Masks make every text end within the limit; a roll-out without one may look beyond it.
+        going = [not _over(text, ends) for text in texts]
         if not any(going):
             break
-        chosen = candidates(sequences.last.logits, 1)[:, 0].tolist()
+        logits = sequences.last.logits
+        if masked is not None:
+            logits = masked.excluded(logits, [tuple(text) for text in texts])
+        chosen = candidates(logits, 1)[:, 0].tolist()
         step = [[token] if goes else [] for token, goes in zip(chosen, going, strict=True)]
         sequences.extend(step)
         for text, more in zip(texts, step, strict=True):
