@@ -6,6 +6,7 @@ Nothing here imports torch or transformers at module level, so that ``--help`` d
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -134,6 +135,7 @@ def generate_batch(
     With a draft, ``steer`` takes the place of processors that steer.
     """
     from guided import hf
+    from guided.hf.speculation import ChainsOnly
 
     chosen: dict[str, Any] = {"do_sample": False, "num_beams": 1}
     if draft is not None:
@@ -141,7 +143,9 @@ def generate_batch(
     if how.temperature is not None:
         # The model's own distribution under the grammar: no cuts that a checkpoint's configuration may ask for.
         chosen |= {"do_sample": True, "temperature": how.temperature, "top_k": 0, "top_p": 1.0}
-    with kernel_compilation(quiet=quiet):
+    with kernel_compilation(quiet=quiet), warnings.catch_warnings():
+        # The line about drafts says it.
+        warnings.simplefilter("ignore", ChainsOnly)
         made = hf.generate(
             model,
             list(prompts),

@@ -198,10 +198,13 @@ class _Run:
             rows, proposals, strict=True
         )]  # fmt: skip
         planned = time.perf_counter()
+        before_pass = self.model.calls.passes
         scores = self._score(plans)
         scored = time.perf_counter()
+        # A state is carried on token by token, and read again where it was carried too far: no pass is one there.
+        passes = 1 if self.model.can.crop else self.model.calls.passes - before_pass
         self._count(
-            passes=1, row_passes=len(rows), drafted=sum(len(plan.states) for plan in plans),
+            passes=passes, row_passes=passes * len(rows), drafted=sum(len(plan.states) for plan in plans),
             draft_seconds=drafted - began, constraint_seconds=planned - drafted, model_seconds=scored - planned,
         )  # fmt: skip
         observed, rounds = [], []

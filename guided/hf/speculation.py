@@ -7,6 +7,7 @@ Unlike transformers' own assisted generation it takes batches, a grammar for eac
 from __future__ import annotations
 
 import inspect
+import warnings
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
@@ -28,7 +29,7 @@ from guided.hf.reshaping import ProcessorReshaping
 from guided.lm import LanguageModel
 from guided.steer import Stack, Steerer
 
-__all__ = ["DraftGenerate", "check_combination", "check_draft", "draft_generate"]
+__all__ = ["ChainsOnly", "DraftGenerate", "check_combination", "check_draft", "draft_generate"]
 
 INSTEAD = {
     "assistant_model": "draft=guided.draft.Drafting(guided.draft.Model(TransformersModel(assistant)), Fixed(8))",
@@ -48,6 +49,11 @@ INSTEAD = {
 
 _CACHING: weakref.WeakKeyDictionary[Any, dict[Any, Caching]] = weakref.WeakKeyDictionary()
 """What was found out about models, by passes as long as those of a short text: `guided.generate` is called in loops."""
+
+
+class ChainsOnly(UserWarning):
+    """Drafts are chains here: the model takes no draft trees."""
+
 
 UNHEEDED = ("output_scores", "output_logits", "output_attentions", "output_hidden_states")
 """Settings that ask for what positions without a pass of their own do not have."""
@@ -183,6 +189,7 @@ class DraftGenerate:
             kind = getattr(model.config, "_attn_implementation", None)
             ready = TransformersModel(model, eos_ids=ends or None, caching=kept.get(kind))
             kept[kind] = ready.caching
+            _check_cache(ready)
             self._model = (model, ready)
         return self._model[1]
 
@@ -207,6 +214,20 @@ def draft_generate(
     stack = Stack() if steer is None else stack_of(steer)
     drafting = auto() if draft is None else check_draft(draft)
     return DraftGenerate(constraint, drafting, seed, stack, same_tokenizer)
+
+
+def _check_cache(model: TransformersModel) -> None:
+    """Refuse a model for which drafts save nothing, and say so where they are chains."""
+    name = type(model.model).__name__
+    if not model.can.crop:
+        raise UnsupportedError(
+            f"{name} remembers a text as a state, which cannot be rolled back: each drafted token would be a pass of"
+            " its own, and each refused one a text that is read again",
+            where="drafts",
+            remedy="Leave out draft=; batches of texts and guided.infer share what there is to share.",
+        )
+    if not model.can.tree:
+        warnings.warn(f"{name} takes no draft trees, so drafts are chains", ChainsOnly, stacklevel=2)
 
 
 def check_draft(draft: object) -> Drafting:
