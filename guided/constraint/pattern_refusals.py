@@ -33,7 +33,7 @@ _DEEP = "q" * 32
 
 
 class Found(NamedTuple):
-    """Tokens that fail behind some place, and tokens that end where the pattern is not free."""
+    """Tokens that fail behind some place, and those after which the automaton's shortest way may fail."""
 
     failed: NDArray[np.int64]
     doubtful: NDArray[np.int64]
@@ -79,7 +79,7 @@ class PatternTokens:
         """Tokens in which a string begins that is no pattern."""
 
     def found_free(self, text: PatternText) -> Iterator[Found]:
-        """The tokens that fail where the pattern is free, and those that end where it is not."""
+        """What tokens do where the pattern is free."""
         kind = text.reading.state[0]
         if kind in FREE_IN_CLASS:
             yield from self._without_dash(kind == "behind", "items", text)
@@ -109,7 +109,7 @@ class PatternTokens:
                     break
                 now = now.step(byte)
             else:
-                if now is not None and not now.is_free:
+                if now is not None and now.is_doubtful:
                     doubtful.append(token)
             if now is None:
                 failed.append(token)
@@ -182,7 +182,7 @@ class _Walk:
         return self._allowed(self._failed)
 
     def doubtful(self) -> NDArray[np.int64]:
-        """The others that end where the pattern is not free."""
+        """The others after which the automaton's shortest way to an end may fail."""
         return self._allowed(self._doubtful)
 
     def _allowed(self, some: list[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -221,7 +221,7 @@ class _Walk:
                     some = tokens.between(True, int(offset[at]), int(offset[beyond]))
                     self._add(tokens.read(text, some, depth))
                 else:
-                    if not then.is_free:
+                    if then.is_doubtful:
                         self._doubtful.append(tokens.ids[offset[at] : offset[at + 1]].astype(np.int64))
                     if beyond > at + 1:
                         self._from(then, at, beyond, depth + 1)

@@ -64,7 +64,20 @@ class PatternText(NamedTuple):
         """May nearly anything come, so that only tokens that hold a whole range, quantifier or reference can fail?"""
         return not self.pending and self.reading.state[0] in FREE_OUTSIDE | FREE_IN_CLASS
 
+    @property
+    def is_doubtful(self) -> bool:
+        """May the automaton's shortest way to the end of the pattern fail: has something begun whose value counts?"""
+        kind, _, *rest = self.reading.state
+        if self.pending or kind in _VALUED:
+            return True
+        if kind == "name":
+            return rest[0][0] == "atom" or self.reading.begun in self.reading.names
+        return kind in _IN_RANGE and rest[0] is not None
 
+
+_VALUED = frozenset(("first", "equal", "unequal", "reference", "through", "half"))
+_IN_RANGE = frozenset(("quoted", "escaped", "digits", "braced", "control"))
+"""Kinds of states whose first value is the first end of a range, or None."""
 FREE_OUTSIDE = frozenset(("term", "atom", "lazy", "group"))
 FREE_IN_CLASS = frozenset(("class", "items", "behind"))
 
