@@ -20,6 +20,7 @@ from guided.draft import (
     Datastore,
     Drafting,
     Dynamic,
+    EarlyExit,
     Fixed,
     ForcedBytes,
     Goodput,
@@ -32,10 +33,13 @@ from guided.draft import (
     TriGrams,
     Union,
     auto,
+    early_exits,
     speculate,
 )
+from guided.hf.draft_heads import nano_heads
 from guided.hf.language_model import TransformersModel
 from guided.hf.loading import load
+from guided.hf.skipped_layers import SkippedLayers
 from guided.nano import extraction_prompt
 
 PERSON = {
@@ -74,7 +78,14 @@ def nano():
 
 def drafts(model):
     """Every way to draft, new."""
+    layers = SkippedLayers(model)
     return {
+        "medusa": Drafting(nano_heads(model, "medusa"), Fixed(12)),
+        "hydra": Drafting(BestFirst(nano_heads(model, "hydra"), PromptLookup()), Fixed(8)),
+        "early exits": Drafting(EarlyExit(early_exits(layers, [2, 4]), 6, by_rule=True), Fixed(4)),
+        "skipped layers": Drafting(
+            Model(layers.without(frozenset(layers.sublayers[2:5])), Chain(4), by_rule=True), Fixed(4)
+        ),
         "lookup": Drafting(PromptLookup(), Fixed(10)),
         "aggressive": Drafting(Aggressive(), Fixed(6)),
         "recycling": Drafting(Recycling(), Fixed(30)),

@@ -1,0 +1,115 @@
+"""The drafts in the package: what they save on held-out records under each one's own schema, and what they may weigh."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import guided
+from guided.draft import (
+    BestFirst,
+    Chain,
+    Confidence,
+    Fixed,
+    ForcedBytes,
+    HeadStopped,
+    Model,
+    PromptLookup,
+    Union,
+    speculate,
+)
+from guided.errors import VocabularyError
+from guided.hf.draft_heads import nano_heads, nano_small, nano_stopping_head
+from guided.hf.language_model import TransformersModel
+from guided.hf.loading import load
+from guided.nano import DRAFTS_PATH, extraction_prompt
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "examples" / "train_nano"))
+
+from familiar_corpus import random_familiar_case
+from words import HELD_OUT
+
+TEXTS = 5
+
+
+@pytest.fixture(scope="module")
+def nano():
+    torch.set_num_threads(1)
+    loaded = load("nano", device="cpu")
+    model = TransformersModel(loaded)
+    rng = random.Random("packaged drafts")
+    rows = []
+    for _ in range(TEXTS):
+        case = random_familiar_case(rng, HELD_OUT)
+        prompt = loaded.tokenizer(extraction_prompt(case.schema, case.text))["input_ids"]
+        rows.append((prompt, guided.compile(guided.json_schema(case.schema, whitespace=" ?"), loaded.vocabulary)))
+    prompts, constraints = map(list, zip(*rows, strict=True))
+    plain, _ = speculate(0, model, prompts, constraints, max_tokens=100, greedy=True)
+    return model, prompts, constraints, plain
+
+
+def passes_per_token(nano, drafter, nodes):
+    """Passes for each token over all texts, whose tokens must be those of plain decoding."""
+    model, prompts, constraints, plain = nano
+    passes = tokens = 0
+    for prompt, constraint, text in zip(prompts, constraints, plain, strict=True):
+        (found,), counts = speculate(
+            0, model, [prompt], [constraint], drafter, max_tokens=100, greedy=True, policy=Fixed(nodes)
+        )
+        assert found == text
+        passes, tokens = passes + counts.passes, tokens + counts.tokens
+    return passes / tokens
+
+
+@pytest.mark.parametrize("kind", ["medusa", "hydra"])
+def test_heads_save_half_of_the_passes(nano, kind):
+    assert passes_per_token(nano, nano_heads(nano[0], kind), 24) <= 0.5
+
+
+def test_heads_and_lookup_save_two_thirds(nano):
+    drafter = BestFirst(nano_heads(nano[0]), ForcedBytes(), PromptLookup())
+    assert passes_per_token(nano, drafter, 16) <= 0.33
+
+
+def test_the_small_model_with_lookup_needs_a_third_of_the_passes(nano):
+    """The bar is 0.35 with a small draft model."""
+    small = nano_small(nano[0])
+    chain = Model(small, Chain(8, Confidence()), by_rule=True)
+    assert passes_per_token(nano, Union(BestFirst(ForcedBytes(), PromptLookup()), chain), 24) <= 0.35
+    stopped = HeadStopped(small, nano_stopping_head(), by_rule=True, most=12)
+    assert passes_per_token(nano, stopped, 12) <= 0.5
+
+
+def test_sampled_texts_are_in_the_language(nano):
+    model, prompts, constraints, _ = nano
+    drafter = Union(nano_heads(model), Model(nano_small(model), Chain(4)))
+    texts, counts = speculate(1, model, prompts, constraints, drafter, max_tokens=60, policy=Fixed(12))
+    assert counts.accepted > 0
+    for text, constraint in zip(texts, constraints, strict=True):
+        state = constraint.start
+        for token in text.tokens:
+            state = constraint.advance(state, token)
+        assert state != 0 and text.finished
+
+
+def test_files_are_small():
+    size = {path.name: path.stat().st_size for path in DRAFTS_PATH.rglob("*.safetensors")}
+    assert set(size) == {"medusa.safetensors", "hydra.safetensors", "stopping.safetensors", "model.safetensors"}
+    assert max(size.values()) <= 3_000_000 and size["model.safetensors"] <= 1_500_000
+
+
+def test_other_models_are_refused():
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = {"intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "eos_token_id": 1}
+    for width, hidden in ((50, 16), (2048, 256)):
+        other = TransformersModel(LlamaForCausalLM(LlamaConfig(vocab_size=width, hidden_size=hidden, **config)).eval())
+        with pytest.raises(VocabularyError):
+            nano_heads(other)
+        if width == 50:
+            with pytest.raises(VocabularyError, match="guided-nano only"):
+                nano_small(other)
