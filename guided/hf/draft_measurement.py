@@ -40,6 +40,8 @@ class Line:
     """Draft tokens that the target scored; None where nobody counts them."""
     accepted: int | None = 0
     seconds: float = 0.0
+    processor_seconds: float = 0.0
+    """Of this process alone: what the clock would show if nothing else ran, where the model runs on the processor."""
     different: int = 0
     """Texts that are not those of plain decoding, token for token."""
 
@@ -98,11 +100,12 @@ def measure_drafts(
     for number, (prompt, constraint) in enumerate(zip(prompts, constraints, strict=True)):
         plain: tuple[int, ...] | None = None
         for name, way in ways.items():
-            began = time.perf_counter()
+            began, busy = time.perf_counter(), time.process_time()
             tokens, one = way(prompt, constraint)
-            seconds = time.perf_counter() - began
+            seconds, busy = time.perf_counter() - began, time.process_time() - busy
             plain = tokens if plain is None else plain
-            lines[name] = _added(lines[name], replace(one, seconds=seconds, different=int(tokens != plain)))
+            one = replace(one, seconds=seconds, processor_seconds=busy, different=int(tokens != plain))
+            lines[name] = _added(lines[name], one)
         if done is not None:
             done(number + 1)
     return list(lines.values())
@@ -160,5 +163,6 @@ def _added(line: Line, one: Line) -> Line:
         drafted=None if line.drafted is None or one.drafted is None else line.drafted + one.drafted,
         accepted=None if line.accepted is None or one.accepted is None else line.accepted + one.accepted,
         seconds=line.seconds + one.seconds,
+        processor_seconds=line.processor_seconds + one.processor_seconds,
         different=line.different + one.different,
     )
