@@ -13,7 +13,7 @@ are three:
   ``(?<name>a)``, ``\k<name>``: no automaton remembers names), and class ranges but between two ASCII characters that
   are written as themselves, the first of them a letter, a digit, a space or one of ``!#$%&*+./:<=@[{``.
 
-In all of them names of groups are written without escapes.
+In all of them names of groups are written without escapes; in `SKELETONS` and `PLAIN` groups nest `DEPTH` deep at most.
 
 Sources: ECMA-262, 11th edition, sections 21.2.1 (grammar) and 21.2.1.1 (early errors).
 """
@@ -42,6 +42,8 @@ Steps: TypeAlias = "Iterator[tuple[Iterable[Any], State]]"
 Half: TypeAlias = "tuple[int, int | None] | None"
 """The first half of a pair of escapes, and the first end of the range whose second end it is."""
 
+DEPTH = 100
+"""Groups in groups: each depth has states of its own, and models may write parentheses without end."""
 _SYNTAX = "^$\\.*+?()[]{}|"
 _DIGITS, _POSITIVE = "0123456789", "123456789"
 _HEX = _DIGITS + "abcdefABCDEF"
@@ -84,8 +86,9 @@ class Patterns:
 
     start: State = ("term", ".")
 
-    def __init__(self, *, refers: bool) -> None:
+    def __init__(self, *, refers: bool, depth: int | None = None) -> None:
         self._refers = refers
+        self._deepest = None if depth is None else depth + 1
 
     def accepts(self, state: Hashable) -> bool:
         """May the pattern end here?"""
@@ -109,7 +112,8 @@ class Patterns:
         yield _PLAIN, atom
         yield ".", atom
         yield "^$|", ("term", groups)
-        yield "(", ("group", groups)
+        if len(groups) != self._deepest:
+            yield "(", ("group", groups)
         yield "[", ("class", groups)
         yield "\\", ("escape", groups)
         if len(groups) > 1:
@@ -432,7 +436,13 @@ class Skeletons(Patterns):
     """`SKELETONS`."""
 
     def __init__(self) -> None:
-        super().__init__(refers=True)
+        super().__init__(refers=True, depth=DEPTH)
+
+    def is_too_deep(self, state: State) -> bool:
+        """Would one more group be deeper than they are followed?"""
+        kind, groups = state[:2]
+        depth = len(groups) + (kind == "group")
+        return depth == self._deepest and kind in ("term", "atom", "lazy", "group", "zero", "number")
 
     def _braces(self, groups: str) -> Steps:
         yield _DIGITS, ("least", groups)
@@ -458,4 +468,4 @@ class Skeletons(Patterns):
         return self._quoted_alone(groups, ("items", groups))
 
 
-EXACT, PLAIN, SKELETONS = Patterns(refers=True), Patterns(refers=False), Skeletons()
+EXACT, PLAIN, SKELETONS = Patterns(refers=True), Patterns(refers=False, depth=DEPTH), Skeletons()

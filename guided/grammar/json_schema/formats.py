@@ -135,8 +135,8 @@ NOTES = {
     "idn-email": "of idn-email, labels of the domain that are not ASCII are not checked against IDNA",
     "idn-hostname": "the format 'idn-hostname' is not enforced: IDNA's rules are not regular",
     "regex": (
-        "of regex, references come behind their groups, names of groups hold no escapes, beside pattern or maxLength "
-        "there are no references and few class ranges, and property names are not checked"
+        "of regex, references come behind their groups, names of groups hold no escapes, groups nest at most 100 deep, "
+        "beside pattern or maxLength there are no references and few class ranges, property names are not checked"
     ),
 }
 """Formats of the specification that are enforced in part or not at all."""

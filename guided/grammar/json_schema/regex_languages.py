@@ -118,10 +118,12 @@ class _Opposite:
         """The bytes that may come, and where they lead."""
         now, more = cast("tuple[State | None, str]", state)
         ways: dict[int, Any] = {} if now is None else dict(SKELETONS.steps(now))
+        # What is nested too deeply to be followed may be a pattern.
+        unclear = (0x28,) if now is not None and SKELETONS.is_too_deep(now) else ()
         if more:
             symbols, rest = LATER_BYTES[more]
             return [(byte, (ways.get(byte), rest)) for byte in symbols]
-        ascii_bytes = [(byte, (ways.get(byte), "")) for byte in range(0x80)]
+        ascii_bytes = [(byte, (ways.get(byte), "")) for byte in range(0x80) if byte not in unclear]
         return ascii_bytes + [(byte, (ways.get(byte), kind)) for byte, kind in sorted(FIRST_BYTES.items())]
 
 

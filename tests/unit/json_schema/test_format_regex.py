@@ -21,6 +21,7 @@ from guided.grammar.json_schema.regex_languages import (
     skeletons,
 )
 from guided.grammar.regular.derivative import matches
+from guided.grammar.tags import Tag
 from tests.twin import ecma_patterns as twin
 
 VOCABULARY = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
@@ -199,6 +200,28 @@ def test_names_of_properties_are_not_checked() -> None:
     schema = {"type": "object", "propertyNames": {"format": "regex"}, "additionalProperties": True}
     assert accepts(schema, '{"(": 1}')
     assert "property names are not checked" in " ".join(guided.json_schema(REGEX).notes)
+
+
+def test_depth() -> None:
+    deep, deeper = (json.dumps("(" * depth + ")" * depth) for depth in (100, 101))
+    none = {"type": "string", "not": {"format": "regex"}}
+    assert accepts(REGEX, deep) and not accepts(REGEX, deeper)
+    assert not accepts(none, deep) and not accepts(none, deeper)
+    assert accepts({"enum": [json.loads(deeper)], "format": "regex"}, deeper)
+
+
+def test_in_tags() -> None:
+    grammar = guided.tags([Tag("<t>", guided.json_schema(REGEX), "</t>"), Tag("<u>", None, "</u>")])
+    constraint = guided.compile(grammar, VOCABULARY)
+    texts = {
+        'so "[z-a]" <t>"[a-z]"</t> "\\\\1"': True,
+        '<t>"[z-a]"</t>': False,
+        '<u>"[z-a]"</u><t>"(a)\\\\1"</t>': True,
+        '<t>"\\\\1"</t>': False,
+    }
+    for text, good in texts.items():
+        state = constraint.advance_bytes(constraint.start, text.encode())
+        assert (state != 0 and constraint.is_accepting(state)) is good, text
 
 
 def test_what_is_refused_is_refused_by_name() -> None:
