@@ -1,7 +1,7 @@
 """Target passes per token and speed of drafts on JSON extraction with guided-nano, transformers in the same run.
 
     python benchmarks/speculation.py [--texts 40] [--set records|familiar] [--pass-ms 20]
-        [--model nano|FOLDER] [--small FOLDER] [--trained] [--only NAME]
+        [--model nano|FOLDER] [--small FOLDER] [--trained] [--only NAME ...]
 
 The texts are held-out examples of `examples/train_nano`, each under its own schema; greedy.  ``--pass-ms`` makes every
 forward pass of the target at least so long whatever its number of positions, by waiting: it stands for a model whose
@@ -35,6 +35,7 @@ from guided.draft import (
     Fixed,
     ForcedBytes,
     Goodput,
+    HeadStopped,
     Model,
     NGrams,
     Observed,
@@ -51,7 +52,7 @@ from guided.draft import (
 )
 from guided.draft.masks import RowMasks
 from guided.hf import load
-from guided.hf.draft_heads import nano_heads, nano_small
+from guided.hf.draft_heads import nano_heads, nano_small, nano_stopping_head
 from guided.hf.draft_measurement import PLAIN, measure_drafts
 from guided.hf.language_model import TransformersModel
 from guided.hf.skipped_layers import SkippedLayers
@@ -112,8 +113,12 @@ def drafts(small: TransformersModel | None) -> dict[str, Drafting]:
         found |= {
             "small model, chain": Drafting(Model(small, Chain(8, Confidence()), by_rule=True), Fixed(8)),
             "small model, tree": Drafting(Model(small, Branching((3, 2, 1, 1)), by_rule=True), Fixed(24)),
+            "small model, chain of 20": Drafting(Model(small, Chain(20, Confidence()), by_rule=True), Fixed(20)),
             "small model and lookup": Drafting(
                 Union(guessers(), Model(small, Chain(8, Confidence()), by_rule=True)), Fixed(24)
+            ),
+            "small model stopped by its head": Drafting(
+                HeadStopped(small, nano_stopping_head(), by_rule=True), Fixed(20)
             ),
         }
     return found
@@ -154,7 +159,7 @@ def main() -> None:
     parser.add_argument("--model", default="nano")
     parser.add_argument("--small", help="a folder with a draft model of the same tokenizer")
     parser.add_argument("--trained", action="store_true", help="with the drafts trained for guided-nano")
-    parser.add_argument("--only", help="of the drafts, those whose names hold this")
+    parser.add_argument("--only", nargs="*", help="of the drafts, those whose names hold one of these")
     parser.add_argument("--max-tokens", type=int, default=160)
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -169,7 +174,7 @@ def main() -> None:
         _slow_down(loaded.model, options.pass_ms / 1000)
     print(json.dumps({"run": vars(options)}))
     ways = drafts(small) | (trained(TransformersModel(loaded)) if options.trained else {})
-    ways = {name: way for name, way in ways.items() if options.only is None or options.only in name}
+    ways = {name: way for name, way in ways.items() if not options.only or any(word in name for word in options.only)}
     lines = measure_drafts(
         loaded, prompts, grammars, ways, max_tokens=options.max_tokens, assistant=None if small is None else small.model
     )
