@@ -117,15 +117,12 @@ def drafts(small: TransformersModel | None) -> dict[str, Drafting]:
             "small model and lookup": Drafting(
                 Union(guessers(), Model(small, Chain(8, Confidence()), by_rule=True)), Fixed(24)
             ),
-            "small model stopped by its head": Drafting(
-                HeadStopped(small, nano_stopping_head(), by_rule=True), Fixed(20)
-            ),
         }
     return found
 
 
 def guessers() -> BestFirst:
-    """Forced bytes and prompt lookup in one tree, of half the nodes at most where a model adds its own."""
+    """Forced bytes, prompt lookup and n-grams in one tree, beside which a model adds its own."""
     return BestFirst(ForcedBytes(), PromptLookup(), NGrams())
 
 
@@ -140,7 +137,9 @@ def trained(model: TransformersModel) -> dict[str, Drafting]:
     written, _ = speculate(0, model, prompts, [None] * len(prompts), max_tokens=80, greedy=True)
     found = search_skips(0, layers, prompts, [text.tokens for text in written], rounds=40)
     print(json.dumps({"skipped": sorted(map(str, found.skipped)), "agreement": found.score, "tried": found.tried}))
+    stopped = HeadStopped(nano_small(model), nano_stopping_head(), by_rule=True)
     return {
+        "small model stopped by its head": Drafting(stopped, Fixed(20)),
         "medusa": Drafting(medusa, Fixed(24)),
         "hydra": Drafting(hydra, Fixed(24)),
         "hydra and lookup, 16 nodes": Drafting(BestFirst(hydra, ForcedBytes(), PromptLookup(), NGrams()), Fixed(16)),
