@@ -13,7 +13,7 @@ from guided.errors import GuidedError
 
 if TYPE_CHECKING:
     from guided.draft import Drafter, Drafting, Statistics
-    from guided.hf import LoadedModel
+    from guided.hf import LoadedModel, TransformersModel
     from guided.infer import Cost
     from guided.lm import LanguageModel
 
@@ -24,25 +24,43 @@ MODEL = "model:"
 
 NAMES = ("auto", "lookup", "recycling", "ngrams", "trigrams", "copy")
 
+PACKAGED = ("small", "hydra", "medusa")
+"""Drafts that were trained for the packaged model."""
+
 DRAFTING_SAMPLERS = (SamplerName.SMC, SamplerName.IMPORTANCE)
 
 
-def check_drafting(sampling: SamplingOptions) -> None:
+def check_drafting(sampling: SamplingOptions, model: str) -> None:
     """Raise `GuidedError` for a draft that is misspelt or does not go with the sampler, before anything is loaded."""
     from difflib import get_close_matches
 
     from guided.cli.searching import searches
+    from guided.eval.requests import PACKAGED as NANO
 
     name = sampling.draft
     if name is None:
         return
-    if name not in NAMES and (not name.startswith(MODEL) or name == MODEL):
-        close = get_close_matches(name, NAMES, 1)
+    if name in PACKAGED:
+        if model != NANO:
+            raise GuidedError(
+                f"the draft {name!r} was trained for the packaged model alone",
+                where="--draft",
+                remedy=f"Use auto, which needs no training, {MODEL}NAME_OR_PATH, or --model {NANO}.",
+            )
+        if sampling.sampler is not None and name != "small":
+            raise GuidedError(
+                f"the heads of {name!r} draft for single texts, not for particles",
+                where="--draft",
+                remedy="Use auto or small with a sampler.",
+            )
+    elif name not in NAMES and (not name.startswith(MODEL) or name == MODEL):
+        known = (*NAMES, *PACKAGED)
+        close = get_close_matches(name, known, 1)
         meant = f"Did you mean {close[0]!r}? " if close else ""
         raise GuidedError(
             f"there is no draft {name!r}",
             where="--draft",
-            remedy=f"{meant}Known: {', '.join(NAMES)}, {MODEL}NAME_OR_PATH.",
+            remedy=f"{meant}Known: {', '.join(known)}, {MODEL}NAME_OR_PATH.",
         )
     if searches(sampling):
         raise GuidedError(
@@ -64,8 +82,12 @@ def drafting_of(name: str, target: LanguageModel, load: Callable[[str], LoadedMo
 
     if name == "auto":
         return auto()
+    if name in PACKAGED:
+        return _packaged(name, target, greedy)
     if name.startswith(MODEL):
-        return _by_model(load(name.removeprefix(MODEL)), target, greedy)
+        from guided.hf import TransformersModel
+
+        return _by_model(TransformersModel(load(name.removeprefix(MODEL))), target, greedy)
     found: dict[str, Drafter] = {
         "lookup": PromptLookup(),
         "recycling": Recycling(),
@@ -76,12 +98,21 @@ def drafting_of(name: str, target: LanguageModel, load: Callable[[str], LoadedMo
     return Drafting(found[name], Fixed(10 if name in ("lookup", "copy") else 16))
 
 
-def _by_model(small: LoadedModel, target: LanguageModel, greedy: bool) -> Drafting:
-    from guided.draft import Chain, Confidence, Drafting, Fixed, Model
+def _packaged(name: str, target: LanguageModel, greedy: bool) -> Drafting:
+    from guided.draft import Drafting, Fixed
     from guided.hf import TransformersModel
+    from guided.hf.draft_heads import nano_heads, nano_small
 
-    model = TransformersModel(small)
-    return Drafting(Model(model, Chain(8, Confidence()), by_rule=greedy, width=target.width), Fixed(8))
+    assert isinstance(target, TransformersModel)
+    if name == "small":
+        return _by_model(nano_small(target), target, greedy)
+    return Drafting(nano_heads(target, name), Fixed(24))
+
+
+def _by_model(small: TransformersModel, target: LanguageModel, greedy: bool) -> Drafting:
+    from guided.draft import Chain, Confidence, Drafting, Fixed, Model
+
+    return Drafting(Model(small, Chain(8, Confidence()), by_rule=greedy, width=target.width), Fixed(8))
 
 
 def drafts_in_words(counts: Statistics) -> str:

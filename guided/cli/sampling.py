@@ -122,7 +122,7 @@ def check_sampling(sampling: SamplingOptions, running: ModelOptions) -> None:
     from guided.cli.drafting import check_drafting
     from guided.cli.steering import parse_steering, steering_help
 
-    check_drafting(sampling)
+    check_drafting(sampling, running.model)
     for specification in sampling.steer or ():
         if specification == "help":
             raise GuidedError(f"the methods are: {'; '.join(steering_help().splitlines())}", where="--steer help")

@@ -77,6 +77,7 @@ def test_statements(guided_cli, database, model_folder):
     [
         (("--draft", "lookap"), ["lookap", "Did you mean 'lookup'?", "Known: auto", "model:NAME_OR_PATH"]),
         (("--draft", "model:"), ["model:NAME_OR_PATH"]),
+        (("--draft", "hydra"), ["trained for the packaged model", "auto", "--model nano"]),
         (("--draft", "auto", "--sampler", "mcmc"), ["--sampler mcmc has no speculative form", "smc or importance"]),
         (("--draft", "auto", "--search", "beam"), ["a search compares whole texts", "--search"]),
         (("--draft", "auto", "--must-include", "x"), ["a search compares whole texts"]),
@@ -113,3 +114,14 @@ def test_colours_are_of_every_pass(guided_cli, database, model_folder):
     result = guided_cli("sql", "--db", database, "x", "-m", model_folder, "--explain", "--draft", "auto")
     assert result.exit_code == 2
     assert "drafts leave out passes" in one_line(result.stderr)
+
+
+def test_drafts_of_the_packaged_model(guided_cli, person, letter):
+    options = ("extract", "-s", person, letter, "--max-new-tokens", 60, "--json")
+    plain = json.loads(guided_cli(*options).stdout)
+    for name in ("small", "hydra"):
+        found = json.loads(guided_cli(*options, "--draft", name).stdout)
+        assert found["value"] == plain["value"]
+        assert found["drafts"]["passes"] < 0.7 * found["drafts"]["tokens"]
+    result = guided_cli(*options, "--draft", "medusa", "--sampler", "smc")
+    assert result.exit_code == 2 and "not for particles" in result.stdout + result.stderr
