@@ -35,11 +35,14 @@ tokenizer of the packaged nano.
 
 `python examples/train_experts/train_experts.py --out runs/experts`: {minutes:.0f} minutes of one core in all. Data:
 seeded generators only (`examples/train_experts/review_corpus.py`, `examples/train_nano`), no text from anywhere else.
-Reviews keep their line in 85 % of the sentences and obey their instruction in 60 % of the
-cases; of two in five facts, 60 % of the texts state a widespread error instead; a context that contradicts memory is
-followed in half of the texts. That is on purpose: what a model always does cannot be steered.
+Reviews keep their line in 85 % of the sentences and obey their instruction in 60 % of the cases; of two in five facts,
+60 % of the texts state a widespread error instead; a context that contradicts memory is followed in half of the texts.
+That is on purpose: what a model always does cannot be steered.
 
 ## Limits
+
+`reviews` has learned to be rude or polite when it is asked, but not to praise or complain when it is asked; an answer
+never names a hotel that no training text names. It knows single facts no better than `small` does.
 
 What a method does to these models says how it works and that it works; it says nothing about how much it does for a
 large model on real text. The figures are in `docs/STEERING.md`.
@@ -49,9 +52,10 @@ Licence: Apache-2.0, for the weights as for the code.
 
 _WHAT = {
     Expert.REVIEWS: "the model that is steered",
-    Expert.AMATEUR: "the same corpus, an eighth of the size: amateur, and base of the small ones below",
-    Expert.POSITIVE: "the amateur tuned on reviews that praise",
-    Expert.NEGATIVE: "the amateur tuned on reviews that complain",
+    Expert.AMATEUR: "one block, the same corpus: knows what is widely believed, not single hotels",
+    Expert.SMALL: "the same corpus, a third of the size; the four below were tuned from it",
+    Expert.POSITIVE: "tuned on reviews that praise",
+    Expert.NEGATIVE: "tuned on reviews that complain",
     Expert.REWARD: "causal reward model: a head on it gives log-odds of praise after each token",
     Expert.TOKEN_REWARD: "reward model whose logits are those log-odds for every next token",
     Expert.NANO_AMATEUR: "what nano does, a tenth of the size, its tokenizer: amateur or draft model",

@@ -13,7 +13,7 @@ from review_corpus import Text
 from rich.progress import track
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-__all__ = ["LARGE", "SMALL", "Batch", "Shape", "batches", "export", "fit", "language_loss", "new_model"]
+__all__ = ["LARGE", "SMALL", "TINY", "Batch", "Shape", "batches", "export", "fit", "language_loss", "new_model"]
 
 IGNORED = -100
 POOL = 16
@@ -32,10 +32,12 @@ class Shape:
     inner: int
 
 
-LARGE = Shape(width=128, blocks=6, heads=4, inner=320)
-"""The model that is steered: 1.3 million parameters."""
+LARGE = Shape(width=96, blocks=4, heads=4, inner=224)
+"""The model that is steered: half a million parameters."""
 SMALL = Shape(width=64, blocks=2, heads=2, inner=160)
-"""The amateur, the experts and the reward models: about a seventh of it."""
+"""The experts and the reward models: about a third of it."""
+TINY = Shape(width=32, blocks=1, heads=2, inner=64)
+"""The amateur: a tenth, and too shallow for a fact, which takes the hotel and the kind of question together."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ __all__ = ["train_nano_amateur"]
 SEED = 7
 STEPS = 1500
 ROWS = 8
-TINY = Shape(width=96, blocks=2, heads=4, inner=192)
+NANO_SMALL = Shape(width=96, blocks=2, heads=4, inner=192)
 
 
 def train_nano_amateur(folder: Path) -> dict[str, float]:
@@ -30,7 +30,7 @@ def train_nano_amateur(folder: Path) -> dict[str, float]:
     from packing import Batch, batches
 
     tokenizer = AutoTokenizer.from_pretrained(str(MODEL_PATH))
-    model = new_model(TINY, tokenizer, SEED)
+    model = new_model(NANO_SMALL, tokenizer, SEED)
 
     def loss(batch: Batch) -> torch.Tensor:
         hidden = model.model(

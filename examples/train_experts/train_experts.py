@@ -1,4 +1,4 @@
-"""Trains the packaged experts from nothing but seeds: about twenty minutes of one core, each of them a stage.
+"""Trains the packaged experts from nothing but seeds: about twelve minutes of one core, each of them a stage.
 
     python examples/train_experts/train_experts.py --out runs/experts
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 from expert_card import write_card
-from fitting import IGNORED, LARGE, SMALL, Batch, batches, export, fit, language_loss, new_model
+from fitting import IGNORED, LARGE, SMALL, TINY, Batch, batches, export, fit, language_loss, new_model
 from heads import retrieval_heads
 from nano_amateur import train_nano_amateur
 from review_corpus import Text, reviews, stream
@@ -34,8 +34,9 @@ __all__ = ["train"]
 SEED = 0
 ROWS = 64
 STEPS = {
-    Expert.REVIEWS: 2200,
-    Expert.AMATEUR: 1500,
+    Expert.REVIEWS: 1300,
+    Expert.AMATEUR: 400,
+    Expert.SMALL: 1500,
     Expert.POSITIVE: 400,
     Expert.NEGATIVE: 400,
     Expert.REWARD: 600,
@@ -100,7 +101,7 @@ def _reward(run: Run) -> None:
     """A head on every prefix: what the whole text will turn out to be (RAD's and FUDGE's training)."""
 
     def work() -> dict[str, float]:
-        model = run.load(Expert.AMATEUR)
+        model = run.load(Expert.SMALL)
         torch.manual_seed(SEED)
         both = torch.nn.ModuleDict({"model": model, "head": PrefixScorer(SMALL.width)})
 
@@ -130,7 +131,7 @@ def _token_reward(run: Run) -> None:
     """
 
     def work() -> dict[str, float]:
-        small = run.load(Expert.AMATEUR)
+        small = run.load(Expert.SMALL)
         config = copy.deepcopy(small.config)
         config.tie_word_embeddings = False
         model = LlamaForCausalLM(config)
@@ -155,10 +156,14 @@ def _token_reward(run: Run) -> None:
 
 
 def _scorer(run: Run) -> None:
-    """A prefix scorer on the large model's own hidden states."""
+    """A prefix scorer on the reward model's hidden states, by `guided.steer.train_scorer`.
+
+    Not on those of the model that is steered: what a linear head reads there is the next token, and it did not tell
+    praise from complaint better than a coin.
+    """
 
     def work() -> dict[str, float]:
-        model = TransformersModel(run.load(Expert.REVIEWS), run.tokenizer)
+        model = TransformersModel(run.load(Expert.REWARD), run.tokenizer)
         texts = reviews(SEED + 6)
         found = [next(texts) for _ in range(SCORED_TEXTS)]
         examples = [
@@ -188,9 +193,10 @@ def train(out: Path) -> None:
     """All stages."""
     run = Run(out)
     _language_model(run, Expert.REVIEWS, new_model(LARGE, run.tokenizer, SEED), stream(SEED + 1))
-    _language_model(run, Expert.AMATEUR, new_model(SMALL, run.tokenizer, SEED), stream(SEED + 2))
+    _language_model(run, Expert.SMALL, new_model(SMALL, run.tokenizer, SEED), stream(SEED + 2))
+    _language_model(run, Expert.AMATEUR, new_model(TINY, run.tokenizer, SEED), stream(SEED + 7))
     for expert, praises in ((Expert.POSITIVE, True), (Expert.NEGATIVE, False)):
-        _language_model(run, expert, run.load(Expert.AMATEUR), _labelled(reviews(SEED + 3), praises), slower=0.3)
+        _language_model(run, expert, run.load(Expert.SMALL), _labelled(reviews(SEED + 3), praises), slower=0.3)
     _reward(run)
     _token_reward(run)
     _scorer(run)

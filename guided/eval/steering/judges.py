@@ -94,8 +94,8 @@ def _right(prompt: SteeringPrompt, text: str) -> float:
 
 
 def _obedience(prompt: SteeringPrompt, text: str) -> float:
-    share = praise(text)
-    return share if prompt.about["asked"] == "good" else 1.0 - share
+    share = rudeness(text)
+    return share if prompt.about["asked"] == "rude" else 1.0 - share
 
 
 def _covered(prompt: SteeringPrompt, text: str) -> float:

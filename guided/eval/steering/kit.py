@@ -79,7 +79,7 @@ class Kit:
 
     @cached_property
     def scorer(self) -> PrefixScorer:
-        """The prefix scorer of the packaged model."""
+        """The prefix scorer, another head of the causal reward model."""
         return self._head(SCORER_PATH)
 
     def _head(self, path: Path) -> PrefixScorer:

@@ -121,8 +121,7 @@ def _praise_reward(kit: Kit, what: Callable[[torch.Tensor], torch.Tensor]) -> Mo
 
 
 def _controlled(kit: Kit, prompts: Sequence[SteeringPrompt]) -> Steerer:
-    kit.needs_own("the prefix scorer")
-    return ControlledDecoding(ModelReward(kit.scorer), beta=CONTROLLED_BETA)
+    return ControlledDecoding(ModelReward(kit.scorer, kit.expert(Expert.REWARD)), beta=CONTROLLED_BETA)
 
 
 def _decore(kit: Kit, prompts: Sequence[SteeringPrompt]) -> Steerer:
@@ -221,8 +220,8 @@ def _large_alone(kit: Kit, prompts: Sequence[SteeringPrompt], seeds: Sequence[in
 BETA_RAD = 10.0
 ARGS_WEIGHT = 1.5
 CONTROLLED_BETA = 8.0
-GRAD_WEIGHT = 8.0
-RETRIEVAL_HEADS = 2
+GRAD_WEIGHT = 128.0
+RETRIEVAL_HEADS = 4
 BLOCK_TOKENS, N_BLOCKS = 8, 4
 BEAMS, DEAL_TOKENS, LOOK_AHEAD, DEAL_WEIGHT = 3, 6, 8, 8.0
 WINDOW, LEAST, THRESHOLD = 4, 2, 1.5
@@ -243,7 +242,7 @@ METHODS: dict[MethodName, Method] = {
     MethodName.PROXY: Method(
         TaskName.REVIEW,
         "alpha 1",
-        _steered(lambda kit, prompts: ProxyTuning(kit.expert(Expert.POSITIVE), kit.expert(Expert.AMATEUR))),
+        _steered(lambda kit, prompts: ProxyTuning(kit.expert(Expert.POSITIVE), kit.expert(Expert.SMALL))),
     ),
     MethodName.MIXTURE: Method(
         TaskName.REVIEW,
@@ -271,9 +270,9 @@ METHODS: dict[MethodName, Method] = {
         _steered(lambda kit, prompts: ClassifierFree()),
     ),
     MethodName.NEGATIVE: Method(
-        TaskName.REVIEW,
-        "scale 1.5, 'bad'",
-        _steered(lambda kit, prompts: ClassifierFree(negative_prompt=kit.told(prompts, "bad"))),
+        TaskName.CIVIL,
+        "scale 1.5, 'rude'",
+        _steered(lambda kit, prompts: ClassifierFree(negative_prompt=kit.told(prompts, "rude"))),
     ),
     MethodName.INSTRUCTIVE: Method(
         TaskName.INSTRUCTED,

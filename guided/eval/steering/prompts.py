@@ -37,7 +37,8 @@ class TaskName(str, Enum):
     REVIEW = "review"
     """Go on with a review; measured: praise."""
     INSTRUCTED = "instructed review"
-    """Go on with a good or a bad review; measured: how far it is what was asked for."""
+    """Go on with a rude or a polite review; measured: how far it is what was asked for.  (That a review be good or bad
+    is asked for in training, too, but the packaged model has not learned to heed it.)"""
     CIVIL = "civil review"
     """Go on with a review; measured: rude words."""
     LONG = "long review"
@@ -102,9 +103,9 @@ def _reviews(task: TaskName, split: Split, rnd: random.Random) -> list[SteeringP
         ways = [(count, season) for count in COUNTS for season in SEASONS if is_held_out_opening(hotel, count, season)]
         for count, season in rnd.sample(ways, 3):
             begins = opening(count, season)
-            asked = rnd.choice(("good", "bad")) if task is TaskName.INSTRUCTED else ""
+            asked = rnd.choice(("rude", "polite")) if task is TaskName.INSTRUCTED else ""
             texts = {manner: instruction(hotel, manner) + begins for manner in ("good", "bad", "rude", "polite", asked)}
-            opposite = {"good": "bad", "bad": "good"}.get(asked, "bad")
+            opposite = {"rude": "polite", "polite": "rude"}.get(asked, "bad")
             about = {"asked": asked or "good", "words": " ".join(rnd.sample(THINGS, 2))}
             variants = {**texts, "opposite": texts[opposite]}
             found.append(SteeringPrompt(task, f"{hotel}/{count}/{season}", texts[asked], variants, about))
