@@ -9,7 +9,8 @@ begins with none of K, followed by the rests of rules of K that may begin with w
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import accumulate, islice
+from functools import partial
+from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,6 +30,9 @@ Edges: TypeAlias = "list[tuple[int, int, int, int]]"
 
 ACCEPT = 0
 """The node that stands for the end of the text."""
+
+EAGER = 400
+"""Nodes of one request from which on the parts of records wait until something comes to them."""
 
 MAX_AT_ONCE = 4096
 """Lazy nodes made at once because nothing need be read before them: only where items or values may be empty."""
@@ -256,13 +260,8 @@ class RuleGraph:
                 if rule in self.analysis.nullable and not skip_empty:
                     self._add(start, EMPTY, 0, end)
             case Sequence(parts):
-                at = start
-                for part in parts[:-1]:
-                    after = self._node()
-                    self._lower(part, at, after)
-                    at = after
                 if parts:
-                    self._lower(parts[-1], at, end)
+                    self._lower_sequence(parts, start, end)
                 else:
                     self._add(start, EMPTY, 0, end)
             case Choice(options):
@@ -272,6 +271,22 @@ class RuleGraph:
                 self._lower_repetition(body, start, end)
             case Members():
                 self._lower_members(body, start, end)
+
+    def _lower_later(self, body: Body, start: int, end: int) -> None:
+        """As `_lower`, but what stands behind the first part of a sequence waits until something comes to it."""
+        if isinstance(body, Sequence) and len(body.parts) > 1:
+            first, rest = body.parts[0], body.parts[1:]
+            self._lower(first, start, self._lazy(lambda graph, node: graph._lower_sequence(rest, node, end), end))
+        else:
+            self._lower(body, start, end)
+
+    def _lower_sequence(self, parts: tuple[Body, ...], start: int, end: int) -> None:
+        at = start
+        for part in parts[:-1]:
+            after = self._node()
+            self._lower(part, at, after)
+            at = after
+        self._lower(parts[-1], at, end)
 
     def _read(self, body: Terminal, start: int, end: int, *, skip_empty: bool = False) -> None:
         edges = self._pending[start]
@@ -352,27 +367,36 @@ class RuleGraph:
         declared, extras = self.analysis.usable(body.declared), self.analysis.usable(body.extras)
         separable = self.analysis.can_finish(body.separator)
         n = len(declared)
-        pending = self._pending
-        keys = [self._node() for _ in range(n)]
-        after = [self._node() for _ in range(n + 1)]  # after[p]: something was written, member p is next
         finishing = n
         while finishing and not declared[finishing - 1].required:
             finishing -= 1
-        for position, done in enumerate(after):
+        lazy = len(self._pending) > EAGER
+        keys = [self._node() for _ in range(n)]
+
+        def offer(graph: RuleGraph, node: int, position: int) -> None:
             if position >= finishing:
-                pending[done].append((EMPTY, 0, end, -1))
+                graph._add(node, EMPTY, 0, end)
             if separable and (position < n or extras):
-                item = self._node()
-                self._lower(body.separator, done, item)
-                self._offer(keys, extras, after, item, position)
+                item = graph._node()
+                graph._lower(body.separator, node, item)
+                graph._offer(keys, extras, after, item, position)
+
+        # after[p]: something was written, member p is next
+        after = [self._lazy(partial(offer, position=p), end) if lazy else self._node() for p in range(n + 1)]
+        if not lazy:
+            for position, node in enumerate(after):
+                offer(self, node, position)
         for position, member in enumerate(declared):
             value = self._node()
             self._read(member.key, keys[position], value)
-            self._lower(member.value, value, after[position + 1])
+            if lazy:
+                self._lower_later(member.value, value, after[position + 1])
+            else:
+                self._lower(member.value, value, after[position + 1])
             if not member.required and position + 1 < n:
-                pending[keys[position]].append((EMPTY, 0, keys[position + 1], -1))
+                self._pending[keys[position]].append((EMPTY, 0, keys[position + 1], -1))
         if finishing == 0:
-            pending[start].append((EMPTY, 0, end, -1))
+            self._pending[start].append((EMPTY, 0, end, -1))
         self._offer(keys, extras, after, start, 0)
 
     def _offer(self, keys: list[int], extras: list[Member], after: list[int], node: int, position: int) -> None:

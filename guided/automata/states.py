@@ -64,6 +64,11 @@ EXPLORED_EXPRESSIONS = 3000
 """New expressions after which exploring ahead stops; 32 states of a usual pattern make some 500."""
 
 
+BRANCHES = 6
+"""Different states after one from which on exploring ahead does not go on: of the digits of a number, which lead to
+ten, most are never asked for."""
+
+
 class StateTable:
     """Flat arrays of lexer states; ids are stable, arrays are replaced when they grow (old views stay right)."""
 
@@ -299,7 +304,10 @@ class StateTable:
                     # Each state is a product of many: only those that are asked for are worth it.
                     break
                 first = int(self.arrays.first[item])
-                for target in self.arrays.target[first : first + int(self.arrays.count[item])].tolist():
+                targets = set(self.arrays.target[first : first + int(self.arrays.count[item])].tolist())
+                if len(targets) > BRANCHES:
+                    continue
+                for target in sorted(targets):
                     if target not in seen and len(seen) < limit and not self.arrays.owes[target]:
                         seen.add(target)
                         queue.append(target)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from guided.errors import LimitError
 from guided.grammar.json_schema.extras import few_words
@@ -16,7 +16,7 @@ from guided.grammar.json_schema.numbers import NumberRange
 from guided.grammar.json_schema.shape import ArrayShape, Need, ObjectShape, Shape
 from guided.grammar.json_schema.strings import StringSet
 from guided.grammar.regular.derivative import edges, inhabited
-from guided.grammar.regular.expr import Expr
+from guided.grammar.regular.expr import Expr, Kind
 
 MANY = 1 << 62
 """As good as infinitely many: no array has so many items."""
@@ -174,6 +174,8 @@ def count_words(language: Expr) -> Bounds:
     try:
         if not inhabited(start):
             return 0, 0
+        if _repeats(start):
+            return MANY, MANY
         after: dict[Expr, list[tuple[int, Expr]]] = {}
         work = [start]
         while work:
@@ -201,3 +203,14 @@ def count_words(language: Expr) -> Bounds:
                 ready.append(source)
     # Every state goes on to some word, so what waits for ever is on a cycle or leads to one.
     return _capped(counts[start], counts[start]) if start in counts else (MANY, MANY)
+
+
+def _repeats(expr: Expr) -> bool:
+    """Is it plain to see that an inhabited language is infinite: does it end in, or hold side by side, a repetition?"""
+    if expr.kind is Kind.REPEAT:
+        return expr.parts[2] is None and inhabited(cast(Expr, expr.parts[0]))
+    if expr.kind is Kind.CONCAT:
+        return any(_repeats(cast(Expr, part)) for part in expr.parts)
+    if expr.kind is Kind.ALTERNATION:
+        return any(inhabited(part) and _repeats(part) for part in cast("tuple[Expr, ...]", expr.parts))
+    return False

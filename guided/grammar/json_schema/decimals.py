@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil, floor, lcm
 from typing import Any, TypeAlias, cast
 
 from guided.grammar.json_schema.digits import Comparison, Divisor, digits_of
@@ -105,10 +105,23 @@ class Decimals:
 
     def bound_on_states(self) -> int:
         """No automaton of these decimals has more states."""
-        count = 4
+        count: int = 4
         for test in self.tests:
             count *= test.states
-        return count
+        count += 1
+        divisors = [test for test in self.tests if isinstance(test, Divisor)]
+        if not self._whole_only or any(divisor.places for divisor in divisors):
+            return count
+        # Behind the zeros at its end a number's remainders by all factors follow from that by their least common
+        # multiple; of the first digits, which are compared, there are no more than the numbers that they make.
+        zeros = max((divisor.zeros for divisor in divisors), default=0)
+        remainders = lcm(*(divisor.factor for divisor in divisors)) * (1 + zeros)
+        bounds = [bound for bound in (self.low, self.high) if bound is not None]
+        compared = max((len(bound.whole) for bound in bounds), default=0)
+        whole: int = remainders + sum(min(10**at, 3 ** len(bounds) * remainders) for at in range(compared + 1))
+        # The point and the zeros behind it add no choice.
+        places: int = 3 + max((len(bound.fraction) for bound in bounds), default=0)
+        return min(count, places * whole + 2)
 
     def _goes_on(self, state: State) -> bool:
         place, values = state

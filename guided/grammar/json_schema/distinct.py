@@ -38,6 +38,9 @@ class Distinct:
 
     def _short(self, array: ArrayShape) -> Iterator[tuple[int, int, bool]]:
         """The places for which perhaps no new value is left: their index, how many values, is that surely so?"""
+        if array.low < 2:
+            # An item that is alone has no rivals, and counting values takes long where they are many.
+            return
         places = [array.item(index) for index in range(min(array.low, len(array.prefix)))]
         # Of the places behind the prefix the last one that must be filled has the most rivals.
         behind = array.low - len(array.prefix)

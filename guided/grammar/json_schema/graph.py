@@ -39,11 +39,12 @@ class Graph:
         self._settled = False
         self._dropped: set[ArrayShape] = set()
         self._item_states: dict[ArrayShape, dict[State, list[Step]]] = {}
+        self._extras: dict[ObjectShape, list[Extra]] = {}
         self._mentioned = 0
         self._discover(root)
         checked = 0
         while checked < len(normaliser.overlaps):
-            for child in _children(normaliser.overlaps[checked].shape):
+            for child in self._children(normaliser.overlaps[checked].shape):
                 self._discover(child)
             checked += 1
         self._settle()
@@ -95,7 +96,7 @@ class Graph:
             else:
                 self._pending.append(need)
             try:
-                children = _children(shape)
+                children = self._children(shape)
                 self._mentioned += len(children)
                 work.extend(children)
             except LimitError as error:
@@ -178,7 +179,29 @@ class Graph:
 
     def living_extras(self, thing: ObjectShape) -> list[Extra]:
         """The sorts of undeclared members that have a value."""
-        return [extra for extra in extras(thing) if extra.need in self.alive]
+        return [extra for extra in self._all_extras(thing) if extra.need in self.alive]
+
+    def _all_extras(self, thing: ObjectShape) -> list[Extra]:
+        found = self._extras.get(thing)
+        if found is None:
+            found = self._extras[thing] = extras(thing)
+        return found
+
+    def _children(self, shape: Shape) -> list[Need]:
+        found: list[Need] = []
+        for array in shape.arrays:
+            if array.counts:
+                found.extend(ItemCounter(array).needs())
+                continue
+            found.extend(array.prefix)
+            if array.high is None or array.high > len(array.prefix):
+                found.append(array.rest)
+        for thing in shape.objects:
+            found.extend(thing.declared.values())
+            found.extend(need for _, need in thing.classes)
+            if thing.some:
+                found.extend(extra.need for extra in self._all_extras(thing))
+        return found
 
     def _cause(self, need: Need) -> str:
         """The pointer of the deepest part that makes a need empty."""
@@ -207,23 +230,6 @@ def pointer_of(need: Need) -> str:
     return " and ".join(place for place in places if not place.startswith(ANY)) or (
         places[0] if places else "any value"
     )
-
-
-def _children(shape: Shape) -> list[Need]:
-    found: list[Need] = []
-    for array in shape.arrays:
-        if array.counts:
-            found.extend(ItemCounter(array).needs())
-            continue
-        found.extend(array.prefix)
-        if array.high is None or array.high > len(array.prefix):
-            found.append(array.rest)
-    for thing in shape.objects:
-        found.extend(thing.declared.values())
-        found.extend(need for _, need in thing.classes)
-        if thing.some:
-            found.extend(extra.need for extra in extras(thing))
-    return found
 
 
 def _told_apart(shape: Shape) -> Shape:

@@ -38,6 +38,9 @@ from guided.grammar.json_schema.shape import (
 from guided.grammar.json_schema.strings import StringSet
 from guided.grammar.json_schema.values import freeze, plain_words, shape_of
 
+FEW = 8
+"""Alternatives of one type up to which a conjunction is made from a smaller one that is known."""
+
 Branches: TypeAlias = "tuple[Located, int, int]"
 """Where a ``oneOf`` is and two of its branches."""
 
@@ -64,6 +67,7 @@ class Normaliser(Evaluation):
         self._dead_needs: dict[Need, bool] = {}
         self._required_names: dict[str, Need] = {}
         self._shapes: dict[tuple[Atom, bool], Shape | None] = {}
+        self._conjunctions: dict[Need, Shape] = {}
         self._alternatives: dict[tuple[Located, Container], Alternatives | None] = {}
 
     def need(self, at: Located) -> Need:
@@ -105,6 +109,20 @@ class Normaliser(Evaluation):
 
     def shape(self, need: Need) -> Shape:
         """The values that all atoms of the need allow."""
+        if len(need) < 2:
+            return self.expand(next(iter(need)), True) if need else ANYTHING
+        found = self._conjunctions.get(need)
+        if found is None:
+            found = self._conjunctions[need] = self._conjunction(need)
+        return found
+
+    def _conjunction(self, need: Need) -> Shape:
+        # Needs grow atom by atom, where schemas are applied to one value one after another.  What has many alternatives
+        # is better met by those atoms first that allow few values.
+        for atom in need:
+            known = self._conjunctions.get(need - {atom})
+            if known is not None and max(map(len, (known.objects, known.arrays, known.numbers, known.strings))) <= FEW:
+                return self.both(known, self.expand(atom, True), atom.pointer)
         result = ANYTHING
         for atom in ordered(need):
             shape = self.expand(atom, True)

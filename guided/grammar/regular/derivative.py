@@ -31,7 +31,7 @@ from guided.grammar.regular.expr import (
     untrack_edges,
 )
 from guided.grammar.regular.json_text import json_escape_edges, json_string_edges
-from guided.grammar.regular.product import UndecidedError, has_member
+from guided.grammar.regular.product import UndecidedError, has_member, remembered_edges
 
 EMPTINESS_STEPS = 30_000
 """States that one emptiness search may visit, unless the caller says otherwise."""
@@ -88,10 +88,13 @@ def matches(expr: Expr, data: bytes) -> bool:
     True
     """
     for byte in data:
-        step = derivative(expr, byte)
-        if step is None:
+        # Whether anything can come of what is left need not be known: an empty language never accepts.
+        for low, high, target in remembered_edges(expr, _raw_edges):
+            if low <= byte <= high:
+                expr = target
+                break
+        else:
             return False
-        expr = step
     return expr.nullable
 
 

@@ -93,10 +93,11 @@ class _Operands:
 
 
 def _combines(expr: Expr) -> bool:
-    return any(
-        part.kind in (Kind.INTERSECTION, Kind.COMPLEMENT) or (part.kind is Kind.ALTERNATION and _combines(part))
-        for part in cast("tuple[Expr, ...]", expr.parts)
-    )
+    """Does an alternation hold intersections or complements?  Its parts are no alternations."""
+    for part in cast("tuple[Expr, ...]", expr.parts):
+        if part.kind is Kind.INTERSECTION or part.kind is Kind.COMPLEMENT:
+            return True
+    return False
 
 
 def has_member(expr: Expr, limit: int, raw_edges: RawEdges, least: Least) -> bool | None:
@@ -250,7 +251,7 @@ class _Walk:
     def _row(self, state: Expr) -> list[Expr]:
         row = [EMPTY] * self._size
         index = self._index
-        for low, high, target in _edges(state, self._raw_edges):
+        for low, high, target in remembered_edges(state, self._raw_edges):
             first, last = index[low], index[high + 1]
             row[first:last] = [target] * (last - first)
             self.known.add(target)
@@ -275,7 +276,8 @@ def _walk_of(leaves: States, raw_edges: RawEdges) -> _Walk | None:
     return walk
 
 
-def _edges(state: Expr, raw_edges: RawEdges) -> Sequence[Edge]:
+def remembered_edges(state: Expr, raw_edges: RawEdges) -> Sequence[Edge]:
+    """The edges of a state, of which the last few thousand are kept; some may lead to empty languages."""
     found = _rows.get(state)
     if found is None:
         if len(_rows) >= MAX_ROWS:

@@ -1,0 +1,90 @@
+"""Schemas whose parts are put off: records of many members, wide alternatives, costly numbers and names."""
+
+from __future__ import annotations
+
+import json
+import random
+from fractions import Fraction
+from typing import Any
+
+import jsonschema
+import pytest
+
+import guided
+from guided.automata.graph import EAGER
+from guided.grammar.json_schema.cardinality import MANY, count_words
+from guided.grammar.json_schema.decimals import Decimals
+from guided.grammar.json_schema.numbers import NumberRange, Spelling
+from guided.grammar.json_schema.patterns import pattern_language
+
+BYTES = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
+
+
+def accepts(constraint: guided.Constraint, value: Any) -> bool:
+    state = constraint.advance_bytes(constraint.start, json.dumps(value).encode())
+    return state != 0 and constraint.is_accepting(state)
+
+
+def record(rnd: random.Random, size: int) -> dict[str, Any]:
+    values = [{"type": "integer"}, {"enum": ["a", "b"]}, {"type": "array", "items": {"type": "null"}}]
+    names = [f"n{number}" for number in range(size)]
+    properties = {name: rnd.choice(values) for name in names}
+    required = rnd.sample(names, rnd.randrange(4))
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": rnd.random() < 0.5,
+    }
+
+
+@pytest.mark.parametrize("order", ["schema", "any"])
+def test_records_beyond_what_is_lowered_at_once(order: str) -> None:
+    rnd = random.Random(5)
+    schema = {"anyOf": [record(rnd, 12) for _ in range(EAGER // 10)]}
+    constraint = guided.compile(guided.json_schema(schema, order=order), BYTES)
+    validator = jsonschema.Draft202012Validator(schema)
+    verdicts = set()
+    for _ in range(150):
+        names = sorted(rnd.sample(range(13), rnd.randrange(9)))
+        value = {f"n{number}": rnd.choice([1, "a", [None], "c"]) for number in names}
+        valid = validator.is_valid(value)
+        verdicts.add(valid)
+        assert accepts(constraint, value) is valid, value
+    assert verdicts == {True, False}
+
+
+def test_one_long_record() -> None:
+    schema = record(random.Random(1), EAGER)
+    constraint = guided.compile(guided.json_schema(schema), BYTES)
+    text = constraint.shortest_text(constraint.start)
+    assert jsonschema.Draft202012Validator(schema).is_valid(json.loads(text))
+
+
+def test_an_item_that_is_alone_needs_no_other_value() -> None:
+    schema = {"type": "array", "uniqueItems": True, "minItems": 1, "items": {"const": 1}}
+    constraint = guided.compile(guided.json_schema(schema), BYTES)
+    assert accepts(constraint, [1])
+    assert not accepts(constraint, [])
+    assert not accepts(constraint, [1, 1])
+
+
+def test_a_repetition_has_infinitely_many_words() -> None:
+    for pattern in ("^a+$", "^(ab|c*d)$", "x", "^[0-9]{3}b*$"):
+        assert count_words(pattern_language(pattern, "#")) == (MANY, MANY)
+    assert count_words(pattern_language("^[ab]{3}c?$", "#")) == (16, 16)
+
+
+def test_the_bound_on_states_is_one() -> None:
+    rnd = random.Random(3)
+    steps = [Fraction(n) for n in (1, 3, 7, 10, 12, 20, 25, 100, 300)]
+    avoided = [Fraction(n) for n in (2, 3, 4, 5, 9, 10, 40, 1000)] + [Fraction(1, 2)]
+    for _ in range(300):
+        low = rnd.choice([None, Fraction(rnd.randrange(3000)), Fraction(rnd.randrange(300), rnd.choice([2, 4, 10]))])
+        high = rnd.choice([None, Fraction(rnd.randrange(30000), rnd.choice([1, 2, 4, 10]))])
+        if low is not None and high is not None and high < low:
+            continue
+        avoid = frozenset(rnd.choice(avoided) for _ in range(rnd.randrange(3)))
+        numbers = NumberRange(low, False, high, False, rnd.choice(steps), avoid, rnd.choice(list(Spelling)))
+        decimals = Decimals(numbers)
+        assert not decimals.exceeds(decimals.bound_on_states()), numbers
