@@ -5,7 +5,8 @@
 
 genlm-control (PyPI: genlm-control 0.4) needs packages that guided does not, so it may live in an environment of its
 own, in which `genlm_side.py` runs.  Both use the packaged model in float32 on one thread, with the prompt's keys and
-values computed once a run.  Questions are about ``text2sql/concert_singer.sqlite``, expressions of ``awrs/patterns.csv``.
+values computed once a run.  Questions are about ``text2sql/concert_singer.sqlite``, expressions of
+``awrs/patterns.csv``.
 
 The condition of both sides is one text: a Lark grammar of SELECT statements over the database's names, and a regular
 expression that both read alike (see `alike`).  ``native``: each side compiles it itself (genlm-control: `BoolCFG`,

@@ -77,9 +77,9 @@ def test_people_get_the_likeliest_text_only(extracted):
 def test_a_batch_has_weights_in_each_line(guided_cli, weather, model_folder, tmp_path):
     letters = tmp_path / "letters.jsonl"
     letters.write_text('"one"\n"two"\n')
-    options = ("-m", model_folder, "--sampler", "smc", "--particles", 3, "--max-new-tokens", 24)
+    options = ("-m", model_folder, "--sampler", "smc", "--particles", 8, "--max-new-tokens", 32)
     result = guided_cli("extract", "-s", weather, "--batch", letters, *options)
-    assert result.exit_code == 0
+    assert result.exit_code == 0, result.stderr + result.stdout
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     assert [line["value"] in VALUES and "log_ml" in line for line in lines] == [True, True]
 

@@ -3,11 +3,13 @@ in headless Chromium where there is one (`GUIDED_CHROMIUM` or on the path)."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
 import os
 import shutil
 import subprocess
+import sys
 from functools import partial
 from html.parser import HTMLParser
 
@@ -289,19 +291,52 @@ def test_tokens_of_every_kind_have_a_text():
     assert "<!--" not in Page(recorder.page()).scripts[0][1] and recorder.data()["prompt"] == "<!--\ufffd"
 
 
-def test_in_headless_chromium(tmp_path):
+ENGINE = """
+import sys
+from {package}.QtCore import QTimer, QUrl
+from {package}.QtWebEngineCore import QWebEnginePage
+from {package}.QtWidgets import QApplication
+
+app = QApplication(sys.argv[:1])
+page = QWebEnginePage()
+
+def show(html):
+    print(html, flush=True)
+    app.quit()
+
+page.loadFinished.connect(lambda loaded: QTimer.singleShot(300, lambda: page.toHtml(show)))
+QTimer.singleShot(90_000, app.quit)
+page.load(QUrl(sys.argv[1]))
+app.exec()
+"""
+
+
+def in_chromium(page, folder):
+    """The page's elements after its script has run, in the Chromium on the path or the one in Qt WebEngine."""
     names = ("chromium", "chromium-browser", "google-chrome", "chrome", "chrome-headless-shell")
     browser = os.environ.get("GUIDED_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
-    if browser is None:
-        pytest.skip("no Chromium on the path, and GUIDED_CHROMIUM is not set")
+    environment = dict(os.environ)
+    if browser is not None:
+        command = [
+            browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}",
+            "--virtual-time-budget=3000", "--dump-dom", page.as_uri(),
+        ]  # fmt: skip
+    else:
+        package = next((name for name in ("PySide6", "PyQt6") if importlib.util.find_spec(name)), None)
+        if package is None or importlib.util.find_spec(f"{package}.QtWebEngineCore") is None:
+            pytest.skip("no Chromium: neither on the path, nor GUIDED_CHROMIUM, nor PySide6 or PyQt6 with WebEngine")
+        command = [sys.executable, "-c", ENGINE.format(package=package), page.as_uri()]
+        flags = "--no-sandbox --disable-gpu --log-level=3"
+        environment |= {"QT_QPA_PLATFORM": "offscreen", "QTWEBENGINE_CHROMIUM_FLAGS": flags, "HOME": str(folder)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_in_headless_chromium(tmp_path):
     recorder, result = recorded(smc, n=8)
     recorder.save(tmp_path / "run.html")
-    done = subprocess.run(
-        [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
-         "--virtual-time-budget=3000", "--dump-dom", (tmp_path / "run.html").as_uri()],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("<g ") == len(recorder.data()["nodes"]["parent"])
-    assert "taken" not in done.stdout.split("</title>")[0]
-    assert f"Result: {len(result)} particles" in done.stdout
+    shown = in_chromium(tmp_path / "run.html", tmp_path)
+    assert shown.count("<g ") == len(recorder.data()["nodes"]["parent"])
+    assert "taken" not in shown.split("</title>")[0]
+    assert f"Result: {len(result)} particles" in shown
