@@ -19,6 +19,7 @@ GRAMMARS = {
     "counted": (lambda: guided.json_schema({"type": "object", "minProperties": 2}), b'{"a":1,"b":2}'),
     "distinct": (lambda: guided.json_schema({"type": "array", "uniqueItems": True, "maxItems": 9}), b'["x",1]'),
     "finite": (lambda: guided.json_schema({"items": {"enum": ["a", "b"]}, "uniqueItems": True}), b'["b","a"]'),
+    "patterns": (lambda: guided.json_schema({"type": "string", "format": "regex"}), b'"([a-z]{2,3})"'),
     "lark": (lambda: guided.lark('start: "(" start ")" | /[a-z]+/\n%ignore " "'), b"( (abc) )"),
     "gbnf": (lambda: guided.gbnf('root ::= [a-z]{2,40} ("," root)?'), b"abc,defg"),
     "regex": (lambda: guided.regex("(foo|bar){2,5}"), b"foobarfoo"),
