@@ -24,7 +24,9 @@ from guided.draft import (
     speculate,
 )
 from guided.errors import GuidedError
+from guided.hf.allowed_first import AllowedFirst
 from guided.lm.table import TableModel
+from guided.steer import Contrastive, Stack
 from guided.testing.enumeration import enumerate_choices
 
 WIDTH, END = 4, 3
@@ -112,3 +114,26 @@ def test_greedy_text_is_chosen_after_what_is_before():
 def test_reshaped_texts_have_no_weights():
     with pytest.raises(GuidedError, match="reshaped"):
         speculate(0, TARGET, [PROMPT], [CONSTRAINT], weigh=True, reshaping=TwoLikeliest())
+
+
+def test_steering_of_allowed_tokens_keeps_its_law_with_the_amateur_as_draft():
+    """Speculative contrastive decoding as `guided.generate` does it: plausible tokens are chosen among allowed ones."""
+
+    steered = Stack([AllowedFirst(CONSTRAINT, 3), Contrastive(SMALL, alpha=0.5)]).over(TARGET)
+
+    def law(drafter):
+        found = Counter()
+
+        def run(chance):
+            (text,), _ = speculate(chance, steered, [PROMPT], [CONSTRAINT], drafter, max_tokens=3, policy=Fixed(3))
+            return text.tokens
+
+        for probability, tokens in enumerate_choices(run):
+            found[tokens] += probability
+        return found
+
+    plain = law(None)
+    for shape in (Chain(2), Branching((2, 1))):
+        drafted = law(Model(SMALL, shape))
+        assert sum(abs(plain[text] - drafted[text]) for text in {*plain, *drafted}) / 2 < 1e-9
+    assert len(plain) > 2
