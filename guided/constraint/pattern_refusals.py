@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import re
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.constraint.json_text import QUOTE
+from guided.constraint.json_text import QUOTE, escaped
 from guided.constraint.pattern_text import BEGINNING, FREE_IN_CLASS, PatternText
 from guided.constraint.token_texts import NO_TOKENS, TokenTexts
+from guided.grammar.json_schema.format_regex import SKELETONS
 from guided.vocab.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -62,7 +63,14 @@ class PatternTokens:
         trie = vocabulary.trie
         self.byte, self.end = memoryview(trie.byte.data), memoryview(trie.end.data)
         self.offset, self.ids = trie.token_offset, trie.token_ids
-        data = [texts.spelled(token) for token in trie.token_ids.tolist()]
+        signs = np.zeros(256, np.int64)
+        signs[list(b'"\\<>{[-')] = 1
+        spelling = vocabulary.spelling
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(signs[spelling.data])])
+        signed = before[spelling.offsets[1:]] > before[spelling.offsets[:-1]]
+        places = np.flatnonzero(signed[trie.token_ids])
+        data = {place: texts.spelled(int(self.ids[place])) for place in places.tolist()}
+        self._in_names = _places(data, re.compile(rb"[>\\]"))
         referring = _places(data, _REFERRING)
         self._referring = self.ids[referring].tolist()
         outside, in_class = _places(data, _OUTSIDE), _places(data, _IN_CLASS)
@@ -73,8 +81,7 @@ class PatternTokens:
         }
         self._dashes = self.ids[_places(data, re.compile(rb"-"), whole=False)].tolist()
         self._found: dict[tuple[str, bool, int, frozenset[bytes]], Found] = {}
-        self._in_names = _places(data, re.compile(rb"[>\\]"))
-        opening = [int(self.ids[place]) for place, text in enumerate(data) if _fails_behind_quote(text)]
+        opening = [int(self.ids[place]) for place, text in data.items() if _fails_behind_quote(text)]
         self.opening = _array(opening)
         """Tokens in which a string begins that is no pattern."""
 
@@ -262,24 +269,43 @@ def _is_open(text: PatternText, byte: int) -> bool:
     return kind == "range" and byte >= 0x80 and not text.pending and byte != chr(rest[0]).encode("utf-8", "replace")[0]
 
 
-def _places(data: list[bytes], pattern: re.Pattern[bytes], *, whole: bool = True) -> NDArray[np.int64]:
+def _places(data: Mapping[int, bytes], pattern: re.Pattern[bytes], *, whole: bool = True) -> NDArray[np.int64]:
     """Where the texts are in which a pattern is found, anywhere or (not ``whole``) at their beginning."""
     find = pattern.search if whole else pattern.match
-    return np.asarray([place for place, text in enumerate(data) if find(text)], np.int64)
+    return np.asarray([place for place, text in data.items() if find(text)], np.int64)
 
 
 def _fails_behind_quote(data: bytes) -> bool:
+    """Is there a quotation mark behind which the checker fails and the automaton does not?"""
     at = data.find(b'"') + 1
     while at:
-        now: PatternText | None = BEGINNING
-        for byte in data[at:]:
-            if byte == QUOTE and now is not None and not now.pending:
+        now, text, pending = BEGINNING, b"", b""
+        for value in data[at:]:
+            if value == QUOTE and not pending:
                 break
-            now = None if now is None else now.step(byte)
-        if now is None:
-            return True
+            piece, pending = escaped((pending + bytes((value,))).lower()) if pending else (bytes((value,)), b"")
+            if piece == b"\\" and not pending and not now.pending:
+                piece, pending = b"", b"\\"
+            then = now.step(value)
+            text += piece
+            if then is None:
+                if pending or _is_skeleton(text):
+                    return True
+                break
+            now = then
         at = data.find(b'"', at) + 1
     return False
+
+
+def _is_skeleton(text: bytes) -> bool:
+    """Does some skeleton of a pattern begin so?"""
+    state: Hashable = SKELETONS.start
+    for byte in text:
+        ways = dict(SKELETONS.steps(state))
+        if byte not in ways:
+            return False
+        state = ways[byte]
+    return True
 
 
 def _array(tokens: list[int]) -> NDArray[np.int64]:
