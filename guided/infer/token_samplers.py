@@ -157,7 +157,13 @@ def _drawn(
     logw = target.log_mass
     if source is not target:
         logw = source.log_mass + target.logprob(token) - source.logprob(token)
-    return Draw(token, logw, potential.step(state, token)[0], calls)
+    after, value = potential.step(state, token)
+    if value == -math.inf:
+        raise PotentialError(
+            f"{potential!r} forbids token {token}, which its mask or logw_next allows",
+            remedy="guided.testing.check_potential says which law it breaks, and where.",
+        )
+    return Draw(token, logw, after, calls)
 
 
 def _checked(potential: Potential[Any], state: Any) -> NDArray[np.float64]:

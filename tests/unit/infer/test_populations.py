@@ -306,6 +306,48 @@ def test_bad_input_is_named(run):
         run(0, *arguments, Odd(), max_tokens=0)
 
 
+class Contradictory(Odd):
+    """A mask that allows all, over steps that allow nothing."""
+
+    def allowed_each(self, states):
+        return np.repeat(self.usable[None], len(states), 0)
+
+    @property
+    def boolean(self):
+        return True
+
+
+@pytest.mark.parametrize("run", [*SAMPLERS, local])
+@pytest.mark.parametrize("sampler", [Direct(), AWRS(), AWRS(masks=False, narrow_after=1), AWRS(max_accepts=3)], ids=str)
+def test_potentials_that_break_their_laws_end(run, sampler):
+    """A prefix that was forbidden and is allowed again, a text whose prefix is: no hang and no NaN; masks that lie."""
+    for potential in (
+        Odd(lambda text: -math.inf if len(text) == 1 else 0.0),
+        Odd(lambda text: -math.inf if len(text) % 2 else 0.0, lambda text: 0.0 if len(text) % 2 else -math.inf),
+        Odd(lambda text: -math.inf if len(text) > 3 else 0.0, lambda text: 0.0 if len(text) > 3 else -math.inf),
+    ):
+        found = run(0, model(), PROMPT, potential, n=4, max_tokens=6, sampler=sampler)
+        assert not np.isnan([particle.logw for particle in found]).any()
+        if run is not local:
+            assert not math.isnan(found.log_ml) and not np.isnan(found.weights).any()
+    lying = Contradictory(lambda text: -math.inf if text else 0.0, lambda text: -math.inf)
+    if sampler != AWRS(masks=False, narrow_after=1):
+        with pytest.raises(PotentialError, match="which its mask"):
+            run(0, model(), PROMPT, lying, n=4, max_tokens=6, sampler=sampler)
+    else:
+        assert not any(p.finished for p in run(0, model(), PROMPT, lying, n=4, max_tokens=6, sampler=sampler))
+
+
+@pytest.mark.parametrize("run", SAMPLERS)
+@pytest.mark.parametrize("sampler", [Direct(), AWRS(), AWRS(masks=False)], ids=str)
+def test_the_model_gives_nothing_to_what_is_allowed(run, sampler):
+    only_b = TableModel.of({}, otherwise=[0.0, 1.0, 0.0], eos_ids=[2])
+    vocabulary = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    needs_a = guided.compile(guided.regex("a+"), vocabulary)
+    found = run(0, only_b, (0,), needs_a, n=3, max_tokens=4, sampler=sampler)
+    assert found.log_ml == -math.inf and not found.weights.any() and found.posterior() == {}
+
+
 def test_bad_critics_and_models_are_named():
     free = Anything(VOCABULARY)
     for bad in (math.nan, math.inf):
