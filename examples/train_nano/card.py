@@ -52,8 +52,8 @@ ways, larger schemas and longer texts do worse, and these figures say nothing ab
 - Architecture: Llama (`LlamaForCausalLM`), {layers} layers, width {width}, {heads} heads, tied embeddings; float16.
 - Tokenizer: byte-fallback BPE of {vocabulary} tokens, trained on the same corpus; all 256 bytes are tokens.
 - Data: a seeded generator only (`examples/train_nano`), no text from anywhere else. {tasks} tasks were seen once.
-- Training: {steps} steps, {minutes} minutes of wall time on two shared CPU cores, {tokens} million tokens in rows of
-  384; Muon for the matrices, AdamW for the rest; loss on the answers only. Last averaged loss {loss}.
+- Training: {steps} steps, {minutes} minutes of processor time of one core, {tokens} million tokens in rows of 384;
+  Muon for the matrices, AdamW for the rest; loss on the answers only. Last averaged loss {loss}.
 - Reproduce: `python examples/train_nano/train.py --out runs/nano`.
 
 ## Limits

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from familiar_corpus import random_familiar_case
-from record_corpus import RecordCase, dumped, random_record_case
+from record_corpus import DRILL, PLAIN, RecordCase, dumped, random_record_case
 from sql_corpus import random_schema, rendered
 from sql_questions import random_question
 from words import HELD_OUT, Lexicon
@@ -28,6 +28,12 @@ FAMILIAR_WORDS_UNTIL = 36_000
 NOVELTY = 0.6
 """After so many tasks this share of the listed words gives way to new ones: by then copying works for names that are
 one token, and names of several tokens are what is left to learn."""
+DRILL_FROM = 196_000
+"""After so many tasks some statements and everyday records give way to records over random names, most of them of the
+hard spread: by then the former are learned, and these are not."""
+DRILL_SHARE = 0.6
+DRILL_SQL_SHARE = 0.4
+DRILL_FAMILIAR_SHARE = 0.15
 
 
 @dataclass(frozen=True)
@@ -50,14 +56,18 @@ def tasks(seed: int, held_out: bool = False) -> Iterator[Task]:
     while True:
         ease = min(1.0, 0.3 + count / 20_000) if not held_out else 1.0
         lexicon = HELD_OUT if held_out else Lexicon(False, NOVELTY if count >= FAMILIAR_WORDS_UNTIL else 0.0)
+        drilling = count >= DRILL_FROM and not held_out
+        sql = DRILL_SQL_SHARE if drilling else SQL_SHARE
+        familiar = DRILL_FAMILIAR_SHARE if drilling else FAMILIAR_SHARE
         count += 1
-        if rng.random() < SQL_SHARE / QUESTIONS_PER_SCHEMA / (SQL_SHARE / QUESTIONS_PER_SCHEMA + 1 - SQL_SHARE):
+        if rng.random() < sql / QUESTIONS_PER_SCHEMA / (sql / QUESTIONS_PER_SCHEMA + 1 - sql):
             schema = random_schema(rng, lexicon, largest=1 if rng.random() > ease else 3)
             tables = rendered(schema)
             pairs = [random_question(rng, schema) for _ in range(QUESTIONS_PER_SCHEMA)]
             context = sql_prompt(tables, "")[:-1]
             yield Task(context, tuple((question + "\n", sql) for question, sql in pairs))
-        elif rng.random() < FAMILIAR_SHARE * ease:
+        elif rng.random() < familiar * ease:
             yield record_task(random_familiar_case(rng, lexicon))
         else:
-            yield record_task(random_record_case(rng, lexicon, most=max(2, round(7 * ease))))
+            spread = DRILL if drilling and rng.random() < DRILL_SHARE else PLAIN
+            yield record_task(random_record_case(rng, lexicon, max(2, round(7 * ease)), spread))

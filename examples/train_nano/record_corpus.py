@@ -16,7 +16,27 @@ import words
 from names import Style, column_name, date_value, number_value, styled, text_value, written_date
 from words import Lexicon
 
-__all__ = ["RecordCase", "dumped", "random_record_case"]
+__all__ = ["DRILL", "PLAIN", "RecordCase", "Spread", "dumped", "random_record_case"]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How often cases hold what: the kinds' weights, the shares of optional and of nullable fields, how many times as
+    often a clause states the value before the name, and the fewest fields drawn."""
+
+    weights: tuple[float, ...]
+    optional: float
+    nullable: float
+    value_first: int
+    fewest: int
+
+
+PLAIN = Spread((4.0, 2.5, 1.5, 1.0, 1.2, 0.7, 1.0), optional=0.06, nullable=0.04, value_first=1, fewest=1)
+"""The spread that the model is evaluated on."""
+DRILL = Spread((4.0, 3.0, 2.5, 2.5, 1.0, 1.8, 1.2), optional=0.16, nullable=0.1, value_first=3, fewest=3)
+"""More of what a model goes wrong on that has learned the plain spread: of its wrong fields, 27 % were numbers that
+stand elsewhere in the text or are no number of it, 17 % dates, 14 % lists, 13 % fields that the text leaves out; and of
+the values that stand before their name, 29 % were wrong, of the others 7 %."""
 
 
 @dataclass(frozen=True)
@@ -87,11 +107,10 @@ _BASES = {
     "list": words.NOUNS,
     "bool": words.FLAGS,
 }
-_WEIGHTS = [4.0, 2.5, 1.5, 1.0, 1.2, 0.7, 1.0]
 
 
-def _field(rng: random.Random, style: Style, lexicon: Lexicon) -> Stated:
-    kind = rng.choices(list(_BASES), _WEIGHTS)[0]
+def _field(rng: random.Random, style: Style, lexicon: Lexicon, spread: Spread) -> Stated:
+    kind = rng.choices(list(_BASES), spread.weights)[0]
     if kind == "bool":
         name = column_name(rng, words.FLAGS, style, lexicon)
         value = rng.random() < 0.5
@@ -112,7 +131,7 @@ def _field(rng: random.Random, style: Style, lexicon: Lexicon) -> Stated:
     return Stated(name.identifier, name.spoken, kind, schema, value, said)
 
 
-def _statement(rng: random.Random, field: Stated, subject: str, verb: bool) -> str:
+def _statement(rng: random.Random, field: Stated, subject: str, verb: bool, spread: Spread) -> str:
     """The field in words: a clause with a verb, or a fragment for an enumeration."""
     named = field.identifier if rng.random() < 0.12 else field.spoken
     if field.kind == "bool":
@@ -128,13 +147,18 @@ def _statement(rng: random.Random, field: Stated, subject: str, verb: bool) -> s
                 f"its {named} is {field.said}",
                 f"{subject} has {named} {field.said}",
                 f"{subject} has a {named} of {field.said}",
-                f"{field.said} is the {named}",
+                *[f"{field.said} is the {named}"] * spread.value_first,
                 f"for {named} they wrote {field.said}",
                 f"the {named} was {field.said}",
             ]
         )
     return rng.choice(
-        [f"{named} {field.said}", f"{named}: {field.said}", f"{named} = {field.said}", f"{field.said} ({named})"]
+        [
+            f"{named} {field.said}",
+            f"{named}: {field.said}",
+            f"{named} = {field.said}",
+            *[f"{field.said} ({named})"] * spread.value_first,
+        ]
     )
 
 
@@ -160,23 +184,23 @@ def _noise(rng: random.Random, lexicon: Lexicon) -> str:
     )
 
 
-def _told(rng: random.Random, fields: list[Stated], lexicon: Lexicon) -> str:
+def _told(rng: random.Random, fields: list[Stated], lexicon: Lexicon, spread: Spread) -> str:
     """One text that states all the fields, in any order and one of four styles."""
     fields = rng.sample(fields, len(fields))
     subject = rng.choice(["it", "this one", "the " + words.pick(rng, words.NOUNS, lexicon)])
     style = rng.random()
     if style < 0.3:
-        text = rng.choice(["; ", ", ", ". "]).join(_statement(rng, field, subject, False) for field in fields)
+        text = rng.choice(["; ", ", ", ". "]).join(_statement(rng, field, subject, False, spread) for field in fields)
     elif style < 0.45:
         text = rng.choice([" ", "; ", ", ", " | "]).join(f"{field.spoken}: {field.said}" for field in fields)
     elif style < 0.6:
         text = f"{subject} with " + " and ".join(
-            ", ".join(_statement(rng, field, subject, False) for field in part)
+            ", ".join(_statement(rng, field, subject, False, spread) for field in part)
             for part in (fields[: len(fields) // 2], fields[len(fields) // 2 :])
             if part
         )
     else:
-        clauses = [_statement(rng, field, subject, True) for field in fields]
+        clauses = [_statement(rng, field, subject, True, spread) for field in fields]
         text = ""
         for clause in clauses:
             text += rng.choice([". ", ", ", " and ", ". ", "; "]) + clause if text else clause
@@ -186,13 +210,13 @@ def _told(rng: random.Random, fields: list[Stated], lexicon: Lexicon) -> str:
     return text
 
 
-def random_record_case(rng: random.Random, lexicon: Lexicon, most: int = 7) -> RecordCase:
+def random_record_case(rng: random.Random, lexicon: Lexicon, most: int = 7, spread: Spread = PLAIN) -> RecordCase:
     """A case of one to ``most`` fields; some nest, some are optional and left out, some nullable and null."""
     style = rng.choice(["snake", "snake", "snake", "snake", "camel", "plain"])
     fields: list[Stated] = []
     used: set[str] = set()
-    for _ in range(rng.randint(1, most)):
-        field = _field(rng, style, lexicon)
+    for _ in range(rng.randint(spread.fewest, most)):
+        field = _field(rng, style, lexicon, spread)
         if not used & set(field.spoken.split()):
             used.update(field.spoken.split())
             fields.append(field)
@@ -219,13 +243,13 @@ def random_record_case(rng: random.Random, lexicon: Lexicon, most: int = 7) -> R
             continue
         draw = rng.random()
         schema = field.schema
-        if draw < 0.06:
+        if draw < spread.optional:
             properties[field.identifier] = schema
             if rng.random() < 0.5:
                 told.append(field)
                 record[field.identifier] = field.value
             continue
-        if draw < 0.1 and "type" in schema and "enum" not in schema:
+        if draw < spread.optional + spread.nullable and "type" in schema and "enum" not in schema:
             properties[field.identifier] = {**schema, "type": [schema["type"], "null"]}
             present = rng.random() < 0.5
             record[field.identifier] = field.value if present else None
@@ -236,4 +260,4 @@ def random_record_case(rng: random.Random, lexicon: Lexicon, most: int = 7) -> R
             told.append(field)
         required.append(field.identifier)
     schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-    return RecordCase(schema, _told(rng, told, lexicon) if told else _noise(rng, lexicon), record)
+    return RecordCase(schema, _told(rng, told, lexicon, spread) if told else _noise(rng, lexicon), record)

@@ -1,10 +1,9 @@
 """Trains guided-nano from nothing: tokenizer, corpus, model, and at the end the evaluation; resumable, seeded.
 
-    python examples/train_nano/train.py --out runs/nano --minutes 78
+    python examples/train_nano/train.py --out runs/nano
 
-Started again with the same ``--out``, it goes on from the last checkpoint.  The learning rate follows the training
-time that is used up, so a slow machine takes fewer steps and still ends with the rate at zero.  Time is processor time
-per thread: on a machine with other work the same training only takes longer.
+Started again with the same ``--out``, it goes on from the last checkpoint.  Data and learning rate follow the number of
+steps, so every machine does the same training, and a slow or busy one only takes longer; the log has processor time.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from card import write_card
 from constrained import grammar_constraint
@@ -31,14 +31,24 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTraine
 __all__ = ["model_config", "train"]
 
 SEED = 0
-WARM_UP = 0.01
-DECAY_FROM = 0.45
-"""The rate is constant up to this share of the time, then falls linearly to zero."""
+STEPS = 9_250
+RATE = (
+    (0, 0.02),
+    (80, 1.0),
+    (3_960, 1.0),
+    (7_940, 0.18),
+    (8_100, 0.5),
+    (8_250, 0.474),
+    (8_750, 0.321),
+    (STEPS, 0.0),
+)
+"""The learning rate's factor at these steps, linear in between: it rises again where the stream begins to drill
+records (``corpus.DRILL_FROM``), because at the rate that it had fallen to little more would be learned."""
 MATRIX_RATE = 4e-3
 VECTOR_RATE = 3e-3
-SAVE_EVERY_S = 240.0
+SAVE_EVERY = 250
 CHECK_EVERY = 3
-"""A look at held-out examples at every third checkpoint: they cost seconds, and the time counts."""
+"""A look at held-out examples at every third checkpoint."""
 
 
 def model_config(tokenizer: PreTrainedTokenizerFast) -> LlamaConfig:
@@ -70,15 +80,10 @@ def _optimizers(model: LlamaForCausalLM) -> list[torch.optim.Optimizer]:
     ]
 
 
-def _seconds_a_thread() -> float:
-    return time.process_time() / torch.get_num_threads()
-
-
 def _rate(progress: float) -> float:
-    """The learning rate's factor at a share of the training time."""
-    if progress < WARM_UP:
-        return max(progress / WARM_UP, 0.02)
-    return 1.0 if progress < DECAY_FROM else max(0.0, (1.0 - progress) / (1.0 - DECAY_FROM))
+    """The learning rate's factor at a share of the training."""
+    steps, factors = zip(*RATE, strict=True)
+    return float(np.interp(progress * STEPS, steps, factors))
 
 
 def _save(out: Path, model: LlamaForCausalLM, state: dict[str, Any]) -> None:
@@ -99,8 +104,8 @@ def export(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: 
     tokenizer.save_pretrained(str(folder))
 
 
-def train(out: Path, minutes: float, rows: int) -> Path:
-    """Trains (or goes on) for ``minutes`` of processor time per thread; returns the folder of the exported model."""
+def train(out: Path, steps: int, rows: int) -> Path:
+    """Trains (or goes on) up to ``steps``; returns the folder of the exported model."""
     out.mkdir(parents=True, exist_ok=True)
     if not (out / "tokenizer").exists():
         build_tokenizer(SEED).save_pretrained(str(out / "tokenizer"))
@@ -108,7 +113,7 @@ def train(out: Path, minutes: float, rows: int) -> Path:
     torch.manual_seed(SEED)
     model = LlamaForCausalLM(model_config(tokenizer))
     optimizers = _optimizers(model)
-    used, step, seen, saves = 0.0, 0, 0, 0
+    used, step, seen = 0.0, 0, 0
     if (out / "checkpoint.pt").exists():
         state = torch.load(out / "checkpoint.pt")
         model.load_state_dict(state["model"])
@@ -117,15 +122,14 @@ def train(out: Path, minutes: float, rows: int) -> Path:
         used, step, seen = state["used"], state["step"], state["seen"]
     base = model.model if shutil.which("g++") is None else torch.compile(model.model)
     stream = batches(itertools.islice(tasks(SEED + 1), seen, None), tokenizer, rows)
-    budget, before, last_saved = minutes * 60, _seconds_a_thread(), used
-    averaged = math.nan
+    before, averaged = time.process_time(), math.nan
     log = (out / "log.jsonl").open("a", encoding="utf-8")
     columns = (TextColumn("training"), BarColumn(), TextColumn("{task.fields[note]}"), TimeElapsedColumn())
     with Progress(*columns, refresh_per_second=1) as bar:
-        shown = bar.add_task("training", total=budget, note="")
-        while used < budget:
+        shown = bar.add_task("training", total=steps, completed=step, note="")
+        while step < steps:
             batch = next(stream)
-            factor = _rate(used / budget)
+            factor = _rate((step + 1) / steps)
             for optimizer, peak in zip(optimizers, (MATRIX_RATE, VECTOR_RATE), strict=True):
                 for group in optimizer.param_groups:
                     group["lr"] = peak * factor
@@ -142,25 +146,20 @@ def train(out: Path, minutes: float, rows: int) -> Path:
                 optimizer.zero_grad(set_to_none=True)
             step, seen = step + 1, seen + batch.tasks
             averaged = loss.item() if math.isnan(averaged) else 0.97 * averaged + 0.03 * loss.item()
-            now = _seconds_a_thread()
+            now = time.process_time()
             used, before = used + now - before, now
-            speed = f"step {step}, loss {averaged:.3f}"
-            bar.update(shown, completed=used, note=speed)
+            bar.update(shown, completed=step, note=f"step {step} of {steps}, loss {averaged:.3f}")
             if step % 50 == 0:
                 row = {"step": step, "seconds": round(used), "loss": round(averaged, 4), "tasks": seen}
                 log.write(json.dumps({**row, "places": step * rows * ROW_LENGTH}) + "\n")
                 log.flush()
-            if used - last_saved > SAVE_EVERY_S or used >= budget:
+            if step % SAVE_EVERY == 0 or step == steps:
                 places = {"used": used, "step": step, "seen": seen}
                 _save(out, model, {"optimizers": [optimizer.state_dict() for optimizer in optimizers], **places})
                 export(model, tokenizer, out / "weights")
-                saves += 1
-                if saves % CHECK_EVERY == 0:
+                if step % (SAVE_EVERY * CHECK_EVERY) == 0:
                     log.write(json.dumps({"step": step, **quick_check(model, tokenizer)}) + "\n")
                     log.flush()
-                last_saved = used
-                now = _seconds_a_thread()
-                used, before = used + now - before, now
     log.close()
     return out / "weights"
 
@@ -169,14 +168,12 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder of checkpoints, log and the exported model")
-    parser.add_argument(
-        "--minutes", type=float, default=78.0, help="processor time a thread; on an idle machine, wall time"
-    )
+    parser.add_argument("--steps", type=int, default=STEPS, help="fewer: the same schedule, pressed together")
     parser.add_argument("--rows", type=int, default=10, help=f"rows of {ROW_LENGTH} tokens in a step")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    weights = train(arguments.out, arguments.minutes, arguments.rows)
+    weights = train(arguments.out, arguments.steps, arguments.rows)
     for name, constraint in (("evaluation.json", None), ("evaluation-constrained.json", grammar_constraint)):
         results = evaluate(weights, constraint=constraint)
         (arguments.out / name).write_text(json.dumps(summary(results), indent=2) + "\n", encoding="utf-8")

@@ -19,6 +19,7 @@ from corpus import tasks  # noqa: E402
 from databases import database, same_result  # noqa: E402
 from evaluate import examples, fields_right  # noqa: E402
 from names import RESERVED, column_name  # noqa: E402
+from record_corpus import DRILL, PLAIN, dumped, random_record_case  # noqa: E402
 from sql_corpus import random_schema  # noqa: E402
 from sql_questions import random_question  # noqa: E402
 
@@ -68,6 +69,22 @@ def test_every_string_of_a_record_is_in_its_text():
             schema = example.schema["properties"][name]
             if isinstance(value, str) and schema.get("format") != "date":
                 assert value in text
+
+
+def test_the_drilled_spread_has_more_of_what_is_hard_and_stays_valid():
+    left_out, dates, fields = {}, {}, {}
+    for spread in (PLAIN, DRILL):
+        rng = random.Random(12)
+        cases = [random_record_case(rng, words.Lexicon(False, 0.6), spread=spread) for _ in range(400)]
+        for case in cases:
+            jsonschema.Draft202012Validator(case.schema).validate(case.record)
+            assert json.loads(dumped(case.record)) == case.record
+        shown = [dumped(case.schema) for case in cases]
+        left_out[spread] = sum(len(case.schema["properties"]) - len(case.record) for case in cases)
+        dates[spread] = sum(text.count('"date"') for text in shown)
+        fields[spread] = sum(len(case.schema["properties"]) for case in cases)
+    assert left_out[DRILL] / fields[DRILL] > 2 * left_out[PLAIN] / fields[PLAIN]
+    assert dates[DRILL] / fields[DRILL] > 1.5 * dates[PLAIN] / fields[PLAIN]
 
 
 def test_training_and_held_out_words_never_meet():
