@@ -41,13 +41,14 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     nano, small = load("nano", device="cpu"), load(Expert.NANO_AMATEUR.path, device="cpu")
+    steered = TransformersModel(nano)
     steerer = Contrastive(TransformersModel(small), alpha=arguments.alpha, beta=arguments.beta)
     stream = examples("sql") if arguments.seed is None else examples("sql", arguments.seed)
     chosen = sorted(itertools.islice(stream, arguments.count), key=lambda example: len(example.prompt))
     scores: dict[str, list[float]] = {"nano": [], "amateur": [], "contrastive": []}
     for start in range(0, len(chosen), BATCH):
         batch = chosen[start : start + BATCH]
-        processor = SteeringLogitsProcessor([steerer], nano.model, pad_token_id=nano.tokenizer.pad_token_id)
+        processor = SteeringLogitsProcessor([steerer], steered, pad_token_id=nano.tokenizer.pad_token_id)
         for name, loaded, constraint in (
             ("nano", nano, None),
             ("amateur", small, None),

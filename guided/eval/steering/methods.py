@@ -294,7 +294,7 @@ METHODS: dict[MethodName, Method] = {
         "layer 1, beta 0.5, weight 0.5",
         _steered(lambda kit, prompts: LayersOverLayers(kit.expert(Expert.AMATEUR), layer=1)),
     ),
-    MethodName.DECORE: Method(TaskName.CONTEXT, f"{RETRIEVAL_HEADS} heads", _steered(_decore)),
+    MethodName.DECORE: Method(TaskName.CONTEXT, f"{RETRIEVAL_HEADS} heads (chosen)", _steered(_decore)),
     MethodName.FOCUS: Method(
         TaskName.FACTS,
         "sigma 0.25",
