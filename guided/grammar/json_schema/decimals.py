@@ -6,7 +6,7 @@ can still come of it is arithmetic, not search: of the digits that may follow, t
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor, lcm
@@ -70,6 +70,31 @@ class Decimals:
         if self._whole_only and digit:
             return None
         return (DECIMAL, tuple([test.decimal(value, digit) for test, value in zip(self.tests, values, strict=True)]))
+
+    def row(self, state: State) -> list[tuple[int, Hashable]]:
+        """Bytes and the states that they lead to, whether or not anything can come of them."""
+        found: list[tuple[int, Hashable]] = []
+        # Divisors tell all digits apart, comparisons only that of the bound from those below and above it.
+        apart = self._told_apart(state)
+        target: State | None = None
+        for byte in self.alphabet:
+            if byte < 0x31 or byte - 0x30 in apart:
+                target = self.step(state, byte)
+            if target is not None:
+                found.append((byte, target))
+        return found
+
+    def _told_apart(self, state: State) -> Collection[int]:
+        """Digits that may lead elsewhere than those just below them, beside zero."""
+        if self.divisor is not None or self.numbers.avoid:
+            return range(10)
+        place, values = state
+        apart = {1}
+        for test, (at, _) in zip(self.tests, values, strict=True):
+            digits = test.whole if place <= WHOLE else test.fraction
+            if at < len(digits):
+                apart |= {int(digits[at]), int(digits[at]) + 1}
+        return apart
 
     def accepts(self, state: Hashable) -> bool:
         """May the text end here?"""

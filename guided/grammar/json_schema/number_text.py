@@ -9,7 +9,7 @@ without an upper bound.  Where neither is given, every JSON number is allowed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -241,7 +241,7 @@ def _decimals(
     )
     decimals = Decimals(numbers)
     if (not avoid and step in (None, 1)) or decimals.bound_on_states() <= FEW_STATES or len(avoid) > MAX_AVOIDED:
-        return automaton(decimals.start, decimals.step, decimals.accepts, decimals.alphabet)
+        return automaton(decimals.start, decimals.row, decimals.accepts)
     if replace(numbers, low=numbers.low or Fraction(0)).is_empty():
         return EMPTY
     if decimals.bound_on_states() > MAX_STATES and decimals.exceeds(MAX_STATES):
@@ -250,29 +250,23 @@ def _decimals(
 
 
 def automaton(
-    start: Hashable,
-    step: Callable[[Any, int], Hashable | None],
-    accepts: Callable[[Any], bool],
-    alphabet: Any,
+    start: Hashable, edges: Callable[[Any], Sequence[tuple[int, Hashable]]], accepts: Callable[[Any], bool]
 ) -> Expr:
-    """The language of a deterministic automaton given by its step function; dead ends are trimmed.
+    """The language of a deterministic automaton given by what leads on from its states; dead ends are trimmed.
 
     States on no cycle become plain switches and those with only a loop to themselves a repetition, so that equal
     languages are the same object as far as possible; larger cycles become recursive expressions.
     """
     order: list[Hashable] = [start]
-    table: dict[Hashable, list[tuple[int, Hashable]]] = {}
+    table: dict[Hashable, Sequence[tuple[int, Hashable]]] = {}
     sources: dict[Hashable, list[Hashable]] = {start: []}
     for state in order:
-        row = table[state] = []
-        for byte in alphabet:
-            target = step(state, byte)
-            if target is not None:
-                row.append((byte, target))
-                if target not in sources:
-                    sources[target] = []
-                    order.append(target)
-                sources[target].append(state)
+        row = table[state] = edges(state)
+        for _, target in row:
+            if target not in sources:
+                sources[target] = []
+                order.append(target)
+            sources[target].append(state)
         if len(order) > MAX_STATES:
             raise _too_large()
     live = {state for state in order if accepts(state)}

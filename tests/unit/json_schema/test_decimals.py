@@ -54,7 +54,7 @@ def test_living_states_are_those_of_the_trimmed_automaton() -> None:
             rnd.choice((Spelling.ANY, Spelling.ANY, Spelling.PLAIN, Spelling.FRACTIONAL)),
         )
         decimals = Decimals(numbers)
-        whole = automaton(decimals.start, decimals.step, decimals.accepts, decimals.alphabet)
+        whole = automaton(decimals.start, decimals.row, decimals.accepts)
         if high is None and numbers.is_empty():
             assert whole is EMPTY
             continue
@@ -72,3 +72,26 @@ def test_ranges_with_few_numbers_of_a_large_step() -> None:
         text = str(value.numerator) if value.denominator == 1 else f"{float(value):f}"
         inside = abs(value) <= 3 * 10**6 and value % 2 != 0
         assert matches(language, text.encode()) is inside, text
+
+
+def test_rows_are_those_of_the_single_steps() -> None:
+    rnd = random.Random(9)
+
+    def bound() -> Fraction | None:
+        return rnd.choice(
+            [None, Fraction(rnd.randrange(100_000)), Fraction(rnd.randrange(3000), rnd.choice([1, 4, 10]))]
+        )
+
+    for _ in range(150):
+        low, high = bound(), bound()
+        if low is not None and high is not None and high < low:
+            continue
+        step = rnd.choice([None, Fraction(1), Fraction(3), Fraction(1, 4)])
+        avoid = rnd.choice([frozenset[Fraction](), frozenset((Fraction(5),))])
+        decimals = Decimals(NumberRange(low, low is not None, high, False, step, avoid, rnd.choice(list(Spelling))))
+        seen = [decimals.start]
+        for state in seen:
+            row = decimals.row(state)
+            targets = [(byte, decimals.step(state, byte)) for byte in decimals.alphabet]
+            assert row == [edge for edge in targets if edge[1] is not None], (decimals.numbers, state)
+            seen += [target for _, target in row if target not in seen and len(seen) < 200]
