@@ -151,10 +151,10 @@ def test_how_a_text_may_stop(nano):
 
 @pytest.mark.parametrize("name", [EngineName.GUIDED, *PEERS])
 def test_every_engine_writes_valid_outputs(nano, tokens, name):
-    """Schemas that all of them take; the mask is also asked with no budget."""
+    """A schema that all of them take, of finitely many texts: with a free integer a model may write digits for ever."""
     schema = {
         "type": "object",
-        "properties": {"ok": {"type": "boolean"}, "kind": {"enum": ["a", "bc"]}, "n": {"type": "integer"}},
+        "properties": {"ok": {"type": "boolean"}, "kind": {"enum": ["a", "bc"]}, "n": {"enum": [3, 14]}},
         "required": ["ok", "kind", "n"],
         "additionalProperties": False,
     }
