@@ -250,7 +250,7 @@ def _decimals(
 
 
 def automaton(
-    start: Hashable, edges: Callable[[Any], Sequence[tuple[int, Hashable]]], accepts: Callable[[Any], bool]
+    start: Hashable, row_of: Callable[[Any], Sequence[tuple[int, Hashable]]], accepts: Callable[[Any], bool]
 ) -> Expr:
     """The language of a deterministic automaton given by what leads on from its states; dead ends are trimmed.
 
@@ -261,7 +261,7 @@ def automaton(
     table: dict[Hashable, Sequence[tuple[int, Hashable]]] = {}
     sources: dict[Hashable, list[Hashable]] = {start: []}
     for state in order:
-        row = table[state] = edges(state)
+        row = table[state] = row_of(state)
         for _, target in row:
             if target not in sources:
                 sources[target] = []
