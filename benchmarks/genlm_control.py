@@ -12,7 +12,7 @@ The condition of both sides is one text: a Lark grammar of SELECT statements ove
 expression that both read alike (see `alike`).  ``native``: each side compiles it itself (genlm-control: `BoolCFG`,
 `BoolFSA`); ``wrapped``: genlm-control asks guided's constraint, so that the times differ by the samplers alone.  Each
 side has its own defaults: systematic resampling here, multinomial there; effective sample size below half in both.
-Compiling is timed apart.  An answer of one side that the other's condition would refuse is an error.
+Compiling is timed apart.  Texts of genlm-control outside of guided's condition are counted.
 """
 
 from __future__ import annotations
