@@ -1,7 +1,7 @@
 """What steering costs beside the plain models that it runs, and whether a step's cost grows with the text.
 
 Random Llama models, so nothing is downloaded; times do not depend on the weights.  All variants take turns, step by
-step, in one process, and every figure is a ratio of medians of that run; attention's growth is that of the plain model.
+step, in one process, and every figure is a ratio of medians of that run; attention grows as in plain rows as long.
 Lines with a bound are the three promises of docs/STEERING.md; the others say what is paid for what a method computes.
 """
 
@@ -39,6 +39,8 @@ from guided.steer import (
 VOCABULARY = 16_000
 SHORT, LONG = 100, 1000
 WARM_UP = 3
+SAME_ROWS = {"cfg, negative prompt": "plain, 2 rows", "self-debiasing, 2 prompts": "plain, 3 rows"}
+"""Methods whose prompts are rows of one pass: their attention grows as that of a plain batch of these rows."""
 
 
 def llama(hidden: int, layers: int, seed: int) -> LlamaForCausalLM:
@@ -128,8 +130,11 @@ def main() -> None:
         variants["plain"] = stepper(base, [one])
         variants[f"plain at {LONG}"] = stepper(base, [far])
         variants["amateur"] = stepper(amateur, [one])
+        three = prompt(SHORT, 8)
         variants["plain, 2 rows"] = stepper(base, [one, two])
-        variants["plain, 3 rows"] = stepper(base, [one, two, prompt(SHORT, 8)])
+        variants["plain, 3 rows"] = stepper(base, [one, two, three])
+        variants[f"plain, 2 rows at {LONG}"] = stepper(base, [far, two])
+        variants[f"plain, 3 rows at {LONG}"] = stepper(base, [far, two, three])
         seconds = measured(variants, options.steps)
         del variants
         ratios["contrastive / (model + amateur)"] = seconds["contrastive"] / (seconds["plain"] + seconds["amateur"])
@@ -139,9 +144,12 @@ def main() -> None:
         )
         for name in steered:
             ratios[f"{name} / plain"] = seconds[name] / seconds["plain"]
-        attention = seconds[f"plain at {LONG}"] - seconds["plain"]
+        growth = {
+            rows: seconds[f"{rows} at {LONG}"] - seconds[rows] for rows in ("plain", "plain, 2 rows", "plain, 3 rows")
+        }
         ratios[f"plain: {LONG} / {SHORT} tokens"] = seconds[f"plain at {LONG}"] / seconds["plain"]
         for name in steered:
+            attention = growth[SAME_ROWS.get(name, "plain")]
             ratios[f"{name}: ({LONG} - attention) / {SHORT} tokens"] = (
                 seconds[f"{name} at {LONG}"] - attention
             ) / seconds[name]
