@@ -75,7 +75,7 @@ def repetition(text: str) -> float:
     """
     words = _words(text)
     runs = [tuple(words[start : start + NGRAM]) for start in range(len(words) - NGRAM + 1)]
-    return 1.0 - len(set(runs)) / len(runs) if runs else 0.0
+    return (len(runs) - len(set(runs))) / len(runs) if runs else 0.0
 
 
 def named(answer: str, values: str) -> str | None:
