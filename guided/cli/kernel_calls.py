@@ -117,8 +117,8 @@ def _apply(constraint: Constraint, vocabulary: Vocabulary) -> None:
     import guided
 
     rows = guided.allocate_masks(2, vocabulary.size)
-    for _ in range(2):
-        guided.fill_masks([constraint, constraint], [constraint.start, constraint.start], rows)
+    # Rows that are remembered from the beginning: nothing is filled, which is the other half's work.
+    guided.fill_masks([constraint, constraint], [constraint.end, constraint.end], rows)
     for dtype in (torch.float32, torch.float16):
         scores = torch.zeros(2, vocabulary.size, dtype=dtype)
         guided.apply_masks(scores, rows, out=torch.empty_like(scores))

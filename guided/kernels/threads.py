@@ -26,7 +26,7 @@ from guided.kernels.layout import (
     REQUEST_A,
     REQUEST_B,
 )
-from guided.kernels.parser import close, intern_set, shift, sort_unique
+from guided.kernels.parser import close, intern_set, shift, sort_unique, stable_order
 from guided.kernels.strings import SPELLED, enter, glance, move, owe, partial
 
 _MASK32 = 0xFFFFFFFF
@@ -156,7 +156,7 @@ def _merge(table, lexed, n):
     machine = views.machine(table)
     counters = views.counters(table)
     scratch = views.scratch(table)
-    order = np.argsort(scratch.thread_c[:n], kind="mergesort") if n > 1 else np.arange(n)
+    order = stable_order(scratch.thread_c, n)
     m = 0
     i = 0
     while i < n:

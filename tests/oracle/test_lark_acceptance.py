@@ -204,6 +204,7 @@ def test_contextual(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7200)
 @pytest.mark.parametrize("mode", [Lexing.CONTEXTUAL, Lexing.DYNAMIC])
 @pytest.mark.parametrize("name", sorted(ALL))
 def test_ten_thousand(name: str, mode: Lexing) -> None:

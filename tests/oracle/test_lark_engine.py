@@ -66,6 +66,7 @@ def test_some(name: str, mode: Lexing) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7200)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", sorted(ALL))
 def test_ten_thousand(name: str, mode: Lexing) -> None:
