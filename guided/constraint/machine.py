@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from guided.constraint.scratch import small_scratch
 from guided.errors import LimitError, UnsatisfiableError, VocabularyError
 from guided.grammar.ir import Grammar, Lexing
 from guided.kernels import entry
-from guided.kernels.addresses import address_rows
+from guided.kernels.addresses import Block, address_rows
 from guided.kernels.layout import (
     DEAD,
     EXPAND_NODE,
@@ -103,11 +103,11 @@ class ConstraintMachine:
             self.stacks = LalrStacks(grammar, self.states)
         self.graph = RuleGraph(analyse(grammar), grammar.start, self.states, starts, ignored)
         self.lalr = LalrStacks.arrays(self.stacks)
-        self.tables = _tables(256)
-        self.scratch = small_scratch(max(self.effects.tries.longest, 8))
+        self.tables, of_tables = _first_tables().fresh()
+        self.scratch, of_scratch = _first_scratch(max(self.effects.tries.longest, 8)).fresh()
         self.counters = np.zeros(N_COUNTERS, np.int64)
         self.counters[OWING] = self.owing
-        self.segments = _segments(64, 4 * MOST_TOKENS)
+        self.segments, of_segments = _first_segments().fresh()
         self._extra = Extra(
             counters=self.counters,
             joined=np.zeros((0, 3), np.int64),
@@ -121,6 +121,8 @@ class ConstraintMachine:
         self._byte_prices = Prices(self.graph, partial(minimum, self.states))
         self._token_prices = Prices(self.graph, self._tokens_of)
         self._held: tuple[Any, ...] = ()
+        self._made: dict[int, NDArray[np.int64]] = {3: of_tables, 4: of_scratch, 7: of_segments}
+        """Rows of addresses, by the number of their group in `_refresh`, that are known before they are asked for."""
         self._seen = -1
         """Versions of the shared arrays whose addresses are held, as one number: versions only grow."""
         self.counters[N_SETS] = 1
@@ -410,7 +412,9 @@ class ConstraintMachine:
         row = 0
         for index, group in enumerate(groups):
             if not self._held or self._held[index] is not group:
-                rows = shared[index].of(group) if index in shared else address_rows(group)
+                rows = self._made.pop(index, None)
+                if rows is None:
+                    rows = shared[index].of(group) if index in shared else address_rows(group)
                 self._addresses[row : row + len(group)] = rows
             row += len(group)
         self._held = groups
@@ -543,6 +547,21 @@ def _segments(size: int, n_tokens: int) -> Segments:
         hash_slot=np.full(2 * size + 1, -1, np.int32), key=np.zeros(size, np.int64), first=np.zeros(size, np.int32),
         count=np.zeros(size, np.int32), tokens=np.zeros(n_tokens, np.int32),
     )  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def _first_tables() -> Block[Machine]:
+    return Block(_tables(256))
+
+
+@lru_cache(maxsize=8)
+def _first_scratch(longest: int) -> Block[Scratch]:
+    return Block(small_scratch(longest))
+
+
+@lru_cache(maxsize=1)
+def _first_segments() -> Block[Segments]:
+    return Block(_segments(64, 4 * MOST_TOKENS))
 
 
 def tokens_of(row: NDArray[np.uint32]) -> list[int]:

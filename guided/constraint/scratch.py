@@ -21,13 +21,8 @@ def small_scratch(longest: int, size: int = 1 << 10) -> Scratch:
     longs.update(tasks=3 * size, visited=3 * size, walk_state=depth)
     ints = dict.fromkeys(("call_rules", "emit_states", "emit_labels", "thread_b", "thread_d"), size)
     ints.update(dict.fromkeys(("walk_obligation", "walk_end", "walk_other", "walk_fan", "walk_way"), depth))
-    # From two blocks of memory: constraints are made often, and each array by itself costs a microsecond.
-    arrays: dict[str, Any] = {}
-    for sizes, kind in ((longs, np.int64), (ints, np.int32)):
-        block, at = np.zeros(sum(sizes.values()), kind), 0
-        for name, length in sizes.items():
-            arrays[name] = block[at : at + length]
-            at += length
+    arrays: dict[str, Any] = {name: np.zeros(length, np.int64) for name, length in longs.items()}
+    arrays.update((name, np.zeros(length, np.int32)) for name, length in ints.items())
     return Scratch(**arrays)
 
 

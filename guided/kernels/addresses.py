@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SharedAddresses", "address_rows"]
+__all__ = ["Block", "SharedAddresses", "address_rows"]
 
 Arrays = Sequence[NDArray[Any]]
+Group = TypeVar("Group", bound=NamedTuple)
 
 
 def address_rows(arrays: Arrays) -> NDArray[np.int64]:
-    """``int64[n, 3]``: address, length and width of each array; good while they are held on to.  0.6 us an array."""
+    """``int64[n, 3]``: address, length and width of each array; good while they are held on to.  1.2 us an array."""
     rows = np.zeros((len(arrays), 3), np.int64)
     for i, array in enumerate(arrays):
         rows[i, 0] = array.ctypes.data
@@ -35,3 +36,46 @@ class SharedAddresses:
             rows = address_rows(arrays)
             self._made = arrays, rows
         return rows
+
+
+class Block(Generic[Group]):
+    """Makes groups of arrays that begin alike, each group in one piece of memory; their addresses follow by addition.
+
+    Half a microsecond an array; made and asked for its address by itself, each takes three times as long, and a
+    constraint begins with forty.
+
+    >>> class Pair(NamedTuple):
+    ...     ids: NDArray[np.int32]
+    ...     rows: NDArray[np.int64]
+    >>> block = Block(Pair(np.full(3, -1, np.int32), np.zeros((2, 2), np.int64)))
+    >>> pair, rows = block.fresh()
+    >>> pair.ids.tolist(), (rows == address_rows(pair)).all()
+    ([-1, -1, -1], np.True_)
+    """
+
+    def __init__(self, prototype: Group) -> None:
+        arrays: Arrays = prototype
+        self._kind = type(prototype)
+        self._parts: list[tuple[tuple[int, ...], np.dtype[Any], int]] = []
+        size = 0
+        for array in arrays:
+            self._parts.append((array.shape, array.dtype, size))
+            size += -(-array.nbytes // _ALIGNED) * _ALIGNED
+        self._memory = np.zeros(size, np.uint8)
+        self._rows = address_rows(arrays)
+        for array, (shape, kind, offset), row in zip(arrays, self._parts, self._rows, strict=True):
+            np.ndarray(shape, kind, self._memory, offset)[...] = array
+            row[0] = offset
+        self._is_zero = not self._memory.any()
+
+    def fresh(self) -> tuple[Group, NDArray[np.int64]]:
+        """A group of new arrays, and its `address_rows`."""
+        memory = np.zeros(self._memory.size, np.uint8) if self._is_zero else self._memory.copy()
+        rows = self._rows.copy()
+        rows[:, 0] += memory.ctypes.data
+        arrays = [np.ndarray(shape, kind, memory, offset) for shape, kind, offset in self._parts]
+        return self._kind._make(arrays), rows
+
+
+_ALIGNED = 16
+"""Bytes at whose multiples arrays begin, as those that numpy makes."""
