@@ -33,6 +33,9 @@ from guided.vocab.vocabulary import Vocabulary
 TOTAL_STATES = 400
 """Pairs of state and phase looked at to see that a string may go on with any text; most patterns have below 100."""
 
+SOON = 100
+"""Pairs after which a refusal is late: 5 ms of derivatives."""
+
 _ANY_STRING = json_string(Utf8().text)
 
 
@@ -98,7 +101,10 @@ class TokenEffects:
                 self.store.add(low, high, state, found.kept, self.tries.exit_ranges(found.exits))
 
     def _is_total(self, start: int) -> bool:
-        """Inside a string, may any text come, for ever?  Decided on all that may follow, by the phases of UTF-8."""
+        """Inside a string, may any text come, for ever?  Decided on all that may follow, by the phases of UTF-8.
+
+        False also where that is not seen soon: then the effect is walked.
+        """
         known = self._totals.get(start)
         if known is not None:
             return known
@@ -108,7 +114,10 @@ class TokenEffects:
         order = [(start, 0)]
         seen = set(order)
         for state, phase in order if total else ():
-            row = states.edges(state)
+            known = self._totals.get(state) if phase == 0 else None
+            if known:
+                continue
+            row = states.edges(state) if known is None else []
             for low, high, following in UTF8_PHASES[phase]:
                 at = low
                 for first, last, target in row:
@@ -127,6 +136,9 @@ class TokenEffects:
             if not total or len(order) > TOTAL_STATES:
                 total = False
                 break
+        if not total and len(order) > SOON:
+            # Nor is what was come by tried again: each next word of a pattern that counts words would take as long.
+            self._totals.update((state, False) for state, phase in order if phase == 0)
         if total:
             self._totals.update((state, True) for state, phase in order if phase == 0)
         self._totals[start] = total
