@@ -41,8 +41,10 @@ lint: $(STAMP)
 	@$(BIN)/mypy
 
 test: lint
-	@echo "== pytest (the first run compiles the kernels, which takes about two minutes)"
-	@$(BIN)/python -m pytest
+	@echo "== kernels (the first run compiles them, about a minute)"
+	@$(BIN)/guided warmup
+	@echo "== pytest, by two processes"
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: lint
 	@$(BIN)/python -m pytest -m "slow or not slow"

@@ -67,7 +67,8 @@ def _expected(machine: Machine, state: int) -> str:
         if lexer_state:
             inside = True
             continue
-        for start, _, label in machine.closure(continuation):
+        # In the order in which the grammar names them: that of lexer states depends on what else the process compiled.
+        for start, _, label in sorted(machine.closure(continuation), key=lambda way: way[2]):
             name = machine.label(start, label)
             if name and name not in names:
                 names.append(name)
