@@ -41,7 +41,7 @@ class SharedAddresses:
 class Block(Generic[Group]):
     """Makes groups of arrays that begin alike, each group in one piece of memory; their addresses follow by addition.
 
-    Half a microsecond an array; made and asked for its address by itself, each takes three times as long, and a
+    A third of a microsecond an array; made and asked for its address by itself, each takes five times as long, and a
     constraint begins with forty.
 
     >>> class Pair(NamedTuple):

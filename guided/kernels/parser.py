@@ -43,7 +43,7 @@ SHORT = 48
 def stable_order(keys, n):
     """The order in which ``keys[:n]`` ascend, equal ones as they come: indices, ``int64[n]``.
 
-    numpy's stable sort does the same, and takes 4 s to compile.
+    numpy's stable sort does the same, and takes three times as long to compile (1.7 s for both kinds of keys).
     """
     order = np.arange(n)
     width = np.int64(1)
