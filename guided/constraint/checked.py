@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.constraint.beside import BesideMachine
 from guided.constraint.checked_completion import CheckedCompletions
 from guided.constraint.demands import has_open_names, marks_of
 from guided.constraint.frames import Frames
@@ -31,7 +32,7 @@ from guided.constraint.spelled import Spelled
 from guided.constraint.token_texts import TokenTexts
 from guided.errors import UnsupportedError, VocabularyError
 from guided.grammar.ir import Grammar, Mark
-from guided.kernels.layout import DEAD, FINISHED
+from guided.kernels.layout import DEAD
 from guided.kernels.marks import BEHIND, INSIDE, advance_marked
 from guided.vocab.vocabulary import Vocabulary
 
@@ -65,8 +66,10 @@ def machine_for(
     return PatternMachine(machine, base)
 
 
-class CheckedMachine:
+class CheckedMachine(BesideMachine):
     """The append-only tables of a compiled constraint whose rules are marked; states are ints into them."""
+
+    inner: ConstraintMachine
 
     def __init__(self, grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> None:
         marks = marks_of(grammar)
@@ -148,15 +151,6 @@ class CheckedMachine:
         return text is None or self.only_names or self.look.alive(state, text)
 
     # Steps.
-
-    def advance(self, state: int, data: bytes) -> int:
-        """The state after the bytes ``data``."""
-        if state <= FINISHED:
-            return DEAD if data else state
-        with self.lock:
-            return self.join(*self.read(*self.split(state), data))
-
-    advance_text = advance
 
     def advance_token(self, state: int, token: int) -> int:
         """The state after a token's bytes (not an end-of-text id)."""
@@ -380,44 +374,11 @@ class CheckedMachine:
             return own if self.refusals.shares_mask(state, own, text) else state
 
     def visit(self, state: int) -> tuple[NDArray[np.uint32], bool]:
-        """The mask of a state, to be written to and valid until the next call, and whether the text may end there."""
+        """The mask of a state, to be written to and valid until the next mask, and whether the text may end there."""
         if state < _PAIRED and self.refusals.trusts_idle:
             return self.inner.visit(state)
         with self.lock:
             return self.mask(state).copy(), self.is_accepting(state)
-
-    def is_accepting(self, state: int) -> bool:
-        """May the text end here?  What is open or being read holds up only the threads that are in it."""
-        return self.inner.is_accepting(state if state < _PAIRED else self._pairs[state - _PAIRED][0])
-
-    def next_bytes(self, state: int) -> NDArray[np.uint8]:
-        """``uint8[256]``: 1 for every byte that may come next; some of them may yet be refused."""
-        return self.inner.next_bytes(self.split(state)[0])
-
-    def cheapest_text(self, state: int) -> bytes | None:
-        """As the automaton's, where that repeats nothing; None elsewhere."""
-        text = self.inner.cheapest_text(self.split(state)[0])
-        return text if text is not None and self.is_accepting(self.advance_text(state, text)) else None
-
-    def cost(self, state: int) -> int:
-        """Fewest bytes after which the text may end, duplicates aside."""
-        return self.inner.cost(self.split(state)[0])
-
-    def spell(self, text: bytes) -> list[int]:
-        """The fewest tokens that join to ``text``; empty when none do."""
-        return self.inner.spell(text)
-
-    def threads(self, state: int) -> list[tuple[int, int, int]]:
-        """The threads of a state: (lexer state or 0, continuation, obligation)."""
-        return self.inner.threads(self.split(state)[0])
-
-    def closure(self, continuation: int) -> list[tuple[int, int, int]]:
-        """What may come at a boundary: (lexer start state, continuation after, label)."""
-        return self.inner.closure(continuation)
-
-    def label(self, start: int, label: int) -> str:
-        """The name of a terminal that may come."""
-        return self.inner.label(start, label)
 
     def repetition(self, state: int, byte: int) -> str | None:
         """Why the checker alone refuses a byte, after "it"; None when the automaton refuses it too."""
@@ -430,8 +391,3 @@ class CheckedMachine:
             if text is not None and text.mode is Mode.NAME:
                 return f"would repeat the name {text.text.decode('utf-8', 'replace')!r}"
             return "would repeat an item of an array whose items must differ"
-
-    @property
-    def n_bytes(self) -> int:
-        """Memory of the automaton's tables; what texts hold is not counted."""
-        return self.inner.n_bytes

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.constraint.beside import BesideMachine
 from guided.constraint.json_text import QUOTE
 from guided.constraint.pattern_completion import PatternCompletions
 from guided.constraint.pattern_refusals import PatternRefusals
@@ -38,7 +39,7 @@ _PAIRED = 1 << 48
 """From here on states are pairs; those of the machine beside are below."""
 
 
-class PatternMachine:
+class PatternMachine(BesideMachine):
     """The append-only tables of a compiled constraint in which some strings are patterns; states are ints into them."""
 
     def __init__(self, inner: ConstraintMachine | CheckedMachine, base: ConstraintMachine) -> None:
@@ -124,15 +125,6 @@ class PatternMachine:
         return found
 
     # Steps.
-
-    def advance(self, state: int, data: bytes) -> int:
-        """The state after the bytes ``data``."""
-        if state <= FINISHED:
-            return DEAD if data else state
-        with self.lock:
-            return self.join(*self.read(*self.split(state), data))
-
-    advance_text = advance
 
     def advance_token(self, state: int, token: int) -> int:
         """The state after a token's bytes (not an end-of-text id)."""
@@ -225,7 +217,7 @@ class PatternMachine:
             return state if self.refusals.refused(state).size else self.inner.alike(own)
 
     def visit(self, state: int) -> tuple[NDArray[np.uint32], bool]:
-        """A copy of the mask of a state, and whether the text may end there."""
+        """As `ConstraintMachine.visit`."""
         with self.lock:
             if state < _PAIRED:
                 row, ends = self.inner.visit(state)
@@ -233,50 +225,12 @@ class PatternMachine:
                 return (without(row, refused) if refused.size else row), ends
             return self.mask(state).copy(), self.is_accepting(state)
 
-    def is_accepting(self, state: int) -> bool:
-        """May the text end here?"""
-        return self.inner.is_accepting(self.split(state)[0])
-
-    def next_bytes(self, state: int) -> NDArray[np.uint8]:
-        """``uint8[256]``: 1 for every byte that may come next; some of them may yet be refused."""
-        return self.inner.next_bytes(self.split(state)[0])
-
-    def cheapest_text(self, state: int) -> bytes | None:
-        """As the other machine's, where the checker lets it pass; None elsewhere."""
-        text = self.inner.cheapest_text(self.split(state)[0])
-        return text if text is not None and self.is_accepting(self.advance_text(state, text)) else None
-
-    def cost(self, state: int) -> int:
-        """Fewest bytes after which the text may end, by the automaton."""
-        return self.inner.cost(self.split(state)[0])
-
-    def spell(self, text: bytes) -> list[int]:
-        """The fewest tokens that join to ``text``; empty when none do."""
-        return self.inner.spell(text)
-
-    def threads(self, state: int) -> list[tuple[int, int, int]]:
-        """The threads of a state: (lexer state or 0, continuation, obligation)."""
-        return self.inner.threads(self.split(state)[0])
-
-    def closure(self, continuation: int) -> list[tuple[int, int, int]]:
-        """What may come at a boundary: (lexer start state, continuation after, label)."""
-        return self.inner.closure(continuation)
-
-    def label(self, start: int, label: int) -> str:
-        """The name of a terminal that may come."""
-        return self.inner.label(start, label)
-
     def repetition(self, state: int, byte: int) -> str | None:
         """Why a checker alone refuses a byte, after "it"; None when the automaton refuses it too."""
         own, text = self.split(state)
         if text is None or self.inner.advance_text(own, bytes((byte,))) == DEAD:
             return None if self.inner is self.base else cast("CheckedMachine", self.inner).repetition(own, byte)
         return "leaves no pattern: a range or quantifier is out of order, a group is not there, or a name comes twice"
-
-    @property
-    def n_bytes(self) -> int:
-        """Memory of the automaton's tables; what texts hold is not counted."""
-        return self.inner.n_bytes
 
 
 def _is_skeleton(key: object) -> bool:

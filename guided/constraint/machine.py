@@ -201,7 +201,7 @@ class ConstraintMachine:
             return row
 
     def visit(self, state: int) -> tuple[NDArray[np.uint32], bool]:
-        """The mask of a state, to be written to and valid until the next call, and whether the text may end there."""
+        """The mask of a state, to be written to and valid until the next mask, and whether the text may end there."""
         with self.lock:
             if self._plain:
                 ends = self.run(entry.fill, False, self.effects.root, state, -1)
