@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from guided.cli.exits import ExitCode
+from guided.cli.evaluations import check_plot, leave_behind, run_or_go_on
 from guided.cli.options import AsJson, ModelOptions, decoding, runs_a_model
-from guided.cli.output import print_json, print_note, stdout_console
 from guided.cli.progress import counted_stages
 from guided.errors import GuidedError
 from guided.eval.awrs.methods import MethodName
@@ -92,8 +90,7 @@ def awrs(
     from guided.eval.awrs.run import records_of, tasks_for
 
     silence()
-    if plot:
-        _check_plot()
+    check_plot(plot)
     if running.temperature == 0:
         raise GuidedError("samplers draw", where="--temperature 0", remedy="Give a temperature above 0, or none.")
     settings = AwrsSettings(
@@ -109,27 +106,14 @@ def awrs(
     problems = read_problems(data, task or list(TaskName), limit, running.seed)
     tasks = tasks_for(problems, list(dict.fromkeys(method or MethodName)))
     with AwrsLog(out / "results.jsonl") as log:
-        before = len(records_of(tasks, settings, log))
-        if before and not as_json:
-            print_note(f"{before} of {len(tasks)} results are in {log.path} already")
-        interrupted = False
-        try:
-            _run(tasks, settings, log, workers if ray else None, quiet=as_json)
-        except KeyboardInterrupt:
-            interrupted = True
-        records = records_of(tasks, settings, log)
-        if interrupted and not as_json:
-            print_note(f"interrupted with {len(records)} of {len(tasks)} results; the same command goes on from there")
-        _conclude(records, settings, len(tasks), out, plot, as_json)
-    if interrupted:
-        raise typer.Exit(ExitCode.INTERRUPTED)
-
-
-def _check_plot() -> None:
-    from guided.eval.plot import can_plot
-
-    if not can_plot():
-        raise GuidedError("--plot needs matplotlib", remedy="Install it: pip install 'guided[eval]'.")
+        run_or_go_on(
+            log.path,
+            len(tasks),
+            lambda: records_of(tasks, settings, log),
+            lambda: _run(tasks, settings, log, workers if ray else None, quiet=as_json),
+            lambda records: _conclude(records, settings, len(tasks), out, plot, as_json),
+            quiet=as_json,
+        )
 
 
 def _run(tasks: list[Task], settings: AwrsSettings, log: AwrsLog, workers: int | None, *, quiet: bool) -> None:
@@ -153,18 +137,14 @@ def _conclude(
     from guided.eval.awrs.measures import measure
     from guided.eval.awrs.plot import save_plot
     from guided.eval.awrs.report import show_measures, summary_record
-    from guided.eval.plot import can_plot
 
     measures = measure(records)
-    facts: dict[str, Any] = {"settings": settings.as_record()}
-    summary = summary_record(measures, records, facts, n_tasks)
-    (out / "summary.json").write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    drawn = bool(records) and (can_plot() if plot is None else plot)
-    if drawn:
-        save_plot(measures, out / "plot.png")
-    if as_json:
-        print_json(summary)
-        return
-    show_measures(stdout_console(), measures)
-    written = ["results.jsonl", "summary.json", *(["plot.png"] if drawn else [])]
-    print_note(f"written to {out}: {', '.join(written)}")
+    leave_behind(
+        out,
+        summary_record(measures, records, {"settings": settings.as_record()}, n_tasks),
+        records,
+        draw=lambda path: save_plot(measures, path),
+        show=lambda console: show_measures(console, measures),
+        plot=plot,
+        as_json=as_json,
+    )

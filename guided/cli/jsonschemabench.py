@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from guided.cli.exits import ExitCode
+from guided.cli.evaluations import check_plot, leave_behind, run_or_go_on
 from guided.cli.options import AsJson, ModelOptions, decoding, runs_a_model
-from guided.cli.output import print_json, print_note, stdout_console
 from guided.cli.progress import counted_stages
-from guided.errors import GuidedError
 from guided.eval.engines.names import EngineName
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from guided.eval.records import Record, RecordLog
     from guided.eval.run import Task
     from guided.eval.settings import Settings
@@ -108,8 +108,7 @@ def jsonschemabench(
     from guided.eval.settings import Settings
 
     silence()
-    if plot:
-        _check_plot()
+    check_plot(plot)
     how = decoding(max_new_tokens, running)
     settings = Settings(
         model=running.model,
@@ -123,30 +122,17 @@ def jsonschemabench(
     )
     rows = choose(read_rows(data), limit, split or ())
     tasks = tasks_for(rows, list(dict.fromkeys(engine)))
+    peers = set(engine) - {EngineName.GUIDED, EngineName.NONE}
+    own = bool(peers) if isolate is None else isolate
     with RecordLog(out / "results.jsonl") as log:
-        before = len(records_of(tasks, settings, log))
-        if before and not as_json:
-            print_note(f"{before} of {len(tasks)} results are in {log.path} already")
-        interrupted = False
-        try:
-            peers = set(engine) - {EngineName.GUIDED, EngineName.NONE}
-            own = bool(peers) if isolate is None else isolate
-            _run(tasks, settings, log, workers if ray else None, own, quiet=as_json)
-        except KeyboardInterrupt:
-            interrupted = True
-        records = records_of(tasks, settings, log)
-        if interrupted and not as_json:
-            print_note(f"interrupted with {len(records)} of {len(tasks)} results; the same command goes on from there")
-        _conclude(records, settings, len(tasks), out, plot, failures, as_json)
-    if interrupted:
-        raise typer.Exit(ExitCode.INTERRUPTED)
-
-
-def _check_plot() -> None:
-    from guided.eval.plot import can_plot
-
-    if not can_plot():
-        raise GuidedError("--plot needs matplotlib", remedy="Install it: pip install 'guided[eval]'.")
+        run_or_go_on(
+            log.path,
+            len(tasks),
+            lambda: records_of(tasks, settings, log),
+            lambda: _run(tasks, settings, log, workers if ray else None, own, quiet=as_json),
+            lambda records: _conclude(records, settings, len(tasks), out, plot, failures, as_json),
+            quiet=as_json,
+        )
 
 
 def _run(
@@ -170,28 +156,25 @@ def _conclude(
     records: list[Record], settings: Settings, n_tasks: int, out: Path, plot: bool | None, shown: int, as_json: bool
 ) -> None:
     """Write the summary and the plot, and print what there is."""
-    import json
-
     from guided.eval.measures import measure
-    from guided.eval.plot import can_plot, save_plot
+    from guided.eval.plot import save_plot
     from guided.eval.report import failures_of, show_failures, show_measures, summary_record
 
     measures = measure(records)
-    summary = summary_record(measures, records, _facts(settings), n_tasks)
-    (out / "summary.json").write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    drawn = bool(records) and (can_plot() if plot is None else plot)
-    if drawn:
-        save_plot(measures, out / "plot.png")
-    if as_json:
-        print_json(summary)
-        return
-    console = stdout_console()
-    show_failures(console, failures_of(records), shown)
-    show_measures(console, measures)
-    written = ["results.jsonl", "summary.json", *(["plot.png"] if drawn else [])]
-    print_note(f"written to {out}: {', '.join(written)}")
-    if not drawn and plot is None and records:
-        print_note("no plot: matplotlib is not installed (pip install 'guided[eval]')")
+
+    def show(console: Console) -> None:
+        show_failures(console, failures_of(records), shown)
+        show_measures(console, measures)
+
+    leave_behind(
+        out,
+        summary_record(measures, records, _facts(settings), n_tasks),
+        records,
+        draw=lambda path: save_plot(measures, path),
+        show=show,
+        plot=plot,
+        as_json=as_json,
+    )
 
 
 def _facts(settings: Settings) -> dict[str, Any]:

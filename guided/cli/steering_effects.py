@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from guided.cli.exits import ExitCode
+from guided.cli.evaluations import check_plot, leave_behind, run_or_go_on
 from guided.cli.options import AsJson, Device, Offline
-from guided.cli.output import print_json, print_note, stdout_console
 from guided.cli.progress import counted_stages
-from guided.errors import GuidedError
 from guided.eval.steering.names import MethodName
 
 if TYPE_CHECKING:
@@ -72,8 +69,7 @@ def steering(
     from guided.cli.models import silence
 
     silence()
-    if plot:
-        _check_plot()
+    check_plot(plot)
     from guided.eval.steering.prompts import Split
     from guided.eval.steering.results import SteeringLog, SteeringSettings
     from guided.eval.steering.run import batches_for, records_of
@@ -84,27 +80,14 @@ def steering(
     batches = batches_for(list(dict.fromkeys(method or MethodName)), limit, settings)
     total = sum(len(batch.prompts) for batch in batches)
     with SteeringLog(out / "results.jsonl") as log:
-        before = len(records_of(batches, settings, log))
-        if before and not as_json:
-            print_note(f"{before} of {total} results are in {log.path} already")
-        interrupted = False
-        try:
-            _run(batches, settings, log, quiet=as_json)
-        except KeyboardInterrupt:
-            interrupted = True
-        records = records_of(batches, settings, log)
-        if interrupted and not as_json:
-            print_note(f"interrupted with {len(records)} of {total} results; the same command goes on from there")
-        _conclude(records, settings, total, out, plot, as_json)
-    if interrupted:
-        raise typer.Exit(ExitCode.INTERRUPTED)
-
-
-def _check_plot() -> None:
-    from guided.eval.plot import can_plot
-
-    if not can_plot():
-        raise GuidedError("--plot needs matplotlib", remedy="Install it: pip install 'guided[eval]'.")
+        run_or_go_on(
+            log.path,
+            total,
+            lambda: records_of(batches, settings, log),
+            lambda: _run(batches, settings, log, quiet=as_json),
+            lambda records: _conclude(records, settings, total, out, plot, as_json),
+            quiet=as_json,
+        )
 
 
 def _run(batches: list[Batch], settings: SteeringSettings, log: SteeringLog, *, quiet: bool) -> None:
@@ -128,20 +111,17 @@ def _conclude(
     as_json: bool,
 ) -> None:
     """Write the summary and the plot, and print what there is."""
-    from guided.eval.plot import can_plot
     from guided.eval.steering.measures import measure
     from guided.eval.steering.plot import save_plot
     from guided.eval.steering.report import show_measures, summary_record
 
     measures = measure(records)
-    summary = summary_record(measures, records, {"settings": settings.as_record()}, n_tasks)
-    (out / "summary.json").write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    drawn = bool(records) and (can_plot() if plot is None else plot)
-    if drawn:
-        save_plot(measures, out / "plot.png")
-    if as_json:
-        print_json(summary)
-        return
-    show_measures(stdout_console(), measures)
-    written = ["results.jsonl", "summary.json", *(["plot.png"] if drawn else [])]
-    print_note(f"written to {out}: {', '.join(written)}")
+    leave_behind(
+        out,
+        summary_record(measures, records, {"settings": settings.as_record()}, n_tasks),
+        records,
+        draw=lambda path: save_plot(measures, path),
+        show=lambda console: show_measures(console, measures),
+        plot=plot,
+        as_json=as_json,
+    )

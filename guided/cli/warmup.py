@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from guided.cli.options import AsJson
-from guided.cli.output import print_json, print_text
+from guided.cli.output import print_json, print_note, print_text
 from guided.cli.progress import kernel_compilation
 
 __all__ = ["warmup"]
@@ -42,7 +42,11 @@ def warmup(
     with kernel_compilation(quiet=quiet or as_json) as compiled:
         folder = _cache_folder()
         adopted = 0
-        if _processors() > 1 and not any(folder.glob("*.nbi")):
+        new = not any(folder.glob("*.nbi"))
+        if new and not (quiet or as_json or sys.stderr.isatty()):
+            # A terminal has the bar; in a log, nothing would be said until the end.
+            print_note("compiling kernels, once on this machine: about a minute")
+        if _processors() > 1 and new:
             with _steps_elsewhere(folder) as other:
                 kernel_calls.masks()
             adopted = other[0]
