@@ -52,7 +52,7 @@ class Decoded:
     steps: int
     """Chosen tokens, an end-of-text token included."""
     mask_seconds: float
-    """Time inside the engine: masks and steps."""
+    """Time inside the engine, masks and steps, after the first token was chosen."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,8 @@ def decode(
         except BaseException as error:
             stop, reason = Stop.ERROR, engine_error(error)
             break
-        mask_seconds += time.perf_counter() - asked
+        if first_token_at is not None:
+            mask_seconds += time.perf_counter() - asked
         if not row.any():
             stop = Stop.NO_TOKEN
             break

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,36 +21,47 @@ from guided.eval.records import Record, RecordLog
 from guided.eval.run import Task, tasks_left
 from guided.eval.settings import Settings
 
-__all__ = ["map_on_ray", "run_on_ray"]
+__all__ = ["Worker", "map_on_ray", "run_on_ray"]
 
 
-class _Worker:
+class Worker(ABC):
     """What an actor runs; the model is loaded with its first task, which brings the settings."""
 
     def __init__(self) -> None:
         self._evaluator: Any = None
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
+        """The lines of a batch ``{"task": [JSON]}``."""
         lines = []
         for written in batch["task"]:
             task = json.loads(str(written))
             if self._evaluator is None:
-                self._evaluator = _evaluator(
-                    Settings(**task["settings"]), [EngineName(name) for name in task["engines"]]
-                )
-            row = SchemaRow(task["id"], task["split"], task["schema"])
-            lines.append(self._evaluator.evaluate(row, EngineName(task["engine"])).line())
+                import torch
+
+                # As many threads as Ray gave the worker CPUs, else the workers of a machine get in each other's way.
+                torch.set_num_threads(1)
+                self._evaluator = self.load(task)
+            lines.append(self.answer(self._evaluator, task))
         return {"record": lines}
 
+    @abstractmethod
+    def load(self, task: dict[str, Any]) -> Any:
+        """What answers tasks with the settings of this one."""
 
-def _evaluator(settings: Settings, engines: Sequence[EngineName]) -> Any:
-    import torch
+    @abstractmethod
+    def answer(self, evaluator: Any, task: dict[str, Any]) -> str:
+        """The line of one task's result."""
 
-    from guided.eval.evaluator import Evaluator
 
-    # As many threads as Ray gave the worker CPUs, else the workers of a machine get in each other's way.
-    torch.set_num_threads(1)
-    return Evaluator(settings, engines)
+class _Worker(Worker):
+    def load(self, task: dict[str, Any]) -> Any:
+        from guided.eval.evaluator import Evaluator
+
+        return Evaluator(Settings(**task["settings"]), [EngineName(name) for name in task["engines"]])
+
+    def answer(self, evaluator: Any, task: dict[str, Any]) -> str:
+        row = SchemaRow(task["id"], task["split"], task["schema"])
+        return str(evaluator.evaluate(row, EngineName(task["engine"])).line())
 
 
 def run_on_ray(
@@ -91,7 +103,7 @@ def run_on_ray(
 
 
 def map_on_ray(
-    worker: type,
+    worker: type[Worker],
     tasks: Sequence[dict[str, Any]],
     *,
     workers: int,
@@ -100,7 +112,7 @@ def map_on_ray(
     on_line: Callable[[str], None],
     on_stage: Callable[[str], None] | None = None,
 ) -> None:
-    """Map tasks over ``workers`` actors of a class that takes ``{"task": [JSON]}`` and returns ``{"record": [line]}``.
+    """Map tasks over ``workers`` actors of a kind, each task as JSON data.
 
     ``on_line`` gets each line as it comes; the rest is as with `run_on_ray`.
     """

@@ -159,11 +159,12 @@ def _times(made: Decoded, began: float) -> dict[str, Any]:
     first = made.first_token_at
     if first is None:
         return {}
-    return {
-        "ttft_s": first - began,
-        "tpot_ms": 1000 * (made.ended_at - first) / (made.steps - 1) if made.steps > 1 else None,
-        "mask_ms": 1000 * made.mask_seconds / made.steps,
-    }
+    times = {"ttft_s": first - began}
+    after_first = made.steps - 1
+    if after_first:
+        times["tpot_ms"] = 1000 * (made.ended_at - first) / after_first
+        times["mask_ms"] = 1000 * made.mask_seconds / after_first
+    return times
 
 
 def _seed(seed: int, name: str) -> int:

@@ -7,6 +7,7 @@ was not written whole is read as if it were not there.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -14,11 +15,11 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from guided.errors import GuidedError
 
-__all__ = ["LineLog", "Outcome", "Record", "RecordLog"]
+__all__ = ["JsonLine", "LineLog", "Outcome", "Record", "RecordLog", "digest_of"]
 
 _BEGINNING = b'{"key": "'
 """Of every line that is ours."""
@@ -47,8 +48,21 @@ class Outcome(str, Enum):
     """Not counted: the prompt does not fit the model, or jsonschema cannot judge the schema."""
 
 
+class JsonLine:
+    """A dataclass as a line of a results file."""
+
+    def line(self) -> str:
+        """The record as one line of JSON, newline included."""
+        return json.dumps(dataclasses.asdict(cast(Any, self)), ensure_ascii=False) + "\n"
+
+
+def digest_of(*facts: object) -> str:
+    """24 hex digits of JSON data: a result's key."""
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]
+
+
 @dataclass(frozen=True)
-class Record:
+class Record(JsonLine):
     """One result; times in the units of their names, None where there was nothing to time."""
 
     key: str
@@ -71,10 +85,6 @@ class Record:
     n_tokens: int | None = None
     """Chosen tokens, the end of text included."""
     text: str | None = None
-
-    def line(self) -> str:
-        """The record as one line of JSON, newline included."""
-        return json.dumps(dataclasses.asdict(self), ensure_ascii=False) + "\n"
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> Record:

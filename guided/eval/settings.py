@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 from dataclasses import dataclass
 from typing import Any
 
 from guided.eval.corpus import SchemaRow
 from guided.eval.engines.names import EngineName, engine_version
+from guided.eval.records import digest_of
 
 __all__ = ["Settings", "result_key"]
 
@@ -44,5 +43,4 @@ def result_key(row: SchemaRow, engine: EngineName, settings: Settings) -> str:
 
     facts = settings.as_record()
     del facts["offline"]
-    content = json.dumps([row.digest, engine.value, engine_version(engine), PROMPT_VERSION, facts], sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest()[:24]
+    return digest_of(row.digest, engine.value, engine_version(engine), PROMPT_VERSION, facts)

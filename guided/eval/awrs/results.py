@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import Any
 
 from guided.eval.awrs.methods import MethodName
 from guided.eval.awrs.problems import Problem
-from guided.eval.records import LineLog
+from guided.eval.records import JsonLine, LineLog, digest_of
 
 __all__ = ["AwrsLog", "AwrsRecord", "AwrsSettings", "Ending", "key_of"]
 
@@ -55,7 +53,7 @@ class AwrsSettings:
 
 
 @dataclass(frozen=True)
-class AwrsRecord:
+class AwrsRecord(JsonLine):
     """One problem answered by one method."""
 
     key: str
@@ -83,10 +81,6 @@ class AwrsRecord:
     text: str | None = None
     """The likeliest text."""
 
-    def line(self) -> str:
-        """The record as one line of JSON, newline included."""
-        return json.dumps(dataclasses.asdict(self), ensure_ascii=False) + "\n"
-
     @classmethod
     def of(cls, values: dict[str, Any]) -> AwrsRecord:
         """The record of a line's data; `TypeError`, `ValueError` or `KeyError` when it is none."""
@@ -111,5 +105,4 @@ def key_of(problem: Problem, method: MethodName, settings: AwrsSettings) -> str:
     if isinstance(content, dict) and "database" in content:
         content = {**content, "database": Path(content["database"]).name}
     here = Problem(problem.task, problem.id, content).digest
-    written = json.dumps([VERSION, here, method.value, facts], sort_keys=True)
-    return hashlib.sha256(written.encode()).hexdigest()[:24]
+    return digest_of(VERSION, here, method.value, facts)

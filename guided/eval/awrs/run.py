@@ -9,6 +9,7 @@ from typing import Any
 from guided.eval.awrs.methods import MethodName
 from guided.eval.awrs.problems import Problem, TaskName
 from guided.eval.awrs.results import AwrsLog, AwrsRecord, AwrsSettings, key_of
+from guided.eval.distributed import Worker, map_on_ray
 
 __all__ = ["Task", "records_of", "run_here", "run_on_ray", "tasks_for", "tasks_left"]
 
@@ -70,8 +71,6 @@ def run_on_ray(
     on_record: Callable[[AwrsRecord], None] | None = None,
 ) -> None:
     """As `guided.eval.distributed.run_on_ray`; databases must lie at the same path on every machine."""
-    from guided.eval.distributed import map_on_ray
-
     told = settings.as_record()
     map_on_ray(
         _Worker,
@@ -93,23 +92,12 @@ def _keep(record: AwrsRecord, log: AwrsLog, on_record: Callable[[AwrsRecord], No
         on_record(record)
 
 
-class _Worker:
-    """What an actor runs; the model is loaded with its first task, which brings the settings."""
+class _Worker(Worker):
+    def load(self, task: dict[str, Any]) -> Any:
+        from guided.eval.awrs.evaluator import AwrsEvaluator
 
-    def __init__(self) -> None:
-        self._evaluator: Any = None
+        return AwrsEvaluator(AwrsSettings(**task["settings"]))
 
-    def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
-        lines = []
-        for written in batch["task"]:
-            task = json.loads(str(written))
-            if self._evaluator is None:
-                import torch
-
-                from guided.eval.awrs.evaluator import AwrsEvaluator
-
-                torch.set_num_threads(1)
-                self._evaluator = AwrsEvaluator(AwrsSettings(**task["settings"]))
-            problem = Problem(TaskName(task["task"]), task["id"], task["content"])
-            lines.append(self._evaluator.evaluate(problem, MethodName(task["method"])).line())
-        return {"record": lines}
+    def answer(self, evaluator: Any, task: dict[str, Any]) -> str:
+        problem = Problem(TaskName(task["task"]), task["id"], task["content"])
+        return str(evaluator.evaluate(problem, MethodName(task["method"])).line())

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from guided.eval.records import LineLog
+from guided.eval.records import JsonLine, LineLog, digest_of
 from guided.eval.steering.methods import METHODS
 from guided.eval.steering.names import MethodName
 from guided.eval.steering.prompts import Split, SteeringPrompt
@@ -48,7 +46,7 @@ class SteeringSettings:
 
 
 @dataclass(frozen=True)
-class SteeringRecord:
+class SteeringRecord(JsonLine):
     """One prompt, written on by the model as it is and by the model under a method."""
 
     key: str
@@ -67,10 +65,6 @@ class SteeringRecord:
     steered_surprise: float | None = None
     base_text: str | None = None
     steered_text: str | None = None
-
-    def line(self) -> str:
-        """The record as one line of JSON, newline included."""
-        return json.dumps(dataclasses.asdict(self), ensure_ascii=False) + "\n"
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> SteeringRecord:
@@ -92,5 +86,4 @@ def key_of(prompt: SteeringPrompt, method: MethodName, settings: SteeringSetting
     asked = [prompt.task.value, prompt.text, dict(prompt.variants), dict(prompt.about)]
     how = METHODS[method]
     told = [method.value, how.strength, dataclasses.asdict(how.chosen)]
-    written = json.dumps([VERSION, asked, told, facts], sort_keys=True)
-    return hashlib.sha256(written.encode()).hexdigest()[:24]
+    return digest_of(VERSION, asked, told, facts)
