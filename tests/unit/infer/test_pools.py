@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guided.errors import GuidedError
+from guided.infer import chance
 from guided.infer.chance import chance_of
 from guided.infer.distribution import BLOCK, TokenDistribution, distributions_of
 from guided.infer.weights import effective_sample_size, log_mean_exp, log_one_minus_exp, log_sum_exp, normalised
@@ -75,9 +78,14 @@ def test_what_underflows_is_still_there():
     assert pool.draw() in (1, 2)
 
 
-@given(st.integers(0, 1000))
-def test_a_pool_gives_every_token_once_and_knows_what_is_left(seed):
+@given(st.integers(0, 1000), st.sampled_from([(1, 3), (5, 60), (chance.LONG_SEARCH, chance.ORDERED)]))
+def test_a_pool_gives_every_token_once_and_knows_what_is_left(seed, search):
     rng = np.random.default_rng(seed)
+    with mock.patch.multiple(chance, LONG_SEARCH=search[0], ORDERED=search[1]):
+        _empty_a_pool(rng)
+
+
+def _empty_a_pool(rng):
     size = int(rng.integers(1, 3 * BLOCK))
     scores = rng.normal(size=size) * 10
     scores[rng.random(size) < 0.2] = -math.inf
@@ -101,29 +109,42 @@ def test_a_pool_gives_every_token_once_and_knows_what_is_left(seed):
     assert not alive.any() and pool.log_left == -math.inf
 
 
-def test_draws_without_replacement_have_the_right_frequencies():
+@pytest.mark.parametrize("ordered", [1, 2, 4])
+@pytest.mark.parametrize("long_search", [0, 1, 99])
+def test_draws_without_replacement_have_the_right_frequencies(monkeypatch, long_search, ordered):
+    # From draws one by one, and from orders that begin after 0 or 1 tokens and hold 1, 2 or all of the others.
+    monkeypatch.setattr(chance, "LONG_SEARCH", long_search)
+    monkeypatch.setattr(chance, "ORDERED", ordered)
     p = np.array([0.5, 0.3, 0.15, 0.05])
-    chance = chance_of(1)
+    choices = chance_of(1)
     distribution = TokenDistribution(np.log(p))
-    counts = np.zeros((4, 4))
+    counts = np.zeros((4, 4, 4))
     n = 20_000
     for _ in range(n):
-        pool = chance.pool(distribution)
+        pool = choices.pool(distribution)
         first = pool.draw()
+        if first == 3:
+            first = pool.draw()  # left in the pool: the next draw is independent of it
         pool.remove(first)
-        counts[first, pool.draw()] += 1
-    expected = n * np.array([[0 if i == j else p[i] * p[j] / (1 - p[i]) for j in range(4)] for i in range(4)])
+        second = pool.draw()
+        pool.remove(second)
+        counts[first, second, pool.draw()] += 1
+    begin = p + p[3] * p - np.array([0, 0, 0, p[3]])
+    expected = np.zeros((4, 4, 4))
+    for i, j, k in itertools.permutations(range(4), 3):
+        expected[i, j, k] = n * begin[i] * p[j] / (1 - p[i]) * p[k] / (1 - p[i] - p[j])
     seen = expected > 0
+    assert not counts[~seen].any()
     chi2 = ((counts - expected)[seen] ** 2 / expected[seen]).sum()
-    assert chi2 < 35  # 11 degrees of freedom: 0.0002
+    assert chi2 < 55  # 23 degrees of freedom: 0.0002
 
 
 def test_failures_are_geometric():
-    chance = chance_of(5)
-    counts = np.bincount([chance.failures(math.log(0.6), 5) for _ in range(20_000)], minlength=6) / 20_000
+    choices = chance_of(5)
+    counts = np.bincount([choices.failures(math.log(0.6), 5) for _ in range(20_000)], minlength=6) / 20_000
     np.testing.assert_allclose(counts, [*(0.4 * 0.6**k for k in range(5)), 0.6**5], atol=0.012)
-    assert chance.failures(-math.inf, None) == 0
-    assert chance.failures(-1e-320, 7) == 7 and chance.failures(0.0, None) > 1 << 60
+    assert choices.failures(-math.inf, None) == 0
+    assert choices.failures(-1e-320, 7) == 7 and choices.failures(0.0, None) > 1 << 60
 
 
 def test_rows_of_logits():
