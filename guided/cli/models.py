@@ -132,13 +132,13 @@ def generate_batch(
 ) -> list[Generation]:
     """Generate one whole text for each prompt; ``processors`` see the model's scores before the mask.
 
-    With a draft, ``steer`` takes the place of processors that steer.
+    With a draft, or where two models take turns, ``steer`` takes the place of processors that steer.
     """
     from guided import hf
     from guided.hf.speculation import ChainsOnly
 
     chosen: dict[str, Any] = {"do_sample": False, "num_beams": 1}
-    if draft is not None:
+    if draft is not None or (steer is not None and steer.adaptive is not None):
         chosen |= {"draft": draft, "steer": steer, "seed": how.seed, "same_tokenizer": True}
     if how.temperature is not None:
         # The model's own distribution under the grammar: no cuts that a checkpoint's configuration may ask for.

@@ -45,13 +45,34 @@ class SamplerName(str, Enum):
     EXACT = "exact"
 
 
+def _steering_help(given: list[str] | None) -> list[str] | None:
+    """Print the methods for ``--steer help``, before anything else is asked for."""
+    if given and "help" in given:
+        from guided.cli.steering import steering_help
+
+        typer.echo(steering_help())
+        raise typer.Exit
+    return given
+
+
+def _search_help(given: str | None) -> str | None:
+    """Print the searches for ``--search help``."""
+    if given == "help":
+        from guided.cli.searching import search_help
+
+        typer.echo(search_help())
+        raise typer.Exit
+    return given
+
+
 Model: TypeAlias = Annotated[
     str,
     typer.Option(
         "--model",
         "-m",
         metavar="NAME_OR_PATH",
-        help="The packaged model `nano`, a folder, or a name on the hub.",
+        help="A packaged model (`nano`; `nano-amateur`, `reviews`, `reviews-positive`, ..), a folder, or a name on the"
+        " hub.",
         rich_help_panel=_MODEL,
     ),
 ]
@@ -97,6 +118,8 @@ Steer: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         metavar="METHOD:KEY=VALUE,..",
+        is_eager=True,
+        callback=_steering_help,
         help="Steer the model, such as contrastive:model=NAME_OR_PATH; repeat it, in order. `help` lists the methods.",
         rich_help_panel=_SAMPLING,
     ),
@@ -105,6 +128,8 @@ Search: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="NAME:KEY=VALUE,..",
+        is_eager=True,
+        callback=_search_help,
         help="Compare whole texts and print the best, such as beam, best-first:beams=8 or neurologic:beams=8,ahead=3."
         " `help` lists the searches.",
         rich_help_panel=_SEARCH,

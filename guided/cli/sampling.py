@@ -110,7 +110,7 @@ class Steered:
         """For transformers' own loop, before the grammar: candidates are of allowed tokens, then they are steered."""
         from guided.hf import GuidedLogitsProcessor, SteeringLogitsProcessor
 
-        if not self.sampling.steer or self.sampling.draft is not None:
+        if not self.sampling.steer or self.sampling.draft is not None or self.stack.adaptive is not None:
             return []
         mask = GuidedLogitsProcessor(constraint, max_new_tokens=budget)
         pad = self.loaded.tokenizer.pad_token_id
@@ -120,12 +120,10 @@ class Steered:
 def check_sampling(sampling: SamplingOptions, running: ModelOptions) -> None:
     """Raise `GuidedError` for options that do not fit together or are misspelt, before anything is loaded."""
     from guided.cli.drafting import check_drafting
-    from guided.cli.steering import parse_steering, steering_help
+    from guided.cli.steering import parse_steering
 
     check_drafting(sampling, running.model)
     for specification in sampling.steer or ():
-        if specification == "help":
-            raise GuidedError(f"the methods are: {'; '.join(steering_help().splitlines())}", where="--steer help")
         parse_steering(specification)
     check_search(sampling, running)
     if sampling.replay is not None and sampling.sampler is None:

@@ -1,11 +1,11 @@
 """The searches that ``--search`` knows, by name: their settings, and the functions of `guided.search` behind them.
 
-Nothing here imports torch until a search is built.
+Nothing here imports torch until a search is built.  Rewards read the text after the prompt.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -25,10 +25,14 @@ class SearchKind(Enum):
     COUNT = "COUNT"
     COUNT_OR_NONE = "COUNT|none"
     NUMBER = "NUMBER"
+    REWARD = "MODULE:FUNCTION"
     STOPPING = "bound|current_length|first"
 
 
 Values = dict[str, Any]
+
+Decode = Callable[[Sequence[int]], str]
+"""A model's tokens as a text, for rewards."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +41,19 @@ class SearchMethod:
 
     summary: str
     settings: Mapping[str, Setting]
-    build: Callable[[Values], Search]
+    build: Callable[[Values, Decode], Search]
     includes: bool = False
     """True if it takes --must-include."""
     excludes: bool = False
     """True if it takes --must-exclude."""
+    draws: bool = False
+    """True if it takes --seed."""
 
 
-def _partial(name: str) -> Callable[[Values], Search]:
+def _partial(name: str) -> Callable[[Values, Decode], Search]:
     """The function of that name with these options; ``beams`` is its ``width``."""
 
-    def build(values: Values) -> Search:
+    def build(values: Values, decode: Decode) -> Search:
         import guided.search
 
         return partial(
@@ -57,24 +63,38 @@ def _partial(name: str) -> Callable[[Values], Search]:
     return build
 
 
-def _beam(values: Values) -> Search:
+def _rewarded(name: str, reward: str, **renamed: str) -> Callable[[Values, Decode], Search]:
+    """The same with a reward of the text after the prompt, which is its option ``reward``."""
+
+    def build(values: Values, decode: Decode) -> Search:
+        from guided.steer import TextReward
+
+        options = {renamed.get(key, key): value for key, value in values.items() if key != "reward"}
+        options[reward] = TextReward(values["reward"], decode, prompt=False)
+        return _partial(name)(options, decode)
+
+    return build
+
+
+def _beam(values: Values, decode: Decode) -> Search:
     from guided.search import Stopping
 
     if "stopping" in values:
         values["stopping"] = Stopping(values["stopping"])
-    return _partial("beam_search")(values)
+    return _partial("beam_search")(values, decode)
 
 
-def _neurologic(values: Values) -> Search:
+def _neurologic(values: Values, decode: Decode) -> Search:
     from guided.search import LookAhead
 
     ahead = {key.removeprefix("ahead_"): values.pop(key) for key in list(values) if key.startswith("ahead")}
     if ahead:
         values["look_ahead"] = LookAhead(**{"length" if key == "ahead" else key: ahead[key] for key in ahead})
-    return _partial("neurologic_search")(values)
+    return _partial("neurologic_search")(values, decode)
 
 
 _COUNT, _NUMBER = Setting(SearchKind.COUNT), Setting(SearchKind.NUMBER)
+_REWARD = Setting(SearchKind.REWARD, required=True)
 _BEAMS = {"beams": _COUNT, "n_best": _COUNT, "length_penalty": _NUMBER}
 
 SEARCHES: dict[str, SearchMethod] = {
@@ -127,6 +147,24 @@ SEARCHES: dict[str, SearchMethod] = {
             "batch": _COUNT,
         },
         _partial("lattice_search"),
+    ),
+    "deal": SearchMethod(
+        "DeAL: beams ranked by log-probability and by a reward of the text with what the model would write next",
+        {
+            "reward": _REWARD,
+            "weight": _NUMBER,
+            "ahead": _COUNT,
+            "beams": _COUNT,
+            "expand": _COUNT,
+            "n_best": _COUNT,
+        },
+        _rewarded("deal_search", "heuristic", ahead="look_ahead"),
+    ),
+    "blocks": SearchMethod(
+        "controlled decoding by blocks: draw a few continuations, keep the one of highest reward, go on (--seed)",
+        {"reward": _REWARD, "blocks": _COUNT, "tokens": _COUNT},
+        _rewarded("block_search", "value", tokens="block_tokens"),
+        draws=True,
     ),
 }
 """Every search by name.  Best spans compare pieces of a passage and not texts of a grammar, so they are not here."""

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from guided.cli.options import ModelOptions, SamplingOptions
 from guided.cli.progress import kernel_compilation
+from guided.cli.rewards import reward_function
 from guided.cli.search_methods import SEARCHES, SearchKind
-from guided.cli.words import Words, parse_words, read_value, signature
+from guided.cli.words import Words, listed, parse_words, read_value
 from guided.errors import GuidedError, LimitError
 
 if TYPE_CHECKING:
@@ -22,7 +23,16 @@ if TYPE_CHECKING:
     from guided.hf.searching import Search
     from guided.search import Hypothesis
 
-__all__ = ["FoundTexts", "alternatives", "check_search", "parse_search", "search_function", "search_text", "searches"]
+__all__ = [
+    "FoundTexts",
+    "alternatives",
+    "check_search",
+    "parse_search",
+    "search_function",
+    "search_help",
+    "search_text",
+    "searches",
+]
 
 
 @dataclass(frozen=True)
@@ -55,9 +65,6 @@ def check_search(sampling: SamplingOptions, running: ModelOptions) -> None:
     """Raise `GuidedError` for options that do not fit together or are misspelt, before anything is loaded."""
     if not searches(sampling):
         return
-    if sampling.search == "help":
-        lines = [f"{signature(name, method.settings)}  {method.summary}" for name, method in SEARCHES.items()]
-        raise GuidedError(f"the searches are: {'; '.join(lines)}", where="--search help")
     given = "--search" if sampling.search is not None else "--must-include and --must-exclude"
     if sampling.sampler is not None:
         raise GuidedError(
@@ -103,10 +110,26 @@ def parse_search(specification: str) -> Words:
     return parse_words(specification, "--search", "search", {name: each.settings for name, each in SEARCHES.items()})
 
 
-def search_function(specification: str) -> Search:
-    """The search with its options."""
+def search_function(specification: str, decode: Callable[[Sequence[int]], str]) -> Search:
+    """The search with its options; ``decode`` makes the texts that rewards read."""
     words = parse_search(specification)
-    return SEARCHES[words.name].build(_values(words))
+    return SEARCHES[words.name].build(_values(words), decode)
+
+
+def search_help() -> str:
+    """What ``--search help`` prints: all searches and their settings, and how they are used."""
+    return listed(
+        "--search NAME:KEY=VALUE,...: searches, which compare whole texts of the grammar and print the best",
+        {name: (method.settings, method.summary) for name, method in SEARCHES.items()},
+        [
+            "guided extract -s schema.json --search best-first:beams=8,n_best=3 --json letter.txt",
+            'guided extract -s schema.json --must-include "train|railway" letter.txt',
+            "guided extract -s schema.json --search deal:reward=mymodule:score,weight=2 letter.txt",
+            "guided extract -s schema.json --search blocks:reward=mymodule:score,blocks=8 --seed 1 letter.txt",
+        ],
+        "MODULE:FUNCTION takes a list of texts, prompts left out, and gives a number for each. All but `blocks` draw"
+        " nothing: the same texts each time.",
+    )
 
 
 def alternatives(phrase: str) -> list[str]:
@@ -142,12 +165,17 @@ def search_text(
     """Search the texts for one prompt; raises `LimitError` where none was found."""
     from guided.hf.searching import search_texts
 
+    search, seed = None, None
+    if sampling.search is not None:
+        search = search_function(sampling.search, ready.sources.decode)
+        seed = ready.running.seed if SEARCHES[parse_search(sampling.search).name].draws else None
     with kernel_compilation(quiet=quiet):
         result: Any = search_texts(
             ready.model,
             prompt,
             constraint,
-            None if sampling.search is None else search_function(sampling.search),
+            search,
+            seed=seed,
             tokenizer=ready.loaded.tokenizer,
             max_new_tokens=max_new_tokens,
             must_include=[alternatives(phrase) for phrase in sampling.must_include or ()],
@@ -186,6 +214,8 @@ def _values(words: Words) -> dict[str, Any]:
 def _value(kind: Enum, text: str, where: str) -> Any:
     if kind is SearchKind.COUNT_OR_NONE and text.lower() == "none":
         return None
+    if kind is SearchKind.REWARD:
+        return reward_function(text, where)
     return read_value(_READERS[kind], kind, text, where)
 
 

@@ -6,20 +6,20 @@ loads a model but through `Sources`.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from guided.cli.rewards import reward_function
 from guided.cli.steering_methods import METHODS, Kind, Sources
-from guided.cli.words import Words, parse_words, read_value, signature
+from guided.cli.words import Words, listed, parse_words, read_value
 from guided.errors import GuidedError
 
 if TYPE_CHECKING:
     from guided.hf.loading import LoadedModel
     from guided.lm.model import LanguageModel
-    from guided.steer import Stack, Steerer
+    from guided.steer import EntropyAdaptive, Stack, Steerer
 
 __all__ = ["parse_steering", "sources_of", "steering_help", "steering_stack"]
 
@@ -73,11 +73,22 @@ def parse_steering(specification: str) -> Words:
 
 
 def steering_help() -> str:
-    """All methods and their settings, one a line."""
-    return "\n".join(f"{signature(name, method.settings)}  {method.summary}" for name, method in METHODS.items())
+    """What ``--steer help`` prints: all methods and their settings, and how they are put together."""
+    return listed(
+        "--steer METHOD:KEY=VALUE,...: steering methods, applied in the order given",
+        {name: (method.settings, method.summary) for name, method in METHODS.items()},
+        [
+            "guided extract -s schema.json --steer contrastive:model=nano-amateur,alpha=0.1 letter.txt",
+            "guided extract -s schema.json --steer cfg:scale=1.5 --steer rad:reward=mymodule:score letter.txt",
+            "guided extract -s schema.json --steer adaptive:model=nano-amateur,threshold=1.5 letter.txt",
+        ],
+        "MODEL is a packaged name (nano, nano-amateur, reviews-positive, ..), a folder or a name on the hub; a model of"
+        " another tokenizer is read through its bytes. MODULE:FUNCTION takes a list of texts and gives a number for"
+        " each. All but `adaptive` only change scores; `adaptive` goes first.",
+    )
 
 
-def _built(words: Words, sources: Sources) -> Steerer:
+def _built(words: Words, sources: Sources) -> Steerer | EntropyAdaptive:
     method = METHODS[words.name]
     values: dict[str, Any] = {}
     for key, texts in words.settings.items():
@@ -136,18 +147,7 @@ _READERS: dict[Enum, Callable[[str], Any]] = {
 def _reward(text: str, sources: Sources, where: str) -> Any:
     from guided.steer import TextReward
 
-    module, _, name = text.partition(":")
-    try:
-        function = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise GuidedError(
-            f"no reward function {text!r}: {error}",
-            where=where,
-            remedy="Write MODULE:FUNCTION, of a function from a list of texts to a list of numbers.",
-        ) from error
-    if not callable(function):
-        raise GuidedError(f"{text} is no function", where=where, remedy="Write MODULE:FUNCTION.")
-    return TextReward(function, sources.decode)
+    return TextReward(reward_function(text, where), sources.decode)
 
 
 def _corpus(text: str, sources: Sources, where: str) -> Any:

@@ -15,7 +15,7 @@ from guided.errors import GuidedError
 
 if TYPE_CHECKING:
     from guided.lm.model import LanguageModel
-    from guided.steer import Steerer
+    from guided.steer import EntropyAdaptive, Steerer
 
 __all__ = ["METHODS", "Kind", "Method", "Sources"]
 
@@ -63,16 +63,16 @@ class Method:
 
     summary: str
     settings: Mapping[str, Setting]
-    build: Callable[[Values, Sources], Steerer] = field(repr=False)
+    build: Callable[[Values, Sources], Steerer | EntropyAdaptive] = field(repr=False)
 
 
-def _made(name: str, **renamed: str) -> Callable[[Values, Sources], Steerer]:
+def _made(name: str, **renamed: str) -> Callable[[Values, Sources], Steerer | EntropyAdaptive]:
     """Builds the class of `guided.steer` of that name from settings of the same names, but for those renamed."""
 
-    def build(values: Values, sources: Sources) -> Steerer:
+    def build(values: Values, sources: Sources) -> Steerer | EntropyAdaptive:
         import guided.steer
 
-        steerer: Steerer = getattr(guided.steer, name)(
+        steerer: Steerer | EntropyAdaptive = getattr(guided.steer, name)(
             **{renamed.get(key, key): value for key, value in values.items()}
         )
         return steerer
@@ -266,10 +266,20 @@ METHODS: dict[str, Method] = {
     "contrastive-search": Method(
         "away from tokens like earlier ones", {"alpha": _NUMBER, "top_k": _COUNT}, _made("ContrastiveSearch")
     ),
+    "adaptive": Method(
+        "entropy adaptive decoding: the model runs only where a small one is unsure; NOT LOSSLESS; goes first",
+        {
+            "model": _MODEL,
+            "threshold": Setting(Kind.NUMBER, required=True),
+            "window": _COUNT,
+            "least": _COUNT,
+        },
+        _made("EntropyAdaptive", model="small"),
+    ),
     "grad": Method(
         "transitions of a small corpus, one text a line",
         {"corpus": Setting(Kind.CORPUS, required=True), "weight": _NUMBER},
         _grad,
     ),
 }
-"""Every method by name.  Entropy adaptive decoding, best of blocks and DeAL are no functions of logits, so not here."""
+"""Every method by name.  Best of blocks and DeAL compare texts: they are searches, in `guided.cli.search_methods`."""

@@ -7,14 +7,14 @@ character.  A setting that may be given several times is written several times. 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from guided.errors import GuidedError
 
-__all__ = ["Setting", "Words", "parse_words", "read_value", "signature"]
+__all__ = ["Setting", "Words", "listed", "parse_words", "read_value", "signature"]
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,26 @@ def signature(name: str, settings: Mapping[str, Setting]) -> str:
         text = f"{key}={setting.kind.value}" + ("..." if setting.many else "")
         shown.append(text if setting.required else f"[{text}]")
     return name + (f":{','.join(shown)}" if shown else "")
+
+
+def listed(
+    title: str, known: Mapping[str, tuple[Mapping[str, Setting], str]], examples: Sequence[str], remark: str
+) -> str:
+    """All names for people: how each is written, and under it what it is; then examples and a remark."""
+    lines = [title, ""]
+    for name, (settings, summary) in known.items():
+        lines += [f"  {signature(name, settings)}", f"      {summary}"]
+    return "\n".join(
+        [
+            *lines,
+            "",
+            "Settings in [brackets] may be left out; those with ... may be given again.",
+            remark,
+            "",
+            "Examples:",
+            *(f"  {each}" for each in examples),
+        ]
+    )
 
 
 def _suggestion(name: str, known: Mapping[str, object]) -> str:

@@ -5,7 +5,6 @@ Transformers prepares prompts and settings as for any other way to decode, and c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from guided.hf.questions import stack_of
 from guided.hf.sampling import Sampled, Sampler, run_sampler
 from guided.infer import Enumeration, Particle, Population, Potential, Ranked, Samples, smc
 from guided.lm import LanguageModel, transformed
-from guided.steer import Stack, Steerer
+from guided.steer import Stack, Steering
 
 __all__ = ["CustomGenerate", "custom_generate"]
 
@@ -95,7 +94,7 @@ class CustomGenerate:
     def _ready(self, model: Any) -> LanguageModel:
         if self._model is None or self._model[0] is not model:
             plain = TransformersModel(model, eos_ids=self.constraint.vocabulary.eos_ids)
-            self._model = (model, self.stack.over(plain) if self.stack.steerers else plain)
+            self._model = (model, self.stack.over(plain) if self.stack else plain)
         return self._model[1]
 
 
@@ -105,7 +104,7 @@ def custom_generate(
     sampler: Sampler = smc,
     n: int | None = None,
     seed: np.random.Generator | int | None = None,
-    steer: Stack | Iterable[Steerer | Stack] | None = None,
+    steer: Steering | None = None,
     **options: Any,
 ) -> CustomGenerate:
     """Make what ``model.generate(..., custom_generate=custom_generate(constraint))`` decodes with.

@@ -6,19 +6,19 @@ With ``sampler=`` the texts are drawn by `guided.infer` instead, with ``search=`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 import torch
 
-from guided.constraint.constraint import Constraint
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, UnsupportedError
 from guided.grammar.ir import Grammar
 from guided.hf.constraints import constraints_for, named_special_ids
 from guided.hf.encoding import Conversation, check_room, encode_prompt, is_conversation, pad_id, padded
+from guided.hf.joint import Joint, joined_as_asked
 from guided.hf.loading import LoadedModel, end_ids
 from guided.hf.processor import GuidedLogitsProcessor
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from guided.hf.sampling import Sampled, Sampler
     from guided.hf.searching import Phrase, Search, Searched
     from guided.infer import Potential
-    from guided.steer import Stack, Steerer
+    from guided.steer import Stack, Steering
 
 __all__ = ["Generation", "generate"]
 
@@ -61,7 +61,7 @@ def generate(
     draft: Drafting | None = None,
     n: None = None,
     seed: int | None = None,
-    steer: Stack | Iterable[Steerer | Stack] | None = None,
+    steer: Steering | None = None,
     tokenizer: Any = None,
     max_new_tokens: int = 256,
     chat: bool = False,
@@ -81,7 +81,7 @@ def generate(
     draft: Drafting | None = None,
     n: int | None = None,
     seed: int | None = None,
-    steer: Stack | Iterable[Steerer | Stack] | None = None,
+    steer: Steering | None = None,
     tokenizer: Any = None,
     max_new_tokens: int = 256,
     chat: bool = False,
@@ -101,7 +101,7 @@ def generate(
     draft: Drafting | None = None,
     n: int | None = None,
     seed: int | np.random.Generator | None = None,
-    steer: Stack | Iterable[Steerer | Stack] | None = None,
+    steer: Steering | None = None,
     tokenizer: Any = None,
     max_new_tokens: int = 256,
     chat: bool = False,
@@ -121,7 +121,8 @@ def generate(
     must_include: str | Sequence[Phrase] = (),
     must_exclude: str | Sequence[Phrase] = (),
     n: int | None = None,
-    steer: Stack | Iterable[Steerer | Stack] | None = None,
+    seed: int | np.random.Generator | None = None,
+    steer: Steering | None = None,
     tokenizer: Any = None,
     max_new_tokens: int = 256,
     chat: bool = False,
@@ -142,7 +143,7 @@ def generate(
     draft: Drafting | None = None,
     n: int | None = None,
     seed: Any = None,
-    steer: Stack | Iterable[Steerer | Stack] | None = None,
+    steer: Steering | None = None,
     tokenizer: Any = None,
     max_new_tokens: int = 256,
     chat: bool = False,
@@ -157,7 +158,8 @@ def generate(
     through the model's chat template as a user's message.  ``options`` go to transformers' `generate`: ``do_sample``,
     ``num_beams``, ``assistant_model``, ``logits_processor`` (applied before the grammar) and the rest.  ``steer`` are
     steerers of `guided.steer`, or a `Stack`; they speak after the processors and before the grammar
-    (``same_tokenizer=True`` is that of `Stack.over`).
+    (``same_tokenizer=True`` is that of `Stack.over`).  With `EntropyAdaptive` first, which is not lossless, the model
+    only runs where the small one is unsure.
 
     ``heal`` takes back the end of each prompt as far as its tokens depend on what follows, and generates it again (it
     is not in the result's text, and its tokens count).  ``canonical`` allows only tokens that the tokenizer itself
@@ -183,9 +185,10 @@ def generate(
     **With a search** of `guided.search` (``search=guided.search.beam_search``, or a `functools.partial` of one), whole
     texts are compared, and what the search returns is returned: a `Found` (`diverse_beam_search`: a `DiverseFound`,
     `lattice_search`: a `LatticeFound`) for one prompt, else a list.  ``n`` is its ``n_best``; model, grammar and
-    options are as with a sampler, and nothing is drawn, so there is no ``seed``.  ``must_include`` are texts that must
-    occur (a tuple of texts: one of them), for `dynamic_beam_search`, which is also the search where none is given,
-    `grid_beam_search` and `neurologic_search`; ``must_exclude`` texts that must not, for `neurologic_search`.
+    options are as with a sampler; nothing is drawn but by `block_search`, which alone takes the ``seed``.
+    ``must_include`` are texts that must occur (a tuple of texts: one of them), for `dynamic_beam_search`, which is also
+    the search where none is given, `grid_beam_search` and `neurologic_search`; ``must_exclude`` texts that must not,
+    for `neurologic_search`.
     """
     searches = bool(search is not None or must_include or must_exclude)
     if draft is not None:
@@ -203,8 +206,6 @@ def generate(
 
         if heal:
             raise UnsupportedError("a search cannot take back the prompt's end", remedy="Leave out heal=True.")
-        if seed is not None:
-            raise UnsupportedError("a search draws nothing", remedy="Leave out the seed.")
         options.pop("show_progress", None)
         return search_texts(
             model,
@@ -213,6 +214,7 @@ def generate(
             search,
             tokenizer=tokenizer,
             n=n,
+            seed=seed,
             steer=steer,
             max_new_tokens=max_new_tokens,
             chat=chat,
@@ -264,25 +266,31 @@ def generate(
         )
     encoder_decoder = bool(model.config.is_encoder_decoder)
     encoded = [encode_prompt(item, tokenizer, chat) for item in prompts]
-    joints = [_Joint(item, constraints[i % len(constraints)]) for i, item in enumerate(encoded)]
+    joints = [Joint(item, constraints[i % len(constraints)]) for i, item in enumerate(encoded)]
     if heal or canonical:
-        joints = [_join(joint, tokenizer, heal, canonical, encoder_decoder) for joint in joints]
+        joints = [joined_as_asked(joint, tokenizer, heal, canonical, encoder_decoder) for joint in joints]
         encoded, constraints = [list(joint.ids) for joint in joints], tuple(joint.constraint for joint in joints)
     processor = GuidedLogitsProcessor(constraints, max_new_tokens=max_new_tokens)
     if not encoder_decoder:
         check_room(model, max(map(len, encoded)), max_new_tokens)
     pad = pad_id(model, tokenizer, constraints[0].vocabulary.eos_ids)
     input_ids, attention_mask = padded(encoded, pad, left=not encoder_decoder)
+    each_prompt = [constraints[i % len(constraints)] for i in range(len(prompts))]
+    stack = None if steer is None else _stack(steer)
     drafted = None
     if draft is not None:
         from guided.hf.speculation import draft_generate
 
-        each_prompt = [constraints[i % len(constraints)] for i in range(len(prompts))]
         drafted = options["custom_generate"] = draft_generate(
-            each_prompt, draft, seed=seed, steer=steer, same_tokenizer=same_tokenizer
+            each_prompt, draft, seed=seed, steer=stack, same_tokenizer=same_tokenizer
         )
+    elif stack is not None and stack.adaptive is not None:
+        from guided.hf.speculation import DraftGenerate, check_loop_options
+
+        check_loop_options(options, "EntropyAdaptive")
+        options["custom_generate"] = DraftGenerate(each_prompt, None, seed, stack, same_tokenizer)
     else:
-        steering = [] if steer is None else _steering(steer, model, tokenizer, processor, pad, encoded, same_tokenizer)
+        steering = [] if stack is None else _steering(stack, model, tokenizer, processor, pad, encoded, same_tokenizer)
         options["logits_processor"] = [*(options.get("logits_processor") or ()), *steering, processor]
     if "stop_strings" in options or "assistant_tokenizer" in options:
         options["tokenizer"] = tokenizer
@@ -303,34 +311,6 @@ def generate(
     counts = None if drafted is None else drafted.statistics
     results = [_result(processor, row, i // each, joints[i // of_prompt].removed, counts) for i, row in enumerate(rows)]
     return results[0] if single and "num_return_sequences" not in options else results
-
-
-@dataclass(frozen=True)
-class _Joint:
-    """Where a prompt and its generated text meet."""
-
-    ids: Sequence[int]
-    constraint: Constrains
-    removed: bytes = b""
-    """The end of the prompt that is generated again."""
-
-
-def _join(joint: _Joint, tokenizer: Any, heal: bool, canonical: bool, encoder_decoder: bool) -> _Joint:
-    from guided.constraint.canonical import canonical as make_canonical
-    from guided.constraint.healing import heal as take_back
-
-    ids, constraint, removed = joint.ids, joint.constraint, joint.removed
-    if heal:
-        if encoder_decoder or not isinstance(constraint, Constraint):
-            raise UnsupportedError(
-                "only the prompt of a decoder-only model can be healed, before a grammar or a guided.Constraint",
-                remedy="Leave out heal=True.",
-            )
-        healed = take_back(ids, tokenizer, constraint)
-        ids, constraint, removed = healed.prompt_ids, healed.constraint, healed.removed
-    if canonical:
-        constraint = make_canonical(constraint, tokenizer, before=() if encoder_decoder else ids)
-    return _Joint(ids, constraint, removed)
 
 
 def _check_arguments(model: Any, tokenizer: Any, options: Mapping[str, Any]) -> None:
@@ -360,8 +340,14 @@ def _seeded(seed: int | None) -> Iterator[None]:
         yield
 
 
+def _stack(steer: Steering) -> Stack:
+    from guided.hf.questions import stack_of
+
+    return stack_of(steer)
+
+
 def _steering(
-    steer: Any,
+    stack: Stack,
     model: Any,
     tokenizer: Any,
     processor: GuidedLogitsProcessor,
@@ -371,10 +357,8 @@ def _steering(
 ) -> list[Any]:
     """The grammar, so that candidates are of allowed tokens, and the steering; the grammar's own turn comes after."""
     from guided.hf.language_model import TransformersModel
-    from guided.hf.questions import stack_of
     from guided.hf.steering import SteeringLogitsProcessor
 
-    stack = stack_of(steer)
     if not stack.steerers:
         return []
     # Equal lengths have no padding, and a prompt may begin with the padding's id itself.

@@ -18,12 +18,13 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
 from guided.errors import GuidedError
 from guided.hf.constraints import vocabulary_for
+from guided.nano.experts import Expert
 from guided.vocab import Vocabulary
 
 __all__ = ["PACKAGED", "LoadedModel", "Stage", "decoder_start_ids", "end_ids", "load"]
 
 PACKAGED = "nano"
-"""The name of the model inside this package; a folder of that name is ``./nano``."""
+"""The name of the model inside this package; a folder of that name is ``./nano``, as with names of experts."""
 
 
 HUB_SECONDS = 10.0
@@ -95,8 +96,10 @@ def load(
     local_files_only: bool = False,
     on_stage: Callable[[Stage], None] | None = None,
 ) -> LoadedModel:
-    """Load a causal or encoder-decoder language model: the packaged ``"nano"``, a folder, or a name on the hub.
+    """Load a causal or encoder-decoder language model: a packaged one, a folder, or a name on the hub.
 
+    Packaged are ``"nano"`` and the experts beside it, ``"nano-amateur"``, ``"reviews"``, ``"reviews-amateur"``,
+    ``"reviews-positive"``, ...: see `guided.nano.experts`.
     ``device`` is the first accelerator, else the CPU, unless given; ``dtype`` is the checkpoint's own, on the CPU
     float32.  ``on_stage`` is called before each stage, and what transformers prints is off while it is set.  Raises
     `GuidedError` where there is no such model, no tokenizer, or no language model behind the name.
@@ -156,6 +159,9 @@ def _source(name_or_path: str | Path) -> tuple[str, bool]:
         if not (MODEL_PATH / "config.json").is_file():
             raise GuidedError("the packaged model is missing from this installation", remedy="Install guided again.")
         return str(MODEL_PATH), True
+    expert = next((one for one in Expert if one.name_to_load == name_or_path), None)
+    if expert is not None:
+        return str(expert.path), True
     path = Path(name_or_path).expanduser()
     if path.is_dir():
         if not (path / "config.json").is_file():

@@ -6,7 +6,7 @@ Nothing here generates.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from guided.hf.language_model import TransformersModel
 from guided.hf.loading import LoadedModel, end_ids
 from guided.infer.potential import Potential
 from guided.lm import LanguageModel, transformed
-from guided.steer import Stack, Steerer
+from guided.steer import EntropyAdaptive, Stack, Steerer, Steering
 from guided.vocab import Vocabulary
 
 __all__ = ["Question", "Questions", "checked_options", "name_of", "read_questions", "stack_of"]
@@ -57,7 +57,7 @@ def read_questions(
     grammar: Any,
     *,
     tokenizer: Any,
-    steer: Stack | Iterable[Steerer | Stack] | None,
+    steer: Steering | None,
     max_new_tokens: int,
     chat: bool,
     canonical: bool,
@@ -69,9 +69,9 @@ def read_questions(
     """
     ready, tokenizer, ends = _model_of(model, tokenizer)
     truncation = {name: options[name] for name in TRUNCATION if name in options}
-    room = _room_of(ready)
+    room, encoder = _room_of(ready), ready.can.encoder
     if steer is not None:
-        ready = stack_of(steer).over(ready)
+        ready = stack_of(steer).over(ready, same_tokenizer=bool(options.get("same_tokenizer", False)))
     if truncation:
         ready = transformed(ready, **truncation)
     single = is_single(prompt)
@@ -91,19 +91,19 @@ def read_questions(
         if canonical:
             if not isinstance(goal, Constrains):
                 raise UnsupportedError("canonical=True needs a grammar", remedy="Leave it out with a potential.")
-            goal = make_canonical(goal, tokenizer, before=() if ready.can.encoder else ids)
+            goal = make_canonical(goal, tokenizer, before=() if encoder else ids)
         if room is not None:
             check_room(room, len(ids), max_new_tokens)
         each.append(Question(ids, goal))
-    rest = {name: value for name, value in options.items() if name not in truncation}
+    rest = {name: value for name, value in options.items() if name not in (*truncation, "same_tokenizer")}
     return Questions(ready, tokenizer, tuple(each), single, rest)
 
 
-def stack_of(steer: Stack | Steerer | Iterable[Steerer | Stack]) -> Stack:
+def stack_of(steer: Steering) -> Stack:
     """Steerers as one stack."""
     if isinstance(steer, Stack):
         return steer
-    return Stack([steer] if isinstance(steer, Steerer) else steer)
+    return Stack([steer] if isinstance(steer, (Steerer, EntropyAdaptive)) else steer)
 
 
 def checked_options(function: Callable[..., Any], wanted: Mapping[str, Any]) -> dict[str, Any]:

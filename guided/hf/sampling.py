@@ -7,7 +7,7 @@ A sampler is a function of `guided.infer` (`smc`, `importance`, `local`, `smc_st
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, TypeAlias
 
@@ -20,7 +20,7 @@ from guided.infer.enumeration import Enumeration
 from guided.infer.potential import Potential
 from guided.infer.result import Population, Samples
 from guided.lm import LanguageModel
-from guided.steer import Stack, Steerer
+from guided.steer import Steering
 
 __all__ = ["Sampled", "Sampler", "run_sampler", "sample"]
 
@@ -40,7 +40,7 @@ def sample(
     tokenizer: Any = None,
     n: int | None = None,
     seed: Any = 0,
-    steer: Stack | Iterable[Steerer | Stack] | None = None,
+    steer: Steering | None = None,
     max_new_tokens: int = 256,
     chat: bool = False,
     canonical: bool = False,

@@ -1,16 +1,18 @@
 """What is behind ``guided.generate(..., search=)``: prompts and phrases in words, a grammar, and a search.
 
 A search is a function of `guided.search` (`beam_search`, `best_first_beam_search`, `diverse_beam_search`,
-`grid_beam_search`, `dynamic_beam_search`, `neurologic_search`, `lattice_search`), or a partial of one that fixes its
-options.  Nothing here compares anything.
+`grid_beam_search`, `dynamic_beam_search`, `neurologic_search`, `lattice_search`, `deal_search`, `block_search`), or a
+partial of one that fixes its options.  Nothing here compares anything.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, UnsupportedError
@@ -27,7 +29,7 @@ from guided.search import (
     dynamic_beam_search,
     neurologic_search,
 )
-from guided.steer import Stack, Steerer
+from guided.steer import Steering
 from guided.vocab import Vocabulary
 
 __all__ = ["Phrase", "Search", "Searched", "search_texts"]
@@ -51,7 +53,8 @@ def search_texts(
     *,
     tokenizer: Any = None,
     n: int | None = None,
-    steer: Stack | Iterable[Steerer | Stack] | None = None,
+    seed: Any = None,
+    steer: Steering | None = None,
     max_new_tokens: int = 256,
     chat: bool = False,
     canonical: bool = False,
@@ -68,6 +71,11 @@ def search_texts(
         search = neurologic_search if _listed(must_exclude) else dynamic_beam_search
     if not callable(search):
         raise TypeError(f"search is {search!r}: pass a function of guided.search, such as guided.search.beam_search")
+    draws = "seed" in inspect.signature(search).parameters
+    if seed is not None and not draws:
+        raise UnsupportedError(f"{name_of(search)} draws nothing", where="seed", remedy="Leave out the seed.")
+    # Prompts of one call must not all draw the same numbers.
+    rng = np.random.default_rng(seed) if seed is not None else None
     asked = read_questions(
         model,
         prompt,
@@ -89,6 +97,8 @@ def search_texts(
         wanted = {**asked.options, "max_tokens": max_new_tokens}
         if n is not None:
             wanted["n_best"] = n
+        if rng is not None:
+            wanted["seed"] = rng
         vocabulary = question.goal.vocabulary
         included = _phrases(must_include, vocabulary, asked)
         excluded = _phrases(must_exclude, vocabulary, asked)

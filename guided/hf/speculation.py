@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import warnings
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -21,15 +21,21 @@ from guided.draft.auto import Drafting, auto
 from guided.draft.speculate import Speculated, speculate
 from guided.draft.statistics import Statistics
 from guided.errors import GuidedError, UnsupportedError
-from guided.hf.allowed_first import AllowedFirst
 from guided.hf.generate_call import check_criteria, prompts_of_call, sequences_of_call
 from guided.hf.language_model import Caching, TransformersModel
 from guided.hf.questions import name_of, stack_of
 from guided.hf.reshaping import ProcessorReshaping
 from guided.lm import LanguageModel
-from guided.steer import Stack, Steerer
+from guided.steer import Masked, Stack, Steering
 
-__all__ = ["ChainsOnly", "DraftGenerate", "check_combination", "check_draft", "draft_generate"]
+__all__ = [
+    "ChainsOnly",
+    "DraftGenerate",
+    "check_combination",
+    "check_draft",
+    "check_loop_options",
+    "draft_generate",
+]
 
 INSTEAD = {
     "assistant_model": "draft=guided.draft.Drafting(guided.draft.Model(TransformersModel(assistant)), Fixed(8))",
@@ -60,12 +66,16 @@ UNHEEDED = ("output_scores", "output_logits", "output_attentions", "output_hidde
 
 
 class DraftGenerate:
-    """What ``custom_generate=`` takes; made by `draft_generate`.  `drafting` learns from call to call."""
+    """What ``custom_generate=`` takes; made by `draft_generate`.  `drafting` learns from call to call.
+
+    Without one it decodes token by token, as `guided.generate` does for a stack that puts another model in place of the
+    one that transformers' loop would run.
+    """
 
     def __init__(
         self,
         constraint: Constrains | Sequence[Constrains | None] | None,
-        drafting: Drafting,
+        drafting: Drafting | None,
         seed: np.random.Generator | int | None,
         stack: Stack,
         same_tokenizer: bool = False,
@@ -99,7 +109,10 @@ class DraftGenerate:
         if streamer is not None:
             raise UnsupportedError("tokens come several at a time", remedy="Leave out the streamer.")
         if generation_config.num_beams != 1:
-            raise UnsupportedError("drafts are not verified for beams", remedy="Leave out num_beams.")
+            raise UnsupportedError(
+                "drafts are not verified for beams, and two models in turn not run for them",
+                remedy="Leave out num_beams, or pass search=guided.search.beam_search without draft=.",
+            )
         for name in UNHEEDED:
             if getattr(generation_config, name, None):
                 raise UnsupportedError(
@@ -153,10 +166,10 @@ class DraftGenerate:
                 self._steered(model, constraints[rows[0]], max_tokens),
                 [prompts[row] for row in rows],
                 [constraints[row] for row in rows],
-                self.drafting.drafter,
+                None if self.drafting is None else self.drafting.drafter,
                 max_tokens=max_tokens,
                 greedy=greedy,
-                policy=self.drafting.policy,
+                policy=None if self.drafting is None else self.drafting.policy,
                 reshaping=reshaping if reshaping else None,
             )
             found.update(zip(rows, texts, strict=True))
@@ -164,10 +177,11 @@ class DraftGenerate:
         return [found[row] for row in range(len(prompts))], total
 
     def _steered(self, model: TransformersModel, constraint: Constrains | None, max_tokens: int) -> LanguageModel:
-        if not self.stack.steerers:
-            return model
-        first = [] if constraint is None else [AllowedFirst(constraint, max_tokens)]
-        return Stack([*first, self.stack]).over(model, same_tokenizer=self.same_tokenizer)
+        stack = self.stack
+        if stack.steerers and constraint is not None:
+            pair = [] if stack.adaptive is None else [stack.adaptive]
+            stack = Stack([*pair, Masked(constraint, max_tokens), *stack.steerers])
+        return stack.over(model, same_tokenizer=self.same_tokenizer) if stack else model
 
     def _constraints(self, n: int) -> list[Constrains | None]:
         if self.constraint is None or isinstance(self.constraint, Constrains):
@@ -189,7 +203,8 @@ class DraftGenerate:
             kind = getattr(model.config, "_attn_implementation", None)
             ready = TransformersModel(model, eos_ids=ends or None, caching=kept.get(kind))
             kept[kind] = ready.caching
-            _check_cache(ready)
+            if self.drafting is not None:
+                _check_cache(ready)
             self._model = (model, ready)
         return self._model[1]
 
@@ -199,7 +214,7 @@ def draft_generate(
     draft: Drafting | None = None,
     *,
     seed: np.random.Generator | int | None = None,
-    steer: Stack | Iterable[Steerer | Stack] | None = None,
+    steer: Steering | None = None,
     same_tokenizer: bool = False,
 ) -> DraftGenerate:
     """Make what ``model.generate(..., custom_generate=draft_generate(constraint))`` decodes with.
@@ -212,6 +227,12 @@ def draft_generate(
     `statistics` of what is returned say what the last call cost.
     """
     stack = Stack() if steer is None else stack_of(steer)
+    if stack.adaptive is not None:
+        raise UnsupportedError(
+            "entropy adaptive decoding asks after each token which model is next, so drafts would save nothing",
+            where="drafts",
+            remedy="Leave out draft=, or EntropyAdaptive: speculative decoding with the small model is lossless.",
+        )
     drafting = auto() if draft is None else check_draft(draft)
     return DraftGenerate(constraint, drafting, seed, stack, same_tokenizer)
 
@@ -257,6 +278,11 @@ def check_combination(
             remedy="Draft with sampler=guided.infer.smc or importance, or without a sampler, or leave out draft=.",
         )
     if sampler is None:
-        for name, instead in INSTEAD.items():
-            if options.get(name) is not None:
-                raise UnsupportedError(f"{name} cannot be combined with draft=", where=where, remedy=f"Use {instead}.")
+        check_loop_options(options, "draft=", where=where)
+
+
+def check_loop_options(options: Mapping[str, Any], what: str, *, where: str = "guided.generate") -> None:
+    """Raise `UnsupportedError` for options of transformers' own loop, which ``what`` does not go through."""
+    for name, instead in INSTEAD.items():
+        if options.get(name) is not None:
+            raise UnsupportedError(f"{name} cannot be combined with {what}", where=where, remedy=f"Use {instead}.")

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import LogitsProcessor
 
-from guided.errors import GuidedError, VocabularyError
+from guided.errors import GuidedError, UnsupportedError, VocabularyError
 from guided.hf.prompt import SeenPrompts, running_generate
 from guided.lm.model import LanguageModel, Needs
 from guided.steer.declaration import Steerer
@@ -61,6 +61,12 @@ class SteeringLogitsProcessor(LogitsProcessor):
             self.stack = stack
         else:
             self.stack = Stack([stack] if isinstance(stack, Steerer) else stack)
+        if self.stack.adaptive is not None:
+            raise UnsupportedError(
+                "transformers' loop runs the large model at every step, which entropy adaptive decoding is to save",
+                where="SteeringLogitsProcessor",
+                remedy="Use guided.generate(..., steer=[...]), or Stack(...).over(model).",
+            )
         if model.can.encoder:
             raise GuidedError(
                 "an encoder-decoder model cannot be steered by a logits processor, which does not see its input",

@@ -16,6 +16,7 @@ from guided.search.lexical import dynamic_beam_search, grid_beam_search
 from guided.search.neurologic import Clause, Literal, LookAhead, neurologic_search
 from guided.search.phrases import PhraseConstraint
 from guided.search.result import Found, Hypothesis, SearchCost
+from guided.search.rewarded import block_search, deal_search
 from guided.search.spans import Span, best_spans
 from guided.search.text_phrases import TextPhrase
 
@@ -41,6 +42,8 @@ __all__ = [
     "beam_search",
     "best_first_beam_search",
     "best_spans",
+    "block_search",
+    "deal_search",
     "diverse_beam_search",
     "document_search",
     "dynamic_beam_search",

@@ -30,7 +30,7 @@ from guided.steer.rewarded import ARGS, FUDGE, RAD, ControlledDecoding
 from guided.steer.scorer import PrefixScorer, train_scorer
 from guided.steer.second_model import ARM, Contrastive, DExperts, Mixture, Product, ProxyTuning
 from guided.steer.second_prompt import ClassifierFree, ContextAware, Instructive, SelfDebiasing
-from guided.steer.stack import Stack
+from guided.steer.stack import Stack, Steering
 from guided.steer.text_so_far import GRAD, ContrastiveSearch, Momentum
 from guided.steer.transitions import TransitionGraph
 
@@ -78,6 +78,7 @@ __all__ = [
     "SelfDebiasing",
     "Stack",
     "Steerer",
+    "Steering",
     "TextReward",
     "TransitionGraph",
     "Without",

@@ -67,6 +67,11 @@ class AdaptiveModel:
         self.can = Abilities(crop=large.can.crop and how.small.can.crop, tree=False, encoder=True)
 
     @property
+    def tokenizer(self) -> object | None:
+        """The large model's tokenizer, where it has one."""
+        return getattr(self.large, "tokenizer", None)
+
+    @property
     def calls(self) -> Calls:
         """What both models have computed so far."""
         one, two = self.large.calls, self.how.small.calls

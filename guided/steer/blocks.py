@@ -17,10 +17,10 @@ from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError
 from guided.lm.model import LanguageModel
 from guided.steer.declaration import Tokens, checked_number
-from guided.steer.masking import Masked
+from guided.steer.masking import mask_and_ends
 from guided.steer.reward import RewardError, TextReward, checked_rewards
 
-__all__ = ["BlockResult", "best_of_blocks", "values_of"]
+__all__ = ["BlockResult", "Value", "best_of_blocks", "values_of"]
 
 Value = TextReward | Callable[[list[Tokens]], Sequence[float] | torch.Tensor]
 """A reward of texts, or a function from token sequences, prompt included, to one number for each."""
@@ -32,6 +32,8 @@ class BlockResult:
 
     tokens: Tokens
     """The generated tokens, the end-of-text id included if one was drawn."""
+    log_probability: float
+    """Natural logarithm of the model's probability of them, over all ids."""
     value: float
     """The value of the text."""
     block_values: tuple[tuple[float, ...], ...]
@@ -60,26 +62,26 @@ def best_of_blocks(
     """
     checked_number("n_blocks", n_blocks, least=1, of="best_of_blocks")
     checked_number("block_tokens", block_tokens, least=1, of="best_of_blocks")
-    masked = None if constraint is None else Masked(constraint, max_new_tokens)
-    if masked is not None:
-        masked.check_width(model.width)
-    ends = model.eos_ids if constraint is None else model.eos_ids | set(constraint.vocabulary.eos_ids)
+    masked, ends = mask_and_ends(model, constraint, max_new_tokens)
     given = tuple(int(token) for token in prompt)
     sequences = model.start([given])
     best: Tokens = given
-    worth = float("nan")
+    worth, total = float("nan"), 0.0
     history: list[tuple[float, ...]] = []
     while len(best) - len(given) < max_new_tokens and not _ended(best, len(given), ends):
         sequences.select([0] * n_blocks)
         blocks: list[list[int]] = [[] for _ in range(n_blocks)]
+        gained = [0.0] * n_blocks
         logits = sequences.last.logits
         for _ in range(min(block_tokens, max_new_tokens - (len(best) - len(given)))):
+            own = torch.log_softmax(logits.double(), dim=-1)
             if masked is not None:
                 logits = masked.excluded(logits, [best[len(given) :] + tuple(block) for block in blocks])
             drawn = _draw(logits, rng, [bool(block) and block[-1] in ends for block in blocks])
-            for block, token in zip(blocks, drawn, strict=True):
+            for number, token in enumerate(drawn):
                 if token is not None:
-                    block.append(token)
+                    blocks[number].append(token)
+                    gained[number] += float(own[number, token])
             if all(token is None for token in drawn):
                 break
             sequences.extend([[] if token is None else [token] for token in drawn])
@@ -89,7 +91,8 @@ def best_of_blocks(
         history.append(tuple(values))
         sequences.select([chosen])
         best, worth = best + tuple(blocks[chosen]), values[chosen]
-    return BlockResult(best[len(given) :], worth, tuple(history))
+        total += gained[chosen]
+    return BlockResult(best[len(given) :], total, worth, tuple(history))
 
 
 def values_of(value: Value, texts: list[Tokens], prompt_length: int) -> list[float]:

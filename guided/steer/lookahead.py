@@ -14,7 +14,7 @@ from guided.lm.model import LanguageModel, Sequences
 from guided.steer.blocks import Value, values_of
 from guided.steer.declaration import Tokens, checked_number
 from guided.steer.formulas.combining import candidates, log_probabilities
-from guided.steer.masking import Masked
+from guided.steer.masking import Masked, mask_and_ends
 
 __all__ = ["Hypothesis", "deal"]
 
@@ -57,10 +57,7 @@ def deal(
     for name, number in (("n_beams", n_beams), ("top_k", top_k), ("max_new_tokens", max_new_tokens)):
         checked_number(name, number, least=1, of="deal")
     checked_number("look_ahead", look_ahead, least=0, of="deal")
-    masked = None if constraint is None else Masked(constraint, max_new_tokens)
-    if masked is not None:
-        masked.check_width(model.width)
-    ends = model.eos_ids if constraint is None else model.eos_ids | set(constraint.vocabulary.eos_ids)
+    masked, ends = mask_and_ends(model, constraint, max_new_tokens)
     given = tuple(int(token) for token in prompt)
     sequences = model.start([given])
     beams = [Hypothesis((), 0.0, 0.0)]

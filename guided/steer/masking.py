@@ -13,14 +13,15 @@ import numpy as np
 import torch
 
 from guided.constraint.protocol import Constrains
-from guided.errors import VocabularyError
+from guided.errors import LimitError, VocabularyError
 from guided.lm.model import LanguageModel
 from guided.steer.declaration import Declaration, Seen, Tokens, checked_number
 
-__all__ = ["Masked"]
+__all__ = ["Masked", "mask_and_ends"]
 
-_REMEMBERED = 65_536
-"""Texts whose states are kept; those of the rows at hand are a few, one longer at each step."""
+_REMEMBERED = 1 << 20
+"""Tokens in the texts whose states are kept: 8 MB.  A text that grows by one token a step leaves all its beginnings, so
+one of 4,000 tokens fills this eight times on its way, and is then read again from its start."""
 _DEAD = 0
 
 
@@ -29,16 +30,17 @@ class Masked:
     """Excludes the tokens after which no whole text of ``constraint`` fits within ``max_tokens``; the end counts.
 
     A masked model is renormalised: to what weighs texts by it, such as `guided.infer.smc`, it is a model that follows
-    the constraint token by token, and not ``model(x)`` on the language.  After tokens that no text of the language
-    begins with (of a draft, say) nothing is excluded: they were.
+    the constraint token by token, and not ``model(x)`` on the language.  After tokens that no text of the language, or
+    none that ends in time, begins with (of a draft, say) nothing is excluded: they were.
     """
 
     constraint: Constrains
     max_tokens: int
-    _states: dict[Tokens, int] = field(default_factory=dict, repr=False)
+    _memo: _StatesOfTexts = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         checked_number("max_tokens", self.max_tokens, least=1, of="Masked")
+        object.__setattr__(self, "_memo", _StatesOfTexts(self.constraint))
 
     def declare(self, model: LanguageModel) -> Declaration:
         """The text, and where the prompt ends; raises `VocabularyError` for a constraint over more ids."""
@@ -67,30 +69,63 @@ class Masked:
         vocabulary = self.constraint.vocabulary
         rows = np.zeros((len(texts), vocabulary.n_words), np.uint32)
         for row, text in zip(rows, texts, strict=True):
-            state = self._state(tuple(text))
-            if state == _DEAD:
+            state = self._memo.after(tuple(text))
+            try:
+                if state == _DEAD:
+                    row[:] = ~np.uint32(0)
+                else:
+                    self.constraint.fill_budget_mask(state, row, self.max_tokens - len(text))
+            except LimitError:
+                if not text:
+                    raise
                 row[:] = ~np.uint32(0)
-            else:
-                self.constraint.fill_budget_mask(state, row, self.max_tokens - len(text))
         bits = np.unpackbits(rows.view(np.uint8), axis=1, bitorder="little")[:, : scores.shape[1]]
         allowed = torch.zeros(scores.shape, dtype=torch.bool)
         allowed[:, : bits.shape[1]] = torch.from_numpy(bits.astype(np.bool_))
         return scores.masked_fill(~allowed.to(scores.device), float("-inf"))
 
-    def _state(self, text: Tokens) -> int:
-        """The constraint's state after a text; one step from the state of the text without its last token."""
-        found = self._states.get(text)
+
+def mask_and_ends(
+    model: LanguageModel, constraint: Constrains | None, max_tokens: int
+) -> tuple[Masked | None, frozenset[int]]:
+    """What a search over a model masks with, None without a constraint, and the ids that end its texts.
+
+    Raises `VocabularyError` for a constraint over more ids than the model scores.
+    """
+    if constraint is None:
+        return None, model.eos_ids
+    masked = Masked(constraint, max_tokens)
+    masked.check_width(model.width)
+    return masked, model.eos_ids | set(constraint.vocabulary.eos_ids)
+
+
+class _StatesOfTexts:
+    """A bounded memo of a constraint's states; what is forgotten is only slower.  For any number of threads."""
+
+    def __init__(self, constraint: Constrains) -> None:
+        self._constraint = constraint
+        self._states: dict[Tokens, int] = {}
+        self._size = 0
+
+    def after(self, text: Tokens) -> int:
+        """The state after a text; one step from the state of the text without its last token, if that is known."""
+        states = self._states
+        found = states.get(text)
         if found is not None:
             return found
-        known = len(text) - 1
-        while known > 0 and text[:known] not in self._states:
+        known = len(text)
+        while known > 0 and found is None:
             known -= 1
-        state = self._states[text[:known]] if known > 0 else self.constraint.start
-        if len(self._states) >= _REMEMBERED:
-            self._states.clear()
-        for place in range(max(known, 0), len(text)):
+            found = states.get(text[:known]) if known else self._constraint.start
+        state = self._constraint.start if found is None else found
+        for token in text[known:]:
             if state == _DEAD:
                 break
-            state = self.constraint.advance(state, text[place])
-        self._states[text] = state
+            state = self._constraint.advance(state, token)
+        if self._size > _REMEMBERED:
+            # Other threads go on with the dictionary that they have.
+            states = self._states = {}
+            self._size = 0
+        states[text] = state
+        self._size += len(text)
         return state

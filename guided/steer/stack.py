@@ -10,17 +10,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 
 from guided.errors import GuidedError
 from guided.lm.model import LanguageModel, Needs, Scores
+from guided.steer.adaptive import EntropyAdaptive
 from guided.steer.declaration import AsGiven, Candidates, Declaration, Seen, Steerer, Tokens
 from guided.steer.formulas.combining import candidates as likeliest
 from guided.steer.layout import Layout, Place, arrange, check_abilities, check_vocabulary
 from guided.steer.rows import BranchRows
 
-__all__ = ["Look", "Plan", "Stack", "look_in"]
+__all__ = ["Look", "Plan", "Stack", "Steering", "look_in"]
 
 
 @dataclass(frozen=True, init=False)
@@ -28,25 +30,44 @@ class Stack:
     """Steerers in order; a stack in a stack stands for its steerers.
 
     ``Stack([a, b]).over(model)`` is a `LanguageModel` whose next-token logits are ``b(a(logits))``.  An empty stack
-    changes nothing.
+    changes nothing.  `EntropyAdaptive`, which is no function of logits, may be the first: the others then steer the
+    model of two that it makes.
     """
 
     steerers: tuple[Steerer, ...]
+    adaptive: EntropyAdaptive | None
+    """What makes a model of two before the others steer it."""
 
-    def __init__(self, steerers: Iterable[Steerer | Stack] = ()) -> None:
+    def __init__(self, steerers: Iterable[Steerer | Stack | EntropyAdaptive] = ()) -> None:
+        given = list(steerers)
         flat: list[Steerer] = []
-        for steerer in steerers:
-            if isinstance(steerer, Stack):
-                flat += steerer.steerers
-            elif isinstance(steerer, Steerer):
-                flat.append(steerer)
-            else:
+        adaptive: EntropyAdaptive | None = None
+        for number, each in enumerate(given):
+            first = each.adaptive if isinstance(each, Stack) else each if isinstance(each, EntropyAdaptive) else None
+            if first is not None:
+                if flat or adaptive is not None:
+                    raise GuidedError(
+                        "EntropyAdaptive is not the first",
+                        where=f"number {number} of a Stack",
+                        remedy="Put it first: it makes a model of two, which the others then steer.",
+                    )
+                adaptive = first
+            if isinstance(each, Stack):
+                flat += each.steerers
+            elif isinstance(each, Steerer):
+                flat.append(each)
+            elif first is None:
                 raise GuidedError(
-                    f"{steerer!r} is no steerer",
-                    where=f"number {len(flat)} of a Stack",
-                    remedy="Pass objects such as Contrastive(...); EntropyAdaptive is a model: see its over().",
+                    f"{each!r} is no steerer",
+                    where=f"number {number} of a Stack",
+                    remedy="Pass objects such as Contrastive(...).",
                 )
         object.__setattr__(self, "steerers", tuple(flat))
+        object.__setattr__(self, "adaptive", adaptive)
+
+    def __bool__(self) -> bool:
+        """Whether it changes anything."""
+        return bool(self.steerers) or self.adaptive is not None
 
     def over(self, model: LanguageModel, *, same_tokenizer: bool = False) -> LanguageModel:
         """The model steered by this stack, itself a `LanguageModel`.
@@ -57,8 +78,15 @@ class Stack:
         """
         from guided.steer.steered import SteeredModel
 
+        if self.adaptive is not None:
+            model = self.adaptive.over(model, same_tokenizer=same_tokenizer)
+            if not self.steerers:
+                return model
         return SteeredModel(model, self, same_tokenizer=same_tokenizer)
 
+
+Steering: TypeAlias = "Stack | Steerer | EntropyAdaptive | Iterable[Steerer | Stack | EntropyAdaptive]"
+"""What ``steer=`` takes."""
 
 Look = Callable[[Place, torch.Tensor], tuple[torch.Tensor, tuple[torch.Tensor, ...]]]
 """Hidden states ``[n, k, d]`` after candidates ``[n, k]`` on a branch, and those of all tokens before."""

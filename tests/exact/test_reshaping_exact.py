@@ -24,9 +24,8 @@ from guided.draft import (
     speculate,
 )
 from guided.errors import GuidedError
-from guided.hf.allowed_first import AllowedFirst
 from guided.lm.table import TableModel
-from guided.steer import Contrastive, Stack
+from guided.steer import Contrastive, Masked, Stack
 from guided.testing.enumeration import enumerate_choices
 
 WIDTH, END = 4, 3
@@ -119,7 +118,7 @@ def test_reshaped_texts_have_no_weights():
 def test_steering_of_allowed_tokens_keeps_its_law_with_the_amateur_as_draft():
     """Speculative contrastive decoding as `guided.generate` does it: plausible tokens are chosen among allowed ones."""
 
-    steered = Stack([AllowedFirst(CONSTRAINT, 3), Contrastive(SMALL, alpha=0.5)]).over(TARGET)
+    steered = Stack([Masked(CONSTRAINT, 3), Contrastive(SMALL, alpha=0.5)]).over(TARGET)
 
     def law(drafter):
         found = Counter()

@@ -6,6 +6,7 @@ prompts, never on those that are reported: `guided eval steering --tuning` runs 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -25,6 +26,7 @@ from guided.steer import (
     FUDGE,
     GRAD,
     RAD,
+    Bucket,
     ClassifierFree,
     ContextAware,
     Contrastive,
@@ -225,6 +227,7 @@ RETRIEVAL_HEADS = 4
 BLOCK_TOKENS, N_BLOCKS = 8, 4
 BEAMS, DEAL_TOKENS, LOOK_AHEAD, DEAL_WEIGHT = 3, 6, 8, 8.0
 WINDOW, LEAST, THRESHOLD = 4, 2, 1.5
+FOCUS_TEMPERATURE = 1.5
 
 _log_chance = torch.nn.functional.logsigmoid
 
@@ -286,8 +289,8 @@ METHODS: dict[MethodName, Method] = {
     ),
     MethodName.DOLA: Method(
         TaskName.FACTS,
-        "high layers, official",
-        _steered(lambda kit, prompts: DoLa()),
+        "low layers, final norm (chosen)",
+        _steered(lambda kit, prompts: DoLa(Bucket.LOW, final_norm=True)),
     ),
     MethodName.LOL: Method(
         TaskName.FACTS,
@@ -297,8 +300,10 @@ METHODS: dict[MethodName, Method] = {
     MethodName.DECORE: Method(TaskName.CONTEXT, f"{RETRIEVAL_HEADS} heads (chosen)", _steered(_decore)),
     MethodName.FOCUS: Method(
         TaskName.FACTS,
-        "sigma 0.25",
-        _steered(lambda kit, prompts: DynamicFocus()),
+        f"sigma 0.25, temperature {FOCUS_TEMPERATURE:g} (chosen)",
+        _steered(lambda kit, prompts: DynamicFocus(temperature=FOCUS_TEMPERATURE)),
+        # The same temperature without focus: what the method is to mend is that answers are drawn hot.
+        base=_steered(lambda kit, prompts: DynamicFocus(sigma=math.inf, temperature=FOCUS_TEMPERATURE)),
         choice=Choice(16, sample=True),
     ),
     MethodName.RAD: Method(

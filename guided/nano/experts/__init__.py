@@ -1,8 +1,9 @@
 """Small models that steer, offline: a model of hotel reviews, an amateur, two experts, rewards, and their world.
 
 All share a tokenizer, but for `Expert.NANO_AMATEUR`, which has that of the packaged model.  Importing this loads
-neither torch nor transformers; ``path`` is what ``from_pretrained`` and ``--steer NAME:model=`` take.  How they were
-made: ``examples/train_experts`` in the repository; what they are worth: ``weights/MODEL_CARD.md``.
+neither torch nor transformers.  ``name_to_load`` is what `guided.hf.load`, ``--model`` and ``--steer NAME:model=``
+take, ``path`` what ``from_pretrained`` takes.  How they were made: ``examples/train_experts`` in the repository; what
+they are worth: ``weights/MODEL_CARD.md``.
 """
 
 from __future__ import annotations
@@ -47,3 +48,9 @@ class Expert(str, Enum):
     def path(self) -> Path:
         """Its folder."""
         return WEIGHTS_PATH / self.value
+
+    @property
+    def name_to_load(self) -> str:
+        """What it is called among all models: "nano-amateur", "reviews", "reviews-positive", ..."""
+        own = self in (Expert.REVIEWS, Expert.NANO_AMATEUR)
+        return self.value if own else f"{Expert.REVIEWS.value}-{self.value}"

@@ -14,7 +14,7 @@ import guided.search
 from guided.cli.search_methods import SEARCHES, SearchKind
 from guided.cli.searching import alternatives, parse_search, search_function
 from guided.errors import GuidedError
-from guided.search import LookAhead, Stopping, neurologic_search
+from guided.search import LookAhead, Stopping, block_search, deal_search, neurologic_search
 from tests.unit.cli.conftest import one_line
 
 WEATHER = {
@@ -42,15 +42,38 @@ SAMPLES = {
     SearchKind.COUNT: "2",
     SearchKind.COUNT_OR_NONE: "none",
     SearchKind.NUMBER: "0.5",
+    SearchKind.REWARD: f"{__name__}:brevity",
     SearchKind.STOPPING: "first",
 }
+
+
+def brevity(texts):
+    """A reward: less for each letter."""
+    return [-float(len(text)) for text in texts]
+
+
+def snow(texts):
+    """A reward: for snow."""
+    return [float("snow" in text) for text in texts]
+
+
+def decode(tokens):
+    raise AssertionError("no text was to be read")
+
+
+def least(name):
+    """The search with the settings that it must have."""
+    required = [
+        f"{key}={SAMPLES[setting.kind]}" for key, setting in SEARCHES[name].settings.items() if setting.required
+    ]
+    return f"{name}:{','.join(required)}" if required else name
 
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_every_setting_is_an_option_of_its_search(name):
     method = SEARCHES[name]
     settings = [f"{key}={SAMPLES[setting.kind]}" for key, setting in method.settings.items()]
-    search = search_function(f"{name}:{','.join(settings)}")
+    search = search_function(f"{name}:{','.join(settings)}", decode)
     assert isinstance(search, functools.partial)
     assert search.func.__name__ in guided.search.__all__
     assert set(search.keywords) <= set(inspect.signature(search.func).parameters)
@@ -59,14 +82,21 @@ def test_every_setting_is_an_option_of_its_search(name):
 
 
 def test_settings_reach_the_search():
-    found = search_function("neurologic:beams=8,ahead=3,ahead-weight=0.5")
+    found = search_function("neurologic:beams=8,ahead=3,ahead-weight=0.5", decode)
     assert found.func is neurologic_search
     assert found.keywords == {"width": 8, "look_ahead": LookAhead(3, 0.5)}
-    assert search_function("beam:stopping=current_length").keywords == {"stopping": Stopping.CURRENT_LENGTH}
-    assert search_function("lattice:ngram=none").keywords == {"ngram": None}
+    assert search_function("beam:stopping=current_length", decode).keywords == {"stopping": Stopping.CURRENT_LENGTH}
+    assert search_function("lattice:ngram=none", decode).keywords == {"ngram": None}
+    found = search_function(f"deal:reward={__name__}:brevity,ahead=3,weight=2,expand=5", decode)
+    assert found.func is deal_search
+    assert (found.keywords["look_ahead"], found.keywords["weight"], found.keywords["expand"]) == (3, 2.0, 5)
+    assert found.keywords["heuristic"].score is brevity and not found.keywords["heuristic"].prompt
+    found = search_function(f"blocks:reward={__name__}:brevity,blocks=3,tokens=5", decode)
+    assert found.func is block_search
+    assert (found.keywords["blocks"], found.keywords["block_tokens"]) == (3, 5)
 
 
-@pytest.mark.parametrize("search", [*SEARCHES, "best-first:beams=6,n_best=3"])
+@pytest.mark.parametrize("search", [*map(least, SEARCHES), "best-first:beams=6,n_best=3"])
 def test_each_search_writes_valid_json_and_its_scores(extracted, search):
     result = extracted("--search", search, "--json")
     assert (result.exit_code, result.stderr) == (0, "")
@@ -105,6 +135,38 @@ def test_phrases_with_steering_and_batches(extracted, model_folder, tmp_path):
         assert line["value"]["sky"] in ("snow", "sun") and line["texts"][0]["score"] < 0
 
 
+def test_rewards_decide(extracted):
+    for search in (f"deal:reward={__name__}:snow,weight=100,expand=300", f"blocks:reward={__name__}:snow,blocks=40"):
+        result = extracted("--search", search, "--json")
+        assert (result.exit_code, result.stderr) == (0, "")
+        assert json.loads(result.stdout)["value"]["sky"] == "snow"
+
+
+def test_a_reward_in_this_folder(extracted, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path not in ("", ".")])
+    (tmp_path / "sunny_reward.py").write_text(
+        "def score(texts):\n    return [float('sun' in text) for text in texts]\n"
+    )
+    result = extracted("--search", "deal:reward=sunny_reward:score,weight=100,expand=300")
+    assert (result.exit_code, json.loads(result.stdout)["sky"]) == (0, "sun"), result.stderr
+
+
+def test_only_blocks_draw_and_by_the_seed(extracted):
+    texts = [
+        extracted("--search", f"blocks:reward={__name__}:brevity,blocks=1,tokens=4", "--seed", seed).stdout
+        for seed in (1, 1, 2, 3, 4, 5, 6, 7)
+    ]
+    assert texts[0] == texts[1] and len(set(texts)) > 1
+
+
+def test_help_of_searches_teaches(guided_cli):
+    result = guided_cli("extract", "--search", "help")
+    assert result.exit_code == 0
+    for words in ("best-first:[beams=COUNT]", "lattice", "fewer rows", "deal:reward=MODULE:FUNCTION", "Examples:"):
+        assert words in result.stdout
+
+
 def test_statements_are_searched_too(guided_cli, database, model_folder):
     result = guided_cli(
         *("sql", "--db", database, "How old?", "-m", model_folder, "--no-run", "--json", "--max-new-tokens", 40),
@@ -122,11 +184,13 @@ def test_statements_are_searched_too(guided_cli, database, model_folder):
         (("--search", "beam:width=3"), ["beam has no setting 'width'", "[beams=COUNT]"]),
         (("--search", "beam:beams=many"), ["'many' is not COUNT"]),
         (("--search", "beam:stopping=never"), ["'never' is not bound|current_length|first"]),
-        (("--search", "help"), ["best-first", "lattice", "[n_best=COUNT]", "fewer rows"]),
+        (("--search", "deal"), ["deal needs reward", "reward=MODULE:FUNCTION"]),
+        (("--search", "deal:reward=no.such:f"), ["no reward function"]),
+        (("--search", "blocks:reward=math:pi"), ["math:pi is no function"]),
         (("--search", "beam", "--sampler", "smc"), ["a sampler draws texts", "Leave out --sampler or --search"]),
         (("--must-include", "x", "--sampler", "smc"), ["Leave out --sampler or --must-include"]),
-        (("--search", "beam", "--sample"), ["draws nothing", "--sample"]),
-        (("--search", "beam", "--temperature", 0.5), ["draws nothing", "--temperature"]),
+        (("--search", "beam", "--sample"), ["a search compares texts", "--sample"]),
+        (("--search", "beam", "--temperature", 0.5), ["a search compares texts", "--temperature"]),
         (("--search", "beam", "--must-include", "x"), ["beam cannot place phrases", "dynamic or grid or neurologic"]),
         (("--search", "grid", "--must-exclude", "x"), ["grid cannot exclude phrases", "--search neurologic"]),
         (("--must-include", "a||b"), ["a phrase is empty", "ONE|OTHER"]),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import json
 import re
 import subprocess
 import sys
@@ -42,7 +44,8 @@ def sources():
 
 
 def first(specification, sources):
-    return steering_stack([specification], sources).steerers[0]
+    stack = steering_stack([specification], sources)
+    return stack.adaptive or stack.steerers[0]
 
 
 def test_settings_reach_the_steerers(sources):
@@ -62,6 +65,10 @@ def test_settings_reach_the_steerers(sources):
     mixture = first("mixture:model=small,model=other,weight=1,weight=2,weight=3", sources)
     assert isinstance(mixture, Mixture) and mixture.weights == (1.0, 2.0, 3.0)
     assert first("rad:reward=statistics:mean,top-k=3", sources).top_k == 3
+    adaptive = first("adaptive:model=small,threshold=1.5,window=3,least=2", sources)
+    assert (adaptive.small, adaptive.threshold, adaptive.window, adaptive.least) == (MODELS["small"], 1.5, 3, 2)
+    with pytest.raises(GuidedError, match="not the first"):
+        steering_stack(["cfg", "adaptive:model=small,threshold=1"], sources)
 
 
 def test_order_is_kept(sources):
@@ -136,10 +143,24 @@ def test_nothing_is_loaded_before_all_specifications_are_read(sources):
         steering_stack(["contrastive:model=small", "nonsense"], dataclasses.replace(sources, load_model=load))
 
 
-def test_help_lists_every_method():
+def test_help_lists_every_method(guided_cli):
     lines = steering_help().splitlines()
-    assert len(lines) == len(METHODS)
-    assert any(line.startswith("cfg:[scale=NUMBER],[negative=PROMPT]  classifier-free") for line in lines)
+    for name, method in METHODS.items():
+        place = next(n for n, line in enumerate(lines) if line.split(":")[0] == f"  {name}")
+        assert lines[place + 1].strip() == method.summary
+    assert "  cfg:[scale=NUMBER],[negative=PROMPT]" in lines
+    assert "NOT LOSSLESS" in METHODS["adaptive"].summary
+    result = guided_cli("extract", "--steer", "help")
+    assert (result.exit_code, result.stdout.rstrip("\n")) == (0, steering_help())
+    assert "--steer" in guided_cli("sql", "--steer", "help").stdout
+
+
+def test_examples_of_the_help_can_be_read():
+    for line in steering_help().splitlines():
+        words = line.split()
+        for option, specification in itertools.pairwise(words):
+            if words[:1] == ["guided"] and option == "--steer":
+                parse_steering(specification)
 
 
 def test_sources_of_the_packaged_model():
@@ -162,6 +183,30 @@ def test_sources_of_the_packaged_model():
     logits = next_logits(stack.over(sources.base, same_tokenizer=True), [prompt])
     plain = next_logits(sources.base, [prompt])
     assert logits.shape == plain.shape and not torch.equal(logits, plain)
+
+
+def test_a_packaged_amateur_by_its_name(guided_cli, tmp_path):
+    schema, letter = tmp_path / "s.json", tmp_path / "letter.txt"
+    schema.write_text(json.dumps({"type": "object", "properties": {"name": {"type": "string", "maxLength": 20}},
+                                  "required": ["name"], "additionalProperties": False}))  # fmt: skip
+    letter.write_text("Ada Lovelace lives in London.\n")
+    texts = []
+    for steer in (
+        "contrastive:model=nano-amateur,alpha=0.3",
+        "adaptive:model=nano-amateur,threshold=inf",
+        "adaptive:model=nano-amateur,threshold=-1,least=0",
+        "adaptive:model=nano-amateur,threshold=0.5",
+    ):
+        result = guided_cli("extract", "-s", schema, letter, "--steer", steer, "--offline", "--max-new-tokens", 40)
+        assert (result.exit_code, result.stderr) == (0, ""), steer
+        texts.append(json.loads(result.stdout))
+        assert set(texts[-1]) == {"name"}
+    alone = guided_cli("extract", "-s", schema, letter, "-m", "nano-amateur", "--offline", "--max-new-tokens", 40)
+    assert alone.exit_code == 0, alone.stderr
+    refused = guided_cli(
+        *("extract", "-s", schema, letter, "--steer", "adaptive:model=nano-amateur,threshold=1"), "--draft", "lookup"
+    )
+    assert refused.exit_code == 2 and "drafts would save nothing" in refused.stderr
 
 
 def test_quotes_and_commas():

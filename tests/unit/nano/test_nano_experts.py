@@ -75,6 +75,17 @@ def test_one_tokenizer_and_the_packaged_models_own():
         assert nano(text)["input_ids"] == packaged(text)["input_ids"]
 
 
+def test_all_have_names_to_load_them_by():
+    names = [expert.name_to_load for expert in Expert]
+    assert len({*names, "nano"}) == len(names) + 1
+    assert {"nano-amateur", "reviews", "reviews-amateur", "reviews-token-reward"} < set(names)
+    for expert in (Expert.NANO_AMATEUR, Expert.POSITIVE):
+        one, other = load(expert.name_to_load, device="cpu"), load(expert.path, device="cpu", local_files_only=True)
+        assert one.name == expert.name_to_load
+        for mine, theirs in zip(one.model.parameters(), other.model.parameters(), strict=True):
+            assert torch.equal(mine, theirs)
+
+
 def test_the_amateur_is_worse_than_the_model_and_experts_take_sides(labelled, loaded):
     def loss(expert, texts):
         model, total, count = loaded(expert), 0.0, 0

@@ -61,6 +61,25 @@ def test_masked_is_the_mask_of_what_fits():
     assert torch.equal(next_logits(Stack([Masked(free, 9)]).over(BASE), [(1, 2)]), next_logits(BASE, [(1, 2)]))
 
 
+def test_texts_that_cannot_end_in_time_are_left_alone_but_a_language_without_one_is_an_error():
+    masked = Stack([Masked(LANGUAGE, 3)]).over(BASE).start([(1, 2)])
+    late = masked.extend([[2, 2, 2, 2]])[0].logits
+    assert torch.equal(late[3], next_logits(BASE, [(1, 2, 2, 2, 2, 2)])[0]), "a draft that is longer than the limit"
+    assert not torch.isfinite(late[0]).all()
+    with pytest.raises(LimitError):
+        next_logits(Stack([Masked(LANGUAGE, 1)]).over(BASE), [(1, 2)])
+
+
+def test_states_are_the_same_when_they_were_forgotten(monkeypatch):
+    texts = [tuple(3 if n % 3 else 2 for n in range(length)) for length in (1, 9, 4, 9, 2, 9, 9)]
+    scores = next_logits(BASE, [(1,)]).expand(len(texts), -1)
+    wanted = Masked(LANGUAGE, 30).excluded(scores, texts)
+    monkeypatch.setattr("guided.steer.masking._REMEMBERED", 5)
+    masked = Masked(LANGUAGE, 30)
+    assert torch.equal(masked.excluded(scores, texts), wanted)
+    assert sum(map(len, masked._memo._states)) <= 5 + 9
+
+
 def test_likely_sets_after_a_mask_are_of_allowed_tokens():
     sure = TableModel(lambda tokens: np.log([0.95, 0.01, 0.01, 0.01, 0.01, 0.01]), width=WIDTH, eos_ids=[WIDTH - 1])
     only_b = guided.compile(guided.regex("b+"), LANGUAGE.vocabulary)
