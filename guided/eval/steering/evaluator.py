@@ -15,14 +15,8 @@ from guided.eval.steering.prompts import SteeringPrompt
 from guided.eval.steering.results import Ending, SteeringRecord, SteeringSettings, key_of
 from guided.eval.steering.writing import Choice, Written, surprise
 from guided.hf import Stage, load
-from guided.nano.experts import Expert
 
-__all__ = ["SteeringEvaluator", "source_of"]
-
-
-def source_of(model: str) -> str:
-    """The folder or name that a model's name stands for: packaged models are known by theirs."""
-    return str(Expert(model).path) if model in {expert.value for expert in Expert} else model
+__all__ = ["SteeringEvaluator"]
 
 
 class SteeringEvaluator:
@@ -36,8 +30,9 @@ class SteeringEvaluator:
             report(f"{settings.model}: {which.value}")
 
         self.settings = settings
-        source = source_of(settings.model)
-        self.kit = Kit(load(source, device=settings.device, local_files_only=settings.offline, on_stage=stage), report)
+        self.kit = Kit(
+            load(settings.model, device=settings.device, local_files_only=settings.offline, on_stage=stage), report
+        )
         self._plain: dict[tuple[str, str, Choice], Written] = {}
 
     def evaluate(self, prompts: Sequence[SteeringPrompt], method: MethodName) -> list[SteeringRecord]:

@@ -47,7 +47,8 @@ class Kit:
     @cached_property
     def own(self) -> bool:
         """Whether the model to steer is the packaged one of reviews."""
-        return Path(self.loaded.name).resolve() == Expert.REVIEWS.path.resolve()
+        own = Expert.REVIEWS
+        return self.loaded.name == own.name_to_load or Path(self.loaded.name).resolve() == own.path.resolve()
 
     def needs_own(self, what: str) -> None:
         """Raise `UnsupportedError` unless the model is the packaged one, which alone ``what`` fits."""

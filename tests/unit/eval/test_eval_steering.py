@@ -282,7 +282,7 @@ def test_what_raises_is_a_record_and_not_the_end_of_the_run(evaluator, monkeypat
     (one,) = evaluator.evaluate(prompts_for(TaskName.REVIEW, 1), MethodName.RAD)
     assert one.ending is Ending.FAILED and "broken on purpose" in one.reason and one.base is None
     monkeypatch.undo()
-    other = SteeringEvaluator(replace(SETTINGS, model="amateur"))
+    other = SteeringEvaluator(replace(SETTINGS, model="reviews-amateur"))
     with pytest.raises(UnsupportedError, match="retrieval heads"):
         other.kit.needs_own("the list of retrieval heads")
     (refused,) = other.evaluate(prompts_for(TaskName.CONTEXT, 1), MethodName.DECORE)
