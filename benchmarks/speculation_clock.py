@@ -1,6 +1,7 @@
 """Wall-clock of drafts on a target whose forward pass is a real one: a Llama with random weights, run for its time.
 
     python benchmarks/speculation_clock.py [--texts 12] [--set records|familiar] [--hidden 1024] [--layers 16]
+        [--only NAME ...]
 
 Every pass of guided-nano, which decides what is written and accepted, is accompanied by a pass of the large model over
 as many positions, behind a cache of 256 tokens; its logits are not used.  So the time is that of a model of its size,
@@ -98,6 +99,7 @@ def main() -> None:
     parser.add_argument("--hidden", type=int, default=1024)
     parser.add_argument("--layers", type=int, default=16)
     parser.add_argument("--float32", action="store_true", help="instead of bfloat16")
+    parser.add_argument("--only", nargs="*", help="of the drafts, those whose names hold one of these")
     parser.add_argument("--max-tokens", type=int, default=160)
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -114,6 +116,7 @@ def main() -> None:
         "all without a model, 16 nodes": Drafting(auto().drafter, Fixed(16)),
         "prompt lookup": Drafting(PromptLookup(), Fixed(10)),
     }
+    ways = {name: way for name, way in ways.items() if not options.only or any(word in name for word in options.only)}
     lines = measure_drafts(loaded, prompts, grammars, ways, max_tokens=options.max_tokens)
     plain = next(line for line in lines if line.name == PLAIN)
     print(f"{'':32} passes/token  speed  processor  different")

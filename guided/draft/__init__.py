@@ -24,6 +24,7 @@ from guided.draft.lengths import EXP3, UCB, Heuristic
 from guided.draft.load_heads import load_heads, new_heads
 from guided.draft.lookup import PromptLookup
 from guided.draft.lossy import Lossy
+from guided.draft.mask_counts import MaskCounts
 from guided.draft.medusa import MedusaHeads
 from guided.draft.model import Model
 from guided.draft.ngram_counts import NGrams
@@ -79,6 +80,7 @@ __all__ = [
     "IntersectedModel",
     "Judge",
     "Lossy",
+    "MaskCounts",
     "MedusaHeads",
     "Model",
     "NGrams",

@@ -6,10 +6,10 @@ several ways, and the model has a say in which: committing to one would change t
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 from guided.constraint.protocol import Constrains
+from guided.draft.by_state import ByState
 from guided.draft.drafter import Observed
 from guided.draft.guess import Guess, Path
 from guided.vocab import Vocabulary
@@ -18,10 +18,6 @@ __all__ = ["ForcedBytes", "longest_first"]
 
 Encode = Callable[[bytes], Sequence[int]]
 
-GRAMMARS = 64
-"""Constraints that are kept alive: a batch has few, and where every text has its own an old one does not come back."""
-STATES = 1 << 14
-"""States of one constraint whose forced bytes are remembered."""
 VOCABULARIES = 4
 
 
@@ -30,8 +26,7 @@ class ForcedBytes:
 
     def __init__(self, encode: Encode | None = None) -> None:
         self._encode = encode
-        self._known: OrderedDict[int, tuple[Constrains, dict[int, Guess | None]]] = OrderedDict()
-        """By constraint, those used last, and state; the constraint is kept, so that its identity is not given away."""
+        self._known = ByState[Guess | None]()
         self._encoders: dict[int, tuple[Vocabulary, Encode]] = {}
 
     def guess(self, path: Path) -> Sequence[Guess]:
@@ -39,23 +34,11 @@ class ForcedBytes:
         constraint = path.context.constraint
         if constraint is None:
             return ()
-        states = self._states(constraint)
+        states = self._known.of(constraint)
         if path.state not in states:
-            if len(states) >= STATES:
-                states.clear()
             states[path.state] = self._first(constraint, path.state)
         guess = states[path.state]
         return () if guess is None else (guess,)
-
-    def _states(self, constraint: Constrains) -> dict[int, Guess | None]:
-        """What is known of a constraint; the one that was used longest ago is let go."""
-        found = self._known.get(id(constraint))
-        if found is None:
-            found = self._known[id(constraint)] = (constraint, {})
-            if len(self._known) > GRAMMARS:
-                self._known.popitem(last=False)
-        self._known.move_to_end(id(constraint))
-        return found[1]
 
     def _first(self, constraint: Constrains, state: int) -> Guess | None:
         forced = constraint.forced(state)

@@ -25,6 +25,18 @@ class Round:
     """The row's share of the time for drafting and for the constraint's states along the draft."""
     model_seconds: float
     """The time of the forward pass."""
+    chosen: tuple[int, ...] | None = None
+    """The accepted nodes about which the constraint left a choice, numbered in the order in which the draft named
+    them; None where nodes were not accepted one after the other."""
+
+    @property
+    def gained(self) -> int:
+        """Accepted nodes that saved a pass each: what the constraint forces would have come without one."""
+        return self.accepted if self.chosen is None else len(self.chosen)
+
+    def first(self, nodes: int) -> int | None:
+        """How many of those were among the draft's first ``nodes``; None where that is not known."""
+        return None if self.chosen is None else sum(number < nodes for number in self.chosen)
 
 
 class Policy(Protocol):

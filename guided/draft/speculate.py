@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from guided.constraint.protocol import Constrains
 from guided.draft.drafter import Context, Drafter, Observed, needs_of
@@ -24,12 +25,13 @@ from guided.draft.masks import RowMasks
 from guided.draft.policy import Fixed, Policy, Round
 from guided.draft.proposal import Proposal
 from guided.draft.reshaping import Reshaping
+from guided.draft.rows import Plan, Row
 from guided.draft.statistics import Statistics
 from guided.draft.verify import Greedy, Sampled, Target, first_accepted
 from guided.errors import GuidedError
 from guided.infer.chance import Chance, Random, chance_of
 from guided.infer.distribution import distributions_of
-from guided.lm.model import LanguageModel, Scores, Sequences, Tree
+from guided.lm.model import LanguageModel, Scores, Sequences
 
 __all__ = ["Progress", "Speculated", "speculate"]
 
@@ -48,31 +50,6 @@ class Speculated:
     logw: float | None
     """The log of the product, over all tokens, of the mass that the constraint left of the model's distribution: the
     importance weight of the text, for the model's own law under the constraint.  None where it was not asked for."""
-
-
-@dataclass
-class _Row:
-    number: int
-    tokens: list[int]
-    n_prompt: int
-    masks: RowMasks
-    state: int
-    pending: list[int] = field(default_factory=list)
-    hidden: torch.Tensor | None = None
-    """After the last token that the model has seen, where it is needed."""
-    logw: float = 0.0
-    finished: bool = False
-
-    def emit(self, token: int, eos_ids: frozenset[int]) -> None:
-        """Add a token that the model has not seen."""
-        self.tokens.append(token)
-        self.pending.append(token)
-        self.state = self.masks.advance(self.state, token)
-        self.finished = token in eos_ids
-
-    @property
-    def n_emitted(self) -> int:
-        return len(self.tokens) - self.n_prompt
 
 
 def speculate(
@@ -120,7 +97,7 @@ def speculate(
         )
     run = _Run(chance_of(rng), model, drafter, max_tokens, greedy, weigh, policy or Fixed(), lossy, reshaping)
     rows = [
-        _Row(number, list(prompt), len(prompt), masks, masks.start)
+        Row(number, list(prompt), len(prompt), masks, masks.start)
         for number, (prompt, masks) in enumerate(
             (prompt, RowMasks(constraint, model.width, model.eos_ids, end_in_time))
             for prompt, constraint in zip(prompts, constraints, strict=True)
@@ -168,7 +145,7 @@ class _Run:
         self.statistics = Statistics(trees=model.can.tree)
         self.sequences: Sequences
 
-    def begin(self, rows: Sequence[_Row]) -> list[_Row]:
+    def begin(self, rows: Sequence[Row]) -> list[Row]:
         """Read the prompts and draw each row's first token; the rows that go on."""
         if not rows or self.max_tokens < 1:
             return []
@@ -176,12 +153,12 @@ class _Run:
         last = self.sequences.last
         for i, row in enumerate(rows):
             row.hidden = None if last.hidden is None else last.hidden[i]
-            row.emit(self._target(row, last.logits[i]).draw(self.chance), self.model.eos_ids)
+            row.emit(self._target(row, last.logits[i], self._allowed(row)).draw(self.chance), self.model.eos_ids)
             self._count(tokens=1)
             self._force(row)
         return self._leave(rows)
 
-    def round(self, rows: list[_Row]) -> list[_Row]:
+    def round(self, rows: list[Row]) -> list[Row]:
         """One forward pass for all rows; those that go on."""
         began = time.perf_counter()
         contexts = [self._context(row, len(rows)) for row in rows]
@@ -194,7 +171,7 @@ class _Run:
             for row, proposal in zip(rows, proposals, strict=True):
                 proposal.add_chain(self._forced(row, self._most(row)))
         drafted = time.perf_counter()
-        plans = [_Plan.of(row, proposal, self._most(row), not self.model.can.tree) for row, proposal in zip(
+        plans = [Plan.of(row, proposal, self._most(row), not self.model.can.tree) for row, proposal in zip(
             rows, proposals, strict=True
         )]  # fmt: skip
         planned = time.perf_counter()
@@ -210,7 +187,7 @@ class _Run:
         observed, rounds = [], []
         for row, context, plan, score in zip(rows, contexts, plans, scores, strict=True):
             before = len(row.tokens)
-            accepted = self._verify(row, plan, score)
+            accepted, chosen = self._verify(row, plan, score)
             plan.keep = [*range(plan.n_pending), *(plan.n_pending + plan.index[node] for node in accepted)]
             emitted = tuple(row.tokens[before:])
             unseen = before - plan.n_pending
@@ -220,7 +197,7 @@ class _Run:
             )  # fmt: skip
             rounds.append(
                 Round(row.number, len(plan.states), len(accepted), len(emitted), len(rows),
-                      (planned - began) / len(rows), scored - planned)
+                      (planned - began) / len(rows), scored - planned, chosen)
             )  # fmt: skip
         self._commit(plans)
         if self.drafter is not None:
@@ -229,22 +206,22 @@ class _Run:
         self._count(verify_seconds=time.perf_counter() - scored)
         return self._leave(rows)
 
-    def _context(self, row: _Row, batch: int) -> Context:
+    def _context(self, row: Row, batch: int) -> Context:
         budget = min(self.policy.budget(row.number, batch), self._most(row)) if self.drafter is not None else 0
         return Context(
             row.number, row.tokens, row.n_prompt, row.masks.constraint, row.state, budget, len(row.pending), row.hidden
         )
 
-    def _most(self, row: _Row) -> int:
+    def _most(self, row: Row) -> int:
         """Draft tokens in a line that can still be accepted: one more is drawn after them."""
         return self.max_tokens - row.n_emitted - 1
 
-    def _score(self, plans: list[_Plan]) -> Sequence[Scores]:
+    def _score(self, plans: list[Plan]) -> Sequence[Scores]:
         if self.model.can.tree:
             return self.sequences.extend_tree([plan.tree for plan in plans])
         return self.sequences.extend([plan.tree.tokens for plan in plans])
 
-    def _commit(self, plans: list[_Plan]) -> None:
+    def _commit(self, plans: list[Plan]) -> None:
         """Keep what was accepted in the model's caches."""
         if self.model.can.tree:
             self.sequences.keep([plan.keep for plan in plans])
@@ -253,14 +230,17 @@ class _Run:
                 [len(self.sequences.tokens(i)) - len(plan.tree) + len(plan.keep) for i, plan in enumerate(plans)]
             )
 
-    def _verify(self, row: _Row, plan: _Plan, scores: Scores) -> list[int]:
-        """Walk down the proposal; emits tokens, and returns the nodes accepted."""
+    def _verify(self, row: Row, plan: Plan, scores: Scores) -> tuple[list[int], tuple[int, ...]]:
+        """Walk down the proposal; emits tokens, and returns the nodes accepted, and those of them that were a choice,
+        the latter by their numbers among the nodes that were fed."""
         logits = scores.logits
         accepted: list[int] = []
+        chosen: list[int] = []
         node, at = -1, plan.n_pending - 1
         row.pending = []
         while True:
-            target = self._target(row, logits[at], plan.hidden_after(node, scores))
+            allowed = self._allowed(row)
+            target = self._target(row, logits[at], allowed, plan.hidden_after(node, scores))
             groups = plan.proposal.groups.get(node, [])
             token = first_accepted(self.chance, target, groups)
             child = None if token is None else plan.proposal.child(node, token)
@@ -271,17 +251,29 @@ class _Run:
             if child is None or child not in plan.index or row.finished or row.n_emitted >= self.max_tokens:
                 break
             accepted.append(child)
+            if allowed is None or np.count_nonzero(allowed) > 1:
+                chosen.append(plan.index[child])
             row.pending = []
             node, at = child, plan.n_pending + plan.index[child]
         row.hidden = None if scores.hidden is None else scores.hidden[at]
         self._force(row)
-        return accepted
+        return accepted, tuple(chosen)
 
-    def _target(self, row: _Row, logits: torch.Tensor, after: HiddenAfter | None = None) -> Target:
-        """The law of the row's next token, from the scores ``[V]`` after its last one."""
+    def _allowed(self, row: Row) -> NDArray[np.bool_] | None:
+        """``bool[V]``: the tokens that may come next; None: all."""
         began = time.perf_counter()
         allowed = row.masks.allowed(row.state, self.max_tokens - row.n_emitted)
         self._count(constraint_seconds=time.perf_counter() - began)
+        return allowed
+
+    def _target(
+        self,
+        row: Row,
+        logits: torch.Tensor,
+        allowed: NDArray[np.bool_] | None,
+        after: HiddenAfter | None = None,
+    ) -> Target:
+        """The law of the row's next token, from the scores ``[V]`` after its last one."""
         emitted = row.tokens[row.n_prompt :]
         if self.reshaping is not None:
             logits = self.reshaping.before(row.number, emitted, logits)
@@ -300,7 +292,7 @@ class _Run:
             return Sampled(distribution)
         return self.lossy.target(distribution, after)
 
-    def _force(self, row: _Row) -> None:
+    def _force(self, row: Row) -> None:
         """Emit the tokens about which the constraint leaves no choice: the model need not be asked."""
         if self.weigh or row.finished:
             return
@@ -310,7 +302,7 @@ class _Run:
             row.emit(token, self.model.eos_ids)
         self._count(tokens=len(tokens), forced=len(tokens), constraint_seconds=time.perf_counter() - began)
 
-    def _forced(self, row: _Row, most: int) -> list[int]:
+    def _forced(self, row: Row, most: int) -> list[int]:
         """The tokens that must come next, one after the other."""
         tokens: list[int] = []
         state = row.state
@@ -324,7 +316,7 @@ class _Run:
             state = row.masks.advance(state, token)
         return tokens
 
-    def _leave(self, rows: Sequence[_Row]) -> list[_Row]:
+    def _leave(self, rows: Sequence[Row]) -> list[Row]:
         """Take the rows that have ended out of the batch."""
         staying = [i for i, row in enumerate(rows) if not row.finished and row.n_emitted < self.max_tokens]
         if len(staying) < len(rows):
@@ -342,57 +334,3 @@ class _Run:
     def _count(self, **more: float) -> None:
         old = self.statistics
         self.statistics = replace(old, **{name: getattr(old, name) + value for name, value in more.items()})
-
-
-@dataclass
-class _Plan:
-    """What one row feeds in one pass: its pending tokens in a line, then the nodes of the proposal that can live."""
-
-    proposal: Proposal
-    tree: Tree
-    n_pending: int
-    index: dict[int, int]
-    """For each node of the proposal that is fed, its number among those."""
-    states: list[int]
-    """The constraint's state after each of them."""
-    keep: list[int] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, row: _Row, proposal: Proposal, most: int, line: bool) -> _Plan:
-        """Nodes deeper than ``most`` or dead under the constraint are not fed; ``line``: only first children are."""
-        tokens = list(row.pending)
-        parents = list(range(-1, len(tokens) - 1))
-        n_pending = len(tokens)
-        index: dict[int, int] = {}
-        states: list[int] = []
-        depths: list[int] = []
-        tree = proposal.tree
-        led: set[int] = set()
-        for node, (token, parent) in enumerate(zip(tree.tokens, tree.parents, strict=True)):
-            if parent >= 0 and parent not in index:
-                continue
-            above = index.get(parent, -1)
-            depth = depths[above] + 1 if above >= 0 else 1
-            if depth > most or (line and parent in led):
-                continue
-            state = row.masks.advance(states[above] if above >= 0 else row.state, token)
-            if state == 0:
-                continue
-            led.add(parent)
-            index[node] = len(states)
-            states.append(state)
-            depths.append(depth)
-            tokens.append(token)
-            parents.append(n_pending + above if above >= 0 else n_pending - 1)
-        return cls(proposal, Tree(tuple(tokens), tuple(parents)), n_pending, index, states)
-
-    def hidden_after(self, node: int, scores: Scores) -> HiddenAfter:
-        """The model's state after a child of a node, by its token."""
-
-        def after(token: int) -> torch.Tensor | None:
-            child = self.proposal.child(node, token)
-            if scores.hidden is None or child not in self.index:
-                return None
-            return scores.hidden[self.n_pending + self.index[child]]
-
-        return after
