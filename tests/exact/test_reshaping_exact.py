@@ -16,6 +16,7 @@ from guided.draft import (
     Chain,
     Fixed,
     ForcedBytes,
+    MaskCounts,
     Model,
     NGrams,
     PromptLookup,
@@ -73,7 +74,7 @@ def expected(constraint, max_tokens):
 DRAFTS = {
     "none": lambda: None,
     "lookup": PromptLookup,
-    "guessers": lambda: BestFirst(ForcedBytes(), PromptLookup(), NGrams(), Recycling(), floor=0.0),
+    "guessers": lambda: BestFirst(ForcedBytes(), PromptLookup(), MaskCounts(), NGrams(), Recycling(), floor=0.0),
     "chain": lambda: Model(SMALL, Chain(2)),
     "tree": lambda: Model(SMALL, Branching((2, 1))),
     "union": lambda: Union(PromptLookup(1), Model(SMALL, Chain(1))),

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pytest
 
-from guided.draft import EXP3, UCB, Chosen, Confidence, Context, Goodput, Heuristic, Observed, Round, chain
+import guided
+from guided.draft import (
+    EXP3,
+    UCB,
+    Chosen,
+    Confidence,
+    Context,
+    Fixed,
+    Goodput,
+    Heuristic,
+    Observed,
+    Round,
+    chain,
+    speculate,
+)
 from guided.errors import GuidedError
 from guided.infer.chance import chance_of
 from guided.lm.model import Tree
+from guided.lm.table import TableModel
 
 
 def played(policy, rounds, accepts, seconds, batch=1):
@@ -99,6 +115,75 @@ def test_goodput_comes_back_when_drafts_are_accepted_again():
     played(policy, 300, lambda n, at: 0, lambda positions: 1.0 + 0.05 * positions)
     chosen = played(policy, 2000, lambda n, at: n, lambda positions: 1.0 + 0.01 * positions)
     assert chosen[4] + chosen[8] > 1000
+
+
+def told(policy, rounds, chosen, seconds, drafted=None):
+    """Like `played`, for one row whose accepted nodes are named."""
+    plays = Counter()
+    for at in range(rounds):
+        n = policy.budget(0, 1)
+        plays[n] += 1
+        fed = n if drafted is None else min(n, drafted)
+        taken = tuple(node for node in chosen if node < fed)
+        policy.saw([Round(0, fed, len(taken), len(taken) + 1, 1, 0.0, seconds(at, fed), taken)])
+    return plays
+
+
+def test_goodput_learns_of_fewer_nodes_from_rounds_with_more():
+    """Nothing beyond the second node is accepted, so four give what sixteen do, and cost less."""
+    plays = told(Goodput((4, 16)), 300, (0, 1), lambda at, n: 1.0 + 0.03 * n)
+    assert plays[4] > 270
+    free = told(Goodput((4, 16)), 300, (0, 1, 9, 12), lambda at, n: 1.0)
+    assert free[16] > 280
+
+
+def test_goodput_does_not_try_what_cannot_come_to_mind():
+    assert told(Goodput((4, 8, 16, 32)), 15, (0, 1, 2), lambda at, n: 1.0 + 0.001 * n, drafted=5)[32] == 0
+
+
+def test_goodput_is_not_misled_by_rounds_that_were_interrupted():
+    def seconds(at, n):
+        return (1.0 + 0.002 * n) * (20.0 if at % 7 == 3 else 1.0)
+
+    plays = told(Goodput((4, 8, 16)), 600, (0, 1, 5, 9, 12), seconds)
+    assert plays[16] > 540
+
+
+def test_forced_tokens_are_no_gain():
+    policy = Goodput((4, 8))
+    for _ in range(300):
+        n = policy.budget(0, 1)
+        policy.saw([Round(0, n, n, n + 1, 1, 0.0, 1.0 + 0.02 * n, ())])
+    assert policy.budget(0, 1) == 0
+
+
+def test_rounds_say_which_accepted_nodes_were_a_choice():
+    """The whole text is drafted and accepted; where it is weighed forced tokens are drafted as well."""
+    vocabulary = guided.Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
+    constraint = guided.compile(guided.regex("[ab]aa[ab]aa[ab]"), vocabulary)
+    model = TableModel(lambda tokens: np.log([0.8, 0.15, 0.05]), width=3, eos_ids=[2])
+
+    class Spy(Fixed):
+        def saw(self, rounds):
+            seen.extend(rounds)
+
+    class Text:
+        def draft(self, chance, contexts):
+            return [chain((0,) * 7) for _ in contexts]
+
+        def learn(self, observed):
+            pass
+
+        def leave(self, rows):
+            pass
+
+    seen = []
+    speculate(0, model, [[]], [constraint], Text(), greedy=True, policy=Spy(8))
+    (one,) = seen
+    # After the first a and the two forced ones: a choice, two forced, a choice, and the end.
+    assert one.accepted == 4 and one.chosen == (0, 3) and one.gained == 2
+    assert (one.first(1), one.first(3), one.first(4)) == (1, 1, 2)
+    assert Round(0, 3, 2, 3, 1, 0.0, 1.0).first(2) is None
 
 
 def test_confidence_separates_what_is_accepted():

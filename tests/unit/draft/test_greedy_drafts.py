@@ -25,6 +25,7 @@ from guided.draft import (
     ForcedBytes,
     Goodput,
     Heuristic,
+    MaskCounts,
     Model,
     NGrams,
     PromptLookup,
@@ -90,7 +91,9 @@ def drafts(model):
         "aggressive": Drafting(Aggressive(), Fixed(6)),
         "recycling": Drafting(Recycling(), Fixed(30)),
         "tri-grams": Drafting(TriGrams(), Fixed(12)),
-        "guessers": Drafting(BestFirst(ForcedBytes(), PromptLookup(), NGrams(), Recycling()), Heuristic(8)),
+        "guessers": Drafting(
+            BestFirst(ForcedBytes(), PromptLookup(), MaskCounts(), NGrams(), Recycling()), Heuristic(8)
+        ),
         "datastore": Drafting(Datastore.of([[5, 6, 7, 8] * 5, list(range(300))]), Fixed(6)),
         "union": Drafting(Union(PromptLookup(), Recycling(), share=0.6), UCB()),
         "chosen": Drafting(Chosen(PromptLookup(), Recycling(), TriGrams()), Fixed(8)),

@@ -19,6 +19,7 @@ from guided.draft import (
     Drafting,
     Fixed,
     ForcedBytes,
+    MaskCounts,
     Model,
     NGrams,
     PromptLookup,
@@ -135,7 +136,7 @@ def test_rows_leave_nothing(target, small, tokenizer, words):
 
 
 def test_populations_leave_nothing(target, tokenizer, words):
-    draft = Drafting(BestFirst(ForcedBytes(), PromptLookup(), NGrams(), Recycling()), Fixed(8))
+    draft = Drafting(BestFirst(ForcedBytes(), PromptLookup(), MaskCounts(), NGrams(), Recycling()), Fixed(8))
     prompt = tokenizer(PROMPTS[1])["input_ids"]
 
     def generation(number):
@@ -190,7 +191,7 @@ def elements(cache):
 def test_a_cache_holds_the_text_and_one_tree(target, tokenizer, record, caches, nodes):
     prompts = [tokenizer(prompt)["input_ids"] for prompt in PROMPTS]
     grammars = [record, None, record, None, record]
-    drafter = BestFirst(ForcedBytes(), PromptLookup(), NGrams(), Recycling(), floor=0.0)
+    drafter = BestFirst(ForcedBytes(), PromptLookup(), MaskCounts(), NGrams(), Recycling(), floor=0.0)
     limits = {"max_tokens": 24, "greedy": True}
     (plain, _), (drafted, counts) = (
         speculate(0, target, prompts, grammars, each, policy=Fixed(nodes), **limits) for each in (None, drafter)
@@ -208,7 +209,9 @@ def test_a_cache_holds_the_text_and_one_tree(target, tokenizer, record, caches, 
 
 def test_a_populations_cache_holds_its_rows_and_their_trees(target, tokenizer, vocabulary, caches):
     prompt = tokenizer(PROMPTS[1])["input_ids"]
-    draft = Drafting(BestFirst(ForcedBytes(), PromptLookup(), NGrams(), Recycling(), floor=0.0), Fixed(16))
+    draft = Drafting(
+        BestFirst(ForcedBytes(), PromptLookup(), MaskCounts(), NGrams(), Recycling(), floor=0.0), Fixed(16)
+    )
     lists = guided.compile(guided.regex("\\[([0-9a-c]{1,3}, ){0,9}\\]"), vocabulary)
     for each in (None, draft):
         smc(1, target, prompt, lists, n=6, max_tokens=16, draft=each, ess_threshold=0.9)
