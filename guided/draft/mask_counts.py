@@ -19,6 +19,7 @@ from guided.constraint.protocol import Constrains
 from guided.draft.by_state import ByState
 from guided.draft.drafter import Observed
 from guided.draft.guess import Guess, Path
+from guided.draft.masks import after
 from guided.draft.successors import Successors
 
 __all__ = ["MaskCounts"]
@@ -114,13 +115,15 @@ class MaskCounts:
             state, before = context.state, len(context.tokens) - len(seen.emitted) - 1
             last = context.tokens[before] if before >= 0 else _ANY
             for token in seen.emitted:
+                if not state:  # A particle may leave the grammar.
+                    break
                 mask = self._mask(context.constraint, state)
                 self._counts.add((mask.number, last), token)
                 self._counts.add((mask.number, _ANY), token)
                 for other in mask.few:
                     won, tried = self._tried.get(other, (0, 0))
                     self._tried[other] = (won + (other == token), tried + 1)
-                state = context.constraint.advance(state, token)
+                state = after(context.constraint, state, token)
                 last = token
 
     def leave(self, rows: Sequence[int]) -> None:

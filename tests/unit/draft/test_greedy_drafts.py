@@ -24,6 +24,7 @@ from guided.draft import (
     Fixed,
     ForcedBytes,
     Goodput,
+    HeadStopped,
     Heuristic,
     MaskCounts,
     Model,
@@ -37,7 +38,7 @@ from guided.draft import (
     early_exits,
     speculate,
 )
-from guided.hf.draft_heads import nano_heads
+from guided.hf.draft_heads import nano_heads, nano_small, nano_stopping_head
 from guided.hf.language_model import TransformersModel
 from guided.hf.loading import load
 from guided.hf.skipped_layers import SkippedLayers
@@ -79,8 +80,13 @@ def nano():
 
 def drafts(model):
     """Every way to draft, new."""
-    layers = SkippedLayers(model)
+    layers, small = SkippedLayers(model), nano_small(model)
     return {
+        "small model": Drafting(Model(small, Chain(8, Confidence()), by_rule=True), Fixed(8)),
+        "small tree and guessers": Drafting(
+            Union(BestFirst(PromptLookup(), MaskCounts()), Model(small, Branching((2, 1, 1)), by_rule=True)), Fixed(12)
+        ),
+        "small model, stopped": Drafting(HeadStopped(small, nano_stopping_head(), by_rule=True, most=8), Fixed(8)),
         "medusa": Drafting(nano_heads(model, "medusa"), Fixed(12)),
         "hydra": Drafting(BestFirst(nano_heads(model, "hydra"), PromptLookup()), Fixed(8)),
         "early exits": Drafting(EarlyExit(early_exits(layers, [2, 4]), 6, by_rule=True), Fixed(4)),
