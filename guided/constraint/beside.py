@@ -13,6 +13,7 @@ from guided.kernels.layout import DEAD, FINISHED
 
 if TYPE_CHECKING:
     from guided.constraint.checked import CheckedMachine
+    from guided.constraint.checked_texts import TextMachine
     from guided.constraint.machine import ConstraintMachine
 
 __all__ = ["BesideMachine"]
@@ -21,7 +22,7 @@ __all__ = ["BesideMachine"]
 class BesideMachine(ABC):
     """States are pairs of the state of a machine within and of what a checker holds; see `ConstraintMachine`."""
 
-    inner: ConstraintMachine | CheckedMachine
+    inner: ConstraintMachine | CheckedMachine | TextMachine[Any]
     lock: threading.RLock
 
     @abstractmethod

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import threading
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ from guided.kernels.marks import BEHIND, INSIDE, advance_marked
 from guided.vocab.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from guided.constraint.checked_patterns import PatternMachine
+    from guided.constraint.checked_texts import TextMachine
 
 _PAIRED = 1 << 32
 """From here on states are pairs; the machine's own are 32-bit ints."""
@@ -49,21 +49,26 @@ _OPEN_ARRAY, _CLOSE_ARRAY, _OPEN_OBJECT, _CLOSE_OBJECT = b"[]{}"
 
 def machine_for(
     grammar: Grammar, vocabulary: Vocabulary, limits: Limits
-) -> ConstraintMachine | CheckedMachine | PatternMachine:
+) -> ConstraintMachine | CheckedMachine | TextMachine[Any]:
     """The machine of a grammar: with a checker where some rule is marked for one."""
     marks = marks_of(grammar)
     machine: ConstraintMachine | CheckedMachine
-    if marks - {Mark.PATTERN}:
+    if marks - {Mark.PATTERN, Mark.HOST_NAME}:
         machine = checked = CheckedMachine(grammar, vocabulary, limits)
         base = checked.inner
     else:
         machine = base = ConstraintMachine(grammar, vocabulary, limits)
-    if Mark.PATTERN not in marks:
-        return machine
-    # Few grammars have patterns, and their checker brings the automata of patterns along.
-    from guided.constraint.checked_patterns import PatternMachine
+    # Few grammars have such strings, and their checkers bring automata along.
+    found: ConstraintMachine | CheckedMachine | TextMachine[Any] = machine
+    if Mark.PATTERN in marks:
+        from guided.constraint.checked_patterns import PatternMachine
 
-    return PatternMachine(machine, base)
+        found = PatternMachine(found, base)
+    if Mark.HOST_NAME in marks:
+        from guided.constraint.checked_hosts import HostMachine
+
+        found = HostMachine(found, base)
+    return found
 
 
 class CheckedMachine(BesideMachine):

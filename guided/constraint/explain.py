@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,10 +12,10 @@ from guided.kernels.layout import DEAD, FINISHED
 from guided.special_bytes import SENTINEL
 
 if TYPE_CHECKING:
-    from guided.constraint.checked_patterns import PatternMachine
+    from guided.constraint.checked_texts import TextMachine
     from guided.constraint.constraint import Constraint
 
-    Machine = ConstraintMachine | CheckedMachine | PatternMachine
+    Machine = ConstraintMachine | CheckedMachine | TextMachine[Any]
 
 NAMED = 8
 """Alternatives that one explanation names."""

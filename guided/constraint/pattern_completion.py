@@ -9,8 +9,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING
 
-from guided.constraint.completion import Completions
-from guided.constraint.pattern_text import PatternText
+from guided.constraint.text_completion import TextCompletions
 from guided.errors import LimitError
 from guided.kernels.layout import DEAD
 
@@ -24,38 +23,18 @@ _DEEP = 64
 """Bytes of a way out beyond what names of groups take; a surrogate pair in escapes of JSON takes fewest of 40."""
 
 
-class PatternCompletions(Completions):
+class PatternCompletions(TextCompletions):
     """Short completions of one machine's states."""
 
     def __init__(self, machine: PatternMachine) -> None:
-        super().__init__(machine)  # type: ignore[arg-type]
+        super().__init__(machine)
         self._patterns: PatternMachine = weakref.proxy(machine)
 
-    def text(self, state: int) -> bytes:
-        """A short text after which ``state`` may end."""
+    def way_out(self, state: int) -> bytes:
+        """A short text after which ``state`` may end, where the automaton's own does not pass."""
         machine = self._patterns
-        own, text = machine.split(state)
-        if text is None:
-            return machine.inner.completions.text(own)
-        found = self._texts.get(state)
-        if found is None:
-            rest = self._direct(state)
-            found = self._way_out(state, text) if rest is None else rest
-            self._texts[state] = found
-        return found
-
-    def is_near(self, state: int, limit: int) -> bool:
-        """Are so many tokens enough?"""
-        return state != DEAD and len(self.tokens(state)) <= limit
-
-    def _direct(self, state: int) -> bytes | None:
-        """The automaton's own shortest text, where the checker lets it pass."""
-        machine = self._patterns
-        whole = machine.inner.completions.text(machine.split(state)[0])
-        return whole if machine.is_accepting(machine.advance_text(state, whole)) else None
-
-    def _way_out(self, state: int, text: PatternText) -> bytes:
-        machine = self._patterns
+        text = machine.split(state)[1]
+        assert text is not None
         deep = _DEEP + 6 * max(map(len, text.reading.names), default=0)
         path: list[tuple[int, int]] = []
         seen = {state}
@@ -75,7 +54,7 @@ class PatternCompletions(Completions):
             path.append((at, byte))
             at = after
             rest = self._texts.get(at)
-            rest = self._direct(at) if rest is None else rest
+            rest = self.direct(at) if rest is None else rest
             if rest is not None:
                 return self._remember(path, rest, at)
             branches.append(iter(_ORDER))

@@ -60,6 +60,11 @@ class PatternText(NamedTuple):
         return reading is not None
 
     @property
+    def may_end(self) -> bool:
+        """Whether the pattern may end here the automaton knows alone."""
+        return True
+
+    @property
     def is_free(self) -> bool:
         """May nearly anything come, so that only tokens that hold a whole range, quantifier or reference can fail?"""
         return not self.pending and self.reading.state[0] in FREE_OUTSIDE | FREE_IN_CLASS

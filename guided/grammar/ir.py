@@ -160,6 +160,8 @@ class Mark(Enum):
 
     Only says that there is such a string; the checker knows it by its lexer states.
     """
+    HOST_NAME = "host name"
+    """The same for internationalized host names."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

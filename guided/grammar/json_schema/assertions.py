@@ -207,6 +207,8 @@ class Assertions(ABC):
                 result = result and strings.intersect(result, StringSet(None, form))
             elif schema["format"] == "regex":
                 result = result and strings.intersect(result, StringSet(regex=True))
+            elif schema["format"] == "idn-hostname":
+                result = result and strings.intersect(result, StringSet(host=True))
         return () if result is None or result.is_surely_empty() else (result,)
 
     def _array(self, at: Located, schema: dict[str, Any]) -> tuple[ArrayShape, ...]:

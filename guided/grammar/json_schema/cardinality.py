@@ -147,7 +147,7 @@ def _strings(sets: tuple[StringSet, ...]) -> Bounds:
     for item in sets:
         if item.words is not None:
             words |= item.words
-        elif item.regex is not None:
+        elif item.regex is not None or item.host is not None:
             parts.append((MANY if item.is_checked() else 1, MANY))
         elif item.language is None:
             parts.append(_lengths(item))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from guided.grammar.json_schema.format_patterns import of_length, pattern_language
-from guided.grammar.regular.expr import Expr
+from guided.grammar.regular.expr import Expr, alternation, concat
 
 _LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
@@ -146,11 +146,13 @@ def uri_template() -> Expr:
 
 @lru_cache(maxsize=1)
 def idn_email() -> Expr:
-    """RFC 6531, with any characters beyond ASCII in the labels of the domain."""
+    """RFC 6531; of labels beyond ASCII in the domain, that which is regular in IDNA."""
+    from guided.grammar.json_schema.idna_labels import Kind
+    from guided.grammar.json_schema.idna_languages import names
+
     beyond = f"\u0080-{chr(0x10FFFF)}"
     atom = f"[A-Za-z0-9!#$%&'*+/=?^_`{{|}}~{beyond}-]+"
     quoted = rf'"(?:[ !#-\[\]-~{beyond}]|\\[ -~])*"'
-    end = f"[A-Za-z0-9{beyond}]"
-    label = f"{end}(?:[A-Za-z0-9{beyond}-]*{end})?"
     literal = rf"\[(?:{_IPV4}|[Ii][Pp][Vv]6:{_ipv6_pattern()})\]"
-    return pattern_language(rf"(?:{atom}(?:\.{atom})*|{quoted})@(?:{label}(?:\.{label})*|{literal})")
+    local = pattern_language(rf"(?:{atom}(?:\.{atom})*|{quoted})@")
+    return concat(local, alternation((names(Kind.MAIL), pattern_language(literal))))

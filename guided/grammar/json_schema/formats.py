@@ -132,8 +132,17 @@ NUMBER_FORMATS = {
 
 NOTES = {
     "hostname": "host names with encoded labels (xn--) are left out from draft 7 on: IDNA's rules are not regular",
-    "idn-email": "of idn-email, labels of the domain that are not ASCII are not checked against IDNA",
-    "idn-hostname": "the format 'idn-hostname' is not enforced: IDNA's rules are not regular",
+    "idn-email": (
+        "of idn-email, labels of the domain that are not ASCII are checked against IDNA but for their length and their "
+        "normal form; encoded labels are not decoded"
+    ),
+    "idn-hostname": (
+        "of idn-hostname, encoded labels (xn--) are left out that have more than 50 characters before they stand for "
+        "anything, and labels whose beginning is longer, encoded, than they are; characters are those of this "
+        "interpreter's Unicode; beside pattern or a length, and as names of properties, there are no encoded labels, "
+        "labels above ASCII have at most 9 characters, and no marks that may compose; under not only what breaks a "
+        "rule that is regular"
+    ),
     "regex": (
         "of regex, references come behind their groups, names of groups hold no escapes, groups nest at most 100 deep, "
         "beside pattern or maxLength there are no references and few class ranges, property names are not checked"
@@ -141,5 +150,5 @@ NOTES = {
 }
 """Formats of the specification that are enforced in part or not at all."""
 
-CHECKED_FORMATS = frozenset(("regex",))
-"""Formats of strings that are enforced with the checker: `guided.grammar.json_schema.format_regex`."""
+CHECKED_FORMATS = frozenset(("idn-hostname", "regex"))
+"""Formats of strings that are enforced with a checker: `format_regex`, `idna_names`."""

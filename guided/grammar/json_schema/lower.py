@@ -137,7 +137,7 @@ class Lowering:
             try:
                 if shape.numbers:
                     self._check_numbers(shape)
-                if shape.strings and shape.strings[-1].regex:
+                if any(item.regex or item.host for item in shape.strings):
                     self._plan_patterns(shape, pointer_of(need))
                 if shape.arrays or shape.objects:
                     self._plan_containers(need, shape)
@@ -168,9 +168,13 @@ class Lowering:
 
     def _plan_patterns(self, shape: Shape, pointer: str) -> None:
         if shape not in self._patterns:
-            label = _label("regular expression", pointer)
             self._patterns[shape] = [
-                self._rule(pointer, Rank.INNER, partial(_pattern, item, label), Mark.PATTERN)
+                self._rule(
+                    pointer,
+                    Rank.INNER,
+                    partial(_pattern, item, _label("host name" if item.host else "regular expression", pointer)),
+                    Mark.HOST_NAME if item.host else Mark.PATTERN,
+                )
                 for item in shape.strings
                 if item.is_checked()
             ]

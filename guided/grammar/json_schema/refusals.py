@@ -81,6 +81,12 @@ REGEX_COMBINED = Refusal(
     "Keep the format, or the other keyword.",
     "There is none without references, or none near; so it is with strings that must not be of this format.",
 )
+HOST_COMBINED = Refusal(
+    UnsupportedError,
+    "the format 'idn-hostname' together with a pattern or length: no string was found that meets both",
+    "Keep the format, or the other keyword.",
+    "There is none but perhaps with encoded labels, long labels above ASCII, or marks that compose.",
+)
 NESTING = Refusal(
     LimitError,
     "the schema is nested too deeply",
@@ -170,6 +176,7 @@ REFUSALS = (
     DISTINCT_ITEMS,
     DISTINCT_NAMES,
     REGEX_COMBINED,
+    HOST_COMBINED,
     NESTING,
     ALTERNATIVES,
     NODES,

@@ -51,7 +51,8 @@ class StringSet:
 
     Without those in ``without``, which are kept as data so that many exclusions stay one.  ``regex``: only those that
     are patterns, the format of this name (True), or are none (False); that is no part of ``language`` since most
-    patterns are left to a checker (`guided.grammar.json_schema.format_regex`).
+    patterns are left to a checker (`guided.grammar.json_schema.format_regex`).  ``host``: only those that are
+    internationalized host names, or none, for the same reason (`guided.grammar.json_schema.idna_names`).
     """
 
     words: frozenset[str] | None = None
@@ -60,6 +61,7 @@ class StringSet:
     high: int | None = None
     without: frozenset[str] = frozenset()
     regex: bool | None = None
+    host: bool | None = None
 
     def is_empty(self, limit: int = EMPTINESS_STEPS) -> bool:
         """Is there no such string?  `LimitError` when that takes more than ``limit`` steps to decide."""
@@ -67,7 +69,7 @@ class StringSet:
             return not self.words
         if self.high is not None and self.high < self.low:
             return True
-        if self.regex is not None:
+        if self.regex is not None or self.host is not None:
             return not self.is_checked() and self.content() is EMPTY
         if self.language is None and (self.high is None or not self.without):
             return False
@@ -94,6 +96,11 @@ class StringSet:
             return False
         if self.language is not None and not holds_word(self.language, word):
             return False
+        if self.host is not None:
+            from guided.grammar.json_schema.idna_names import is_host_name
+
+            if is_host_name(word) is not self.host:
+                return False
         if self.regex is None:
             return True
         from guided.grammar.json_schema.pattern_reading import is_pattern
@@ -101,9 +108,11 @@ class StringSet:
         return is_pattern(word) is self.regex
 
     def content(self) -> Expr:
-        """The language of the texts; of the format ``regex``, as much as can stand without a checker."""
+        """The language of the texts; of patterns and host names as much as can stand without a checker."""
         if self.words is not None:
             return every_word(self.words)
+        if self.host is not None:
+            return self._host_content()
         if self.regex is not None:
             return self._regex_content()
         lengths = CONTENT if self.low == 0 and self.high is None else repeat(CHARACTER, self.low, self.high)
@@ -124,12 +133,31 @@ class StringSet:
             raise refusals.REGEX_COMBINED.at()
         return found
 
+    def _host_content(self) -> Expr:
+        from guided.grammar.json_schema import idna_languages as languages
+
+        rest = replace(self, host=None)
+        if rest == StringSet():
+            return languages.plain_host_names() if self.host else languages.no_host_names()
+        within = languages.plain_host_names_within if self.host else languages.no_host_names_within
+        found = within(rest.content())
+        if found is EMPTY:
+            raise refusals.HOST_COMBINED.at()
+        return found
+
     def is_checked(self) -> bool:
-        """Are these patterns of which `skeleton` and the checker know everything?"""
+        """Are these patterns or host names of which `skeleton` and the checker know everything?"""
+        if self.host:
+            return self == StringSet(host=True)
         return bool(self.regex) and self.language is None and self.high is None and self.low <= MAX_CHECKED
 
     def skeleton(self) -> Expr:
-        """The JSON strings of patterns, with quotes; for the checker, since it does not look at values in patterns."""
+        """The JSON strings of what is built like patterns or host names, with quotes; for the checker."""
+        if self.host:
+            from guided.grammar.json_schema.idna_labels import Kind
+            from guided.grammar.json_schema.idna_languages import names
+
+            return quoted(names(Kind.HOST), False)
         from guided.grammar.json_schema.regex_languages import skeletons
 
         return quoted(skeletons(self.low, self.without), False)
@@ -166,7 +194,30 @@ def intersect(a: StringSet, b: StringSet) -> StringSet | None:
             if language is not None and _settles(language, regex):
                 regex = None
         both = StringSet(None, language, max(a.low, b.low), high, a.without | b.without, regex)
+        host = b.host if a.host is None else a.host
+        if host is not None:
+            if b.host is not None and b.host is not host:
+                return None
+            both = _hosts(both) if host else replace(both, host=False)
+            if both.high is not None and both.high < both.low:
+                return None
     return None if both.is_surely_empty() else both
+
+
+def _hosts(these: StringSet) -> StringSet:
+    """Those that are host names; what holds of all host names is not asked for, and nothing without them taken out."""
+    from guided.grammar.json_schema.idna_names import MOST_IN_NAME, is_host_name
+
+    low = max(these.low, 1)
+    high = MOST_IN_NAME if these.high is None else min(these.high, MOST_IN_NAME)
+    any_length = low == 1 and high == MOST_IN_NAME
+    return replace(
+        these,
+        low=0 if any_length else low,
+        high=None if any_length else high,
+        without=frozenset(word for word in these.without if is_host_name(word)),
+        host=True,
+    )
 
 
 @lru_cache(maxsize=4096)
