@@ -75,9 +75,11 @@ class ProcessorReshaping:
                 self._before.append(processor)
             else:
                 raise UnsupportedError(
-                    f"drafts cannot be verified under {type(processor).__name__}, which may keep a state of its own",
+                    f"drafts cannot be verified under {type(processor).__name__}, which may keep a state of its own,"
+                    " and neither can two models take turns",
                     where="drafts",
-                    remedy="Steer with steer=[...] and constrain with the grammar, or decode without draft=.",
+                    remedy="Steer with steer=[...] and constrain with the grammar, or decode without draft= and"
+                    " EntropyAdaptive.",
                 )
 
     @property

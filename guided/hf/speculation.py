@@ -157,7 +157,7 @@ class DraftGenerate:
             reshaping = ProcessorReshaping(processors, input_ids[rows])
             if reshaping.changes_all and self.stack.steerers:
                 raise UnsupportedError(
-                    "with a draft, steering speaks before all processors, and without one after them",
+                    "with a draft or EntropyAdaptive, steering speaks before all processors, and without after them",
                     where="drafts",
                     remedy="Leave out steer=, or options such as repetition_penalty and min_new_tokens.",
                 )

@@ -128,6 +128,9 @@ def test_what_it_does_not_go_with(loaded, small, language):
         generate(loaded, "a", language, steer=[steer], num_beams=2, max_new_tokens=BUDGET)
     with pytest.raises(UnsupportedError, match="assistant_model cannot be combined with EntropyAdaptive"):
         generate(loaded, "a", language, steer=[steer], assistant_model=small.model, max_new_tokens=BUDGET)
+    processor = SteeringLogitsProcessor([Momentum()], TransformersModel(loaded))
+    with pytest.raises(UnsupportedError, match="neither can two models take turns"):
+        generate(loaded, "a", language, steer=[steer], logits_processor=[processor], max_new_tokens=BUDGET)
     with pytest.raises(UnsupportedError, match="transformers' loop runs the large model"):
         SteeringLogitsProcessor([steer], TransformersModel(loaded))
     for given in ([Momentum(), steer], [steer, steer], [Stack([Momentum()]), Stack([steer])]):
