@@ -20,6 +20,10 @@ from guided.infer.weights import log_sum_exp, normalised
 __all__ = ["Resample", "Resampled", "multinomial", "optimal", "residual", "stratified", "systematic"]
 
 
+_BELOW_ONE = float(np.nextafter(1.0, 0.0))
+"""The last point of the unit interval: an offset just below 1 rounds up to 1, behind all sums."""
+
+
 class Resampled(NamedTuple):
     """New particle i continues old particle ``ancestors[i]`` with log weight ``logw[i]``."""
 
@@ -60,7 +64,7 @@ def systematic(rng: Random, logw: Sequence[float], n: int) -> Resampled:
 def _spaced(rng: Random, ends: NDArray[np.float64], n: int) -> list[int]:
     """The indices at ``(i + U) / n`` of running sums that end at 1."""
     offset = chance_of(rng).uniform(lambda: [cut for cut in sorted({*(ends * n % 1.0).tolist()}) if 0 < cut < 1])
-    points = (np.arange(n) + offset) / n
+    points = np.minimum((np.arange(n) + offset) / n, _BELOW_ONE)
     found: list[int] = np.searchsorted(ends, points, side="right").tolist()
     return found
 
@@ -72,7 +76,7 @@ def stratified(rng: Random, logw: Sequence[float], n: int) -> Resampled:
     ancestors = []
     for i in range(n):
         offset = chance.uniform(lambda i=i: [cut for cut in (ends * n - i).tolist() if 0 < cut < 1])  # type: ignore[misc]
-        ancestors.append(int(np.searchsorted(ends, (i + offset) / n, side="right")))
+        ancestors.append(int(np.searchsorted(ends, min((i + offset) / n, _BELOW_ONE), side="right")))
     return _equal(ancestors, logw)
 
 

@@ -9,6 +9,7 @@ import math
 import numpy as np
 import pytest
 
+from guided.infer.chance import Drawn
 from guided.infer.resampling import multinomial, optimal, residual, stratified, systematic
 from guided.testing.enumeration import enumerate_choices
 
@@ -77,3 +78,16 @@ def test_optimal_refills_dead_places():
     ancestors, new = optimal(0, [math.log(0.6), -math.inf, math.log(0.3), -math.inf], 4)
     assert ancestors == [0, 0, 0, 2] or ancestors == [0, 0, 2, 2]
     assert np.exp(new).sum() == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize("way", [systematic, stratified, optimal])
+@pytest.mark.parametrize("n", [2, 16, 1000])
+def test_the_largest_offset_there_is_stays_inside(way, n):
+    class Last(Drawn):
+        def uniform(self, cuts):
+            return float(np.nextafter(1.0, 0.0))
+
+    # (n - 1 + offset) / n rounds to 1; the last particle with weight is the answer, not one behind the last.
+    logw = [0.0] * (2 * n) + [-math.inf]
+    found = way(Last(np.random.default_rng(0)), logw, n)
+    assert len(found.ancestors) == n and max(found.ancestors) == 2 * n - 1
