@@ -71,9 +71,8 @@ class HostTokens:
                 if b'"' in data and _fails_behind_quote(data):
                     opening.append(token)
         longest = max(map(len, self._rows), default=0)
-        self.codes = np.asarray([row + [-1] * (longest - len(row)) for row in self._rows], np.int64).reshape(
-            -1, longest
-        )
+        padded = [row + [-1] * (longest - len(row)) for row in self._rows]
+        self.codes = np.asarray(padded, np.int64).reshape(len(padded), longest)
         """The code points of whole characters that no label ends in, above ASCII some, padded with -1."""
         self.opening = np.asarray(opening, np.int64) if opening else NO_TOKENS
         """Tokens in which a string begins that is no host name although the automaton allows it."""

@@ -237,6 +237,11 @@ def test_sizes_are_those_of_punycode() -> None:
         assert octets_of(np.asarray([[ord(letter) for letter in text]], np.int64)).tolist() == [size]
 
 
+def test_vocabularies_of_bytes() -> None:
+    vocabulary = guided.Vocabulary.from_tokens([*BYTES, None], eos_ids=[256])
+    check_constraint(guided.compile(guided.json_schema(HOST), vocabulary), walks=2, length=20, full_states=20)
+
+
 @pytest.mark.parametrize(
     "schema",
     [
