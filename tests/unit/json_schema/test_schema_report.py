@@ -65,7 +65,7 @@ def test_meaning_depends_on_the_draft() -> None:
         ({"format": "byte"}, {}, "annotation"),
         ({"format": "byte"}, {"formats": "assert"}, "masked"),
         ({"format": "regex"}, {"formats": "assert"}, "checked"),
-        ({"format": "idn-hostname"}, {"formats": "assert"}, "annotation"),
+        ({"format": "idn-hostname"}, {"formats": "assert"}, "checked"),
         ({"format": "int32"}, {}, "masked"),
         ({"format": "no such format"}, {}, "annotation"),
         ({"format": 7}, {}, "annotation"),
