@@ -155,7 +155,7 @@ def _agrees(seed: int, n: int) -> None:
 
 
 def test_names_agree_with_idna() -> None:
-    _agrees(1, 1500)
+    _agrees(1, 800)
 
 
 @pytest.mark.slow
@@ -253,7 +253,7 @@ def test_vocabularies_of_bytes() -> None:
 )
 def test_masks_are_exact_and_lead_nowhere_dead(schema: Any) -> None:
     constraint = guided.compile(guided.json_schema(schema), VOCABULARY)
-    check_constraint(constraint, walks=5, length=40, full_states=30)
+    check_constraint(constraint, walks=3, length=30, full_states=20)
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_what_is_sampled_is_valid(accepts: Compiled) -> None:
     constraint = accepts.constraint
     rnd = random.Random(7)
     seen = set()
-    for _ in range(40):
+    for _ in range(24):
         state, data = constraint.start, b""
         for _ in range(rnd.choice([3, 10, 40])):
             row = np.zeros((VOCABULARY.size + 31) // 32, np.uint32)
@@ -302,7 +302,7 @@ def test_what_is_sampled_is_valid(accepts: Compiled) -> None:
         text = json.loads(data + constraint.shortest_text(state))
         assert is_valid(text), ascii(text)
         seen.add(text)
-    assert len(seen) > 20
+    assert len(seen) > 12
 
 
 COMBINED = [
