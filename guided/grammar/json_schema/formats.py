@@ -138,7 +138,7 @@ NOTES = {
     ),
     "idn-hostname": (
         "of idn-hostname, encoded labels (xn--) are left out that have more than 50 characters before they stand for "
-        "anything, and labels whose beginning is longer, encoded, than they are; characters are those of this "
+        "anything, and labels whose beginning alone, encoded, leaves no room; characters are those of this "
         "interpreter's Unicode; beside pattern or a length, and as names of properties, there are no encoded labels, "
         "labels above ASCII have at most 9 characters, and no marks that may compose; under not only what breaks a "
         "rule that is regular"

@@ -4,7 +4,8 @@ A label of ASCII counts with its characters, any other with those of its encoded
 a label has at most 63, a name 253 with its full stops.  Reading never leads into a dead end: behind whatever was read
 there is a short way to the end of some name, which `HostName.ending` knows.  Two kinds of names are not read for that:
 those with an encoded label that is long before it can stand for anything (`_encoded_ending`), and those with a
-beginning that fits with none of some chosen endings.  `is_host_name` knows them all.
+beginning that leaves no room, whether for a letter more (which may take none) or for one of some chosen endings.
+`is_host_name` knows them all.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ def _read(name: HostName, letter: str) -> HostName | None:
         found = HostName(after, name.before + octets(name.label) + 1, "", b"", strict)
     else:
         state = table.rows[name.state][of[ord(letter)]]
-        # No label gets shorter by what is added, but for some that are not read.
+        # Hardly any label has room for a letter that it would not have for an octet; such are not read.
         if state == DEAD or not _fits(name, octets(name.label) + 1):
             return None
         found = name._replace(state=state, label=name.label + letter)
