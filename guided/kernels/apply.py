@@ -7,9 +7,10 @@ that of minus infinity, and nothing is computed with the numbers.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
+from guided.kernels.jit import entry
 from guided.kernels.views import uint32_rows
 
 __all__ = ["apply_rows", "copy_rows"]
@@ -30,7 +31,7 @@ def _lowest(typing_context, word):  # type: ignore[no-untyped-def]
     return types.uint32(types.uint32), generate
 
 
-@njit(cache=True, nogil=True)
+@entry
 def copy_rows(rows, out):
     """Copy the row at address ``rows[i, 0]``, ``rows[i, 2]`` words long, to row ``i`` of ``out``; 0 copies nothing."""
     for i in range(rows.shape[0]):
@@ -40,7 +41,7 @@ def copy_rows(rows, out):
                 out[i, j] = row[j]
 
 
-@njit(cache=True, nogil=True)
+@entry
 def apply_rows(source, target, source_stride, target_stride, masks, width, low, high, forbidden, drops):
     """Write scores ``low..high`` (rows) of ``source`` to ``target``, ``forbidden`` where the mask's bit is 0.
 

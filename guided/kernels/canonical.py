@@ -8,13 +8,14 @@ a longer text, it stands complete before any merge of a rank above ``late`` is t
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from guided.kernels.jit import entry, inner
 
 _NONE = 1 << 30
 """A rank that no merge has."""
 
 
-@njit(cache=True, nogil=True)
+@entry
 def fill_merges(left, right, slots):
     """Hash the merges ``(left[r], right[r])`` by pair into ``slots`` (-1: free); the first of equal pairs counts."""
     size = np.uint64(slots.shape[0])
@@ -26,13 +27,13 @@ def fill_merges(left, right, slots):
             slots[slot] = rank
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _slot(a, b, size):
     mixed = np.uint64(a) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(b) * np.uint64(0xC2B2AE3D27D4EB4F)
     return np.int64((mixed ^ (mixed >> np.uint64(31))) % size)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _rank(merges, a, b):
     """The rank of merging ``a`` and ``b``, `_NONE` when they never merge."""
     left, right, _, slots = merges
@@ -45,7 +46,7 @@ def _rank(merges, a, b):
     return np.int32(_NONE)
 
 
-@njit(cache=True, nogil=True)
+@entry
 def merge_all(merges, symbols, ranks, n):
     """Merge ``symbols[:n]`` in place, lowest rank first, leftmost among equals; (how many stay, largest rank, last)."""
     made = merges[2]
@@ -75,7 +76,7 @@ def merge_all(merges, symbols, ranks, n):
     return n, late, last
 
 
-@njit(cache=True, nogil=True)
+@entry
 def derive(merges, data, offsets, byte_ids, symbols, ranks, children, late):
     """Derive every token: ``children[t]`` its last merge's parts and ``late[t]``, -2 where merging does not give it."""
     left, right = merges[0], merges[1]
@@ -94,10 +95,10 @@ def derive(merges, data, offsets, byte_ids, symbols, ranks, children, late):
                 children[token, 0], children[token, 1] = left[last], right[last]
 
 
-@njit(cache=True, nogil=True)
+@entry
 def stays(merges, data, offsets, byte_ids, symbols, ranks, a, b):
     """Does encoding the bytes of ``a`` and ``b`` at once give just these two tokens?"""
-    n = 0
+    n = np.int64(0)
     for token in (np.int64(a), np.int64(b)):
         for i in range(offsets[token], offsets[token + 1]):
             symbols[n] = byte_ids[data[i]]
@@ -106,7 +107,7 @@ def stays(merges, data, offsets, byte_ids, symbols, ranks, a, b):
     return n == 2 and symbols[0] == a and symbols[1] == b
 
 
-@njit(cache=True, nogil=True)
+@entry
 def any_stays(merges, data, offsets, byte_ids, symbols, ranks, firsts, seconds, found):
     """``found[i]``: does some token of ``seconds`` stay apart from ``firsts[i]``?"""
     for i in range(firsts.shape[0]):
@@ -116,7 +117,7 @@ def any_stays(merges, data, offsets, byte_ids, symbols, ranks, firsts, seconds, 
                 break
 
 
-@njit(cache=True, nogil=True)
+@entry
 def first_apart(merges, data, offsets, byte_ids, symbols, ranks, first, seconds):
     """The first token of ``seconds`` that stays apart from ``first``, -1 when none does."""
     for second in seconds:
@@ -125,7 +126,7 @@ def first_apart(merges, data, offsets, byte_ids, symbols, ranks, first, seconds)
     return -1
 
 
-@njit(cache=True, nogil=True)
+@entry
 def successors(
     merges, data, offsets, byte_ids, symbols, ranks, children, late, partner_first, partners, order, place, stop,
     child_first, child_late, child_stop, first, covered, row,
@@ -189,7 +190,7 @@ def successors(
         row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
 
 
-@njit(cache=True, nogil=True)
+@entry
 def walk(byte, end, token_offset, token_ids, table, after, nodes, states, cursor):
     """Where each token of a trie leads from a state of a byte automaton; resumable.
 
@@ -221,7 +222,7 @@ def walk(byte, end, token_offset, token_ids, table, after, nodes, states, cursor
         node += 1
 
 
-@njit(cache=True, nogil=True)
+@entry
 def pair_slot(keys, first, second):
     """Where a pair stands in a hash table of pairs (``keys``: -1 free), or the free slot that it would get."""
     slot = _slot(first, second, np.uint64(keys.shape[0]))
@@ -231,7 +232,7 @@ def pair_slot(keys, first, second):
     return slot
 
 
-@njit(cache=True, nogil=True)
+@entry
 def rehash_pairs(keys, verdicts, costs, new_keys, new_verdicts, new_costs):
     """Move all pairs and what is known of them to larger tables."""
     for i in range(keys.shape[0]):
@@ -240,7 +241,7 @@ def rehash_pairs(keys, verdicts, costs, new_keys, new_verdicts, new_costs):
             new_keys[slot], new_verdicts[slot], new_costs[slot] = keys[i], verdicts[i], costs[i]
 
 
-@njit(cache=True, nogil=True)
+@entry
 def sift(inner, outer, starts, keys, verdicts, room, row, doubtful, asked):
     """Sort the tokens alive in two automata by the verdict on the pair of states that they lead to.
 

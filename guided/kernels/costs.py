@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from guided.kernels.jit import entry
 from guided.kernels.layout import N_SETS
 
 _MASK32 = 0xFFFFFFFF
@@ -12,7 +11,7 @@ UNKNOWN = -1
 """A node whose cost Python has not computed yet."""
 
 
-@njit(cache=True, nogil=True)
+@entry
 def price(machine, counters, node_cost, cost, first):
     """Fill ``cost[first:]`` for all continuations: the least after which the text may end.
 

@@ -7,8 +7,8 @@ joins the subtrees below the nodes where matches end into one trie, appended to 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from guided.kernels.jit import entry, inner
 from guided.kernels.layout import EXPAND_STATE, GROW_MACHINE, GROW_SCRATCH, MATCHED, REQUEST, REQUEST_A
 from guided.kernels.strings import SPELLED, enter, glance, move
 
@@ -18,7 +18,7 @@ OWING = -2
 """What `survey` returns from states that come to owe something: their tokens must be walked with the parser."""
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _note(unknown, n, state):
     for i in range(n):
         if unknown[i] == state:
@@ -29,7 +29,7 @@ def _note(unknown, n, state):
     return n
 
 
-@njit(cache=True, nogil=True)
+@entry
 def survey(
     automaton, counters, scratch, tokens, low, high, state, also, home, kept, kept_count, kept_at, exits, unknown
 ):
@@ -151,7 +151,7 @@ def survey(
             node = end
 
 
-@njit(cache=True, nogil=True)
+@entry
 def closings(automaton, counters, scratch, tokens, low, high, state, nodes, closes, unknown):
     """For each of ``nodes`` (ascending) of a range: does a string that goes on from ``state`` close there?
 
@@ -200,7 +200,7 @@ def closings(automaton, counters, scratch, tokens, low, high, state, nodes, clos
     return 0
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _holds_lines(tokens, node):
     """Is U+2028 or U+2029 below a node whose byte is their first?"""
     second = node + 1
@@ -215,7 +215,7 @@ def _holds_lines(tokens, node):
     return False
 
 
-@njit(cache=True, nogil=True)
+@entry
 def index_trie(tokens, low, high, used, least, class_of_byte, phase_after, readable):
     """Note below every node of a trie the classes of bytes there, and give those with many children a table of them.
 
@@ -264,7 +264,7 @@ def index_trie(tokens, low, high, used, least, class_of_byte, phase_after, reada
     return used
 
 
-@njit(cache=True, nogil=True)
+@entry
 def merge(tokens, counters, starts, n_starts, nodes_used, tokens_used, cursor, cursor_end, frame_first, frame_count):
     """Append to the pool one trie that holds all children of the nodes ``starts[:n_starts]``.
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from guided.kernels import parser, threads, views
+from guided.kernels.jit import entry
 from guided.kernels.masks import fill
 from guided.kernels.segments import rehash_segments
 from guided.kernels.threads import advance as advance_bytes
@@ -17,7 +17,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@entry
 def advance_token(t, lexed, state, token):
     """The state after a token's bytes: 0 when dead or when it has none, -1: request."""
     data = views.token_bytes(t, token)
@@ -26,7 +26,7 @@ def advance_token(t, lexed, state, token):
     return threads.advance(t, lexed, state, data)
 
 
-@njit(cache=True, nogil=True)
+@entry
 def settle_one(t, as_is, item):
     """The continuation of one item, after returns unless ``as_is``; -1: request."""
     scratch = views.scratch(t)
@@ -37,7 +37,7 @@ def settle_one(t, as_is, item):
     return parser.settle(t, scratch.more, np.int64(1))
 
 
-@njit(cache=True, nogil=True)
+@entry
 def boundary_state(t, continuation):
     """The state that is at the boundary of one continuation, owing nothing; -1: request."""
     scratch = views.scratch(t)

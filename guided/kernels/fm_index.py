@@ -9,12 +9,13 @@ what intervals mean is in `guided.monitor.fm_index`.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from guided.kernels.jit import entry, inner
 
 __all__ = ["distinct", "locate", "narrow", "walk_trie"]
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inner
 def _ones(words, before, level, i):
     """Ones among the first ``i`` bits of a level."""
     word = i >> 6
@@ -25,7 +26,7 @@ def _ones(words, before, level, i):
     return before[level, word] + np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@njit(cache=True, nogil=True)
+@entry
 def narrow(words, before, zeros, shift, low, high, symbol):
     """One step of the backward search: the rows whose suffix begins with ``symbol`` and goes on as ``[low, high)``.
 
@@ -44,7 +45,7 @@ def narrow(words, before, zeros, shift, low, high, symbol):
     return low + shift[symbol], high + shift[symbol]
 
 
-@njit(cache=True, nogil=True)
+@entry
 def distinct(words, before, zeros, low, high, first, symbols, counts):
     """The different symbols from ``first`` on in places ``[low, high)``, ascending, and how often each occurs.
 
@@ -76,7 +77,7 @@ def distinct(words, before, zeros, low, high, first, symbols, counts):
     return found
 
 
-@njit(cache=True, nogil=True)
+@entry
 def locate(words, before, zeros, shift, marked, marked_before, samples, rows, found):
     """Write the text position of each of ``rows`` to ``found``.
 
@@ -103,7 +104,7 @@ def locate(words, before, zeros, shift, marked, marked_before, samples, rows, fo
         found[k] = samples[_ones(marked, marked_before, 0, row)] + steps
 
 
-@njit(cache=True, nogil=True)
+@entry
 def walk_trie(
     words, before, zeros, shift, byte, end, token_offset, token_ids, symbol_of, low, high, skip, longest, row
 ):

@@ -7,16 +7,16 @@ that calls the rule, and so does a thread that has just read the name.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from guided.kernels import threads, views
+from guided.kernels.jit import entry, inner
 from guided.kernels.layout import CALL, EXPAND_NODE, REQUEST, REQUEST_A
 
 INSIDE, BEHIND = 1, 2
 _QUOTE = 0x22
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _calls(t, n, inside, marked):
     """Does a marked rule come next in one of the current threads ``[:n]`` inside a terminal (or not); -1: request."""
     machine = views.machine(t)
@@ -40,7 +40,7 @@ def _calls(t, n, inside, marked):
     return 0
 
 
-@njit(cache=True, nogil=True)
+@entry
 def advance_marked(t, lexed, state, token, marked):
     """The state after a token's bytes ``<< 2``, 0 when dead, -1: request; ``marked`` is by rule.
 
@@ -57,11 +57,11 @@ def advance_marked(t, lexed, state, token, marked):
             return n
         if not quoted and data[i] == _QUOTE:
             quoted = True
-            behind = _calls(t, n, False, marked)
+            behind = _calls(t, n, np.bool_(False), marked)
             if behind < 0:
                 return -1
             found = BEHIND * behind
-    inside = _calls(t, n, True, marked)
+    inside = _calls(t, n, np.bool_(True), marked)
     if inside < 0:
         return -1
     after = threads.intern_state(t, n)

@@ -11,9 +11,9 @@ such a small trie is kept for the constraint (`guided.kernels.segments`).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from guided.kernels import views
+from guided.kernels.jit import entry, inner
 from guided.kernels.layout import (
     EXPAND_STATE,
     FUEL,
@@ -48,7 +48,7 @@ EVASION = 4
 that are four printable characters longer than what is there."""
 
 
-@njit(cache=True, nogil=True)
+@inner
 def find_effect(effects, low, high, state):
     """The effect of a range and state, or -1."""
     size = effects.hash_slot.shape[0]
@@ -64,7 +64,7 @@ def find_effect(effects, low, high, state):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _apply(table, found, row):
     """Put the tokens that an effect keeps inside its terminal into ``row``."""
     effects = views.effects(table)
@@ -78,7 +78,7 @@ def _apply(table, found, row):
         row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _open_share(table, depth, level, low, high, kind):
     """Push the marker that closes a share of the mask when all tasks above it are done; -1: request.
 
@@ -95,7 +95,7 @@ def _open_share(table, depth, level, low, high, kind):
     return depth + 1
 
 
-@njit(cache=True, nogil=True)
+@entry
 def fill(table, lexed, root, state, limit):
     """Set in ``rows[0]`` the bit of every token that keeps ``state`` alive (end-of-text ids aside); -1: request.
 
@@ -116,7 +116,7 @@ def fill(table, lexed, root, state, limit):
     if counters[OWING]:
         doubtful[:] = 0
     ends = np.int64(0)
-    level = 0
+    level = np.int64(0)
     stamps = np.zeros(rows.shape[0], np.int64)
     counters[STAMP] += 1
     stamps[0] = counters[STAMP]

@@ -12,9 +12,9 @@ Sources: Scott and Johnstone, "GLL Parsing", 2010 (graph-structured stack); Leo 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from guided.kernels import views
+from guided.kernels.jit import entry, inner
 from guided.kernels.layout import (
     CALL,
     EMPTY,
@@ -39,7 +39,7 @@ SHORT = 48
 """Entries up to which insertion sorts: most lists have below ten, and are in order already."""
 
 
-@njit(cache=True, nogil=True)
+@entry
 def stable_order(keys, n):
     """The order in which ``keys[:n]`` ascend, equal ones as they come: indices, ``int64[n]``.
 
@@ -73,20 +73,23 @@ def stable_order(keys, n):
     return order
 
 
-@njit(cache=True, nogil=True)
+@inner
 def sort_unique(values, n):
     """Sort ``values[:n]`` in place, drop duplicates, return the new length."""
-    if n > SHORT:
-        values[:n] = np.sort(values[:n])
-    else:
-        for i in range(1, n):
+    # Shell's sort, which is insertion of short lists: numpy's takes 3 s to compile, with what it may have to say.
+    gap = np.int64(1)
+    while SHORT * gap < n:
+        gap = 3 * gap + 1
+    while gap:
+        for i in range(gap, n):
             value = values[i]
-            j = i - 1
+            j = i - gap
             while j >= 0 and values[j] > value:
-                values[j + 1] = values[j]
-                j -= 1
-            values[j + 1] = value
-    m = 0
+                values[j + gap] = values[j]
+                j -= gap
+            values[j + gap] = value
+        gap //= 3
+    m = np.int64(0)
     for i in range(n):
         if m == 0 or values[m - 1] != values[i]:
             values[m] = values[i]
@@ -94,7 +97,7 @@ def sort_unique(values, n):
     return m
 
 
-@njit(cache=True, nogil=True)
+@entry
 def intern_set(table, values, n):
     """The id of the set ``values[:n]`` (sorted, unique); 0 for the empty one; -1 with a request when out of room."""
     machine = views.machine(table)
@@ -137,7 +140,7 @@ def intern_set(table, values, n):
     return new
 
 
-@njit(cache=True, nogil=True)
+@inner
 def settle(table, pairs, n):
     """Intern ``pairs[:n]`` after returning from every rule that may end: -1 with a request when not possible yet."""
     rules = views.rules(table)
@@ -171,7 +174,7 @@ def settle(table, pairs, n):
     return intern_set(table, out, m)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def union_sets(table, first, second):
     """The union of two continuations."""
     machine = views.machine(table)
@@ -195,7 +198,7 @@ def union_sets(table, first, second):
     return intern_set(table, out, m)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _gather(table, at, frame, n_emits, n_calls):
     """Follow empty edges from ``at``: add its terminals to the emits and its calls to the calls; -1: request."""
     rules = views.rules(table)
@@ -251,7 +254,7 @@ def _gather(table, at, frame, n_emits, n_calls):
     return n_emits, n_calls
 
 
-@njit(cache=True, nogil=True)
+@inner
 def close(table, continuation):
     """Compute which terminals may come next at ``continuation`` and what follows each; 0 when done, -1: request."""
     rules = views.rules(table)
@@ -344,7 +347,7 @@ def close(table, continuation):
     return 0
 
 
-@njit(cache=True, nogil=True)
+@inner
 def shift(table, stack, terminal):
     """The LALR stack after reducing and shifting ``terminal``: 0 when the parser refuses it, -1: request."""
     lalr = views.lalr(table)
@@ -372,7 +375,7 @@ def shift(table, stack, terminal):
             return -1
 
 
-@njit(cache=True, nogil=True)
+@entry
 def rehash_sets(machine, counters, slots):
     """Fill ``slots`` (all -1) with the ids of all continuations but the empty one."""
     size = slots.shape[0]

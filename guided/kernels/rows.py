@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from guided.kernels.jit import entry
 
 __all__ = ["fingerprint", "same"]
 
 
-@njit(cache=True, nogil=True)
+@entry
 def fingerprint(row, weights):
     """The weighted sum of the words modulo 2^64; a tenth of the time that a product of integers takes in numpy."""
     found = np.uint64(0)
@@ -17,7 +18,7 @@ def fingerprint(row, weights):
     return found
 
 
-@njit(cache=True, nogil=True)
+@entry
 def same(row, other):
     """Do two rows of equal length hold the same words?  Without a way out in between, which would be slower."""
     differing = np.uint32(0)

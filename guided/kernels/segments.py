@@ -7,9 +7,9 @@ is worked out once per constraint and not once per place.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from guided.kernels import views
+from guided.kernels.jit import entry, inner
 from guided.kernels.layout import GROW_SEGMENTS, N_SEGMENT_TOKENS, N_SEGMENTS, REQUEST
 
 LEAST_NODES, MOST_NODES = 32, 4096
@@ -22,7 +22,7 @@ POOL = 1 << 18
 """Tokens of all segments of a constraint together (1 MB): beyond it nothing more is kept."""
 
 
-@njit(cache=True, nogil=True)
+@inner
 def slot_of(segments, key):
     """The slot of the hash that holds ``key``, or the empty one where it belongs."""
     size = segments.hash_slot.shape[0]
@@ -35,7 +35,7 @@ def slot_of(segments, key):
     return slot
 
 
-@njit(cache=True, nogil=True)
+@inner
 def apply_segment(table, low, continuation, row):
     """Put a kept segment's tokens into ``row``; False when there is none."""
     segments = views.segments(table)
@@ -49,7 +49,7 @@ def apply_segment(table, low, continuation, row):
     return True
 
 
-@njit(cache=True, nogil=True)
+@entry
 def rehash_segments(table):
     """Enter all segments into the hash, which is empty."""
     segments = views.segments(table)
@@ -57,7 +57,7 @@ def rehash_segments(table):
         segments.hash_slot[slot_of(segments, segments.key[i])] = i
 
 
-@njit(cache=True, nogil=True)
+@inner
 def keep_segment(table, low, continuation, row):
     """Keep the tokens of ``row`` as a segment, if they are not too many; -1: request."""
     segments = views.segments(table)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from guided.kernels.jit import entry, inner
 from guided.kernels.layout import CANONICAL, CLOSES, MATCHED, STRING, Bytes, Ints
 
 _MASK32 = 0xFFFFFFFF
@@ -33,7 +33,7 @@ ESCAPE, DIGITS, HALF, HALF_ESCAPE, HALF_DIGITS = 1 << 24, 2 << 24, 3 << 24, 4 <<
 _KIND = 7 << 24
 
 
-@njit(cache=True, nogil=True)
+@inner
 def edge(automaton, state, byte):
     """The state after ``byte`` by the edges of ``state``: 0 dead, ``-state`` when they are not known yet."""
     first = automaton.first[state]
@@ -47,7 +47,7 @@ def edge(automaton, state, byte):
     return np.int64(0)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _utf8(code, length, index):
     """Byte ``index`` of the UTF-8 of ``code``, which has ``length`` bytes."""
     if length == 1:
@@ -57,12 +57,12 @@ def _utf8(code, length, index):
     return 0x80 | ((code >> (6 * (length - 1 - index))) & 0x3F)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _length(code):
     return np.int64(1 if code < 0x80 else 2 if code < 0x800 else 3 if code < 0x10000 else 4)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _read(automaton, state, code):
     """The state after one character of the text; 0 dead, negative: edges not known."""
     length = _length(code)
@@ -74,7 +74,7 @@ def _read(automaton, state, code):
     return at
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _at_least(automaton, state, code, length, index):
     """Can bytes from ``index`` on be read that are those of ``code`` or greater?  Targets always go on."""
     at = np.int64(state)
@@ -92,7 +92,7 @@ def _at_least(automaton, state, code, length, index):
     return np.int64(1)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _at_most(automaton, state, code, length, index):
     """Can bytes from ``index`` on be read that are those of ``code`` or smaller?"""
     at = np.int64(state)
@@ -109,7 +109,7 @@ def _at_most(automaton, state, code, length, index):
     return np.int64(1)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _block(automaton, state, low, high, length):
     """Can a character between two of equal length be read?  1, 0, or negative: edges not known."""
     at = np.int64(state)
@@ -140,7 +140,7 @@ def _block(automaton, state, low, high, length):
     return np.int64(0)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _reaches(automaton, state, low, high):
     """Can a character between two be read next?  1, 0, or negative: edges not known."""
     length = _length(low)
@@ -154,7 +154,7 @@ def _reaches(automaton, state, low, high):
     return np.int64(0)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _reaches_escaped(automaton, state, mode, low, high):
     """As `_reaches`, for characters that are written as ``u`` and four digits."""
     if not mode & CANONICAL:
@@ -167,7 +167,7 @@ def _reaches_escaped(automaton, state, mode, low, high):
     return found
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _digits(automaton, state, mode, count, value):
     """Is there a character whose escape begins with these digits?"""
     low = value << (4 * (4 - count))
@@ -183,7 +183,7 @@ def _digits(automaton, state, mode, count, value):
     return found
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _hex(byte):
     """The value of a hexadecimal digit, -1 for other bytes."""
     if 0x30 <= byte <= 0x39:
@@ -195,7 +195,7 @@ def _hex(byte):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _short(byte):
     """The character of a one-letter escape, -1 for none."""
     if byte == 0x22 or byte == 0x5C or byte == 0x2F:
@@ -213,7 +213,7 @@ def _short(byte):
     return np.int64(-1)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _place(found, kind, state):
     """The place inside an escape when ``found`` is 1; else ``found`` itself (0 dead, negative: edges not known)."""
     if found == 1:
@@ -221,7 +221,7 @@ def _place(found, kind, state):
     return found
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _begins_escape(automaton, state, mode):
     """Can a backslash come here?  Where a character has begun only its later bytes have edges, so no."""
     if mode & CANONICAL:
@@ -239,7 +239,7 @@ def _begins_escape(automaton, state, mode):
     return np.int64(0)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _escape(automaton, decode, state, mode, byte):
     """One byte inside an escape, where `glance` cannot tell."""
     kind = decode & _KIND
@@ -289,7 +289,7 @@ def _escape(automaton, decode, state, mode, byte):
     return _place(found, HALF_DIGITS | (half << 14) | (count << 12) | value, state)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _spelled(edges, decode, state, mode, byte):
     """One byte that begins an escape or goes on with one."""
     if decode:
@@ -301,7 +301,7 @@ SPELLED = -(1 << 62)
 """What `glance` answers where it cannot tell."""
 
 
-@njit(cache=True, nogil=True)
+@inner
 def glance(automaton, place, byte):
     """As `move` outside escapes, `SPELLED` where one begins or goes on.
 
@@ -330,7 +330,7 @@ def glance(automaton, place, byte):
     return edge(automaton, place, byte)
 
 
-@njit(cache=True, nogil=True)
+@entry
 def move(automaton, place, byte):
     """The place after ``byte``: 0 dead, ``-state`` when the edges of a state are not known yet."""
     found = glance(automaton, place, byte)
@@ -343,13 +343,13 @@ def move(automaton, place, byte):
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@inner
 def enter(automaton, state):
     """The place of a state as threads hold it: inside an escape, that of the state before with what was read."""
     return (np.int64(automaton.decode[state]) << 32) | automaton.base[state]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def owe(automaton, obligation, decode, byte):
     """What is still owed after ``byte``, read at the same place of the text: 0 nothing, negative: edges not known."""
     place = np.int64(obligation)
@@ -361,14 +361,14 @@ def owe(automaton, obligation, decode, byte):
     return after if after < 0 else after & _MASK32
 
 
-@njit(cache=True, nogil=True)
+@entry
 def partial(automaton, place):
     """The id of the state inside an escape at ``place``; -1 when it has none yet."""
     size = automaton.partials.shape[0]
     slot = np.int64(np.uint64(place) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(32)) % size
     while automaton.partials[slot] > 0:
         found = automaton.partials[slot]
-        if enter(automaton, found) == place:
+        if enter(automaton, np.int64(found)) == place:
             return np.int64(found)
         slot += 1
         if slot == size:

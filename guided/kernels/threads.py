@@ -8,9 +8,9 @@ the text that would make an earlier match longer (or otherwise preferred) would 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from guided.kernels import views
+from guided.kernels.jit import entry, inner
 from guided.kernels.layout import (
     EXPAND_STATE,
     FUEL,
@@ -32,7 +32,7 @@ from guided.kernels.strings import SPELLED, enter, glance, move, owe, partial
 _MASK32 = 0xFFFFFFFF
 
 
-@njit(cache=True, nogil=True)
+@inner
 def join(table, one, other):
     """The obligation that holds when both do; 0 is none; -1 with a request when Python must make it."""
     counters = views.counters(table)
@@ -52,7 +52,7 @@ def join(table, one, other):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def past(table, stack, terminal):
     """The LALR stack after ``terminal``, which leaves it alone when ignored; 0: refused, -1: request."""
     rules = views.rules(table)
@@ -62,7 +62,7 @@ def past(table, stack, terminal):
     return shift(table, np.int64(stack), np.int64(terminal))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def boundary(table, lexed, state, continuation):
     """The continuation after a match that ends in ``state``: 0 when the parser refuses it, -1: request."""
     automaton = views.automaton(table)
@@ -71,7 +71,7 @@ def boundary(table, lexed, state, continuation):
     return continuation
 
 
-@njit(cache=True, nogil=True)
+@entry
 def open_boundary(table, lexed, continuation):
     """Make the closure of ``continuation`` known; 0 when it is, -1: request."""
     machine = views.machine(table)
@@ -85,7 +85,7 @@ def open_boundary(table, lexed, continuation):
     return close(table, np.int64(continuation))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _add(table, n, state, obligation, continuation):
     counters = views.counters(table)
     scratch = views.scratch(table)
@@ -97,7 +97,7 @@ def _add(table, n, state, obligation, continuation):
     return n + 1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _advance_thread(table, lexed, n, state, continuation, obligation, byte):
     """Add to the next threads what one thread inside a terminal becomes after ``byte``; the new length, -1: request."""
     automaton = views.automaton(table)
@@ -150,7 +150,7 @@ def _advance_thread(table, lexed, n, state, continuation, obligation, byte):
     return n
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _merge(table, lexed, n):
     """Sort the next threads into the current ones; same state and obligation: one thread with all continuations."""
     machine = views.machine(table)
@@ -179,7 +179,7 @@ def _merge(table, lexed, n):
                     scratch.thread_b[m] = scratch.thread_d[order[p]]
                     m += 1
         else:
-            length = 0
+            length = np.int64(0)
             for p in range(i, j):
                 item = scratch.thread_d[order[p]]
                 start = machine.set_offset[item]
@@ -202,7 +202,7 @@ def _merge(table, lexed, n):
     return m
 
 
-@njit(cache=True, nogil=True)
+@inner
 def step(table, lexed, n, byte):
     """Replace the current threads ``[:n]`` by those after ``byte``; the new number, 0 when dead, -1: request."""
     automaton = views.automaton(table)
@@ -244,7 +244,7 @@ def step(table, lexed, n, byte):
     return _merge(table, lexed, m)
 
 
-@njit(cache=True, nogil=True)
+@entry
 def intern_state(table, n):
     """The id of the state that the current threads ``[:n]`` make; -1: request."""
     machine = views.machine(table)
@@ -292,7 +292,7 @@ def intern_state(table, n):
     return new
 
 
-@njit(cache=True, nogil=True)
+@inner
 def load(table, state):
     """Make the threads of ``state`` the current ones; their number."""
     machine = views.machine(table)
@@ -306,7 +306,7 @@ def load(table, state):
     return n
 
 
-@njit(cache=True, nogil=True)
+@entry
 def advance(table, lexed, state, data):
     """The state after the bytes ``data``: 0 when dead, -1: request."""
     n = load(table, state)
@@ -317,7 +317,7 @@ def advance(table, lexed, state, data):
     return intern_state(table, n)
 
 
-@njit(cache=True, nogil=True)
+@entry
 def next_bytes(table, lexed, state):
     """Mark in the ``bytes_out`` array the bytes that some thread can read next, obligations aside; -1: request."""
     automaton = views.automaton(table)
@@ -350,7 +350,7 @@ def next_bytes(table, lexed, state):
     return 0
 
 
-@njit(cache=True, nogil=True)
+@entry
 def rehash_states(machine, counters, slots):
     """Fill ``slots`` (all -1) with the ids of all states but the two fixed ones."""
     size = slots.shape[0]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from guided.kernels.jit import entry
 
 
-@njit(cache=True, nogil=True)
+@entry
 def fewest_tokens(byte, end, token_offset, token_ids, text):
     """Token ids whose bytes join to ``text``, as few as can be (longer first among equals); empty when there are none.
 

@@ -6,13 +6,14 @@ Sorting, the Python-facing arrays and what they mean are in `guided.vocab.trie`.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from guided.kernels.jit import entry
 
 __all__ = ["fill_trie"]
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator,unused-ignore]
+@entry  # type: ignore[untyped-decorator,unused-ignore]
 def fill_trie(
     data: NDArray[np.uint8],
     offsets: NDArray[np.int64],

@@ -8,11 +8,16 @@ it for the price of a few loads.  The caller must keep the arrays alive and refr
 
 from __future__ import annotations
 
+from typing import Any, get_args, get_type_hints
+
 import numpy as np
 from llvmlite import ir
-from numba import carray, njit, types
+from numba import types
 from numba.extending import intrinsic
+from numba.np.arrayobj import make_array, populate_array
+from numba.np.numpy_support import from_dtype
 
+from guided.kernels.jit import inner
 from guided.kernels.layout import Automaton, Effects, Extra, Lalr, Machine, Rules, Scratch, Segments, Tokens
 
 _RULES = len(Automaton._fields)
@@ -26,148 +31,135 @@ _EXTRA = _SEGMENTS + len(Segments._fields)
 N_ROWS = _EXTRA + len(Extra._fields)
 
 
+_TWO_DIMENSIONS = {"action", "goto", "children", "masks", "joined", "rows"}
+"""Fields that are rows; all others are flat."""
+
+
+def _array_type(group: type, name: str) -> types.Array:
+    """The type of a field, from the annotations of `guided.kernels.layout`."""
+    (_, dtype) = get_args(get_type_hints(group)[name])
+    return types.Array(from_dtype(np.dtype(get_args(dtype)[0])), 2 if name in _TWO_DIMENSIONS else 1, "C")
+
+
+def _build(context, builder, kind, table, line):  # type: ignore[no-untyped-def]
+    """The array that ``table[line]`` says: address, length, width."""
+    words = builder.bitcast(table.data, ir.IntType(64).as_pointer())
+
+    def word(number):  # type: ignore[no-untyped-def]
+        return builder.load(builder.gep(words, [builder.add(line, context.get_constant(types.intp, number))]))
+
+    made = make_array(kind)(context, builder)
+    size = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+    shape = [word(1 + axis) for axis in range(kind.ndim)]
+    strides = [context.get_constant(types.intp, size)]
+    if kind.ndim == 2:
+        strides.insert(0, builder.mul(shape[1], strides[0]))
+    address = builder.inttoptr(word(0), made.data.type)
+    populate_array(made, address, shape, strides, context.get_constant(types.intp, size), None)
+    return made._getvalue()
+
+
+def _table(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    return make_array(signature.args[0])(context, builder, arguments[0])
+
+
+def _line(context, number):  # type: ignore[no-untyped-def]
+    return context.get_constant(types.intp, 3 * number)
+
+
+def _one(group: type, name: str, begin: int) -> Any:
+    """A kernel's function of a table: the array of one field."""
+    number = begin + group._fields.index(name)  # type: ignore[attr-defined]
+
+    @intrinsic
+    def view(typing_context, t):  # type: ignore[no-untyped-def]
+        kind = _array_type(group, name)
+
+        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            table = _table(context, builder, signature, arguments)
+            return _build(context, builder, kind, table, _line(context, number))
+
+        return kind(t), generate
+
+    return view
+
+
+def _all(group: type, begin: int) -> Any:
+    """A kernel's function of a table: the arrays of a group.
+
+    Code of its own at every call is less to compile than a kernel that is called: of what is not used, nothing is left.
+    """
+
+    @intrinsic
+    def view(typing_context, t):  # type: ignore[no-untyped-def]
+        kinds = [_array_type(group, name) for name in group._fields]  # type: ignore[attr-defined]
+
+        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            table = _table(context, builder, signature, arguments)
+            made = [
+                _build(context, builder, kind, table, _line(context, begin + i)) for i, kind in enumerate(kinds)
+            ]  # fmt: skip
+            return context.make_tuple(builder, signature.return_type, made)
+
+        return types.NamedTuple(kinds, group)(t), generate
+
+    return view
+
+
+automaton = _all(Automaton, 0)
+"""The lexer states."""
+
+rules = _all(Rules, _RULES)
+"""The rule graph."""
+
+lalr = _all(Lalr, _LALR)
+"""The LALR tables."""
+
+machine = _all(Machine, _MACHINE)
+"""Continuations and states."""
+
+scratch = _all(Scratch, _SCRATCH)
+"""Working memory."""
+
+tokens = _all(Tokens, _TOKENS)
+"""The token tries."""
+
+effects = _all(Effects, _EFFECTS)
+"""The token effects."""
+
+segments = _all(Segments, _SEGMENTS)
+"""What boundaries allow of trie ranges."""
+
+counters = _one(Extra, "counters", _EXTRA)
+"""The counters."""
+
+joined = _one(Extra, "joined", _EXTRA)
+"""Rows of (obligation, obligation, both)."""
+
+rows = _one(Extra, "rows", _EXTRA)
+"""Mask rows."""
+
+bytes_out = _one(Extra, "bytes_out", _EXTRA)
+"""``uint8[256]`` for answers about bytes."""
+
+_token_data = _one(Extra, "token_data", _EXTRA)
+_token_offsets = _one(Extra, "token_offsets", _EXTRA)
+
+
 @intrinsic
-def _pointer(typing_context, address):  # type: ignore[no-untyped-def]
-    """An integer address as an untyped pointer."""
+def uint32_rows(typing_context, t, i):  # type: ignore[no-untyped-def]
+    """The rows of ``uint32`` that line ``i`` of a table of addresses says."""
+    kind = types.Array(types.uint32, 2, "C")
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+        line = builder.mul(arguments[1], context.get_constant(types.intp, 3))
+        return _build(context, builder, kind, _table(context, builder, signature, arguments), line)
 
-    return types.voidptr(types.int64), generate
-
-
-@njit(cache=True, nogil=True)
-def _u8(t, i):
-    return carray(_pointer(t[i, 0]), t[i, 1], np.uint8)
+    return kind(t, types.intp), generate
 
 
-@njit(cache=True, nogil=True)
-def _i32(t, i):
-    return carray(_pointer(t[i, 0]), t[i, 1], np.int32)
-
-
-@njit(cache=True, nogil=True)
-def _i64(t, i):
-    return carray(_pointer(t[i, 0]), t[i, 1], np.int64)
-
-
-@njit(cache=True, nogil=True)
-def _i32_2d(t, i):
-    return carray(_pointer(t[i, 0]), (t[i, 1], t[i, 2]), np.int32)
-
-
-@njit(cache=True, nogil=True)
-def uint32_rows(t, i):
-    """The rows of ``uint32`` that line ``i`` of a table of addresses says."""
-    return carray(_pointer(t[i, 0]), (t[i, 1], t[i, 2]), np.uint32)
-
-
-@njit(cache=True, nogil=True)
-def _i64_2d(t, i):
-    return carray(_pointer(t[i, 0]), (t[i, 1], t[i, 2]), np.int64)
-
-
-@njit(cache=True, nogil=True)
-def automaton(t):
-    """The lexer states."""
-    return Automaton(
-        _i32(t, 0), _i32(t, 1), _u8(t, 2), _u8(t, 3), _i32(t, 4), _i32(t, 5), _i32(t, 6), _i32(t, 7),
-        _u8(t, 8), _i32(t, 9), _i32(t, 10), _u8(t, 11), _i32(t, 12), _i32(t, 13), _i32(t, 14), _i32(t, 15),
-        _i64(t, 16),
-    )  # fmt: skip
-
-
-@njit(cache=True, nogil=True)
-def rules(t):
-    """The rule graph."""
-    r = _RULES
-    return Rules(
-        _i32(t, r), _i32(t, r + 1), _u8(t, r + 2), _u8(t, r + 3), _i32(t, r + 4), _i32(t, r + 5), _i32(t, r + 6),
-        _i32(t, r + 7), _i32(t, r + 8), _i32(t, r + 9),
-    )  # fmt: skip
-
-
-@njit(cache=True, nogil=True)
-def lalr(t):
-    """The LALR tables."""
-    return Lalr(_i32_2d(t, _LALR), _i32_2d(t, _LALR + 1), _i32(t, _LALR + 2), _i32(t, _LALR + 3), _i32(t, _LALR + 4))
-
-
-@njit(cache=True, nogil=True)
-def machine(t):
-    """Continuations and states."""
-    m = _MACHINE
-    return Machine(
-        _i32(t, m), _i64(t, m + 1), _i32(t, m + 2), _i32(t, m + 3), _i32(t, m + 4), _i32(t, m + 5), _i32(t, m + 6),
-        _i32(t, m + 7), _i32(t, m + 8), _i32(t, m + 9), _i32(t, m + 10), _i32(t, m + 11), _i32(t, m + 12),
-        _i32(t, m + 13),
-    )  # fmt: skip
-
-
-@njit(cache=True, nogil=True)
-def scratch(t):
-    """Working memory."""
-    s = _SCRATCH
-    return Scratch(
-        _i64(t, s), _i64(t, s + 1), _i64(t, s + 2), _i32(t, s + 3), _i64(t, s + 4), _i32(t, s + 5), _i32(t, s + 6),
-        _i64(t, s + 7), _i32(t, s + 8), _i64(t, s + 9), _i32(t, s + 10), _i64(t, s + 11), _i64(t, s + 12),
-        _i64(t, s + 13), _i32(t, s + 14), _i32(t, s + 15), _i32(t, s + 16), _i32(t, s + 17), _i32(t, s + 18),
-    )  # fmt: skip
-
-
-@njit(cache=True, nogil=True)
-def tokens(t):
-    """The token tries."""
-    k = _TOKENS
-    return Tokens(
-        _u8(t, k), _i32(t, k + 1), _i32(t, k + 2), _i32(t, k + 3), _i32(t, k + 4), _i32_2d(t, k + 5), _i64(t, k + 6)
-    )  # fmt: skip
-
-
-@njit(cache=True, nogil=True)
-def effects(t):
-    """The token effects."""
-    e = _EFFECTS
-    return Effects(
-        _i32(t, e), _i32(t, e + 1), _i32(t, e + 2), _i32(t, e + 3), _i32(t, e + 4), _i32(t, e + 5), _i32(t, e + 6),
-        _i32(t, e + 7), _i32(t, e + 8), uint32_rows(t, e + 9), _i32(t, e + 10), _i32(t, e + 11), _i32(t, e + 12),
-        _i32(t, e + 13), _i32(t, e + 14),
-    )  # fmt: skip
-
-
-@njit(cache=True, nogil=True)
-def segments(t):
-    """What boundaries allow of trie ranges."""
-    s = _SEGMENTS
-    return Segments(_i32(t, s), _i64(t, s + 1), _i32(t, s + 2), _i32(t, s + 3), _i32(t, s + 4))
-
-
-@njit(cache=True, nogil=True)
-def counters(t):
-    """The counters."""
-    return _i64(t, _EXTRA)
-
-
-@njit(cache=True, nogil=True)
-def joined(t):
-    """Rows of (obligation, obligation, both)."""
-    return _i64_2d(t, _EXTRA + 1)
-
-
-@njit(cache=True, nogil=True)
-def rows(t):
-    """Mask rows."""
-    return uint32_rows(t, _EXTRA + 2)
-
-
-@njit(cache=True, nogil=True)
+@inner
 def token_bytes(t, token):
     """The bytes of a token of the vocabulary."""
-    offsets = _i64(t, _EXTRA + 4)
-    return _u8(t, _EXTRA + 3)[offsets[token] : offsets[token + 1]]
-
-
-@njit(cache=True, nogil=True)
-def bytes_out(t):
-    """``uint8[256]`` for answers about bytes."""
-    return _u8(t, _EXTRA + 5)
+    offsets = _token_offsets(t)
+    return _token_data(t)[offsets[token] : offsets[token + 1]]

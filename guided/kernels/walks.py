@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from guided.kernels import views
+from guided.kernels.jit import inner
 from guided.kernels.layout import (
     CLOSES,
     EXPAND_STATE,
@@ -40,7 +40,7 @@ FEW = 24
 are looked at one after the other, each a miss of the cache."""
 
 
-@njit(cache=True, nogil=True)
+@inner
 def ways(automaton, tokens, place, low):
     """The table of a range's children, if few bytes lead on from a place and it has one; else 0."""
     fan = np.int64(tokens.fan[low])
@@ -57,7 +57,7 @@ def ways(automaton, tokens, place, low):
     return fan if width <= FEW else np.int64(0)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def way(automaton, place, index):
     """The byte of number ``index`` that may lead on from a place, -1 after the last."""
     if place >> 32:
@@ -76,7 +76,7 @@ def way(automaton, place, index):
     return np.int64(-1)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def push(table, depth, low, high, state, continuation, obligation):
     """Put a task on the stack; its new depth, -1: request."""
     counters = views.counters(table)
@@ -92,7 +92,7 @@ def push(table, depth, low, high, state, continuation, obligation):
     return depth + 1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def first_visit(table, stamp, low, continuation, obligation):
     """Was this boundary not yet opened at this range in this call?  (A full table only costs repeated work.)"""
     scratch = views.scratch(table)
@@ -114,7 +114,7 @@ def first_visit(table, stamp, low, continuation, obligation):
     return True
 
 
-@njit(cache=True, nogil=True)
+@inner
 def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obligation, stamp, limit):
     """Walk one range from one automaton state; sets bits in ``row``, pushes boundary tasks; new depth, -1: request.
 
@@ -277,7 +277,7 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
             node = end
 
 
-@njit(cache=True, nogil=True)
+@inner
 def forbid(table, share, low, high, obligation):
     """Take out of ``share`` the tokens of a range in which an obligation comes to a match; -1: request."""
     automaton = views.automaton(table)
