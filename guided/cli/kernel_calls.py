@@ -1,11 +1,12 @@
 """Calls of every kernel with arguments of the types that it is ever called with: what `guided warmup` compiles by.
 
-`masks` and `steps` are two halves of the work that take about as long and share little; `everything` is all of it, and
-costs seconds where the halves were compiled before.
+`everything` is all of it.  The others are for two processes that share the work: the one begins with `masks`, the other
+with `alone` and `steps`, which have most of their kernels to themselves.
 """
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from guided.grammar.ir import Grammar
     from guided.vocab import Vocabulary
 
-__all__ = ["everything", "masks", "steps"]
+__all__ = ["alone", "everything", "masks", "steps"]
 
 
 def masks() -> None:
@@ -27,16 +28,25 @@ def masks() -> None:
         constraint.fill_mask(constraint.start, row)
 
 
+def alone() -> None:
+    """Call the kernels that have nothing to do with automata and parsers."""
+    vocabulary = _vocabulary()
+    _apply(vocabulary)
+    _index(vocabulary)
+    _pairs()
+
+
 def steps() -> None:
     """Read texts and ask what may come next, without any mask."""
     vocabulary = _vocabulary()
     for grammar, text in _grammars():
         constraint = _compiled(grammar, vocabulary)
         _read(constraint, text)
-        constraint.advance(constraint.start, text[0])
-        constraint.shortest_completion(constraint.start)
-        constraint.forced(constraint.start)
-    _apply(constraint, vocabulary)
+        state = constraint.start
+        for byte in text:
+            constraint.forced(state)
+            constraint.shortest_completion(state)
+            state = constraint.advance(state, byte)
 
 
 def everything() -> None:
@@ -47,7 +57,7 @@ def everything() -> None:
         _walk(constraint, vocabulary, text)
     _canonical()
     _index(vocabulary)
-    _apply(constraint, vocabulary)
+    _apply(vocabulary)
 
 
 def _vocabulary() -> Vocabulary:
@@ -111,18 +121,20 @@ def _walk(constraint: Constraint, vocabulary: Vocabulary, text: bytes) -> None:
     _read(constraint, text)
 
 
-def _apply(constraint: Constraint, vocabulary: Vocabulary) -> None:
-    import torch
+def _apply(vocabulary: Vocabulary) -> None:
+    """Copy rows and apply them to scores of 32 and of 16 bits, as arrays: importing torch would take longer."""
+    import numpy as np
 
-    import guided
+    from guided.kernels.addresses import address_rows
+    from guided.kernels.apply import apply_rows, copy_rows
 
-    rows = guided.allocate_masks(2, vocabulary.size)
-    # Rows that are remembered from the beginning: nothing is filled, which is the other half's work.
-    guided.fill_masks([constraint, constraint], [constraint.end, constraint.end], rows)
-    for dtype in (torch.float32, torch.float16):
-        scores = torch.zeros(2, vocabulary.size, dtype=dtype)
-        guided.apply_masks(scores, rows, out=torch.empty_like(scores))
-        guided.apply_masks(scores, rows)
+    masks = np.zeros((2, vocabulary.n_words), np.uint32)
+    copy_rows(address_rows([masks[:1], masks[1:]]), masks)
+    width = 32 * vocabulary.n_words
+    for kind in (np.int32, np.int16):
+        scores = np.zeros(2 * width, kind)
+        drops = np.zeros((256, 8), kind)
+        apply_rows(scores, scores, -1, width, masks, width, 0, 2, kind(0), drops)
 
 
 def _index(vocabulary: Vocabulary) -> None:
@@ -142,9 +154,24 @@ def _index(vocabulary: Vocabulary) -> None:
     by_tokens.occurrences(list(b"ab"))
 
 
-def _canonical() -> None:
-    """What a byte-level BPE tokenizer with the pre-tokenizer of GPT-2 makes of a text."""
+def _pairs() -> None:
+    """Ask which tokens of a byte-level BPE tokenizer stay apart."""
     import numpy as np
+
+    from guided.vocab.bpe import BytePairs
+
+    tokenizer, vocabulary = _byte_level()
+    pairs = BytePairs.of(json.loads(tokenizer.to_str())["model"], vocabulary)
+    tokens = np.arange(2)
+    pairs.successors(0)
+    pairs.stay_apart(0, 1)
+    pairs.first_apart(0, tokens)
+    pairs.any_apart(tokens, tokens)
+    pairs.encode_chunk(b"abab")
+
+
+def _byte_level() -> tuple[Any, Vocabulary]:
+    """A tokenizer with the pre-tokenizer of GPT-2 and a few merges, and its vocabulary."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
     import guided
@@ -156,7 +183,16 @@ def _canonical() -> None:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens(["<|end|>"])
-    vocabulary = guided.Vocabulary.from_tokenizer(tokenizer, eos_ids=[len(words)], cache=False)
+    return tokenizer, guided.Vocabulary.from_tokenizer(tokenizer, eos_ids=[len(words)], cache=False)
+
+
+def _canonical() -> None:
+    """What a byte-level BPE tokenizer with the pre-tokenizer of GPT-2 makes of a text."""
+    import numpy as np
+
+    import guided
+
+    tokenizer, vocabulary = _byte_level()
     text = "abababa ab abab"
     constraint = guided.canonical(guided.compile(guided.regex("[ab ]{2,90}"), vocabulary), tokenizer)
     row = np.zeros(vocabulary.n_words, np.uint32)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,11 +14,12 @@ from typing import Annotated, Any
 
 import typer
 
+from guided.cli.kernel_claims import shared_kernels
 from guided.cli.options import AsJson
 from guided.cli.output import print_json, print_note, print_text
 from guided.cli.progress import kernel_compilation
 
-__all__ = ["warmup"]
+__all__ = ["compile_beside", "warmup"]
 
 
 def warmup(
@@ -29,7 +29,7 @@ def warmup(
     """Compile the kernels ahead: once after installing, or when building an image.
 
     They are kept beside the package, or in `NUMBA_CACHE_DIR` where that is set. Where there are two processors,
-    a second process compiles half of them.
+    a second process compiles about half of them.
 
     **Examples:**
 
@@ -38,21 +38,19 @@ def warmup(
     """
     from guided.cli import kernel_calls
 
-    began = time.perf_counter()
+    began, clock = time.perf_counter(), time.time()
     with kernel_compilation(quiet=quiet or as_json) as compiled:
         folder = _cache_folder()
-        adopted = 0
         new = not any(folder.glob("*.nbi"))
         if new and not (quiet or as_json or sys.stderr.isatty()):
             # A terminal has the bar; in a log, nothing would be said until the end.
-            print_note("compiling kernels, once on this machine: about a minute")
-        if _processors() > 1 and new:
-            with _steps_elsewhere(folder) as other:
-                kernel_calls.masks()
-            adopted = other[0]
-        kernel_calls.everything()
+            print_note("compiling kernels, once on this machine: about half a minute")
+        with _second_process() if _processors() > 1 and new else contextlib.nullcontext():
+            kernel_calls.masks()
+            kernel_calls.everything()
     seconds = time.perf_counter() - began
-    count = len(compiled) + adopted
+    # What the second process compiled is seen in the cache alone.
+    count = max(len(compiled), _kept_since(folder, clock)) if new else len(compiled)
     if as_json:
         print_json({"compiled": count, "seconds": round(seconds, 3), "cache": str(folder)})
     elif not quiet:
@@ -61,48 +59,38 @@ def warmup(
 
 
 @contextlib.contextmanager
-def _steps_elsewhere(folder: Path) -> Iterator[list[int]]:
-    """Compile the steps in another process during the block; yields a list that afterwards says how many it was.
+def _second_process() -> Iterator[None]:
+    """Another process compiles kernels too during the block, from the other end: each kernel is compiled by one of us.
 
-    It has a cache of its own, since two processes that add to one of Numba's indices at once lose entries of it, and
-    what was compiled here is kept where both did so.  Any failure only means that the work is left to be done here.
+    Whatever comes of it, what it did not compile is compiled here; its work ends with the block.
     """
-    count = [0]
-    with tempfile.TemporaryDirectory(prefix="guided-") as cache:
-        began = time.time()
+    with tempfile.TemporaryDirectory(prefix="guided-") as claims:
+        code = "import sys; from guided.cli.warmup import compile_beside; compile_beside(sys.argv[1], int(sys.argv[2]))"
         process = subprocess.Popen(
-            [sys.executable, "-c", "from guided.cli.kernel_calls import steps; steps()"],
-            env={**os.environ, "NUMBA_CACHE_DIR": cache}, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            [sys.executable, "-c", code, claims, str(os.getpid())],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         try:
-            yield count
-            if process.wait() == 0:
-                count[0] = sum(_adopt(index, folder, began) for index in Path(cache).rglob("*.nbi"))
+            with shared_kernels(Path(claims), lambda: process.poll() is None):
+                yield
         finally:
             process.kill()
             process.wait()
 
 
-def _adopt(index: Path, folder: Path, began: float) -> bool:
-    """Put one kernel that another process compiled into our cache: its code first, then the index that names it.
+def compile_beside(claims: str, parent: int) -> None:
+    """The second process's share: kernels that no mask needs, steps, then whatever is left."""
+    from guided.cli import kernel_calls
 
-    False where the cache has the kernel already, or got some of it since ``began`` from a third process.
-    """
-    codes = list(index.parent.glob(f"{index.stem}.*.nbc"))
-    try:
-        if any((folder / code.name).exists() and (folder / code.name).stat().st_mtime >= began for code in codes):
-            return False
-        if (folder / index.name).exists():
-            return False
-        folder.mkdir(parents=True, exist_ok=True)
-        for path in (*codes, index):
-            beside = folder / f"{path.name}.{os.getpid()}"
-            shutil.copyfile(path, beside)
-            os.replace(beside, folder / path.name)
-    except OSError:
-        return False
-    return True
+    with shared_kernels(Path(claims), lambda: os.getppid() == parent):
+        kernel_calls.alone()
+        kernel_calls.steps()
+        kernel_calls.everything()
+
+
+def _kept_since(folder: Path, clock: float) -> int:
+    """How many variants of kernels were put into the cache since."""
+    return sum(path.stat().st_mtime >= clock for path in folder.glob("*.nbc"))
 
 
 def _processors() -> int:
