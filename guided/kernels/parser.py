@@ -39,7 +39,7 @@ SHORT = 48
 """Entries up to which insertion sorts: most lists have below ten, and are in order already."""
 
 
-@entry
+@inner
 def stable_order(keys, n):
     """The order in which ``keys[:n]`` ascend, equal ones as they come: indices, ``int64[n]``.
 

@@ -1,4 +1,4 @@
-"""The compiled sort of the parser against Python's, which is stable as well."""
+"""The compiled sorts of the parser against Python's, which is stable as well."""
 
 from __future__ import annotations
 
@@ -6,8 +6,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba import njit
 
-from guided.kernels.parser import SHORT, stable_order
+from guided.kernels import parser
+from guided.kernels.parser import SHORT
+
+
+@njit
+def stable_order(keys, n):
+    return parser.stable_order(keys, n)
+
+
+@njit
+def sort_unique(values, n):
+    return parser.sort_unique(values, n)
 
 
 @pytest.mark.parametrize("kind", [np.int32, np.int64])
@@ -22,3 +34,25 @@ def test_equal_keys_keep_their_order(kind, data):
 def test_lengths_about_the_switch(n):
     keys = np.random.default_rng(n).integers(0, 1 << 40, n)
     assert stable_order(keys, np.int64(n)).tolist() == np.argsort(keys, kind="stable").tolist()
+
+
+@given(st.data())
+def test_each_value_once_in_order_and_nothing_behind_them_is_read(data):
+    n = data.draw(st.integers(0, 6 * SHORT))
+    many = data.draw(st.sampled_from([3, 100, 1 << 60]))
+    values = np.asarray(data.draw(st.lists(st.integers(0, many), min_size=n + 3, max_size=n + 3)), np.int64)
+    behind, expected = values[n:].tolist(), sorted(set(values[:n].tolist()))
+    assert sort_unique(values, np.int64(n)) == len(expected)
+    assert values[: len(expected)].tolist() == expected
+    assert values[n:].tolist() == behind
+
+
+@pytest.mark.parametrize("n", [SHORT - 1, SHORT, SHORT + 1, 4 * SHORT, 4 * SHORT + 1, 13 * SHORT + 1, 20_000])
+@pytest.mark.parametrize("turned", [False, True])
+def test_long_lists(n, turned):
+    values = np.random.default_rng(n).integers(0, 1 << 40, n)
+    if turned:
+        values = np.sort(values)[::-1].copy()
+    expected = np.unique(values)
+    assert sort_unique(values, np.int64(n)) == expected.size
+    assert values[: expected.size].tolist() == expected.tolist()
