@@ -123,7 +123,11 @@ def test_addresses_agree_with_the_standard_library() -> None:
             ["", "http://a/{x,y:3}{?q*}", "it's/{;%41b.c}"],
             ["{", "}", "a b", "{}", "{x:0}", "{x y}", "<"],
         ),
-        ("idn-email", ["실례@실례.테스트", '"é"@x', "a@b", "a@cafe\u0301.b", "a@b--c", "a@xn--zca"], ["2962", "é", "@é", "a@-é", "a@É", "a@é。b", "a@·", "a@1.א", "a@😀"]),
+        (
+            "idn-email",
+            ["실례@실례.테스트", '"é"@x', "a@b", "a@cafe\u0301.b", "a@b--c", "a@xn--zca"],
+            ["2962", "é", "@é", "a@-é", "a@É", "a@é。b", "a@·", "a@1.א", "a@😀"],
+        ),
         ("byte", ["", "aGk=", "aGVsbG8h", "AA=="], ["a", "aGk", "a-b=", "===="]),
         ("hostname", ["a.b-c.d", "localhost", "a" * 63], ["-a", "a-", "a..b", "a_b", "a" * 64, ".", ""]),
     ],
