@@ -158,7 +158,9 @@ class Decimals:
         if self.high is None:
             return True
         left = len(self.high.whole) - by_test[id(self.high)][0]
-        return any(self._completes(state, by_test, count) for count in range(left, -1, -1))
+        # With fewer digits than the lower bound it would be too small.
+        fewest = 0 if self.low is None else max(len(self.low.whole) - by_test[id(self.low)][0], 0)
+        return any(self._completes(state, by_test, count) for count in range(left, fewest - 1, -1))
 
     def _completes(self, state: State, by_test: dict[int, Any], more: int | None) -> bool:
         """Is there a number with so many more whole digits (None: behind the point)?"""

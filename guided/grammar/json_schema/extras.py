@@ -13,7 +13,7 @@ from guided.errors import LimitError
 from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.shape import Need, ObjectShape, class_need, is_false
 from guided.grammar.json_schema.strings import CONTENT, every_word, holds_word
-from guided.grammar.regular.derivative import edges, inhabited
+from guided.grammar.regular.derivative import edges, inhabited, possible_edges
 from guided.grammar.regular.expr import EMPTY, Expr, complement, intersection
 
 MAX_CONDITIONS = 5
@@ -105,6 +105,8 @@ def few_words(language: Expr) -> tuple[str, ...] | None:
                 return None
             if state.nullable:
                 found.append(text)
+            if not path and _branches_widely(state):
+                return None
             for low, high, target in edges(state):
                 if high - low >= FEW_NAMES:
                     return None
@@ -112,6 +114,11 @@ def few_words(language: Expr) -> tuple[str, ...] | None:
     except LimitError:
         return None
     return tuple(sorted(text.decode() for text in found)) if len(found) <= FEW_NAMES else None
+
+
+def _branches_widely(language: Expr) -> bool:
+    """May one of many bytes come first?  Asked without looking at all that may follow."""
+    return any(high - low >= FEW_NAMES and inhabited(target) for low, high, target in possible_edges(language))
 
 
 def other_names(thing: ObjectShape, language: Expr) -> Expr:

@@ -17,7 +17,7 @@ from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.algebra import intersect, unite
 from guided.grammar.json_schema.assertions import APPLICATORS, ASSERTING, IN_PLACE, REFERENCES, VALIDATION
 from guided.grammar.json_schema.disjoint import surely_disjoint
-from guided.grammar.json_schema.document import Document, Located, escape
+from guided.grammar.json_schema.document import Document, Located, Schema, Scope, escape
 from guided.grammar.json_schema.evaluated import Alternatives, Container, Evaluation
 from guided.grammar.json_schema.formats import Formats
 from guided.grammar.json_schema.negation import subtract
@@ -44,6 +44,8 @@ FEW = 8
 Branches: TypeAlias = "tuple[Located, int, int]"
 """Where a ``oneOf`` is and two of its branches."""
 
+Places: TypeAlias = "dict[tuple[int, Scope], list[Schema]]"
+
 _SINCE = dict(REFERENCES)
 
 UNEVALUATED = frozenset(container.value for container in Container)
@@ -65,6 +67,7 @@ class Normaliser(Evaluation):
         self._overlapping = overlapping
         self.overlaps: list[Overlap] = []
         self._dead_needs: dict[Need, bool] = {}
+        self._plain: dict[Atom, bool] = {}
         self._required_names: dict[str, Need] = {}
         self._shapes: dict[tuple[Atom, bool], Shape | None] = {}
         self._conjunctions: dict[Need, Shape] = {}
@@ -213,11 +216,30 @@ class Normaliser(Evaluation):
     def _surely_empty(self, need: Need) -> bool:
         if any(isinstance(atom, Located) and atom.schema is False for atom in need):
             return True
+        places: Places | None = None
         for atom in need:
             # Something and its opposite.
-            if isinstance(atom, Not) and (atom.need <= need or all(_is_among(part, need) for part in atom.need)):
+            if not isinstance(atom, Not):
+                continue
+            if atom.need <= need:
                 return True
-        return len(need) > 1 and all(map(_is_plain, need)) and self.shape(need).is_empty()
+            if places is None:
+                places = _places(need)
+            if all(part in need or _is_among(part, places) for part in atom.need):
+                return True
+        return len(need) > 1 and all(map(self._is_plain, need)) and self.shape(need).is_empty()
+
+    def _is_plain(self, atom: Atom) -> bool:
+        """Can the atom be expanded without expanding others about the same value?"""
+        found = self._plain.get(atom)
+        if found is None:
+            if isinstance(atom, Located):
+                schema = atom.schema
+                found = isinstance(schema, bool) or ("propertyNames" not in schema and APPLICATORS.isdisjoint(schema))
+            else:
+                found = isinstance(atom, Constant) or all(map(self._is_plain, atom.need))
+            self._plain[atom] = found
+        return found
 
     # -- applicators to the same value ----------------------------------------------------------------------------
 
@@ -409,29 +431,15 @@ def _without_member(name: str) -> Shape:
     return replace(ANYTHING, objects=(ObjectShape({name: FALSE}),))
 
 
-def _is_among(atom: Atom, need: Need) -> bool:
-    """Does an atom of the need surely allow the same values?"""
-    if atom in need:
-        return True
-    if not isinstance(atom, Located):
-        return False
-    schema, resource, scope = atom.schema, atom.resource, atom.scope
-    for other in need:
-        if (
-            isinstance(other, Located)
-            and other.schema == schema
-            and other.resource is resource
-            and other.scope == scope
-        ):
-            return True
-    return False
+def _places(need: Need) -> Places:
+    """The schemas of a need, by where references in them lead."""
+    found: Places = {}
+    for atom in need:
+        if isinstance(atom, Located):
+            found.setdefault((id(atom.resource), atom.scope), []).append(atom.schema)
+    return found
 
 
-def _is_plain(atom: Atom) -> bool:
-    """Can the atom be expanded without expanding others about the same value?"""
-    if isinstance(atom, Located):
-        schema = atom.schema
-        if isinstance(schema, bool):
-            return True
-        return "propertyNames" not in schema and APPLICATORS.isdisjoint(schema)
-    return isinstance(atom, Constant) or all(map(_is_plain, atom.need))
+def _is_among(atom: Atom, places: Places) -> bool:
+    """Does a schema at these places surely allow the same values?"""
+    return isinstance(atom, Located) and atom.schema in places.get((id(atom.resource), atom.scope), ())

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import cast
 
 from guided.errors import LimitError
+from guided.grammar.regular.condensed import condensed, decided_by_length, is_bounded, is_large, remembered, stay_large
 from guided.grammar.regular.expr import (
     ALL,
     EMPTY,
@@ -35,6 +36,8 @@ from guided.grammar.regular.product import UndecidedError, has_member, remembere
 
 EMPTINESS_STEPS = 30_000
 """States that one emptiness search may visit, unless the caller says otherwise."""
+NEAR = 300
+"""States after which a search gives way to the automaton of all states, if that is small."""
 MAX_UNDECIDED = 4096
 """Languages that are remembered to have taken too long."""
 
@@ -53,12 +56,25 @@ def edges(expr: Expr) -> tuple[Edge, ...]:
     """
     found = expr.edges
     if found is None:
-        found = tuple(edge for edge in _raw_edges(expr) if edge[2].inhabited or inhabited(edge[2]))
+        if expr.kind is Kind.INTERSECTION or expr.kind is Kind.ALTERNATION:
+            # Together with a bound on the length, many patterns rarely make a small automaton: only if it is there.
+            small = remembered(expr) if is_bounded(expr) else condensed(expr, _raw_edges)
+            if small is not expr:
+                return edges(small)
+        raw = _raw_edges(expr)
+        if is_large(expr):
+            stay_large(raw)
+        found = tuple(edge for edge in raw if edge[2].inhabited or inhabited(edge[2]))
         if expr.kind not in _TRANSIENT:
             untrack_edges(found)
             expr.edges = found
         expr.raw = None
     return found
+
+
+def possible_edges(expr: Expr) -> Sequence[Edge]:
+    """As `edges`, of which some may lead to an empty language."""
+    return remembered_edges(expr, _raw_edges)
 
 
 def derivative(expr: Expr, byte: int) -> Expr | None:
@@ -130,11 +146,45 @@ def _decide(expr: Expr, limit: int) -> bool:
             return inhabited(expr, limit)
         case Kind.REPEAT:
             return inhabited(cast(Expr, expr.parts[0]), limit)
-        case Kind.INTERSECTION | Kind.ALTERNATION | Kind.COMPLEMENT:
-            found = has_member(expr, limit, _raw_edges, least_length)
+        case Kind.ALTERNATION:
+            return _any_inhabited(cast("tuple[Expr, ...]", expr.parts), limit)
+        case Kind.INTERSECTION | Kind.COMPLEMENT:
+            found = _combination(expr, limit)
             if found is not None:
                 return found
     return _search(expr, limit)
+
+
+def _any_inhabited(parts: tuple[Expr, ...], limit: int) -> bool:
+    if any(part.inhabited for part in parts):
+        return True
+    undecided = False
+    for part in parts:
+        try:
+            if inhabited(part, limit):
+                return True
+        except LimitError:
+            undecided = True
+    if undecided:
+        raise UndecidedError
+    return False
+
+
+def _combination(expr: Expr, limit: int) -> bool | None:
+    """Is anything in an intersection?  None when its operands are not read byte by byte."""
+    found = decided_by_length(expr)
+    if found is not None:
+        return found
+    try:
+        return has_member(expr, min(limit, NEAR), _raw_edges, least_length)
+    except UndecidedError:
+        if limit <= NEAR:
+            raise
+        # Not straight ahead: all states at once cost less than a search that meets most of them.
+        small = condensed(expr, _raw_edges)
+        if small is not expr:
+            return inhabited(small, limit)
+        return has_member(expr, limit, _raw_edges, least_length)
 
 
 def _too_long(limit: int) -> LimitError:
@@ -248,7 +298,8 @@ def _raw_edges(expr: Expr) -> Sequence[Edge]:
             rest = repeat(body, max(low_count - 1, 0), None if high_count is None else high_count - 1)
             return [(low, high, concat(target, rest)) for low, high, target in _raw_edges(body)]
         case Kind.ALTERNATION:
-            expr.raw = _union([_raw_edges(cast(Expr, part)) for part in expr.parts])
+            # Parts go on from state to state, while others come and go.
+            expr.raw = _union([remembered_edges(part, _raw_edges) for part in cast("tuple[Expr, ...]", expr.parts)])
             return expr.raw
         case Kind.INTERSECTION:
             expr.raw = _intersect([_raw_edges(cast(Expr, part)) for part in expr.parts])

@@ -32,7 +32,7 @@ MAX_CASES = 128
 
 _rows: dict[Expr, Sequence[Edge]] = {}
 _cuts: dict[Expr, Cuts | None] = {}
-_walks: deque[_Walk] = deque(maxlen=MAX_WALKS)
+_walks: deque[Walk] = deque(maxlen=MAX_WALKS)
 _alive: set[Key] = set()
 _dead: set[Key] = set()
 
@@ -82,7 +82,7 @@ class _Operands:
         while expr.kind is Kind.COMPLEMENT:
             expr, wanted = cast(Expr, expr.parts[0]), not wanted
         # A union that is not wanted is an intersection; one that is, and holds no intersections, is a single operand.
-        if expr.kind is Kind.INTERSECTION or (expr.kind is Kind.ALTERNATION and (not wanted or _combines(expr))):
+        if expr.kind is Kind.INTERSECTION or (expr.kind is Kind.ALTERNATION and (not wanted or combines(expr))):
             conjunction = (expr.kind is Kind.INTERSECTION) is wanted
             parts: list[Formula] = []
             for part in cast("tuple[Expr, ...]", expr.parts):
@@ -92,7 +92,7 @@ class _Operands:
         return Formula(self.found.setdefault(expr, len(self.found)), wanted)
 
 
-def _combines(expr: Expr) -> bool:
+def combines(expr: Expr) -> bool:
     """Does an alternation hold intersections or complements?  Its parts are no alternations."""
     for part in cast("tuple[Expr, ...]", expr.parts):
         if part.kind is Kind.INTERSECTION or part.kind is Kind.COMPLEMENT:
@@ -100,17 +100,22 @@ def _combines(expr: Expr) -> bool:
     return False
 
 
+def operands_of(expr: Expr) -> tuple[Formula, States]:
+    """What a combination asks of its operands, and these."""
+    operands = _Operands()
+    formula = operands.formula(expr, True)
+    return formula, tuple(operands.found)
+
+
 def has_member(expr: Expr, limit: int, raw_edges: RawEdges, least: Least) -> bool | None:
     """Does a combination hold any string?  None when its operands are not read byte by byte (JSON strings).
 
     Raises `UndecidedError` when more than ``limit`` states would have to be left.
     """
-    operands = _Operands()
-    formula = operands.formula(expr, True)
-    leaves = tuple(operands.found)
+    formula, leaves = operands_of(expr)
     cases = _cases(formula)
     if cases is None:
-        walk = _walk_of(leaves, raw_edges)
+        walk = walk_of(leaves, raw_edges)
         return None if walk is None else _search(formula, leaves, walk, limit, least)
     searches = [
         ([leaves[i] for i in sorted(wanted)], [leaves[i] for i in sorted(unwanted)]) for wanted, unwanted in cases
@@ -120,7 +125,7 @@ def has_member(expr: Expr, limit: int, raw_edges: RawEdges, least: Least) -> boo
         return True
     undecided = False
     for wanted, unwanted in sorted(searches, key=_weight):
-        walk = _walk_of((*wanted, *unwanted), raw_edges)
+        walk = walk_of((*wanted, *unwanted), raw_edges)
         if walk is None:
             return None
         try:
@@ -161,7 +166,7 @@ def _weight(case: tuple[list[Expr], list[Expr]]) -> tuple[int, list[int], list[i
     return len(wanted) + len(unwanted), [item.serial for item in wanted], [item.serial for item in unwanted]
 
 
-def _conjunction(wanted: list[Expr], unwanted: list[Expr], walk: _Walk, limit: int, least: Least) -> bool:
+def _conjunction(wanted: list[Expr], unwanted: list[Expr], walk: Walk, limit: int, least: Least) -> bool:
     """All of some operands and none of others, which is nearly every question: `_search` written out for it."""
     count = len(wanted)
     start = (*wanted, *unwanted)
@@ -210,7 +215,7 @@ def _remember(known: set[Key], keys: list[Key]) -> None:
     known.update(keys)
 
 
-def _search(formula: Formula, start: States, walk: _Walk, limit: int, least: Least) -> bool:
+def _search(formula: Formula, start: States, walk: Walk, limit: int, least: Least) -> bool:
     seen: set[States] = {start}
     queue = [(0, 0, start)]
     taken = 0
@@ -229,10 +234,12 @@ def _search(formula: Formula, start: States, walk: _Walk, limit: int, least: Lea
     return False
 
 
-class _Walk:
+class Walk:
     """Steps of several operands at once, over the ranges of bytes that none of them tells apart."""
 
     def __init__(self, cuts: list[int], leaves: States, raw_edges: RawEdges) -> None:
+        self.cuts = cuts
+        """Where ranges of bytes begin, ascending, 0 first."""
         self._index = {cut: position for position, cut in enumerate(cuts)}
         self._index[256] = self._size = len(cuts)
         self._raw_edges = raw_edges
@@ -240,13 +247,21 @@ class _Walk:
         self.known = set(leaves)
         """Expressions that tell no more bytes apart: the operands, and all that was met."""
 
-    def following(self, states: States) -> set[States]:
-        """All states after one byte."""
+    def tells_apart(self, cuts: set[int]) -> bool:
+        """Are these among the places where ranges begin?"""
+        return self._index.keys() >= cuts
+
+    def rows(self, states: States) -> list[list[Expr]]:
+        """Of each state, what it leads to by each range."""
         rows = []
         for state in states:
             row = self._rows.get(state)
             rows.append(self._row(state) if row is None else row)
-        return set(zip(*rows, strict=True))
+        return rows
+
+    def following(self, states: States) -> set[States]:
+        """All states after one byte."""
+        return set(zip(*self.rows(states), strict=True))
 
     def _row(self, state: Expr) -> list[Expr]:
         row = [EMPTY] * self._size
@@ -259,7 +274,7 @@ class _Walk:
         return row
 
 
-def _walk_of(leaves: States, raw_edges: RawEdges) -> _Walk | None:
+def walk_of(leaves: States, raw_edges: RawEdges) -> Walk | None:
     """A walk that knows these operands, an earlier one if there is one; None for operands not read byte by byte."""
     for walk in _walks:
         if walk.known.issuperset(leaves):
@@ -271,9 +286,18 @@ def _walk_of(leaves: States, raw_edges: RawEdges) -> _Walk | None:
             return None
         cuts |= found
     cuts.discard(256)
-    walk = _Walk(sorted(cuts), leaves, raw_edges)
+    for walk in _walks:
+        if walk.tells_apart(cuts):
+            walk.known.update(leaves)
+            return walk
+    walk = Walk(sorted(cuts), leaves, raw_edges)
     _walks.appendleft(walk)
     return walk
+
+
+def remember_cuts(expr: Expr, cuts: Cuts) -> None:
+    """Note where ranges of bytes begin or have ended in all that can be left of an expression."""
+    _cuts[expr] = cuts
 
 
 def remembered_edges(state: Expr, raw_edges: RawEdges) -> Sequence[Edge]:
