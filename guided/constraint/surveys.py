@@ -37,14 +37,12 @@ class Surveys:
     """Walks over the tries of one vocabulary; those that others are told from are kept."""
 
     def __init__(self, states: StateTable, tries: TokenTries) -> None:
-        n_ids = tries.arrays.token_ids.size
         self.states = states
         self.tries = tries
         self._counters = np.zeros(N_COUNTERS, np.int64)
         self._scratch = small_scratch(tries.longest)
-        self._kept = np.zeros(n_ids + 1, np.int32)
-        self._count = np.zeros(n_ids + 1, np.int32)
-        self._at = np.zeros((n_ids + 1, 3), np.int32)
+        self._kept = self._count = np.zeros(0, np.int32)
+        self._at = _NOWHERE
         self._exit_rows = np.zeros((4096, 4), np.int32)
         self._unknown = np.zeros(256, np.int32)
         self._surveys: dict[tuple[int, int, int, int, int], Survey] = {}
@@ -60,6 +58,7 @@ class Surveys:
         if found is not None:
             return found
         self._explore(state, EXPLORED)
+        self._make_room(int(np.diff(self.tries.arrays.token_offset[[low, high]])[0]))
         while True:
             code = survey(
                 self.states.arrays, self._counters, self._scratch, self.tries.arrays, low, high, state, also,
@@ -96,6 +95,14 @@ class Surveys:
                 self._explore(unknown, AHEAD)
         found: NDArray[np.bool_] = closes != 0
         return found
+
+    def _make_room(self, n_tokens: int) -> None:
+        """For what is noted of tokens; a trie of what is left of them may hold one at several nodes."""
+        if n_tokens >= self._kept.size:
+            n_tokens = max(n_tokens + 1, self.tries.arrays.token_ids.size)
+            self._kept = np.zeros(n_tokens, np.int32)
+            self._count = np.zeros(n_tokens, np.int32)
+            self._at = np.zeros((n_tokens, 3), np.int32)
 
     def _explore(self, state: int, limit: int) -> None:
         """Expand a state and, where finding edges is the work, what is near."""

@@ -9,7 +9,7 @@ from guided.automata.byte_classes import class_of_byte, phase_after
 from guided.constraint.scratch import grown
 from guided.kernels.addresses import SharedAddresses
 from guided.kernels.effects import index_trie, merge
-from guided.kernels.layout import N_COUNTERS, Tokens
+from guided.kernels.layout import GROW_SCRATCH, N_COUNTERS, REQUEST, Tokens
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["TokenTries"]
@@ -43,7 +43,8 @@ class TokenTries:
         self._n_tokens = n_ids
         self._n_fans = 0
         self._counters = np.zeros(N_COUNTERS, np.int64)
-        self._cursors = np.zeros((2, 1 << 16), np.int32)
+        self._nodes = np.zeros((2, 1 << 14), np.int32)
+        self._stamp = np.full(vocabulary.size, -1, np.int32)
         self._merged: dict[bytes, tuple[int, int]] = {}
         self._index(1, n_nodes)
 
@@ -76,16 +77,16 @@ class TokenTries:
         if found is not None:
             return found
         while True:
-            if self._cursors.shape[1] < 4 * starts.size:
-                self._cursors = np.zeros((2, 8 * starts.size), np.int32)
-            depth = self.longest + 2
             stop = merge(
                 self.arrays, self._counters, starts, starts.size, self._n_nodes, self._n_tokens,
-                self._cursors[0], self._cursors[1], np.zeros(depth, np.int32), np.zeros(depth, np.int32),
+                self._nodes[0], self._nodes[1], self._stamp, np.zeros((self.longest + 2, 3), np.int32),
             )  # fmt: skip
             if stop >= 0:
                 break
-            self._cursors = np.zeros((2, 2 * self._cursors.shape[1]), np.int32)
+            self._stamp.fill(-1)
+            if self._counters[REQUEST] == GROW_SCRATCH:
+                self._nodes = np.zeros((2, 4 * self._nodes.shape[1]), np.int32)
+                continue
             tokens = self.arrays
             self.arrays = Tokens(
                 grown(tokens.byte, 2 * tokens.byte.size),

@@ -17,6 +17,9 @@ _MASK32 = 0xFFFFFFFF
 OWING = -2
 """What `survey` returns from states that come to owe something: their tokens must be walked with the parser."""
 
+FEW = 32
+"""Nodes that are sorted by insertion; more are by counting, whose table of 256 costs as much as so many."""
+
 
 @inner
 def _note(unknown, n, state):
@@ -264,69 +267,119 @@ def index_trie(tokens, low, high, used, least, class_of_byte, phase_after, reada
     return used
 
 
-@entry
-def merge(tokens, counters, starts, n_starts, nodes_used, tokens_used, cursor, cursor_end, frame_first, frame_count):
-    """Append to the pool one trie that holds all children of the nodes ``starts[:n_starts]``.
+@njit(cache=True, nogil=True)
+def _sorted_children(tokens, parents, low, high, nodes, first, spare):
+    """Write the children of the nodes ``parents[low:high]`` to ``nodes[first:]``, by byte; their end, or -1: no room."""
+    n = first
+    for i in range(low, high):
+        child = parents[i] + 1
+        last = tokens.end[parents[i]]
+        while child < last:
+            if n == nodes.shape[0]:
+                return -1
+            nodes[n] = child
+            n += 1
+            child = tokens.end[child]
+    if high - low == 1:
+        return n  # the children of one node are in order
+    if n - first <= FEW:
+        for i in range(first + 1, n):
+            node = nodes[i]
+            at = i
+            while at > first and tokens.byte[nodes[at - 1]] > tokens.byte[node]:
+                nodes[at] = nodes[at - 1]
+                at -= 1
+            nodes[at] = node
+        return n
+    place = np.zeros(257, np.int32)
+    for i in range(first, n):
+        place[np.int64(tokens.byte[nodes[i]]) + 1] += 1
+    for i in range(256):
+        place[i + 1] += place[i]
+    for i in range(first, n):
+        byte = np.int64(tokens.byte[nodes[i]])
+        spare[place[byte]] = nodes[i]
+        place[byte] += 1
+    for i in range(n - first):
+        nodes[first + i] = spare[i]
+    return n
 
-    The new trie is the range from ``nodes_used``; returns its end, -1 with a request when the pool is full.
-    ``tokens_used`` must be ``token_offset[nodes_used]``.
+
+@njit(cache=True, nogil=True)
+def merge(tokens, counters, starts, n_starts, nodes_used, tokens_used, nodes, spare, stamp, frames):
+    """Append to the pool one trie that holds all children of the nodes ``starts[:n_starts]``, each token once a node.
+
+    The new trie is the range from ``nodes_used``, where ``token_offset`` is ``tokens_used``; returns its end, or -1 with
+    a request: `GROW_MACHINE` when the pool is full, `GROW_SCRATCH` when ``nodes`` and ``spare`` are.  ``stamp``
+    is ``int32[tokens]`` of -1, and so it must be again after a request.  Rows of ``frames`` are the place in ``nodes``
+    that a level has come to, its end, and the node that it is below.  What only one of the nodes has below a byte is
+    copied as it lies, so that the work is what tries share.
     """
     used = nodes_used
     held = tokens_used
-    n = 0
-    for i in range(n_starts):
-        cursor[n] = starts[i] + 1
-        cursor_end[n] = tokens.end[starts[i]]
-        n += 1
     depth = 0
-    frame_first[0] = 0
-    frame_count[0] = n
-    owner = np.empty(frame_first.shape[0], np.int32)
-    owner[0] = -1
+    frames[0, 0] = 0
+    frames[0, 1] = _sorted_children(tokens, starts, 0, n_starts, nodes, 0, spare)
+    frames[0, 2] = -1
+    if frames[0, 1] < 0:
+        counters[REQUEST] = GROW_SCRATCH
+        return -1
     while depth >= 0:
-        first = frame_first[depth]
-        count = frame_count[depth]
-        smallest = 256
-        for i in range(first, first + count):
-            if cursor[i] < cursor_end[i] and tokens.byte[cursor[i]] < smallest:
-                smallest = np.int64(tokens.byte[cursor[i]])
-        if smallest == 256:
-            if owner[depth] >= 0:
-                tokens.end[owner[depth]] = used
+        at = frames[depth, 0]
+        end = frames[depth, 1]
+        if at == end:
+            if frames[depth, 2] >= 0:
+                tokens.end[frames[depth, 2]] = used
             depth -= 1
             continue
-        if (
-            used + 2 > tokens.byte.shape[0]
-            or first + 2 * count + 1 > cursor.shape[0]
-            or depth + 2 > frame_first.shape[0]
-        ):
+        byte = tokens.byte[nodes[at]]
+        last = at + 1
+        while last < end and tokens.byte[nodes[last]] == byte:
+            last += 1
+        frames[depth, 0] = last
+        size = 1
+        n_ids = 0
+        source = nodes[at]
+        first_id = tokens.token_offset[source]
+        if last == at + 1:
+            size = tokens.end[source] - source
+            n_ids = tokens.token_offset[source + size] - first_id
+        else:
+            for i in range(at, last):
+                n_ids += tokens.token_offset[nodes[i] + 1] - tokens.token_offset[nodes[i]]
+        if used + size >= tokens.byte.shape[0] or held + n_ids > tokens.token_ids.shape[0]:
             counters[REQUEST] = GROW_MACHINE
             return -1
+        if last == at + 1:
+            for i in range(size):
+                tokens.byte[used + i] = tokens.byte[source + i]
+                tokens.end[used + i] = tokens.end[source + i] + (used - source)
+                tokens.token_offset[used + i + 1] = tokens.token_offset[source + i + 1] + (held - first_id)
+            for i in range(n_ids):
+                tokens.token_ids[held + i] = tokens.token_ids[first_id + i]
+            used += size
+            held += n_ids
+            continue
         node = used
-        tokens.byte[node] = smallest
+        tokens.byte[node] = byte
         used += 1
-        child = first + count
-        m = 0
-        for i in range(first, first + count):
-            at = cursor[i]
-            if at < cursor_end[i] and tokens.byte[at] == smallest:
-                for j in range(tokens.token_offset[at], tokens.token_offset[at + 1]):
-                    if held == tokens.token_ids.shape[0]:
-                        counters[REQUEST] = GROW_MACHINE
-                        return -1
-                    tokens.token_ids[held] = tokens.token_ids[j]
+        for i in range(at, last):
+            for j in range(tokens.token_offset[nodes[i]], tokens.token_offset[nodes[i] + 1]):
+                token = tokens.token_ids[j]
+                if stamp[token] != node:
+                    stamp[token] = node
+                    tokens.token_ids[held] = token
                     held += 1
-                if tokens.end[at] > at + 1:
-                    cursor[child + m] = at + 1
-                    cursor_end[child + m] = tokens.end[at]
-                    m += 1
-                cursor[i] = tokens.end[at]
         tokens.token_offset[used] = held
-        if m == 0:
+        below = _sorted_children(tokens, nodes, at, last, nodes, end, spare)
+        if below < 0:
+            counters[REQUEST] = GROW_SCRATCH
+            return -1
+        if below == end:
             tokens.end[node] = used
         else:
             depth += 1
-            frame_first[depth] = child
-            frame_count[depth] = m
-            owner[depth] = node
+            frames[depth, 0] = end
+            frames[depth, 1] = below
+            frames[depth, 2] = node
     return used
