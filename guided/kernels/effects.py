@@ -269,7 +269,7 @@ def index_trie(tokens, low, high, used, least, class_of_byte, phase_after, reada
 
 @njit(cache=True, nogil=True)
 def _sorted_children(tokens, parents, low, high, nodes, first, spare):
-    """Write the children of the nodes ``parents[low:high]`` to ``nodes[first:]``, by byte; their end, or -1: no room."""
+    """Write the children of ``parents[low:high]`` to ``nodes[first:]``, ordered by byte; their end, or -1: no room."""
     n = first
     for i in range(low, high):
         child = parents[i] + 1
@@ -309,8 +309,8 @@ def _sorted_children(tokens, parents, low, high, nodes, first, spare):
 def merge(tokens, counters, starts, n_starts, nodes_used, tokens_used, nodes, spare, stamp, frames):
     """Append to the pool one trie that holds all children of the nodes ``starts[:n_starts]``, each token once a node.
 
-    The new trie is the range from ``nodes_used``, where ``token_offset`` is ``tokens_used``; returns its end, or -1 with
-    a request: `GROW_MACHINE` when the pool is full, `GROW_SCRATCH` when ``nodes`` and ``spare`` are.  ``stamp``
+    The new trie is the range from ``nodes_used``, where ``token_offset`` is ``tokens_used``; returns its end, or -1
+    with a request: `GROW_MACHINE` when the pool is full, `GROW_SCRATCH` when ``nodes`` and ``spare`` are.  ``stamp``
     is ``int32[tokens]`` of -1, and so it must be again after a request.  Rows of ``frames`` are the place in ``nodes``
     that a level has come to, its end, and the node that it is below.  What only one of the nodes has below a byte is
     copied as it lies, so that the work is what tries share.
