@@ -448,7 +448,8 @@ class ConstraintMachine:
             self.counters[N_PRICED] = self.counters[N_SETS]
             self._seen = -1
         elif request == OPEN_STACK:
-            self._open_stack(a)
+            for stack in [a, *self.scratch.emits[1:b].tolist()]:
+                self._open_stack(stack)
         elif request == OUT_OF_FUEL:
             raise LimitError(
                 f"one step of this constraint took more than {self.limits.step_work} units of work",
@@ -457,6 +458,8 @@ class ConstraintMachine:
 
     def _open_stack(self, continuation: int) -> None:
         assert self.stacks is not None
+        if self.tables.closure_first[continuation] >= 0:
+            return  # gathered twice
         start = self.stacks.lexer_start(self._stack(continuation))
         at = int(self.counters[N_CLOSURE])
         if at + 1 > self.tables.closure_state.shape[0]:

@@ -267,7 +267,7 @@ def index_trie(tokens, low, high, used, least, class_of_byte, phase_after, reada
     return used
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _sorted_children(tokens, parents, low, high, nodes, first, spare):
     """Write the children of ``parents[low:high]`` to ``nodes[first:]``, ordered by byte; their end, or -1: no room."""
     n = first
@@ -305,7 +305,7 @@ def _sorted_children(tokens, parents, low, high, nodes, first, spare):
     return n
 
 
-@njit(cache=True, nogil=True)
+@entry
 def merge(tokens, counters, starts, n_starts, nodes_used, tokens_used, nodes, spare, stamp, frames):
     """Append to the pool one trie that holds all children of the nodes ``starts[:n_starts]``, each token once a node.
 
@@ -319,21 +319,21 @@ def merge(tokens, counters, starts, n_starts, nodes_used, tokens_used, nodes, sp
     held = tokens_used
     depth = 0
     frames[0, 0] = 0
-    frames[0, 1] = _sorted_children(tokens, starts, 0, n_starts, nodes, 0, spare)
+    frames[0, 1] = _sorted_children(tokens, starts, np.int64(0), n_starts, nodes, np.int64(0), spare)
     frames[0, 2] = -1
     if frames[0, 1] < 0:
         counters[REQUEST] = GROW_SCRATCH
         return -1
     while depth >= 0:
-        at = frames[depth, 0]
-        end = frames[depth, 1]
+        at = np.int64(frames[depth, 0])
+        end = np.int64(frames[depth, 1])
         if at == end:
             if frames[depth, 2] >= 0:
                 tokens.end[frames[depth, 2]] = used
             depth -= 1
             continue
         byte = tokens.byte[nodes[at]]
-        last = at + 1
+        last = np.int64(at + 1)
         while last < end and tokens.byte[nodes[last]] == byte:
             last += 1
         frames[depth, 0] = last

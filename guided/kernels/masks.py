@@ -22,6 +22,7 @@ from guided.kernels.layout import (
     NEED_COST,
     NEED_EFFECT,
     NEED_MINIMUM,
+    OPEN_STACK,
     OUT_OF_FUEL,
     OWING,
     REQUEST,
@@ -32,7 +33,7 @@ from guided.kernels.layout import (
 )
 from guided.kernels.segments import LEAST_NODES, MOST_NODES, apply_segment, keep_segment
 from guided.kernels.threads import open_boundary, past
-from guided.kernels.walks import SMALL_RANGE, first_visit, forbid, push, walk
+from guided.kernels.walks import SMALL_RANGE, first_visit, forbid, payable_below, push, walk
 
 _MASK32 = 0xFFFFFFFF
 
@@ -109,6 +110,7 @@ def fill(table, lexed, root, state, limit):
     counters = views.counters(table)
     scratch = views.scratch(table)
     effects = views.effects(table)
+    tokens = views.tokens(table)
     rows = views.rows(table)
     rows[0, :] = 0
     doubtful = rows[rows.shape[0] - 1]
@@ -116,6 +118,9 @@ def fill(table, lexed, root, state, limit):
     if counters[OWING]:
         doubtful[:] = 0
     ends = np.int64(0)
+    # Stacks that are met for the first time are gathered, and what is behind them left out: one round asks for all
+    # that it comes to, since each begins again.
+    n_closed = np.int64(0)
     level = np.int64(0)
     stamps = np.zeros(rows.shape[0], np.int64)
     counters[STAMP] += 1
@@ -145,7 +150,7 @@ def fill(table, lexed, root, state, limit):
             low = scratch.tasks[3 * depth + 1] >> 32
             high = scratch.tasks[3 * depth + 1] & _MASK32
             if obligation & SEGMENT:
-                if keep_segment(table, low, obligation & _MASK32, rows[level]) < 0:
+                if n_closed == 0 and keep_segment(table, low, obligation & _MASK32, rows[level]) < 0:
                     return -1
             elif forbid(table, rows[level], low, high, obligation) < 0:
                 return -1
@@ -166,7 +171,11 @@ def fill(table, lexed, root, state, limit):
             obligation = np.int64(0)
         if inside == 0:
             if open_boundary(table, lexed, continuation) < 0:
-                return -1
+                if counters[REQUEST] != OPEN_STACK or n_closed == scratch.emits.shape[0]:
+                    return -1
+                scratch.emits[n_closed] = continuation
+                n_closed += 1
+                continue
             first = machine.closure_first[continuation]
             for i in range(first, first + machine.closure_count[continuation]):
                 inside, following = np.int64(machine.closure_state[i]), np.int64(machine.closure_next[i])
@@ -235,6 +244,8 @@ def fill(table, lexed, root, state, limit):
                     return -1
             owed = np.int64(effects.exit_pending[i])
             low, high = np.int64(effects.exit_low[i]), np.int64(effects.exit_high[i])
+            if not payable_below(automaton, tokens, owed, low, high):
+                continue
             if keeps and owed == 0 and LEAST_NODES <= high - low <= MOST_NODES:
                 owed = np.int64(SEGMENT)
             elif not first_visit(table, stamps[level], low, beyond, owed):
@@ -242,4 +253,9 @@ def fill(table, lexed, root, state, limit):
             depth = push(table, depth, low, high, np.int64(0), beyond, owed)
             if depth < 0:
                 return -1
+    if n_closed:
+        counters[REQUEST] = OPEN_STACK
+        counters[REQUEST_A] = scratch.emits[0]
+        counters[REQUEST_B] = n_closed
+        return -1
     return ends

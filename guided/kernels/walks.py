@@ -18,7 +18,7 @@ from guided.kernels.layout import (
     REQUEST_A,
     STRING,
 )
-from guided.kernels.strings import ESCAPE, SPELLED, enter, glance, move
+from guided.kernels.strings import ESCAPE, SPELLED, edge, enter, glance, move
 from guided.kernels.threads import boundary, join
 
 _MASK32 = 0xFFFFFFFF
@@ -112,6 +112,24 @@ def first_visit(table, stamp, low, continuation, obligation):
         if slot == size:
             slot = 0
     return True
+
+
+@inner
+def payable_below(automaton, tokens, obligation, low, high):
+    """May a byte that begins one of a range's children come under an obligation?  True also where that is not known.
+
+    Behind a terminal that may end anywhere there are as many ends as nodes, and hardly any goes on with what is not
+    the terminal's own: a task for each took most of the time of a first mask.
+    """
+    if obligation == 0 or automaton.mode[obligation] & STRING:
+        return True
+    node = np.int64(low)
+    while node < high:
+        due = edge(automaton, np.int64(obligation), np.int64(tokens.byte[node]))
+        if due <= 0 or automaton.tag[due] < 0:
+            return True
+        node = np.int64(tokens.end[node])
+    return False
 
 
 @inner
@@ -220,7 +238,11 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
                     counters[REQUEST] = NEED_COST
                     return -1
                 fits = fits or machine.cost[beyond] <= limit
-            if end > node + 1 and first_visit(table, stamp, node + 1, beyond, due):
+            if (
+                end > node + 1
+                and payable_below(automaton, tokens, due, node + 1, end)
+                and first_visit(table, stamp, node + 1, beyond, due)
+            ):
                 depth = push(table, depth, node + 1, np.int64(end), np.int64(0), beyond, due)
                 if depth < 0:
                     return -1
