@@ -140,7 +140,8 @@ class _Reader:
             offset = self.at
             name = self.name()
             if not name:
-                raise self.error("a rule begins with its name", offset, "Write: name ::= ...")
+                remedy = "Write: name ::= ...; a new line goes on with a rule only after '|' or inside parentheses."
+                raise self.error("a rule begins with its name", offset, remedy)
             if name in found:
                 raise self.error(f"rule {name!r} is defined twice", offset, "Join the definitions with '|'.")
             self.space(newlines=False)
