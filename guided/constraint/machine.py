@@ -58,7 +58,6 @@ from guided.kernels.layout import (
     REQUEST,
     REQUEST_A,
     REQUEST_B,
-    REQUEST_C,
     Extra,
     Machine,
     Scratch,
@@ -420,7 +419,7 @@ class ConstraintMachine:
         self._held = groups
 
     def _serve(self) -> None:
-        request, a, b, c = (int(self.counters[i]) for i in (REQUEST, REQUEST_A, REQUEST_B, REQUEST_C))
+        request, a, b = (int(self.counters[i]) for i in (REQUEST, REQUEST_A, REQUEST_B))
         if request == EXPAND_STATE:
             self.states.expand(a)
         elif request == EXPAND_NODE:
@@ -429,7 +428,7 @@ class ConstraintMachine:
         elif request == NEED_PARTIAL:
             self.states.partial(a)
         elif request == NEED_EFFECT:
-            self.effects.need(a, b, c)
+            self._gathered(a, b)
         elif request == GROW_MACHINE:
             self._grow()
         elif request == GROW_SCRATCH:
@@ -448,18 +447,24 @@ class ConstraintMachine:
             self.counters[N_PRICED] = self.counters[N_SETS]
             self._seen = -1
         elif request == OPEN_STACK:
-            for stack in [a, *self.scratch.emits[1:b].tolist()]:
-                self._open_stack(stack)
+            self._open_stack(a)
         elif request == OUT_OF_FUEL:
             raise LimitError(
                 f"one step of this constraint took more than {self.limits.step_work} units of work",
                 remedy="The grammar is highly ambiguous here; simplify it, or pass Limits(step_work=...).",
             )
 
+    def _gathered(self, n_effects: int, n_stacks: int) -> None:
+        """Serve what one round of a mask came to for the first time, some of it perhaps more than once."""
+        scratch = self.scratch
+        effects = zip(scratch.thread_a[:n_effects].tolist(), scratch.thread_b[:n_effects].tolist(), strict=True)
+        for bounds, state in dict.fromkeys(effects):
+            self.effects.need(bounds >> 32, bounds & 0xFFFFFFFF, state)
+        for stack in dict.fromkeys(scratch.emits[:n_stacks].tolist()):
+            self._open_stack(stack)
+
     def _open_stack(self, continuation: int) -> None:
         assert self.stacks is not None
-        if self.tables.closure_first[continuation] >= 0:
-            return  # gathered twice
         start = self.stacks.lexer_start(self._stack(continuation))
         at = int(self.counters[N_CLOSURE])
         if at + 1 > self.tables.closure_state.shape[0]:

@@ -28,7 +28,6 @@ from guided.kernels.layout import (
     REQUEST,
     REQUEST_A,
     REQUEST_B,
-    REQUEST_C,
     STAMP,
 )
 from guided.kernels.segments import LEAST_NODES, MOST_NODES, apply_segment, keep_segment
@@ -118,8 +117,9 @@ def fill(table, lexed, root, state, limit):
     if counters[OWING]:
         doubtful[:] = 0
     ends = np.int64(0)
-    # Stacks that are met for the first time are gathered, and what is behind them left out: one round asks for all
-    # that it comes to, since each begins again.
+    # Effects and stacks that are met for the first time are gathered, and what is behind them left out: one round asks
+    # for all that it comes to, since each begins again.
+    n_missing = np.int64(0)
     n_closed = np.int64(0)
     level = np.int64(0)
     stamps = np.zeros(rows.shape[0], np.int64)
@@ -150,7 +150,7 @@ def fill(table, lexed, root, state, limit):
             low = scratch.tasks[3 * depth + 1] >> 32
             high = scratch.tasks[3 * depth + 1] & _MASK32
             if obligation & SEGMENT:
-                if n_closed == 0 and keep_segment(table, low, obligation & _MASK32, rows[level]) < 0:
+                if n_missing + n_closed == 0 and keep_segment(table, low, obligation & _MASK32, rows[level]) < 0:
                     return -1
             elif forbid(table, rows[level], low, high, obligation) < 0:
                 return -1
@@ -171,7 +171,10 @@ def fill(table, lexed, root, state, limit):
             obligation = np.int64(0)
         if inside == 0:
             if open_boundary(table, lexed, continuation) < 0:
-                if counters[REQUEST] != OPEN_STACK or n_closed == scratch.emits.shape[0]:
+                if counters[REQUEST] != OPEN_STACK:
+                    return -1
+                if n_closed == scratch.emits.shape[0]:
+                    counters[REQUEST] = GROW_SCRATCH
                     return -1
                 scratch.emits[n_closed] = continuation
                 n_closed += 1
@@ -221,11 +224,13 @@ def fill(table, lexed, root, state, limit):
             continue
         found = find_effect(effects, low, high, inside)
         if found < 0:
-            counters[REQUEST] = NEED_EFFECT
-            counters[REQUEST_A] = low
-            counters[REQUEST_B] = high
-            counters[REQUEST_C] = inside
-            return -1
+            if n_missing == scratch.thread_a.shape[0]:
+                counters[REQUEST] = GROW_SCRATCH
+                return -1
+            scratch.thread_a[n_missing] = (np.int64(low) << 32) | high
+            scratch.thread_b[n_missing] = inside
+            n_missing += 1
+            continue
         if obligation != 0:
             depth = _open_share(table, depth, level, low, high, obligation)
             if depth < 0:
@@ -253,9 +258,10 @@ def fill(table, lexed, root, state, limit):
             depth = push(table, depth, low, high, np.int64(0), beyond, owed)
             if depth < 0:
                 return -1
-    if n_closed:
-        counters[REQUEST] = OPEN_STACK
-        counters[REQUEST_A] = scratch.emits[0]
+    if n_missing or n_closed:
+        # In `thread_a` and `thread_b`, and in `emits`, which no grammar with a lexer uses otherwise.
+        counters[REQUEST] = NEED_EFFECT
+        counters[REQUEST_A] = n_missing
         counters[REQUEST_B] = n_closed
         return -1
     return ends

@@ -81,7 +81,6 @@ def open_boundary(table, lexed, continuation):
     if lexed:
         counters[REQUEST] = OPEN_STACK
         counters[REQUEST_A] = continuation
-        counters[REQUEST_B] = 1
         return -1
     return close(table, np.int64(continuation))
 
