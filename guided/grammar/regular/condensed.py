@@ -93,11 +93,6 @@ def condensed(expr: Expr, raw_edges: RawEdges) -> Expr:
     return found
 
 
-def remembered(expr: Expr) -> Expr:
-    """What `condensed` has made of an expression; itself if it was not asked."""
-    return _made.get(expr, expr)
-
-
 def is_large(expr: Expr) -> bool:
     """Is this what is left of a combination that was too large?"""
     return expr in _large

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import cast
 
 from guided.errors import LimitError
-from guided.grammar.regular.condensed import condensed, decided_by_length, is_bounded, is_large, remembered, stay_large
+from guided.grammar.regular.condensed import condensed, decided_by_length, is_bounded, is_large, stay_large
 from guided.grammar.regular.expr import (
     ALL,
     EMPTY,
@@ -36,8 +36,6 @@ from guided.grammar.regular.product import UndecidedError, has_member, remembere
 
 EMPTINESS_STEPS = 30_000
 """States that one emptiness search may visit, unless the caller says otherwise."""
-NEAR = 300
-"""States after which a search gives way to the automaton of all states, if that is small."""
 MAX_UNDECIDED = 4096
 """Languages that are remembered to have taken too long."""
 
@@ -57,8 +55,8 @@ def edges(expr: Expr) -> tuple[Edge, ...]:
     found = expr.edges
     if found is None:
         if expr.kind is Kind.INTERSECTION or expr.kind is Kind.ALTERNATION:
-            # Together with a bound on the length, many patterns rarely make a small automaton: only if it is there.
-            small = remembered(expr) if is_bounded(expr) else condensed(expr, _raw_edges)
+            # Together with a bound on the length, many patterns rarely make a small automaton.
+            small = expr if is_bounded(expr) else condensed(expr, _raw_edges)
             if small is not expr:
                 return edges(small)
         raw = _raw_edges(expr)
@@ -175,16 +173,7 @@ def _combination(expr: Expr, limit: int) -> bool | None:
     found = decided_by_length(expr)
     if found is not None:
         return found
-    try:
-        return has_member(expr, min(limit, NEAR), _raw_edges, least_length)
-    except UndecidedError:
-        if limit <= NEAR:
-            raise
-        # Not straight ahead: all states at once cost less than a search that meets most of them.
-        small = condensed(expr, _raw_edges)
-        if small is not expr:
-            return inhabited(small, limit)
-        return has_member(expr, limit, _raw_edges, least_length)
+    return has_member(expr, limit, _raw_edges, least_length)
 
 
 def _too_long(limit: int) -> LimitError:
