@@ -20,6 +20,7 @@ from guided.constraint.beside import BesideMachine
 from guided.constraint.json_text import QUOTE
 from guided.constraint.limits import Limits
 from guided.constraint.refusals import without
+from guided.constraint.text_refusals import TextRefusals
 from guided.constraint.token_texts import TokenTexts
 from guided.errors import VocabularyError
 from guided.grammar.ir import Grammar
@@ -58,19 +59,6 @@ class SteppingText(CheckedText, Protocol):
         """The place after one more byte inside the string; None where it cannot become such a text."""
 
 
-class TextRefusals(Protocol):
-    """Refused tokens by state of one machine."""
-
-    def opening(self, state: int, row: NDArray[np.uint32]) -> NDArray[np.int64]:
-        """The tokens of a row, outside such a text, that begin a string which must be one and is not."""
-
-    def refused(self, state: int) -> NDArray[np.int64]:
-        """The tokens that the automaton allows, for threads in such a text, and the checker does not."""
-
-    def doubtful(self, state: int) -> NDArray[np.int64]:
-        """Allowed tokens after which the automaton's own shortest text may fail."""
-
-
 class TextMachine(BesideMachine, Generic[Text]):
     """The append-only tables of a compiled constraint in which some strings are such texts."""
 
@@ -86,7 +74,7 @@ class TextMachine(BesideMachine, Generic[Text]):
     lexed: bool
     owing: bool
     start: int
-    refusals: TextRefusals
+    refusals: TextRefusals[Any]
     completions: TextCompletions
 
     def __init__(self, inner: Machine, base: ConstraintMachine) -> None:

@@ -8,9 +8,8 @@ a bound that needs no look at the tokens one by one.
 from __future__ import annotations
 
 import unicodedata
-import weakref
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,8 @@ from numpy.typing import NDArray
 from guided.constraint.host_sizes import too_long
 from guided.constraint.host_text import HostText
 from guided.constraint.json_text import QUOTE
+from guided.constraint.per_vocabulary import PerVocabulary
+from guided.constraint.text_refusals import TextRefusals, token_array
 from guided.constraint.token_texts import NO_TOKENS, TokenTexts
 from guided.grammar.json_schema.idna_characters import SEPARATORS, characters, composing
 from guided.grammar.json_schema.idna_labels import DEAD, Kind, labels
@@ -33,18 +34,8 @@ _AROUND = 12
 """More octets than an encoded label has beyond those of its ASCII characters and ``xn--``, with others around them."""
 
 
-class HostTokens:
+class HostTokens(PerVocabulary):
     """Facts about the tokens of one vocabulary; arrays are by token."""
-
-    _all: ClassVar[weakref.WeakKeyDictionary[Vocabulary, HostTokens]] = weakref.WeakKeyDictionary()
-
-    @classmethod
-    def of(cls, vocabulary: Vocabulary) -> HostTokens:
-        """The one object of a vocabulary."""
-        found = cls._all.get(vocabulary)
-        if found is None:
-            found = cls._all[vocabulary] = cls(vocabulary)
-        return found
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.spelled = TokenTexts.of(vocabulary).spelled
@@ -112,48 +103,21 @@ class HostTokens:
             self._rows.append([ord(letter) for letter in text])
 
 
-class HostRefusals:
+class HostRefusals(TextRefusals[HostTokens]):
     """Refused tokens by state of one machine."""
 
     def __init__(self, machine: HostMachine) -> None:
-        self._machine: HostMachine = weakref.proxy(machine)
-        self._tokens = HostTokens.of(machine.vocabulary)
-        self._refused: dict[int, NDArray[np.int64]] = {}
-        self._doubtful: dict[int, NDArray[np.int64]] = {}
+        super().__init__(machine, HostTokens.of(machine.vocabulary))
         self._usual: dict[tuple[int, str], dict[int, bool]] = {}
         """Far from all limits: by the state of the name and what marks compose with, which tokens fail."""
 
-    def opening(self, state: int, row: NDArray[np.uint32]) -> NDArray[np.int64]:
-        """The tokens of a row, outside a name, that begin a string which must be one and is not."""
-        tokens = self._tokens.opening
-        allowed = tokens[_is_in(row, tokens)].tolist() if tokens.size else ()
-        return _array([token for token in allowed if not self._machine.reads(state, self._tokens.spelled(token))])
-
-    def refused(self, state: int) -> NDArray[np.int64]:
-        """The tokens that the automaton allows, for threads in a name, and the checker does not."""
-        self._find(state)
-        return self._refused[state]
-
-    def doubtful(self, state: int) -> NDArray[np.int64]:
-        """Allowed tokens after which the automaton's own shortest text may fail."""
-        self._find(state)
-        return self._doubtful[state]
-
-    def _find(self, state: int) -> None:
-        if state in self._refused:
-            return
-        own, text = self._machine.split(state)
-        row = self._machine.inner.mask(own)
-        if text is None:
-            self._refused[state], self._doubtful[state] = self.opening(state, row.copy()), NO_TOKENS
-            return
+    def inside(self, text: HostText, row: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Of the tokens of a row, behind a place in a name: those that fail, and the doubtful others."""
         allowed = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little"))
-        opening = self.opening(state, row.copy())
         chosen, far = self._chosen(text, allowed)
         failed = np.union1d(self._failing(text, chosen), self._usually_failing(text, far))
-        self._refused[state] = np.union1d(failed, opening)
         doubtful = allowed if text.name.encoded is not None else np.union1d(chosen, far)
-        self._doubtful[state] = np.setdiff1d(doubtful, failed)
+        return failed, np.setdiff1d(doubtful, failed)
 
     def _usually_failing(self, text: HostText, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
         """The same of tokens that no length matters for."""
@@ -165,7 +129,7 @@ class HostRefusals:
                 fails = known[token] = _fails(text, self._tokens.spelled(token))
             if fails:
                 failed.append(token)
-        return _array(failed)
+        return token_array(failed)
 
     def _failing(self, text: HostText, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
         failed: list[int] = []
@@ -187,7 +151,7 @@ class HostRefusals:
                     plain[length] = fails
             if fails:
                 failed.append(token)
-        return _array(failed)
+        return token_array(failed)
 
     def _chosen(self, text: HostText, allowed: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The tokens that may fail for what there is before them, and the others that may for what they are."""
@@ -284,12 +248,3 @@ def _may_begin(data: bytes) -> bool:
         if state == DEAD:
             return False
     return True
-
-
-def _is_in(row: NDArray[np.uint32], tokens: NDArray[np.int64]) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = row[tokens >> 5] >> (tokens & 31).astype(np.uint32) & np.uint32(1) == 1
-    return found
-
-
-def _array(tokens: list[int]) -> NDArray[np.int64]:
-    return np.asarray(tokens, np.int64) if tokens else NO_TOKENS

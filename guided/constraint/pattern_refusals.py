@@ -8,15 +8,16 @@ checker until it is free again.
 from __future__ import annotations
 
 import re
-import weakref
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.constraint.json_text import QUOTE, escaped
 from guided.constraint.pattern_text import BEGINNING, FREE_IN_CLASS, PatternText
+from guided.constraint.per_vocabulary import PerVocabulary
+from guided.constraint.text_refusals import TextRefusals, is_in, token_array
 from guided.constraint.token_texts import NO_TOKENS, TokenTexts
 from guided.grammar.json_schema.format_regex import SKELETONS
 from guided.vocab.vocabulary import Vocabulary
@@ -44,18 +45,8 @@ class Found(NamedTuple):
         return Found(*(np.setdiff1d(part, tokens) for part in self))
 
 
-class PatternTokens:
+class PatternTokens(PerVocabulary):
     """Facts about the tokens of one vocabulary, in the order of its trie."""
-
-    _all: ClassVar[weakref.WeakKeyDictionary[Vocabulary, PatternTokens]] = weakref.WeakKeyDictionary()
-
-    @classmethod
-    def of(cls, vocabulary: Vocabulary) -> PatternTokens:
-        """The one object of a vocabulary."""
-        found = cls._all.get(vocabulary)
-        if found is None:
-            found = cls._all[vocabulary] = cls(vocabulary)
-        return found
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         texts = TokenTexts.of(vocabulary)
@@ -82,7 +73,7 @@ class PatternTokens:
         self._dashes = self.ids[_places(data, re.compile(rb"-"), whole=False)].tolist()
         self._found: dict[tuple[str, bool, int, frozenset[bytes]], Found] = {}
         opening = [int(self.ids[place]) for place, text in data.items() if _fails_behind_quote(text)]
-        self.opening = _array(opening)
+        self.opening = token_array(opening)
         """Tokens in which a string begins that is no pattern."""
 
     def found_free(self, text: PatternText) -> Iterator[Found]:
@@ -120,7 +111,7 @@ class PatternTokens:
                     doubtful.append(token)
             if now is None:
                 failed.append(token)
-        return Found(_array(failed), _array(doubtful))
+        return Found(token_array(failed), token_array(doubtful))
 
     def between(self, in_class: bool, first: int, stop: int) -> list[int]:
         """Tokens that may fail where the pattern is free, among those at some places of the trie's order."""
@@ -136,42 +127,16 @@ class PatternTokens:
         return found
 
 
-class PatternRefusals:
+class PatternRefusals(TextRefusals[PatternTokens]):
     """Refused tokens by state of one machine."""
 
     def __init__(self, machine: PatternMachine) -> None:
-        self._machine: PatternMachine = weakref.proxy(machine)
-        self._tokens = PatternTokens.of(machine.vocabulary)
-        self._refused: dict[int, NDArray[np.int64]] = {}
-        self._doubtful: dict[int, NDArray[np.int64]] = {}
+        super().__init__(machine, PatternTokens.of(machine.vocabulary))
 
-    def opening(self, state: int, row: NDArray[np.uint32]) -> NDArray[np.int64]:
-        """The tokens of a row, outside a pattern, that begin a string which must be one and is not."""
-        tokens = self._tokens.opening
-        allowed = tokens[is_in(row, tokens)].tolist() if tokens.size else ()
-        return _array([token for token in allowed if not self._machine.reads(state, self._tokens.spelled(token))])
-
-    def refused(self, state: int) -> NDArray[np.int64]:
-        """The tokens that the automaton allows, for threads in a pattern, and the checker does not."""
-        self._find(state)
-        return self._refused[state]
-
-    def doubtful(self, state: int) -> NDArray[np.int64]:
-        """Allowed tokens after which the automaton's own shortest text may fail."""
-        self._find(state)
-        return self._doubtful[state]
-
-    def _find(self, state: int) -> None:
-        if state in self._refused:
-            return
-        own, text = self._machine.split(state)
-        row = self._machine.inner.mask(own).copy()
-        if text is None:
-            self._refused[state], self._doubtful[state] = self.opening(state, row), NO_TOKENS
-            return
+    def inside(self, text: PatternText, row: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Of the tokens of a row, behind a place in a pattern: those that fail, and the doubtful others."""
         walk = _Walk(self._tokens, row, text)
-        self._refused[state] = np.union1d(walk.failed(), self.opening(state, row))
-        self._doubtful[state] = walk.doubtful()
+        return walk.failed(), walk.doubtful()
 
 
 class _Walk:
@@ -252,12 +217,6 @@ class _Walk:
         self._doubtful.append(found.doubtful)
 
 
-def is_in(row: NDArray[np.uint32], tokens: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """For each token, whether it is in a row."""
-    found: NDArray[np.bool_] = row[tokens >> 5] >> (tokens & 31).astype(np.uint32) & np.uint32(1) == 1
-    return found
-
-
 def _in_new_name(text: PatternText) -> bool:
     state = text.reading.state
     return not text.pending and state[0] == "name" and state[2][0] == "term"
@@ -306,7 +265,3 @@ def _is_skeleton(text: bytes) -> bool:
             return False
         state = ways[byte]
     return True
-
-
-def _array(tokens: list[int]) -> NDArray[np.int64]:
-    return np.asarray(tokens, np.int64) if tokens else NO_TOKENS

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-import weakref
 from collections.abc import Mapping
 from enum import Enum
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.constraint.json_text import COLON, QUOTE, Mode, Reader
+from guided.constraint.per_vocabulary import PerVocabulary
 from guided.vocab.vocabulary import Vocabulary
 
 
@@ -91,18 +91,8 @@ class _Tokens(NamedTuple):
     bit: NDArray[np.uint32]
 
 
-class TokenTexts:
+class TokenTexts(PerVocabulary):
     """Facts about the tokens of one vocabulary; ``bytes`` are by token."""
-
-    _all: ClassVar[weakref.WeakKeyDictionary[Vocabulary, TokenTexts]] = weakref.WeakKeyDictionary()
-
-    @classmethod
-    def of(cls, vocabulary: Vocabulary) -> TokenTexts:
-        """The one object of a vocabulary."""
-        found = cls._all.get(vocabulary)
-        if found is None:
-            found = cls._all[vocabulary] = cls(vocabulary)
-        return found
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._data = vocabulary.spelling.data
