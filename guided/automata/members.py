@@ -1,6 +1,6 @@
 """Members of a record in any order, or counted: nodes of a rule graph that are made one at a time.
 
-Members in their given order, without bounds that count, are a chain of nodes and stay with `guided.automata.graph`.
+Members in their given order, without bounds that count, are a chain of nodes: `guided.automata.chains`.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class FreeMembers:
         if count == 0:
             self._keys(graph, node, used, met, count)
         elif any(True for _ in self._options(used, met, count)):
-            graph._lower(self.body.separator, node, self._node(graph, used, met, count, True))
+            graph.lower(self.body.separator, node, self._node(graph, used, met, count, True))
 
     def _options(self, used: int, met: int, count: int) -> Iterator[tuple[Member, int, int, int]]:
         after = min(count + 1, self.cap) if self.most is None else count + 1
@@ -111,6 +111,6 @@ class FreeMembers:
 
     def _keys(self, graph: RuleGraph, node: int, used: int, met: int, count: int) -> None:
         for member, used_then, met_then, after in self._options(used, met, count):
-            value = graph._node()
-            graph._lower(member.key, node, value)
-            graph._lower(member.value, value, self._node(graph, used_then, met_then, after, False))
+            value = graph.node()
+            graph.lower(member.key, node, value)
+            graph.lower(member.value, value, self._node(graph, used_then, met_then, after, False))

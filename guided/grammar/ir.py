@@ -34,7 +34,10 @@ class Lexing(Enum):
 
 
 class _Node:
-    """Nodes are immutable and made bottom up, so they are in no cycle, and grammars are kept: nothing to collect."""
+    """Nodes are never changed and made bottom up, so they are in no cycle, and grammars are kept: nothing to collect.
+
+    Not frozen, since setting the fields of a frozen one takes four times as long, and each schema makes hundreds.
+    """
 
     __slots__ = ()
 
@@ -42,7 +45,7 @@ class _Node:
         untrack(self)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Terminal(_Node):
     """A regular language over bytes; ``label`` names it in explanations, in the grammar's own words.
 
@@ -54,14 +57,14 @@ class Terminal(_Node):
     lexer: int | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Reference(_Node):
     """The rule with this index in `Grammar.rules`; rules may refer to each other freely, also to themselves."""
 
     rule: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Sequence(_Node):
     """The parts one after another; no parts: the empty string."""
 
@@ -72,7 +75,7 @@ class Sequence(_Node):
         untrack(self.parts)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Choice(_Node):
     """Any one of the options; no options: the empty language."""
 
@@ -83,7 +86,7 @@ class Choice(_Node):
         untrack(self.options)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Repetition(_Node):
     """``low`` to ``high`` (None: no bound) copies of ``body``, with ``separator`` between neighbours.
 
@@ -96,7 +99,7 @@ class Repetition(_Node):
     separator: Body | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Member(_Node):
     """A member of `Members`: its key, what follows the key (separator and value), must it be there?
 
@@ -109,7 +112,7 @@ class Member(_Node):
     meets: int = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Members(_Node):
     """The members of a record, without its brackets: each declared one at most once, ``extras`` any number of times.
 
@@ -129,6 +132,54 @@ class Members(_Node):
     def __post_init__(self) -> None:
         for item in (self, self.declared, self.extras):
             untrack(item)
+
+
+class DeferredMembers(Members):
+    """Members in their order, with no bounds on their number, whose values are made when they are looked at.
+
+    Most members of a record are never written; `declared` makes all of them.
+    """
+
+    __slots__ = ("keys", "lead", "required", "rest")
+
+    keys: tuple[Terminal, ...]
+    """The key of each declared member."""
+    required: tuple[bool, ...]
+    lead: Terminal
+    """What every value begins with."""
+    rest: Callable[[int], tuple[Body, ...]]
+    """What stands behind that in the value of the member with this index; gives equal parts whenever it is called."""
+
+    def __new__(cls, *fields: Any, **named: Any) -> DeferredMembers:
+        """Members with other fields, as `dataclasses.replace` asks for them: all of them are made already."""
+        return Members(*fields, **named)  # type: ignore[return-value]
+
+    @classmethod
+    def of(
+        cls,
+        keys: tuple[Terminal, ...],
+        required: tuple[bool, ...],
+        lead: Terminal,
+        rest: Callable[[int], tuple[Body, ...]],
+        extras: tuple[Member, ...],
+        separator: Body,
+    ) -> DeferredMembers:
+        """Members whose values are each ``lead`` and then what ``rest`` makes."""
+        made = object.__new__(cls)
+        made.keys, made.required, made.lead, made.rest = keys, required, lead, rest
+        made.extras, made.separator, made.ordered = extras, separator, True
+        made.low, made.high, made.goals = 0, None, 0
+        return made
+
+    def __getattr__(self, name: str) -> tuple[Member, ...]:
+        if name != "declared":
+            raise AttributeError(name)
+        found = tuple(
+            Member(key, Sequence((self.lead, *self.rest(index))), required)
+            for index, (key, required) in enumerate(zip(self.keys, self.required, strict=True))
+        )
+        self.declared = found
+        return found
 
 
 Body: TypeAlias = "Terminal | Reference | Sequence | Choice | Repetition | Members"
@@ -164,7 +215,7 @@ class Mark(Enum):
     """The same for internationalized host names."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Rule:
     """A named rule; the name appears in errors and explanations (a JSON pointer, a rule name)."""
 
@@ -178,14 +229,13 @@ class DeferredRule(Rule):
 
     __slots__ = ("_make",)
 
+    _make: Callable[[], Body] | None
+
     @classmethod
     def of(cls, name: str, make: Callable[[], Body], mark: Mark | None = None) -> DeferredRule:
         """A rule whose body ``make`` gives; it must give equal bodies whenever it is called, and never fail."""
         rule = object.__new__(cls)
-        set_field = object.__setattr__
-        set_field(rule, "name", name)
-        set_field(rule, "mark", mark)
-        set_field(rule, "_make", make)
+        rule.name, rule.mark, rule._make = name, mark, make
         return rule
 
     def __getattr__(self, name: str) -> Body:
@@ -195,8 +245,7 @@ class DeferredRule(Rule):
         if make is None:
             return self.body  # another thread has just made it
         body: Body = make()
-        object.__setattr__(self, "body", body)
-        object.__setattr__(self, "_make", None)
+        self.body, self._make = body, None
         return body
 
 

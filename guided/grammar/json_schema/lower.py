@@ -16,6 +16,7 @@ from guided.errors import LimitError
 from guided.grammar.ir import (
     Body,
     Choice,
+    DeferredMembers,
     DeferredRule,
     Mark,
     Member,
@@ -430,18 +431,10 @@ class Lowering:
 
     def _members_of(self, thing: ObjectShape, pointer: str) -> Body:
         alive = self.graph.alive
-        required = thing.required
-        shared = self._members
         at = "" if " " in pointer else f"{pointer}/properties/"
-        declared = tuple(
-            Member(
-                _key(name, self.compact),
-                shared.get(need) or self._member(need, at and at + escape(name)),
-                name in required,
-            )
-            for name, need in thing.declared.items()
-            if need in alive
-        )
+        declared = [(name, need) for name, need in thing.declared.items() if need in alive]
+        keys = tuple([_key(name, self.compact) for name, _ in declared])
+        required = tuple([name in thing.required for name, _ in declared])
         extras = tuple(
             Member(_other_key(extra.names, self.compact), self._undeclared[extra.need], meets=extra.meets)
             for extra in self._sorts.get(thing) or self.graph.living_extras(thing)
@@ -450,8 +443,18 @@ class Lowering:
         high = thing.high
         if high is not None and not extras and high >= len(declared):
             high = None
-        ordered = self.layout.order is Order.SCHEMA
-        return Members(declared, extras, self._comma, ordered, low, high, goals(thing))
+        if self.layout.order is Order.SCHEMA and low == 0 and high is None and not thing.some:
+
+            def rest(index: int) -> tuple[Body, ...]:
+                name, need = declared[index]
+                return (self.value(need, at and at + escape(name)), *self._space)
+
+            return DeferredMembers.of(keys, required, self._colon, rest, extras, self._comma)
+        members = tuple(
+            Member(key, self._members[need], needed)
+            for key, (_, need), needed in zip(keys, declared, required, strict=True)
+        )
+        return Members(members, extras, self._comma, self.layout.order is Order.SCHEMA, low, high, goals(thing))
 
     def _member(self, need: Need, where: str = "") -> Body:
         return Sequence((self._colon, self.value(need, where), *self._space))

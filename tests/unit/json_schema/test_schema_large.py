@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 import guided
-from guided.automata.graph import EAGER
+from guided.automata.chains import GROUP
 from guided.grammar.json_schema.cardinality import MANY, count_words
 from guided.grammar.json_schema.decimals import Decimals
 from guided.grammar.json_schema.numbers import NumberRange, Spelling
@@ -41,7 +41,7 @@ def record(rnd: random.Random, size: int) -> dict[str, Any]:
 @pytest.mark.parametrize("order", ["schema", "any"])
 def test_records_beyond_what_is_lowered_at_once(order: str) -> None:
     rnd = random.Random(5)
-    schema = {"anyOf": [record(rnd, 12) for _ in range(EAGER // 10)]}
+    schema = {"anyOf": [record(rnd, 12) for _ in range(5 * GROUP)]}
     constraint = guided.compile(guided.json_schema(schema, order=order), BYTES)
     validator = jsonschema.Draft202012Validator(schema)
     verdicts = set()
@@ -55,7 +55,7 @@ def test_records_beyond_what_is_lowered_at_once(order: str) -> None:
 
 
 def test_one_long_record() -> None:
-    schema = record(random.Random(1), EAGER)
+    schema = record(random.Random(1), 50 * GROUP)
     constraint = guided.compile(guided.json_schema(schema), BYTES)
     text = constraint.shortest_text(constraint.start)
     assert jsonschema.Draft202012Validator(schema).is_valid(json.loads(text))
