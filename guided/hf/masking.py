@@ -7,6 +7,7 @@ no tensor of the vocabulary's size is made but the scores themselves.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
@@ -62,19 +63,22 @@ def apply_masks(
     logits have no place for.
     """
     rows, width = logits.shape
-    if bitmask.shape[0] != rows:
-        raise ValueError(f"{bitmask.shape[0]} masks for {rows} rows of logits")
-    if bitmask.shape[1] > n_words(width):
+    masked, words = bitmask.shape
+    if masked != rows:
+        raise ValueError(f"{masked} masks for {rows} rows of logits")
+    if words > n_words(width):
         raise VocabularyError(
-            f"masks for {32 * bitmask.shape[1]} ids do not fit logits of width {width}",
+            f"masks for {32 * words} ids do not fit logits of width {width}",
             remedy="Use the vocabulary of the tokenizer that belongs to this model.",
         )
-    target = logits if out is None else out
-    if target.shape != logits.shape or target.dtype != logits.dtype or target.device != logits.device:
-        raise ValueError("out must have the shape, dtype and device of the logits")
-    if logits.device.type == "cpu" and _is_flat(logits) and _is_flat(target):
+    target = logits
+    if out is not None:
+        target = out
+        if target.shape != logits.shape or target.dtype != logits.dtype or target.device != logits.device:
+            raise ValueError("out must have the shape, dtype and device of the logits")
+    if logits.is_cpu and _is_flat(logits) and (out is None or _is_flat(out)):
         masks = mask_rows(bitmask if isinstance(bitmask, np.ndarray) else bitmask.cpu())
-        _apply_on_cpu(logits, target, np.ascontiguousarray(masks), threads)
+        _apply_on_cpu(logits, out, masks, threads)
         return target
     masks_there = torch.as_tensor(bitmask if isinstance(bitmask, torch.Tensor) else bitmask.view(np.int32))
     masks_there = masks_there.to(logits.device, non_blocking=True).view(torch.int32).contiguous()
@@ -90,7 +94,7 @@ def apply_masks(
     return target
 
 
-def mask_scores(scores: torch.Tensor, packed: NDArray[np.uint32], *, threads: int = 1) -> torch.Tensor:
+def mask_scores(scores: torch.Tensor, packed: NDArray[np.uint32], threads: int = 1) -> torch.Tensor:
     """A new tensor: ``scores`` where the bit is 1, ``-inf`` elsewhere; see `apply_masks`."""
     if 2 * np.count_nonzero(packed) > packed.size:
         # Inside strings nearly all is allowed: a plain copy, and a pass that touches little, take two thirds.
@@ -98,28 +102,40 @@ def mask_scores(scores: torch.Tensor, packed: NDArray[np.uint32], *, threads: in
     return apply_masks(scores, packed, out=torch.empty_like(scores), threads=threads)
 
 
+def mask_own_scores(scores: torch.Tensor, packed: NDArray[np.uint32], threads: int = 1) -> torch.Tensor:
+    """`apply_masks` in place for masks known to fit: at each step, code that does not run is in no cache's way."""
+    if scores.is_cpu and scores.is_contiguous() and not scores.requires_grad and scores.dtype is torch.float32:
+        _apply_on_cpu(scores, None, packed, threads)
+        return scores
+    return apply_masks(scores, packed, threads=threads)
+
+
 def _is_flat(scores: torch.Tensor) -> bool:
     """Rows of neighbouring numbers that do not overlap, outside of what autograd watches."""
+    if scores.requires_grad or scores.dtype.itemsize not in _INTEGERS:
+        return False
+    if scores.is_contiguous():
+        return True
     rows, width = scores.shape
-    return (
-        not scores.requires_grad
-        and scores.dtype.itemsize in _INTEGERS
-        and (scores.stride(1) == 1 or width == 1)
-        and (scores.stride(0) >= width or rows == 1)
-    )
+    return (scores.stride(1) == 1 or width == 1) and (scores.stride(0) >= width or rows == 1)
 
 
-def _apply_on_cpu(logits: torch.Tensor, target: torch.Tensor, masks: NDArray[np.uint32], threads: int) -> None:
-    from guided.kernels.apply import apply_rows
-
+def _apply_on_cpu(logits: torch.Tensor, out: torch.Tensor | None, masks: NDArray[np.uint32], threads: int) -> None:
+    """Masks to logits in place, or to ``out``."""
     rows, width = logits.shape
     if not rows or not width:
         return
-    forbidden, drops = _patterns(logits.dtype)
-    into = _flat(target)
-    same = target.data_ptr() == logits.data_ptr() and target.stride() == logits.stride()
-    source, source_stride = (into, -1) if same else (_flat(logits), logits.stride(0))
-    target_stride = target.stride(0)
+    masks = np.ascontiguousarray(masks)
+    apply_rows, forbidden, drops = _kernel(logits.dtype)
+    target = logits if out is None else out
+    into, target_stride = _flat(target), target.stride(0)
+    if out is None or (out.data_ptr() == logits.data_ptr() and out.stride() == logits.stride()):
+        source, source_stride = into, -1
+    else:
+        source, source_stride = _flat(logits), logits.stride(0)
+    if threads == 1 or rows == 1:
+        apply_rows(source, into, source_stride, target_stride, masks, width, 0, rows, forbidden, drops)
+        return
 
     def work(low: int, high: int) -> None:
         apply_rows(source, into, source_stride, target_stride, masks, width, low, high, forbidden, drops)
@@ -130,22 +146,22 @@ def _apply_on_cpu(logits: torch.Tensor, target: torch.Tensor, masks: NDArray[np.
 def _flat(scores: torch.Tensor) -> NDArray[Any]:
     """All memory from the first to the last score, as integers of their width."""
     rows, width = scores.shape
-    integers = _INTEGERS[scores.dtype.itemsize]
-    if scores.is_contiguous():
-        # The common case, without a tensor in between: each costs microseconds in a step that has few.
-        found: NDArray[Any] = scores.view(integers).numpy().reshape(-1)
-    else:
-        found = scores.as_strided(((rows - 1) * scores.stride(0) + width,), (1,)).view(integers).numpy()
+    if not scores.is_contiguous():
+        scores = scores.as_strided(((rows - 1) * scores.stride(0) + width,), (1,))
+    # Each tensor in between costs microseconds in a step that has few.
+    found: NDArray[Any] = scores.view(_INTEGERS[scores.dtype.itemsize]).numpy().reshape(-1)
     return found
 
 
 @lru_cache(maxsize=8)
-def _patterns(dtype: torch.dtype) -> tuple[Any, NDArray[Any]]:
-    """Minus infinity as an integer, and for each byte of a mask all ones where a bit is 0."""
+def _kernel(dtype: torch.dtype) -> tuple[Callable[..., None], Any, NDArray[Any]]:
+    """The kernel, minus infinity as an integer, and for each byte of a mask all ones where a bit is 0."""
+    from guided.kernels.apply import apply_rows
+
     integer = _INTEGERS[dtype.itemsize]
     forbidden = torch.tensor([-torch.inf], dtype=dtype).view(integer).numpy()[0]
     drops = np.where((np.arange(256)[:, None] >> np.arange(8)) & 1, 0, -1).astype(forbidden.dtype)
-    return forbidden, drops
+    return apply_rows, forbidden, drops
 
 
 @lru_cache(maxsize=1)

@@ -16,17 +16,22 @@ from __future__ import annotations
 import inspect
 import sys
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from types import FrameType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from transformers import GenerationMixin
+from transformers import GenerationMixin, LogitsProcessorList
 
-__all__ = ["RunningGenerate", "SeenPrompts", "running_generate"]
+__all__ = ["RunningGenerate", "RunningGenerates", "SeenPrompts", "running_generate"]
 
 _GENERATE_CODE = inspect.unwrap(GenerationMixin.generate).__code__
+_LIST_CODE = inspect.unwrap(LogitsProcessorList.__call__).__code__
+# Not of the public interface: where it is missing, each step looks through the stack.
+_SAMPLE_CODE = getattr(inspect.unwrap(getattr(GenerationMixin, "_sample", object)), "__code__", None)
 
 KNOWN_PROMPTS = 64
 """How many interleaved hand-written loops are told apart; the least recently used prompt is forgotten beyond that."""
@@ -40,6 +45,11 @@ class RunningGenerate:
     """Length of the prompt that it decodes from, in tokens; 0 when it was given embeddings."""
     other_tokenizer: bool
     """True while its assistant drafts with a tokenizer of its own: the ids of such a call are not our ids."""
+    scores_are_free: bool = False
+    """True where the scores are surely a copy that transformers made for this step and that nobody else has seen.
+
+    So it is in the loop of greedy decoding and sampling for the first processor of all, unless raw logits are kept.
+    """
 
 
 def running_generate(processor: object) -> RunningGenerate | None:
@@ -48,25 +58,57 @@ def running_generate(processor: object) -> RunningGenerate | None:
     Costs 6 us inside `generate`, 3 us elsewhere at a stack depth of 100.  A release of transformers that renames the
     local variables read here turns the answer into None; a test of ours fails then.
     """
-    outermost: FrameType | None = None
+    return _looked_up(processor, sys._getframe(1))[0]
+
+
+class RunningGenerates:
+    """`running_generate` for one processor, to be asked by its ``__call__``: found once in each `generate`.
+
+    In the loop of greedy decoding and sampling the answer goes with the list of processors, which `generate` makes
+    anew; what it costs to look through the stack and its local variables at each step is mostly what is in no cache.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[weakref.ref[LogitsProcessorList], RunningGenerate] | None = None
+
+    def of(self, processor: object) -> RunningGenerate | None:
+        """The same as `running_generate`, and whether the scores of this call are free."""
+        caller = sys._getframe(2)
+        loop = caller.f_back
+        if caller.f_code is not _LIST_CODE or loop is None or loop.f_code is not _SAMPLE_CODE:
+            return running_generate(processor)
+        processors: Any = caller.f_locals["self"]
+        last = self._last
+        if last is not None and last[0]() is processors:
+            return last[1]
+        call, names = _looked_up(processor, caller)
+        made = names.get("prepared_logits_processor") is processors and names.get("logits_processor") is not processors
+        if call is None or not made:
+            return call
+        config = names.get("generation_config")
+        if processors[0] is processor and config is not None and not config.output_logits:
+            call = replace(call, scores_are_free=True)
+        self._last = weakref.ref(processors), call
+        return call
+
+
+def _looked_up(processor: object, frame: FrameType | None) -> tuple[RunningGenerate | None, Mapping[str, Any]]:
+    """The answer and the local variables of that `generate`."""
+    names: Mapping[str, Any] = {}
     n_found = 0
-    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if frame.f_code is _GENERATE_CODE and _was_given(frame, processor):
-            outermost = frame
-            n_found += 1
+        if frame.f_code is _GENERATE_CODE:
+            found = frame.f_locals  # all of them are gathered at each look
+            given = found.get("logits_processor") or ()
+            if "input_ids_length" in found and any(item is processor for item in given):
+                names = found
+                n_found += 1
         frame = frame.f_back
-    if outermost is None:
-        return None
-    names = outermost.f_locals
+    if not n_found:
+        return None, names
     mode = names.get("generation_mode_kwargs") or {}
     foreign = n_found > 1 and mode.get("assistant_tokenizer") is not None
-    return RunningGenerate(int(names["input_ids_length"]), foreign)
-
-
-def _was_given(frame: FrameType, processor: object) -> bool:
-    names = frame.f_locals
-    return "input_ids_length" in names and any(item is processor for item in names.get("logits_processor") or ())
+    return RunningGenerate(names["input_ids_length"], foreign), names
 
 
 class SeenPrompts:

