@@ -11,7 +11,7 @@ of undecided pairs are searched for, one by one.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from guided.constraint.limits import Limits
 from guided.constraint.protocol import Constrains
+from guided.constraint.survivor_prices import TokenPrices, distinct_pairs
 from guided.errors import LimitError
 from guided.kernels.layout import DEAD
 from guided.vocab.canonical import SEALED, CanonicalTokenizer, Place, leads
@@ -105,10 +106,6 @@ class _Side:
     """The first of them."""
     alive: NDArray[np.uint32] | None = None
     """All that survive, once decided; tokens within a whole-chunk token's merges aside."""
-    costs: dict[int, int] = field(default_factory=dict)
-    """Tokens to an end after a doubtful token that survives: an upper bound."""
-    worst: int | None = None
-    """The largest cost of any surviving token, when asked for."""
 
 
 class Survivors:
@@ -136,6 +133,8 @@ class Survivors:
         size = tokenizer.vocabulary.size
         self._doubtful, self._asked = np.zeros(size, np.int32), np.zeros(size, np.int64)
         self._row_bytes = 8 * tokenizer.vocabulary.n_words
+        self._prices: OrderedDict[tuple[int, int, bool], TokenPrices] = OrderedDict()
+        self._most_prices = max(8, limits.mask_bytes // (32 * tokenizer.vocabulary.n_words))
 
     def accepts(self, inner: int) -> bool:
         """May the constraint's text end in this state?"""
@@ -317,7 +316,7 @@ class Survivors:
                 if after[0] != DEAD and after[1] != DEAD and self._verdict(after[0], after[1]) == _ALIVE:
                     found = token
                     break
-            else:
+            if found is None and cut != DEAD:
                 some = self._some_sure(self._side(inner, state, True))
                 found = int(some[0]) if some.size else None
             self._begun[key] = found
@@ -477,18 +476,21 @@ class Survivors:
         """Clear the tokens of ``row`` after which no completion of at most ``limit`` tokens is known."""
         if limit is None or not row.any():
             return
-        root = self._splitter.cut(state) if cut else state
-        if side.worst is None:
-            side.worst = self._measure(side, inner, root, cut)
-        if side.worst <= limit:
-            return
-        ours, theirs = self._leads(inner), self._tokenizer.leads(root)
-        for token in np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist():
-            cost = side.costs.get(token)
-            if cost is None:
-                cost = self._cost(int(ours[token]), int(theirs[token]))
-            if cost > limit:
-                row[token >> 5] &= ~np.uint32(1 << (token & 31))
+        within = self._priced(side, inner, state, cut).at_most(limit)
+        if within is not None:
+            row &= within
+
+    def _priced(self, side: _Side, inner: int, state: int, cut: bool) -> TokenPrices:
+        """The prices of one side's tokens, those looked at last kept."""
+        key = (inner, state, cut)
+        prices = self._prices.get(key)
+        if prices is None:
+            prices = self._prices[key] = self._measure(side, inner, self._splitter.cut(state) if cut else state, cut)
+            while len(self._prices) > self._most_prices:
+                self._prices.popitem(last=False)
+        else:
+            self._prices.move_to_end(key)
+        return prices
 
     def _cost(self, inner: int, state: int) -> int:
         """Tokens to an end from a pair of states that is alive by itself and has a verdict."""
@@ -501,14 +503,14 @@ class Survivors:
             self._costs[pair_slot(self._keys, inner, state)] = cost
         return cost
 
-    def _measure(self, side: _Side, inner: int, root: int, cut: bool) -> int:
-        """Price the tokens of one side; the highest price."""
-        worst = 0
+    def _measure(self, side: _Side, inner: int, root: int, cut: bool) -> TokenPrices:
+        """Price the surviving tokens of one side."""
+        costs = np.zeros(32 * self._tokenizer.vocabulary.n_words, np.int64)
         tokens = np.flatnonzero(np.unpackbits(side.sure.view(np.uint8), bitorder="little"))
         if tokens.size:
             ours, theirs = self._leads(inner)[tokens], self._tokenizer.leads(root)[tokens]
-            for key in np.unique(ours.astype(np.int64) << 32 | theirs).tolist():
-                worst = max(worst, self._cost(key >> 32, key & 0xFFFFFFFF))
+            pairs, which = distinct_pairs(ours, theirs)
+            costs[tokens] = np.asarray([self._cost(i, o) for i, o in pairs], np.int64)[which]
         assert side.alive is not None
         after: dict[tuple[int, int], int] = {}
         for token, i, o in side.doubtful:
@@ -522,9 +524,8 @@ class Survivors:
                 path = self.path(i, (o, self._far(token, cut)), token)
                 assert path is not None
                 cost = len(path)
-            side.costs[token] = cost
-            worst = max(worst, cost)
-        return worst
+            costs[token] = cost
+        return TokenPrices.of(costs, side.alive)
 
 
 def _lowest(row: NDArray[np.uint32], word: int) -> int:
