@@ -105,12 +105,20 @@ class Assertions(ABC):
         """What a place asks for, references followed."""
 
     @abstractmethod
+    def under(self, at: Located, keyword: str, name: str | int | None = None) -> Need:
+        """What the subschema under a keyword asks for, or that under a name or index below it."""
+
+    @abstractmethod
     def shape(self, need: Need) -> Shape:
         """The values that all atoms of a need allow."""
 
     def assertions(self, at: Located, schema: dict[str, Any]) -> Shape:
         """The values that the schema's own assertions allow, ``enum`` and ``const`` apart."""
         types = self._type(at, schema)
+        if types == ("object",):
+            return Shape(objects=(ANY_OBJECT,) if _OBJECTS.isdisjoint(schema) else self._object(at, schema))
+        if types == ("string",):
+            return Shape(strings=(ANY_STRING,) if _STRINGS.isdisjoint(schema) else self._string(at, schema))
         everything = types is None
         wanted = types or ()
         number: NumberRange | None = None
@@ -219,9 +227,9 @@ class Assertions(ABC):
         items = schema.get("items", True)
         legacy = dialect.order <= 2019 or not self.document.declared_dialect
         if isinstance(items, list) and legacy:
-            prefix = tuple(self.need(child(at, "items", i)) for i in range(len(items)))
+            prefix = tuple(self.under(at, "items", i) for i in range(len(items)))
             if "additionalItems" in schema:
-                rest = self.need(child(at, "additionalItems"))
+                rest = self.under(at, "additionalItems")
         elif "items" in schema:
             if isinstance(items, list):
                 raise GrammarError(
@@ -229,12 +237,12 @@ class Assertions(ABC):
                     where=f"{at.pointer}/items",
                     remedy="Use prefixItems, or say an older draft in $schema.",
                 )
-            rest = self.need(child(at, "items"))
+            rest = self.under(at, "items")
         if "prefixItems" in schema and dialect.order >= 2020:
             found = schema["prefixItems"]
             if not isinstance(found, list):
                 raise GrammarError("prefixItems must be a list of schemas", where=f"{at.pointer}/prefixItems")
-            prefix = tuple(self.need(child(at, "prefixItems", i)) for i in range(len(found)))
+            prefix = tuple(self.under(at, "prefixItems", i) for i in range(len(found)))
         low = self.count(at, schema, "minItems") or 0
         high = self.count(at, schema, "maxItems")
         if high is not None and high < low:
@@ -256,7 +264,7 @@ class Assertions(ABC):
         declared: dict[str, Need] = {}
         classes: Classes = ((CONTENT, TRUE),)
         if "additionalProperties" in schema:
-            classes = ((CONTENT, self.need(child(at, "additionalProperties"))),)
+            classes = ((CONTENT, self.under(at, "additionalProperties")),)
         found: list[tuple[Expr, Need]] = []
         if "patternProperties" in schema:
             for pattern in self.mapping(at, schema, "patternProperties"):
@@ -265,7 +273,7 @@ class Assertions(ABC):
             classes = patterns.partition(found, classes[0][1], f"{at.pointer}/patternProperties")
         if "properties" in schema:
             for name in self.mapping(at, schema, "properties"):
-                need = self.need(child(at, "properties", name))
+                need = self.under(at, "properties", name)
                 for language, more in found:
                     if patterns.has_name(language, name):
                         need = need | more
@@ -296,7 +304,7 @@ class Assertions(ABC):
 
     def _required(self, at: Located, schema: dict[str, Any]) -> list[str]:
         names = schema.get("required", [])
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        if not isinstance(names, list) or not all([isinstance(name, str) for name in names]):
             raise GrammarError(
                 "required must be a list of property names",
                 where=f"{at.pointer}/required",

@@ -41,6 +41,8 @@ class Graph:
         self._item_states: dict[ArrayShape, dict[State, list[Step]]] = {}
         self._extras: dict[ObjectShape, list[Extra]] = {}
         self._mentioned = 0
+        self.compares = False
+        """Does some array ask whether its items differ?"""
         self._discover(root)
         checked = 0
         while checked < len(normaliser.overlaps):
@@ -88,6 +90,9 @@ class Graph:
             shape = self.normaliser.shape(need)
             if shape.objects:
                 shape = _told_apart(shape)
+            for array in shape.arrays:
+                if array.unique is not None:
+                    self.compares = True
             self.shapes[need] = shape
             if len(self.shapes) > MAX_NODES:
                 raise refusals.NODES.at(pointer_of(need), limit=MAX_NODES)
@@ -129,12 +134,10 @@ class Graph:
         for array in shape.arrays:
             if self.array_alive(array):
                 return True
-        return any(self.object_alive(thing) for thing in shape.objects)
-
-    @property
-    def compares(self) -> bool:
-        """Does some array ask whether its items differ?"""
-        return any(array.unique is not None for shape in self.shapes.values() for array in shape.arrays)
+        for thing in shape.objects:  # noqa: SIM110 -- asked of every node, and a generator takes several times as long
+            if self.object_alive(thing):
+                return True
+        return False
 
     def array_alive(self, array: ArrayShape) -> bool:
         """Can its first ``low`` items be there?"""
@@ -198,7 +201,7 @@ class Graph:
                 found.append(array.rest)
         for thing in shape.objects:
             found.extend(thing.declared.values())
-            found.extend(need for _, need in thing.classes)
+            found.extend([need for _, need in thing.classes])
             if thing.some:
                 found.extend(extra.need for extra in self._all_extras(thing))
         return found
@@ -234,7 +237,10 @@ def pointer_of(need: Need) -> str:
 
 def _told_apart(shape: Shape) -> Shape:
     """The same values, with names declared that must be told apart."""
-    if all(not thing.some and thing.low <= len(thing.required) for thing in shape.objects):
+    for thing in shape.objects:
+        if thing.some or thing.low > len(thing.required):
+            break
+    else:
         return shape
     return replace(shape, objects=tuple(more for thing in shape.objects for more in few_names_declared(thing)))
 

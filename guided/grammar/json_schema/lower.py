@@ -138,8 +138,10 @@ class Lowering:
             try:
                 if shape.numbers:
                     self._check_numbers(shape)
-                if any(item.regex or item.host for item in shape.strings):
-                    self._plan_patterns(shape, pointer_of(need))
+                for item in shape.strings:
+                    if item.regex or item.host:
+                        self._plan_patterns(shape, pointer_of(need))
+                        break
                 if shape.arrays or shape.objects:
                     self._plan_containers(need, shape)
             except LimitError as error:

@@ -26,6 +26,7 @@ from guided.grammar.json_schema.shape import (
     FALSE,
     NOTHING,
     TRUE,
+    TYPED,
     Atom,
     Constant,
     Need,
@@ -47,6 +48,9 @@ Branches: TypeAlias = "tuple[Located, int, int]"
 Places: TypeAlias = "dict[tuple[int, Scope], list[Schema]]"
 
 _SINCE = dict(REFERENCES)
+
+_of_types: dict[Atom, Shape] = {}
+"""Shapes of the atoms in `TYPED`, the same in every schema."""
 
 UNEVALUATED = frozenset(container.value for container in Container)
 
@@ -106,6 +110,19 @@ class Normaliser(Evaluation):
             "the reference leads back to itself", where=f"{at.pointer}/$ref", remedy="Let it end in a schema."
         )
 
+    def under(self, at: Located, keyword: str, name: str | int | None = None) -> Need:
+        """What the subschema under a keyword asks for; one that says only its type needs no place."""
+        schema = at.schema[keyword]  # type: ignore[index]
+        if name is not None:
+            schema = schema[name]
+        if type(schema) is dict and "type" in schema and len(ASSERTING.intersection(schema)) == 1:
+            dialect = at.resource.dialect
+            if dialect.identifier not in schema and "$schema" not in schema:
+                found = typed(schema["type"], dialect)
+                if found is not None:
+                    return found
+        return self.need(self.document.child(at, keyword, name))
+
     @staticmethod
     def _refers(at: Located, keyword: str) -> bool:
         return keyword in _SINCE and at.resource.dialect.order >= _SINCE[keyword]
@@ -113,7 +130,15 @@ class Normaliser(Evaluation):
     def shape(self, need: Need) -> Shape:
         """The values that all atoms of the need allow."""
         if len(need) < 2:
-            return self.expand(next(iter(need)), True) if need else ANYTHING
+            if not need:
+                return ANYTHING
+            (atom,) = need
+            if atom not in TYPED:
+                return self.expand(atom, True)
+            same = _of_types.get(atom)
+            if same is None:
+                same = _of_types[atom] = self.expand(atom, True)
+            return same
         found = self._conjunctions.get(need)
         if found is None:
             found = self._conjunctions[need] = self._conjunction(need)

@@ -52,6 +52,11 @@ _TYPED = {
     for dialect in (DRAFT4, DRAFT2020)
 }
 
+TYPED: frozenset[Located] = frozenset(
+    next(iter(need)) for needs in _TYPED.values() for need in needs.values()
+)
+"""The atoms of these needs, which mean the same in every schema."""
+
 
 def typed(name: Any, dialect: Dialect) -> Need | None:
     """The need that a schema asks for which says only ``type``, by name: one for all of its places; None for others."""

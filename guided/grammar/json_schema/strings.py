@@ -260,6 +260,9 @@ def holds_word(language: Expr, word: str) -> bool:
 
 def every_word(items: frozenset[str]) -> Expr:
     """Any of the words; those with half a surrogate pair cannot be written in UTF-8 and are left out."""
+    if len(items) == 1:
+        (word,) = items
+        return EMPTY if _has_half_pair(word) else literal(word.encode())
     return words(word.encode() for word in items if not _has_half_pair(word))
 
 
