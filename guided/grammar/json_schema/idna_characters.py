@@ -6,12 +6,15 @@ ignorable characters come from the package that `unicode_sets` asks.  Nothing he
 
 from __future__ import annotations
 
-import itertools
+import re
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from guided.grammar.regex.unicode_sets import unicode_property
+import numpy as np
+
+from guided.grammar.regex.unicode_sets import all_code_points, library_pattern, unicode_property
 from guided.grammar.regular.characters import CharacterSet, intersect, negate, normalise
 
 SEPARATORS = ".\u3002\uff0e\uff61"
@@ -32,6 +35,12 @@ _OLD_HANGUL: CharacterSet = ((0x1100, 0x11FF), (0xA960, 0xA97F), (0xD7B0, 0xD7FF
 """Section 2.9: conjoining jamo."""
 _LDH: CharacterSet = ((0x2D, 0x2D), (0x30, 0x39), (0x61, 0x7A))
 _UPPER: CharacterSet = ((0x41, 0x5A),)
+_LETTERS = frozenset(("Ll", "Lu", "Lo", "Nd", "Lm", "Mn", "Mc"))
+"""General categories of section 2.1."""
+_MARKS = frozenset(("Mn", "Mc", "Me"))
+"""Those of marks; no other character has a canonical combining class but 0."""
+_BLOCK = 4096
+"""Code points that are passed over at once where all of them are unassigned, private or the like."""
 _CHUNK = 64
 """Characters whose stability is looked at together; where they are not stable, one by one."""
 
@@ -81,12 +90,26 @@ class Characters(NamedTuple):
 def valid_characters() -> CharacterSet:
     """The code points that RFC 5892 calls PVALID, CONTEXTJ and CONTEXTO."""
     letters = normalise(
-        pair for name in ("Ll", "Lu", "Lo", "Nd", "Lm", "Mn", "Mc") for pair in unicode_property(name, "")
+        (first + found.start(), first + found.end() - 1)
+        for first, text in _printed()
+        for found in re.finditer(b"\1+", bytes(map(_LETTERS.__contains__, map(unicodedata.category, text))))
     )
     ignorable = unicode_property("Default_Ignorable_Code_Point", "")
     excluded = normalise((*ignorable, *_IGNORED_BLOCKS, *_OLD_HANGUL, *_DISALLOWED))
     candidates = intersect(letters, negate(excluded))
     return normalise((*_LDH, *_stable(candidates), *_VALID, *_IN_CONTEXT))
+
+
+def _printed() -> Iterator[tuple[int, str]]:
+    """The blocks of code points that hold letters, marks or signs: where each begins, and its characters.
+
+    Of the others, which are most, ``repr`` writes every character as an escape, and says so at once.
+    """
+    everything = all_code_points()
+    for first in range(0, len(everything), _BLOCK):
+        text = everything[first : first + _BLOCK]
+        if len(repr(text)) < 2 + len(text) * len("\\uFFFF" if first < 0x10000 else "\\U0010FFFF"):
+            yield first, text
 
 
 def _stable(characters: CharacterSet) -> list[tuple[int, int]]:
@@ -115,66 +138,74 @@ def composing() -> frozenset[int]:
     Those of Hangul are no characters of names, and so left out.
     """
     found = set()
-    for low, high in unicode_property("Assigned", ""):
-        for code in range(low, high + 1):
-            parts = unicodedata.decomposition(chr(code)).split()
-            if len(parts) == 2 and not parts[0].startswith("<"):
-                found.add(int(parts[1], 16))
+    for _, block in _printed():
+        for at in range(0, len(block), _CHUNK):
+            text = block[at : at + _CHUNK]
+            if unicodedata.is_normalized("NFD", text):
+                continue
+            for letter in text:
+                parts = unicodedata.decomposition(letter).split()
+                if len(parts) == 2 and not parts[0].startswith("<"):
+                    found.add(int(parts[1], 16))
     return frozenset(found)
 
 
-def _joining_types() -> dict[int, str]:
-    """The characters that join to others, and how (Unicode Standard, section 9.2)."""
-    import regex  # type: ignore[import-untyped,unused-ignore]
+_SCRIPTS = {"Greek": "Greek", "Hebrew": "Hebrew", "Hiragana": "Kana", "Katakana": "Kana", "Han": "Kana"}
 
-    valid = "".join(map(chr, itertools.chain.from_iterable(range(low, high + 1) for low, high in valid_characters())))
-    return {
-        ord(letter): kind
-        for kind in "LRDT"
-        for letter in regex.findall(f"\\p{{Joining_Type={kind}}}", valid, regex.VERSION1)
-    }
+
+def _column(text: str, kinds: dict[str, str]) -> tuple[np.ndarray, list[str]]:  # type: ignore[type-arg]
+    """For each character of a text which of some properties it has: an index into the names that stand for them."""
+    names = list(dict.fromkeys(("", *kinds.values())))
+    column = np.zeros(len(text), np.int64)
+    for query, name in kinds.items():
+        for found in library_pattern(query).finditer(text):
+            column[found.start() : found.end()] = names.index(name)
+    return column, names
 
 
 @lru_cache(maxsize=1)
 def characters() -> Characters:
     """The classes of all code points that may stand in names, separators and capitals of ASCII included."""
-    scripts = {
-        code: name
-        for name, members in (("Greek", ("Greek",)), ("Hebrew", ("Hebrew",)), ("Kana", ("Hiragana", "Katakana")))
-        for member in members
-        for low, high in unicode_property(f"Script={member}", "")
-        for code in range(low, high + 1)
-    }
-    joining = _joining_types()
-    han = bytearray(0x110000)
-    for low, high in unicode_property("Script=Han", ""):
-        han[low : high + 1] = b"\1" * (high - low + 1)
-    of = bytearray(0x110000)
-    classes: dict[Character | None, int] = {None: 0}
-    composed = composing()
-    known: dict[tuple[object, ...], int] = {}
     separators = [(ord(letter), ord(letter)) for letter in SEPARATORS]
-    for low, high in normalise((*valid_characters(), *_UPPER, *separators)):
-        for code in range(low, high + 1):
-            letter = chr(code)
-            key = (
-                _SPECIAL.get(letter, ""),
-                code < 0x80,
-                0x41 <= code <= 0x5A,
-                unicodedata.category(letter)[0] == "M",
-                unicodedata.combining(letter) == 9,
-                unicodedata.combining(letter) > 0,
-                code in composed,
-                "Kana" if han[code] else scripts.get(code, ""),
-                joining.get(code, ""),
-                _BIDI.get(unicodedata.bidirectional(letter)),
-            )
-            number = known.get(key)
-            if number is None:
-                bidi = key[-1]
-                number = 0 if bidi is None else classes.setdefault(Character(*key), len(classes))  # type: ignore[arg-type]
-                known[key] = number
-            of[code] = number
-    del classes[None]
+    ranges = normalise((*valid_characters(), *_UPPER, *separators))
+    codes = np.concatenate([np.arange(low, high + 1) for low, high in ranges])
+    everything = all_code_points()
+    text = "".join([everything[low : high + 1] for low, high in ranges])
+    script, scripts = _column(text, {f"Script={query}": name for query, name in _SCRIPTS.items()})
+    joining, joinings = _column(text, {f"Joining_Type={kind}": kind for kind in "LRDT"})
+    # Most characters differ in these alone, of which there are few combinations; the others are looked at one by one.
+    bidis = ["", *dict.fromkeys(_BIDI.values())]
+    directions = {name: bidis.index(kind) for name, kind in _BIDI.items()}
+    bidi = np.asarray([directions.get(name, 0) for name in map(unicodedata.bidirectional, text)])
+    composed = np.isin(codes, list(composing()))
+    special = np.isin(codes, [ord(letter) for letter in _SPECIAL])
+    marks = np.frombuffer(bytes(map(_MARKS.__contains__, map(unicodedata.category, text))), np.bool_)
+    single = (codes < 0x80) | composed | special | marks
+    key = (bidi * len(scripts) + script) * len(joinings) + joining
+    key = np.where(single, np.arange(len(codes)) + key.max(initial=0) + 1, key)
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    numbers = np.zeros(len(first), np.uint8)
+    classes: dict[Character, int] = {}
+    for at in np.argsort(first).tolist():
+        place = int(first[at])
+        if not bidi[place]:
+            continue
+        letter = text[place]
+        combining = unicodedata.combining(letter)
+        character = Character(
+            _SPECIAL.get(letter, ""),
+            letter.isascii(),
+            letter.isascii() and letter.isupper(),
+            bool(marks[place]),
+            combining == 9,
+            combining > 0,
+            bool(composed[place]),
+            scripts[script[place]],
+            joinings[joining[place]],
+            bidis[bidi[place]],
+        )
+        numbers[at] = classes.setdefault(character, len(classes) + 1)
+    of = np.zeros(len(everything), np.uint8)
+    of[codes] = numbers[which]
     none = Character("", False, False, False, False, False, False, "", "", "")
-    return Characters(bytes(of), (none, *(item for item in classes if item is not None)))
+    return Characters(of.tobytes(), (none, *classes))

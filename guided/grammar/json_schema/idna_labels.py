@@ -100,8 +100,8 @@ def _step(state: _State, letter: Character, kind: Kind) -> _State | None:
         return _ended(state) if letter.is_ascii or kind is not Kind.MAIL else None
     if isinstance(state, _Encoded):
         return _Encoded(state.names, letter.special != "-") if letter.is_ascii else None
-    found = _directed(state, letter)
-    if found is None:
+    directed = _directed(state, letter)
+    if directed is None:
         return None
     if state.only_lower if letter.is_upper else state.only_ascii and not letter.is_ascii:
         return None
@@ -122,14 +122,22 @@ def _step(state: _State, letter: Character, kind: Kind) -> _State | None:
         prefix = int(letter.special in ("x", "X"))
     elif state.at == 1:
         prefix = 2 if state.prefix and letter.special in ("n", "N") else 0
-    found = found._replace(
-        at=min(state.at + 1, 4), prefix=prefix, third=third, only_ascii=only_ascii, only_lower=only_lower
+    context = _in_context(state, letter)
+    if context is None:
+        return None
+    text, ends, numbers = directed
+    last, joins, needs, dots = context
+    at = min(state.at + 1, 4)
+    return _Label(
+        state.names, at, prefix, third, only_ascii, only_lower, last, text, ends, numbers, joins, needs, dots
     )
-    return _in_context(state, found, letter)
 
 
-def _in_context(state: _Label, found: _Label, letter: Character) -> _Label | None:
-    """The place ``found``, with what the rules on context want to know: appendix A of RFC 5892, and on marks."""
+def _in_context(state: _Label, letter: Character) -> tuple[str, bool, str, int] | None:
+    """What the rules on context want to know behind a character: appendix A of RFC 5892, and on marks.
+
+    As in `_Label`: the last character, whether one joins, what must come next, and the middle dots.
+    """
     special, joining = letter.special, letter.joining
     needs = state.needs
     if letter.is_mark and not state.at:
@@ -160,28 +168,30 @@ def _in_context(state: _Label, found: _Label, letter: Character) -> _Label | Non
         last = "Hebrew"
     dots = 2 if letter.script == "Kana" else 1 if special == "\u30fb" and not state.dots else state.dots
     joins = state.joins if joining == "T" else joining in ("L", "D")
-    return found._replace(last=last, needs=needs, dots=dots, joins=joins)
+    return last, joins, needs, dots
 
 
-def _directed(state: _Label, letter: Character) -> _Label | None:
-    """The rule on directions, RFC 5893, section 2.  Digits of two kinds (appendix A.8 and A.9) never meet under it."""
-    bidi, text = letter.bidi, state.text
+def _directed(state: _Label, letter: Character) -> tuple[str, bool, str] | None:
+    """The rule on directions, RFC 5893, section 2: ``text``, ``ends`` and ``numbers`` behind a character.
+
+    Digits of two kinds (appendix A.8 and A.9) never meet under it.
+    """
+    bidi, text, numbers = letter.bidi, state.text, state.numbers
     if not state.at:
         if bidi == "L":
-            return state._replace(text="left", ends=True)
+            return "left", True, numbers
         if bidi == "R":
-            return None if state.names is Direction.LEFT_TO_RIGHT else state._replace(text="right", ends=True)
-        return None if bidi == "AN" or state.names is Direction.BOUND else state._replace(text="none")
+            return None if state.names is Direction.LEFT_TO_RIGHT else ("right", True, numbers)
+        return None if bidi == "AN" or state.names is Direction.BOUND else ("none", state.ends, numbers)
     if text != "right":
         if bidi in ("R", "AN"):
             return None
-        ends = text == "left" and (bidi in ("L", "EN") or (bidi == "NSM" and state.ends))
-        return state._replace(ends=ends)
+        return text, text == "left" and (bidi in ("L", "EN") or (bidi == "NSM" and state.ends)), numbers
     if bidi == "L":
         return None
     if bidi in ("AN", "EN"):
-        return None if state.numbers not in ("", bidi) else state._replace(numbers=bidi, ends=True)
-    return state._replace(ends=bidi == "R" or (bidi == "NSM" and state.ends))
+        return None if numbers not in ("", bidi) else (text, True, bidi)
+    return text, bidi == "R" or (bidi == "NSM" and state.ends), numbers
 
 
 class Labels(NamedTuple):

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import itertools
 import re
-import sys
 import unicodedata
-from array import array
 from bisect import bisect_right
 from functools import lru_cache
+from typing import Any
+
+import numpy as np
 
 from guided.errors import GrammarError, UnsupportedError
 from guided.grammar.regular.characters import ANY_CHARACTER, CharacterSet, intersect, negate, normalise
@@ -36,23 +37,22 @@ LINE_FEED: CharacterSet = ((0x0A, 0x0A),)
 
 
 @lru_cache(maxsize=1)
-def _all_code_points() -> str:
+def all_code_points() -> str:
     """A string whose character number ``i`` is code point ``i``, surrogates included."""
-    order = "le" if sys.byteorder == "little" else "be"
-    return array("I", range(0x110000)).tobytes().decode(f"utf-32-{order}", "surrogatepass")
+    return np.arange(0x110000, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
 
 
 @lru_cache(maxsize=8)
 def python_class(letter: str) -> CharacterSet:
     r"""The Unicode meaning of Python's ``\d`` or ``\w``, as this very interpreter's ``re`` has it."""
-    return normalise((found.start(), found.end() - 1) for found in re.finditer(f"\\{letter}+", _all_code_points()))
+    return normalise((found.start(), found.end() - 1) for found in re.finditer(f"\\{letter}+", all_code_points()))
 
 
 @lru_cache(maxsize=1)
 def _categories() -> dict[str, CharacterSet]:
     ranges: dict[str, list[tuple[int, int]]] = {}
     at = 0
-    for category, run in itertools.groupby(map(unicodedata.category, _all_code_points())):
+    for category, run in itertools.groupby(map(unicodedata.category, all_code_points())):
         end = at + sum(1 for _ in run)
         ranges.setdefault(category, []).append((at, end - 1))
         at = end
@@ -149,6 +149,17 @@ def unicode_property(name: str, where: str) -> CharacterSet:
 
 
 def _from_library(query: str, where: str) -> CharacterSet | None:
+    pattern = library_pattern(query, where)
+    if pattern is None:
+        return None
+    return normalise((found.start(), found.end() - 1) for found in pattern.finditer(all_code_points()))
+
+
+def library_pattern(query: str, where: str = "") -> Any:
+    """What finds runs of characters with a property in a text, None for a property that the library does not know.
+
+    Raises `UnsupportedError` where the library is missing.
+    """
     try:
         import regex  # type: ignore[import-untyped,unused-ignore]
     except ImportError:
@@ -158,10 +169,9 @@ def _from_library(query: str, where: str) -> CharacterSet | None:
             remedy="Install it: pip install regex.",
         ) from None
     try:
-        pattern = regex.compile(f"\\p{{{query}}}+", regex.VERSION1)
+        return regex.compile(f"\\p{{{query}}}+", regex.VERSION1)
     except regex.error:
         return None
-    return normalise((found.start(), found.end() - 1) for found in pattern.finditer(_all_code_points()))
 
 
 LAST_CASED_CODE_POINT = 0x1FFFF
