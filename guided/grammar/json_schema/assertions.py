@@ -304,7 +304,7 @@ class Assertions(ABC):
 
     def _required(self, at: Located, schema: dict[str, Any]) -> list[str]:
         names = schema.get("required", [])
-        if not isinstance(names, list) or not all([isinstance(name, str) for name in names]):
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise GrammarError(
                 "required must be a list of property names",
                 where=f"{at.pointer}/required",

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from guided.grammar.regex.unicode_sets import all_code_points, library_pattern, unicode_property
 from guided.grammar.regular.characters import CharacterSet, intersect, negate, normalise
@@ -153,7 +154,7 @@ def composing() -> frozenset[int]:
 _SCRIPTS = {"Greek": "Greek", "Hebrew": "Hebrew", "Hiragana": "Kana", "Katakana": "Kana", "Han": "Kana"}
 
 
-def _column(text: str, kinds: dict[str, str]) -> tuple[np.ndarray, list[str]]:  # type: ignore[type-arg]
+def _column(text: str, kinds: dict[str, str]) -> tuple[NDArray[np.int64], list[str]]:
     """For each character of a text which of some properties it has: an index into the names that stand for them."""
     names = list(dict.fromkeys(("", *kinds.values())))
     column = np.zeros(len(text), np.int64)

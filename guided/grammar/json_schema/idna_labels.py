@@ -128,9 +128,7 @@ def _step(state: _State, letter: Character, kind: Kind) -> _State | None:
     text, ends, numbers = directed
     last, joins, needs, dots = context
     at = min(state.at + 1, 4)
-    return _Label(
-        state.names, at, prefix, third, only_ascii, only_lower, last, text, ends, numbers, joins, needs, dots
-    )
+    return _Label(state.names, at, prefix, third, only_ascii, only_lower, last, text, ends, numbers, joins, needs, dots)
 
 
 def _in_context(state: _Label, letter: Character) -> tuple[str, bool, str, int] | None:

@@ -52,9 +52,7 @@ _TYPED = {
     for dialect in (DRAFT4, DRAFT2020)
 }
 
-TYPED: frozenset[Located] = frozenset(
-    next(iter(need)) for needs in _TYPED.values() for need in needs.values()
-)
+TYPED: frozenset[Located] = frozenset(next(iter(need)) for needs in _TYPED.values() for need in needs.values())
 """The atoms of these needs, which mean the same in every schema."""
 
 
