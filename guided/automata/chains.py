@@ -86,7 +86,7 @@ class MemberChain:
             value = graph.node()
             graph.read(extra.key, edges, value)
             graph.lower(extra.value, value, self._after + position)
-            if graph.analysis.may_be_empty(extra.value):
+            if self._deferred is None and graph.analysis.may_be_empty(extra.value):
                 self._due.append(position)
 
     def _lay_keys(self, graph: RuleGraph, first: int) -> None:

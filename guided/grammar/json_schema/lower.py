@@ -100,7 +100,7 @@ class Lowering:
         self.compact = layout.compact
         self.notes: dict[str, None] = {}
         self.rules: list[Rule] = []
-        self._ranks: list[Rank] = []
+        self._ranks: list[int] = []
         self._nullable: list[int] = []
         self._forces_several = False
         self._scalars: dict[Need, Body] = {}
@@ -161,7 +161,7 @@ class Lowering:
 
     def _rule(self, name: str, rank: Rank, make: Callable[[], Body], mark: Mark | None = None) -> Reference:
         self.rules.append(DeferredRule.of(name, make, mark))
-        self._ranks.append(rank)
+        self._ranks.append(int(rank))
         return Reference(len(self.rules) - 1)
 
     def _plan(self, need: Need) -> None:
