@@ -122,9 +122,9 @@ class Survivors:
         self._verdicts = np.zeros(1024, np.uint8)
         self._costs = np.full(1024, _NO_COST, np.int32)
         self._n_pairs = 0
-        self._completions: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._completions: dict[tuple[int, int], tuple[int, ...] | None] = {}
         self._sides: OrderedDict[tuple[int, int, bool], _Side] = OrderedDict()
-        self._inner_leads: OrderedDict[int, NDArray[np.int32]] = OrderedDict()
+        self._inner_leads: OrderedDict[int, tuple[NDArray[np.int32], NDArray[np.int64]]] = OrderedDict()
         self._accepts: dict[int, bool] = {}
         self._known: dict[_Node, bool] = {}
         self._begun: dict[tuple[int, int], int | None] = {}
@@ -202,11 +202,13 @@ class Survivors:
         cuts = self._splitter.certain_cuts(state)
         return next((byte for byte in cuts if self.automaton.step(inner, byte) != DEAD), None)
 
-    def _leads(self, inner: int) -> NDArray[np.int32]:
+    def _leads(self, inner: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Where each token leads from an inner state, and the tokens that do not die."""
         found = self._inner_leads.get(inner)
         if found is None:
             self.automaton.allow_more()
-            found = self._inner_leads[inner] = leads(self._tokenizer.vocabulary, self.automaton, inner)
+            after = leads(self._tokenizer.vocabulary, self.automaton, inner)
+            found = self._inner_leads[inner] = after, np.flatnonzero(after != DEAD)
             if len(self._inner_leads) > _KEPT_ARRAYS:
                 self._inner_leads.popitem(last=False)
         return found
@@ -229,11 +231,14 @@ class Survivors:
         if root == DEAD or not any(self._splitter.step(root, byte) for byte in possible):
             return _Side(sure, 0, [])
         starts = self._tokenizer.start_row if cut else self._tokenizer.inner_row
-        ours, theirs = self._leads(inner), self._tokenizer.leads(root)
+        ours, living = self._leads(inner)
+        theirs = self._tokenizer.leads(root)
         doubtful, asked = self._doubtful, self._asked
         while True:
             room = self._make_room()
-            n_doubtful, n_asked = sift(ours, theirs, starts, self._keys, self._verdicts, room, sure, doubtful, asked)
+            n_doubtful, n_asked = sift(
+                living, ours, theirs, starts, self._keys, self._verdicts, room, sure, doubtful, asked
+            )
             if not n_asked:
                 break
             for slot in asked[:n_asked].tolist():
@@ -408,17 +413,14 @@ class Survivors:
 
     def _completion(self, inner: int, state: int) -> tuple[int, ...] | None:
         """The tokens of some text from a pair of states that is alive by itself to an end; None for another pair."""
-        found = self._completions.get((inner, state))
-        if found is None:
+        key = (inner, state)
+        if key not in self._completions:
             if self._splitter.may_end(state) and self.accepts(inner):
-                found = ()
+                self._completions[key] = ()
             else:
                 text = self._text_after_cut(inner, state)
-                if text is None:
-                    return None
-                found = tuple(self._tokenizer.encode(text))
-            self._completions[inner, state] = found
-        return found
+                self._completions[key] = None if text is None else tuple(self._tokenizer.encode(text))
+        return self._completions[key]
 
     def _text_after_cut(self, inner: int, state: int) -> bytes | None:
         text = self._shortest_text(inner)
@@ -508,7 +510,7 @@ class Survivors:
         costs = np.zeros(32 * self._tokenizer.vocabulary.n_words, np.int64)
         tokens = np.flatnonzero(np.unpackbits(side.sure.view(np.uint8), bitorder="little"))
         if tokens.size:
-            ours, theirs = self._leads(inner)[tokens], self._tokenizer.leads(root)[tokens]
+            ours, theirs = self._leads(inner)[0][tokens], self._tokenizer.leads(root)[tokens]
             pairs, which = distinct_pairs(ours, theirs)
             costs[tokens] = np.asarray([self._cost(i, o) for i, o in pairs], np.int64)[which]
         assert side.alive is not None

@@ -242,8 +242,10 @@ def rehash_pairs(keys, verdicts, costs, new_keys, new_verdicts, new_costs):
 
 
 @entry
-def sift(inner, outer, starts, keys, verdicts, room, row, doubtful, asked):
+def sift(tokens, inner, outer, starts, keys, verdicts, room, row, doubtful, asked):
     """Sort the tokens alive in two automata by the verdict on the pair of states that they lead to.
+
+    ``tokens`` are those alive in the inner one: few, where it reads on within a character.
 
     Verdicts: 1 alive (a bit of ``row``), 3 to be decided (``doubtful``), 0 unknown: the pair is added to the hash table
     and its slot to ``asked``.  Only tokens of the row ``starts``.  Returns (number doubtful, number asked); stops early
@@ -252,9 +254,9 @@ def sift(inner, outer, starts, keys, verdicts, room, row, doubtful, asked):
     row[:] = 0
     n_doubtful = 0
     n_asked = 0
-    for token in range(inner.shape[0]):
+    for token in tokens:
         i, o = inner[token], outer[token]
-        if i == 0 or o == 0 or not (starts[token >> 5] >> np.uint32(token & 31)) & np.uint32(1):
+        if o == 0 or not (starts[token >> 5] >> np.uint32(token & 31)) & np.uint32(1):
             continue
         slot = pair_slot(keys, i, o)
         if keys[slot] < 0:
