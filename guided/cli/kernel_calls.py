@@ -34,6 +34,7 @@ def alone() -> None:
     _apply(vocabulary)
     _index(vocabulary)
     _pairs()
+    _combinations()
 
 
 def steps() -> None:
@@ -58,6 +59,7 @@ def everything() -> None:
     _canonical()
     _index(vocabulary)
     _apply(vocabulary)
+    _combinations()
 
 
 def _vocabulary() -> Vocabulary:
@@ -152,6 +154,14 @@ def _index(vocabulary: Vocabulary) -> None:
         constraint.fill_mask(state, row)
         constraint.fill_budget_mask(constraint.start, row, 3)
     by_tokens.occurrences(list(b"ab"))
+
+
+def _combinations() -> None:
+    """Make an automaton of two patterns."""
+    from guided.grammar.regular.derivative import edges
+    from guided.grammar.regular.expr import ALL, concat, intersection, literal, repeat
+
+    edges(intersection((repeat(literal(b"ab")), concat(ALL, literal(b"b")))))
 
 
 def _pairs() -> None:

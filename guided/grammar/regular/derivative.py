@@ -32,6 +32,7 @@ from guided.grammar.regular.expr import (
     untrack_edges,
 )
 from guided.grammar.regular.json_text import json_escape_edges, json_string_edges
+from guided.grammar.regular.least import least_length as least_length
 from guided.grammar.regular.product import UndecidedError, has_member, remembered_edges
 
 EMPTINESS_STEPS = 30_000
@@ -173,7 +174,7 @@ def _combination(expr: Expr, limit: int) -> bool | None:
     found = decided_by_length(expr)
     if found is not None:
         return found
-    return has_member(expr, limit, _raw_edges, least_length)
+    return has_member(expr, limit, _raw_edges)
 
 
 def _too_long(limit: int) -> LimitError:
@@ -224,39 +225,6 @@ def _outlook(expr: Expr) -> int:
         head, tail = cast("tuple[Expr, Expr]", expr.parts)
         return _outlook(head) + least_length(tail)
     return least_length(expr)
-
-
-def least_length(expr: Expr) -> int:
-    """A lower bound on the length of every string of the language, read off its structure; remembered."""
-    if expr.least is None:
-        expr.least = _least_length(expr)
-    return expr.least
-
-
-def _least_length(expr: Expr) -> int:
-    if expr.nullable:
-        return 0
-    match expr.kind:
-        case Kind.LITERAL:
-            return len(cast(bytes, expr.parts[0]))
-        case Kind.CONCAT:
-            total = 0
-            while expr.kind is Kind.CONCAT:
-                head, expr = cast("tuple[Expr, Expr]", expr.parts)
-                total += least_length(head)
-            return total + least_length(expr)
-        case Kind.REPEAT:
-            body, low, _ = cast("tuple[Expr, int, int | None]", expr.parts)
-            return low * least_length(body)
-        case Kind.ALTERNATION:
-            return min(map(least_length, cast("tuple[Expr, ...]", expr.parts)))
-        case Kind.INTERSECTION:
-            return max(map(least_length, cast("tuple[Expr, ...]", expr.parts)))
-        case Kind.SWITCH:
-            # One level only: tries nest as deep as words are long.
-            return 1 + min(not target.nullable for _, _, target in cast("tuple[Edge, ...]", expr.parts[0]))
-        case _:
-            return 1
 
 
 def _raw_edges(expr: Expr) -> Sequence[Edge]:

@@ -302,8 +302,37 @@ def untrack_edges(row: tuple[Edge, ...]) -> None:
     untrack(row)
 
 
-class _Trie(Expr):
-    """A SWITCH that is made when it is looked at: of the words, sorted, that have no first byte in common.
+class Trie(Expr):
+    """A SWITCH of a finite language that is made when it is looked at."""
+
+    __slots__ = ()
+
+    def __init__(self, nullable: bool, least: int) -> None:
+        self.kind = Kind.SWITCH
+        self.nullable = nullable
+        self.inhabited = self.decided = True
+        self.serial = next(_serials)
+        self.edges = None
+        self.least = least
+        self.raw = None
+        untrack(self)
+
+    def __getattr__(self, name: str) -> tuple[object, ...]:
+        if name != "parts":
+            raise AttributeError(name)
+        row = tuple(self.branches())
+        untrack_edges(row)
+        self.parts = parts = (row, self.nullable)
+        untrack(parts)
+        return parts
+
+    def branches(self) -> Iterable[Edge]:
+        """Its edges."""
+        raise NotImplementedError
+
+
+class _Words(Trie):
+    """Of the words, sorted, that have no first byte in common.
 
     Names and enumerations are compared and combined far more often than they are read.
     """
@@ -311,26 +340,11 @@ class _Trie(Expr):
     __slots__ = ("_words",)
 
     def __init__(self, items: tuple[bytes, ...]) -> None:
-        self.kind = Kind.SWITCH
+        super().__init__(not items[0], min(map(len, items)))
         self._words = items
-        self.nullable = not items[0]
-        self.inhabited = self.decided = True
-        self.serial = next(_serials)
-        self.edges = None
-        self.least = min(map(len, items))
-        self.raw = None
-        untrack(self)
 
-    def __getattr__(self, name: str) -> tuple[object, ...]:
-        if name != "parts":
-            raise AttributeError(name)
-        row = tuple(self._branches())
-        untrack_edges(row)
-        self.parts = parts = (row, self.nullable)
-        untrack(parts)
-        return parts
-
-    def _branches(self) -> Iterator[Edge]:
+    def branches(self) -> Iterator[Edge]:
+        """One for each first byte."""
         start, items = int(self.nullable), self._words
         while start < len(items):
             byte = items[start][0]
@@ -342,8 +356,8 @@ class _Trie(Expr):
 
 
 def is_listed(expr: Expr) -> bool:
-    """Was the language made by `words` of several texts?  Then it is finite, and need not be looked into."""
-    return isinstance(expr, _Trie)
+    """Was the language made by `words` of several texts, or found finite?  Then it need not be looked into."""
+    return isinstance(expr, Trie)
 
 
 def n_expressions() -> int:
@@ -373,7 +387,7 @@ def _trie(items: tuple[bytes, ...]) -> Expr:
     if first and max(map(len, items)) == 1:
         return byte_set(sum(1 << item[0] for item in items))
     found = _tries.get(items)
-    return _tries.setdefault(items, _Trie(items)) if found is None else found
+    return _tries.setdefault(items, _Words(items)) if found is None else found
 
 
 def json_string(content: Expr, *, canonical: bool = False) -> Expr:

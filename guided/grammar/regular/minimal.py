@@ -1,100 +1,239 @@
-"""Deterministic automata as tables of numbers: which states lead to an end, which are equal, which lead to each other.
+"""Minimal automata as expressions: one register of states in which each language stands once.
 
-This file knows states by number only; `guided.grammar.regular.condensed` makes expressions of them.
-
-Source: Moore, "Gedanken-experiments on Sequential Machines", 1956 (merging states); Tarjan, "Depth-First Search and
-Linear Graph Algorithms", 1972 (components); Dijkstra, 1959 (distances).
+An automaton is placed in the register by a kernel (`guided.kernels.minimal`), a state becomes an expression when it is
+looked at.  `guided.grammar.regular.condensed` says what is made of what.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-Row: TypeAlias = "list[tuple[int, int, int]]"
-"""The edges of a state, by the numbers of their targets."""
+import numpy as np
+from numpy.typing import NDArray
 
+from guided.collection import untrack
+from guided.grammar.regular.expr import (
+    ALL,
+    EPSILON,
+    Edge,
+    Expr,
+    Kind,
+    Trie,
+    concat,
+    literal,
+    switch,
+    untrack_edges,
+)
+from guided.grammar.regular.product import remember_cuts
+from guided.kernels import minimal as kernel
 
-def distances(table: list[list[int]], accepting: list[bool]) -> dict[int, int]:
-    """Bytes from each state to the nearest end; of states that lead to one."""
-    before: list[set[int]] = [set() for _ in table]
-    for state, row in enumerate(table):
-        for target in row:
-            if target >= 0:
-                before[target].add(state)
-    order = [state for state, ends in enumerate(accepting) if ends]
-    found = dict.fromkeys(order, 0)
-    for state in order:
-        for source in before[state]:
-            if source not in found:
-                found[source] = found[state] + 1
-                order.append(source)
-    return found
+Ints: TypeAlias = "NDArray[np.int32]"
 
-
-def merged(table: list[list[int]], far: dict[int, int], live: list[int]) -> list[int]:
-    """A label for every state, the same for equal languages; 0 for those that lead nowhere."""
-    labels = [0] * (len(table) + 1)  # the last is that of -1
-    for state, distance in far.items():
-        labels[state] = distance + 1
-    # Bytes that lead all states to the same need be looked at once.
-    columns = list(dict.fromkeys(zip(*[table[state] for state in live], strict=True)))
-    rows = list(zip(*columns, strict=True))
-    count = len(set(far.values()))
-    while True:
-        known: dict[tuple[int, ...], int] = {}
-        after = [0] * len(labels)
-        for state, row in zip(live, rows, strict=True):
-            key = (labels[state], *[labels[target] for target in row])
-            after[state] = known.setdefault(key, len(known) + 1)
-        labels = after
-        if len(known) == count:
-            return labels
-        count = len(known)
+MAX_EDGES = 4_000_000
+"""Edges after which a new register is begun: 24 MB."""
 
 
-def components(rows: Sequence[Row], start: int) -> list[list[int]]:
-    """States that lead to each other, together; those that others lead to before them."""
-    index: dict[int, int] = {start: 0}
-    lowest = {start: 0}
-    stack = [start]
-    placed: set[int] = set()
-    found: list[list[int]] = []
-    calls = [(start, iter({target for _, _, target in rows[start]}))]
-    while calls:
-        state, targets = calls[-1]
-        for target in targets:
-            if target not in index:
-                index[target] = lowest[target] = len(index)
-                stack.append(target)
-                calls.append((target, iter({after for _, _, after in rows[target]})))
+class Lengths(NamedTuple):
+    """How long the texts of a state are, in characters that begin: bytes that continue one do not count."""
+
+    near: int
+    """The length of a shortest text."""
+    around: int | None
+    """A length from which on there are texts of every length; None where none was seen."""
+    infinite: bool
+    text: Expr | None
+    """Any characters, from the same place in a character, if all texts are made of them."""
+
+
+class Register:
+    """States of minimal automata, and the expressions that they are."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[Expr, int] = {}
+        """The states of the expressions that have been made."""
+        self._exprs: dict[int, Expr] = {}
+        self._states: dict[str, NDArray[Any]] = {
+            "first": np.zeros(1025, np.int32), "end": np.zeros(1024, np.uint8), "near": np.zeros(1024, np.int32),
+            "around": np.zeros(1024, np.int32), "infinite": np.zeros(1024, np.uint8), "text": np.zeros(1024, np.int32),
+            "cuts": np.zeros(1024, np.int32),
+        }  # fmt: skip
+        self._edges: dict[str, NDArray[Any]] = {
+            "low": np.zeros(8192, np.uint8), "high": np.zeros(8192, np.uint8), "target": np.zeros(8192, np.int32),
+        }  # fmt: skip
+        self._slots = np.zeros(1 << 14, np.int32)
+        self._digests = np.zeros(1 << 14, np.int64)
+        self._counters = np.zeros(2, np.int64)
+        self._cuts: list[frozenset[int]] = []
+        for expr, edges in ((EPSILON, []), (ALL, [0])):
+            self.seed([expr], [[(0, 255, i) for i in edges]])
+
+    @property
+    def is_full(self) -> bool:
+        """Should another be begun?"""
+        return int(self._counters[kernel.N_EDGES]) > MAX_EDGES
+
+    def seed(self, exprs: Sequence[Expr], rows: Sequence[Sequence[tuple[int, int, int]]], texts: bool = False) -> None:
+        """Place states that are expressions already, with their edges; all are reached from the first.
+
+        ``texts``: they are any text, from some place in a character.
+        """
+        cuts = sorted({0, 256} | {at for row in rows for low, high, _ in row for at in (low, high + 1)})
+        index = {cut: i for i, cut in enumerate(cuts)}
+        table = np.full((len(rows), len(cuts) - 1), -1, np.int32)
+        for state, row in enumerate(rows):
+            for low, high, target in row:
+                table[state, index[low] : index[high + 1]] = target
+        ends = np.array([expr.nullable for expr in exprs], np.bool_)
+        everyone = np.arange(len(exprs), dtype=np.int32)
+        found = self.place(table, ends, everyone, everyone, np.array(cuts, np.int32), np.full(len(exprs), -1, np.int32))
+        for expr, number in zip(exprs, found.tolist(), strict=True):
+            self._exprs[number] = expr
+            self.numbers[expr] = number
+            if texts:
+                self._states["text"][number] = number
+
+    def place(
+        self, table: Ints, accepting: NDArray[np.bool_], labels: Ints, some: Ints, cuts: Ints, texts: Ints
+    ) -> Ints:
+        """The states, by label, of an automaton without equal states; see the kernel."""
+        before, edges = self._counters.tolist()
+        states = before + some.size
+        self._grow(states, edges + some.size * table.shape[1])
+        numbers = np.empty(some.size, np.int32)
+        kernel.place(
+            table, accepting, labels, some, cuts, texts, numbers, *self._arrays(), self._slots, self._digests,
+            self._counters,
+        )  # fmt: skip
+        now = int(self._counters[kernel.N_STATES])
+        if now > before:
+            low, high, target = (column[edges : self._counters[kernel.N_EDGES]] for column in self._edges.values())
+            met = frozenset(low.tolist()) | frozenset((np.unique(high).astype(np.int32) + 1).tolist())
+            for others in np.unique(self._states["cuts"][np.unique(target[target < before])]).tolist():
+                met |= self._cuts[others]
+            self._states["cuts"][before:now] = len(self._cuts)
+            self._cuts.append(met)
+        return numbers
+
+    def _arrays(self) -> list[NDArray[Any]]:
+        names = ("first", "end", "near", "around", "infinite", "text")
+        return [*(self._states[name] for name in names), *self._edges.values()]
+
+    def _grow(self, states: int, edges: int) -> None:
+        for arrays, needed in ((self._states, states + 1), (self._edges, edges)):
+            for name, old in arrays.items():
+                if old.size < needed + 1:
+                    arrays[name] = np.zeros(2 * needed + 1, old.dtype)
+                    arrays[name][: old.size] = old
+        if 2 * states > self._slots.size:
+            taken = np.flatnonzero(self._slots)
+            pairs = list(zip(self._slots[taken].tolist(), self._digests[taken].tolist(), strict=True))
+            size = 1 << (4 * states).bit_length()
+            self._slots = np.zeros(size, np.int32)
+            self._digests = np.zeros(size, np.int64)
+            for number, digest in pairs:
+                slot = digest & (size - 1)
+                while self._slots[slot]:
+                    slot = (slot + 1) & (size - 1)
+                self._slots[slot], self._digests[slot] = number, digest
+
+    def lengths(self, number: int) -> Lengths:
+        """How long the texts of a state are."""
+        around, text = int(self._states["around"][number]), int(self._states["text"][number])
+        return Lengths(
+            int(self._states["near"][number]),
+            None if around == kernel.NEVER else around,
+            bool(self._states["infinite"][number]),
+            None if text < 0 else self.expr(text),
+        )
+
+    def text(self, expr: Expr) -> int:
+        """The state of any text that an expression is part of; -1 where none is known."""
+        number = self.numbers.get(expr)
+        return -1 if number is None else int(self._states["text"][number])
+
+    def row(self, number: int) -> list[tuple[int, int, int]]:
+        """The edges of a state."""
+        at = slice(*self._states["first"][number : number + 2].tolist())
+        return list(zip(*(column[at].tolist() for column in self._edges.values()), strict=True))
+
+    def edges(self, number: int) -> tuple[Edge, ...]:
+        """The edges of a state, as expressions."""
+        return tuple([(low, high, self.expr(target)) for low, high, target in self.row(number)])
+
+    def expr(self, number: int) -> Expr:
+        """The language of a state."""
+        found = self._exprs.get(number)
+        return self._make(number) if found is None else found
+
+    def _make(self, number: int) -> Expr:
+        # What begins as a literal is one, so that state tables lay it down at once.
+        begun: list[tuple[int, int]] = []
+        row = self.row(number)
+        while len(row) == 1 and row[0][0] == row[0][1] and not self._states["end"][number]:
+            begun.append((number, row[0][0]))
+            number = row[0][2]
+            if number in self._exprs:
                 break
-            if target not in placed:
-                lowest[state] = min(lowest[state], index[target])
+            row = self.row(number)
+        found = self._exprs.get(number)
+        if found is None:
+            found = self._keep(number, self._state(number, row))
+        for state, byte in reversed(begun):
+            found = self._keep(state, concat(literal(bytes([byte])), found))
+        return found
+
+    def _state(self, number: int, row: list[tuple[int, int, int]]) -> Expr:
+        ends = bool(self._states["end"][number])
+        made: Expr
+        if self._states["infinite"][number]:
+            made = MinimalState(self, number, ends)
+        elif not ends and all(self._exprs.get(target) is EPSILON for _, _, target in row):
+            return switch([(low, high, EPSILON) for low, high, _ in row], False)
         else:
-            calls.pop()
-            if calls:
-                lowest[calls[-1][0]] = min(lowest[calls[-1][0]], lowest[state])
-            if lowest[state] == index[state]:
-                at = stack.index(state)
-                found.append(stack[at:])
-                del stack[at:]
-                placed.update(found[-1])
-    return found
+            made = FiniteState(self, number, ends)
+        remember_cuts(made, self._cuts[int(self._states["cuts"][number])])
+        return made
+
+    def _keep(self, number: int, expr: Expr) -> Expr:
+        found = self._exprs.setdefault(number, expr)
+        self.numbers[found] = number
+        return found
 
 
-def nearest(before: list[list[tuple[int, int]]], start: dict[int, int]) -> dict[int, int]:
-    """The least of what stands at a state that can be reached, and of the characters until there."""
-    found = dict(start)
-    queue = [(distance, state) for state, distance in start.items()]
-    heapq.heapify(queue)
-    while queue:
-        distance, state = heapq.heappop(queue)
-        if distance > found[state]:
-            continue
-        for source, weight in before[state]:
-            if distance + weight < found.get(source, distance + weight + 1):
-                found[source] = distance + weight
-                heapq.heappush(queue, (distance + weight, source))
-    return found
+class MinimalState(Expr):
+    """A recursion whose body is made when it is looked at."""
+
+    __slots__ = ("_number", "_register")
+
+    def __init__(self, register: Register, number: int, nullable: bool) -> None:
+        super().__init__(Kind.RECURSION, (), nullable, True)
+        del self.parts, self.edges
+        self.least = max(register.lengths(number).near, not nullable)
+        self._register, self._number = register, number
+
+    def __getattr__(self, name: str) -> tuple[object, ...]:
+        if name == "edges":
+            row = self._register.edges(self._number)
+            untrack_edges(row)
+            self.edges = row
+            return row
+        if name == "parts":
+            self.parts = parts = (switch(self.edges or (), self.nullable),)
+            untrack(parts)
+            return parts
+        raise AttributeError(name)
+
+
+class FiniteState(Trie):
+    """As a trie of words, for states of finite languages."""
+
+    __slots__ = ("_number", "_register")
+
+    def __init__(self, register: Register, number: int, nullable: bool) -> None:
+        super().__init__(nullable, register.lengths(number).near)
+        self._register, self._number = register, number
+
+    def branches(self) -> tuple[Edge, ...]:
+        """As the register has them."""
+        return self._register.edges(self._number)

@@ -1,0 +1,227 @@
+"""Steps of several operands at once, over the ranges of bytes that none of them tells apart: rows for the kernels.
+
+Operands are walked apart, each by derivatives of its own, which are few and remembered.  Their states are numbered, and
+a kernel combines the numbers (`guided.kernels.product`); when it misses the row of a state, it is filled in here.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.grammar.regular.any_text import text_states
+from guided.grammar.regular.expr import ALL, EMPTY, Expr, Kind, n_expressions
+from guided.grammar.regular.least import least_length
+from guided.grammar.regular.product import Program, RawEdges, UndecidedError, boundaries, remembered_edges
+from guided.kernels import product as kernel
+
+Ints: TypeAlias = "NDArray[np.int32]"
+
+MAX_WALKS = 4
+"""Walks whose rows are kept for questions about what is left of their operands."""
+MAX_NUMBERED = 10_000
+"""Numbered operand states after which a walk is not used for further questions; about 1 KB each."""
+MAX_CELLS = 1 << 25
+"""Numbers in the states of a space: 128 MB."""
+MAX_SPACES = 8
+"""Sets of states kept with a walk."""
+
+_walks: deque[Walk] = deque(maxlen=MAX_WALKS)
+
+
+class Automaton(NamedTuple):
+    """All states of a combination that may lead on, from state 0."""
+
+    table: Ints
+    """``[state, range of bytes]``: where it leads, -1 for nowhere."""
+    operands: Ints
+    """``[state, operand]``: what each stands for, by the numbers of the walk."""
+    accepting: NDArray[np.bool_]
+
+
+class Space:
+    """States of a combination that have been met, and what is known of them."""
+
+    def __init__(self, program: Program, width: int = 0) -> None:
+        self.program = np.array(program.ops, np.int32)
+        self.stack = np.zeros(len(program.ops) + 1, np.int64)
+        self.states = np.zeros(program.size, np.int32)
+        self.counters = np.zeros(kernel.N_COUNTERS, np.int64)
+        self.counters[kernel.WANTED] = program.wanted
+        self.counters[kernel.SEARCHING] = not width
+        self.pool = np.empty((0, program.size), np.int32)
+        self.before = self.seen = np.empty(0, np.int32)
+        self.status = np.empty(0, np.uint8)
+        self.heap = np.empty(0, np.int64)
+        self.table = np.empty((0, width), np.int32)
+        self.grow(1024)
+
+    def grow(self, capacity: int) -> None:
+        """Make room for so many states."""
+        for name in ("pool", "before", "seen", "status", "heap", "table"):
+            old = getattr(self, name)
+            new = np.empty((capacity, *old.shape[1:]), old.dtype)
+            new[: old.shape[0]] = old
+            setattr(self, name, new)
+        self.slots = np.zeros(1 << (2 * capacity - 1).bit_length(), np.int32)
+        self.counters[kernel.HASHED] = 0
+
+
+class Walk:
+    """The states of operands, numbered: 0 is the empty language, 1 that of all bytes."""
+
+    def __init__(self, cuts: Sequence[int], raw_edges: RawEdges) -> None:
+        self.cuts = np.array([*cuts, 256], np.int32)
+        """Where ranges of bytes begin, ascending, 0 first; then the end."""
+        self.exprs: list[Expr] = []
+        """What the numbers stand for."""
+        self.numbers: dict[Expr, int] = {}
+        """The expressions that tell no more bytes apart: the operands, and all that was met."""
+        self._width = len(cuts)
+        self._index = {cut: position for position, cut in enumerate([*cuts, 256])}
+        self._raw_edges = raw_edges
+        self._rows = np.zeros((64, self._width), np.int32)
+        self._known = np.zeros(64, np.uint8)
+        self._costs = np.zeros((64, 4), np.int32)
+        self._covers = np.zeros(64, np.int32)
+        self._texts = text_states(raw_edges)
+        self._spaces: dict[Program, Space] = {}
+        for expr in (EMPTY, ALL):
+            number = self.number(expr)
+            self._rows[number] = number
+            self._known[number] = 1
+        self._costs[:2, kernel.AHEAD] = kernel.INFINITE, 0
+        self._costs[:2, kernel.AHEAD + 1] = 0, kernel.INFINITE
+
+    def tells_apart(self, cuts: set[int]) -> bool:
+        """Are these among the places where ranges begin?"""
+        return self._index.keys() >= cuts
+
+    def number(self, expr: Expr) -> int:
+        """The number of a state of an operand."""
+        found = self.numbers.get(expr)
+        if found is None:
+            if expr.inhabited is False and self.exprs:
+                return 0
+            found = self.numbers[expr] = len(self.exprs)
+            self.exprs.append(expr)
+            if found == self._known.size:
+                for name in ("_rows", "_known", "_costs", "_covers"):
+                    old = getattr(self, name)
+                    new = np.zeros((2 * found, *old.shape[1:]), old.dtype)
+                    new[:found] = old
+                    setattr(self, name, new)
+            ends = kernel.INFINITE if expr.nullable else 0
+            self._costs[found] = (least_length(expr), 0, kernel.INFINITE - ends, ends)
+            self._covers[found] = found
+            if expr.kind is Kind.ALTERNATION:
+                # What looks for a pattern anywhere ends in such states, where it is any text and something else.
+                for part in cast("tuple[Expr, ...]", expr.parts):
+                    if part in self._texts:
+                        self._covers[found] = self.number(part)
+        return found
+
+    def leads_on(self, program: Program, leaves: Sequence[Expr], limit: int) -> bool:
+        """Does a combination of these hold any string?  `UndecidedError` when that takes ``limit`` states to tell."""
+        space = self._spaces.get(program)
+        if space is None:
+            if len(self._spaces) == MAX_SPACES:
+                self._spaces.clear()
+            space = self._spaces[program] = Space(program)
+        counters = space.counters
+        counters[kernel.TAKEN] = counters[kernel.WAITING] = 0
+        counters[kernel.ROUND] += 1
+        code = self._run(space, leaves, limit)
+        if code == kernel.SPENT:
+            del self._spaces[program]
+            raise UndecidedError
+        if code == kernel.FOUND:
+            at = int(counters[kernel.AT])
+            while at >= 0:
+                space.status[at] = kernel.ALIVE
+                at = int(space.before[at])
+            return True
+        met = slice(int(counters[kernel.COUNT]))
+        space.status[met][space.seen[met] == counters[kernel.ROUND]] = kernel.DEAD
+        return False
+
+    def automaton(self, program: Program, leaves: Sequence[Expr], most: int, expressions: int) -> Automaton | None:
+        """All states of a combination; None if they are too many, or take more new expressions."""
+        space = Space(program, self._width)
+        if self._run(space, leaves, min(most, MAX_CELLS // self._width), expressions) == kernel.SPENT:
+            return None
+        count = int(space.counters[kernel.COUNT])
+        operands = space.pool[:count]
+        ends = self._costs[:, kernel.ACCEPTS] == 0
+        stack: list[NDArray[np.bool_]] = []
+        for op in program.ops:
+            if op >= 0:
+                stack.append(ends[operands[:, op >> 1]] == bool(op & 1))
+            else:
+                n = -op >> 1
+                stack[-n:] = [(np.logical_and if -op & 1 else np.logical_or).reduce(stack[-n:])]
+        return Automaton(space.table[:count], operands, stack[0])
+
+    def _run(self, space: Space, leaves: Sequence[Expr], most: int, expressions: int | None = None) -> int:
+        """Take up states until the kernel is done."""
+        counters = space.counters
+        stop = None if expressions is None else n_expressions() + expressions
+        counters[kernel.MOST] = most
+        space.states[:] = [self.number(leaf) for leaf in leaves]
+        while True:
+            code = int(
+                kernel.walk(
+                    self._rows, self._known, self._costs, self._covers, space.program, space.stack, space.states,
+                    space.pool, space.slots, space.before, space.seen, space.status, space.heap, space.table, counters,
+                )
+            )  # fmt: skip
+            if code == kernel.UNKNOWN:
+                if stop is not None and n_expressions() > stop:
+                    return int(kernel.SPENT)
+                states = space.pool[counters[kernel.AT]]
+                if stop is not None:
+                    # All that wait are taken up sooner or later.
+                    states = np.unique(space.pool[counters[kernel.TAKEN] : counters[kernel.COUNT]])
+                    states = states[self._known[states] == 0]
+                self._learn(states.tolist())
+            elif code == kernel.FULL:
+                if 4 * space.pool.size > MAX_CELLS:
+                    return int(kernel.SPENT)
+                space.grow(4 * space.pool.shape[0])
+            else:
+                return code
+
+    def _learn(self, numbers: list[int]) -> None:
+        """Fill in the rows of states."""
+        for number in numbers:
+            if not self._known[number]:
+                row = [0] * self._width
+                for low, high, target in remembered_edges(self.exprs[number], self._raw_edges):
+                    first, last = self._index[low], self._index[high + 1]
+                    row[first:last] = [self.number(target)] * (last - first)
+                self._rows[number] = row
+                self._known[number] = 1
+
+
+def walk_of(leaves: Sequence[Expr], raw_edges: RawEdges) -> Walk | None:
+    """A walk that knows these operands, an earlier one if there is one; None for operands not read byte by byte."""
+    for walk in _walks:
+        if walk.numbers.keys() >= set(leaves) and len(walk.exprs) < MAX_NUMBERED:
+            return walk
+    cuts: set[int] = {0}
+    for leaf in leaves:
+        found = boundaries(leaf)
+        if found is None:
+            return None
+        cuts |= found
+    cuts.discard(256)
+    for walk in _walks:
+        if walk.tells_apart(cuts) and len(walk.exprs) < MAX_NUMBERED:
+            return walk
+    walk = Walk(sorted(cuts), raw_edges)
+    _walks.appendleft(walk)
+    return walk
