@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from guided.grammar.regular.any_text import any_text, text_states
+from guided.grammar.regular.any_text import any_text, is_text, text_states
 from guided.grammar.regular.expr import (
     EMPTY,
     EPSILON,
@@ -34,7 +34,7 @@ from guided.grammar.regular.product import Formula, RawEdges, States, combines, 
 if TYPE_CHECKING:
     from guided.grammar.regular.minimal import Lengths, Register
 
-MAX_STATES = 8000
+MAX_STATES = 4000
 """States of a product before equal ones are merged; 2 to 5 microseconds each."""
 MAX_EXPRESSIONS = 250
 """New expressions for the states of its operands; those of property names make below 200."""
@@ -175,11 +175,9 @@ def _condense(expr: Expr, raw_edges: RawEdges) -> Expr:
             aside.append(part)
         else:
             inside.append(condensed(part, raw_edges))
-    # Any text adds nothing to an automaton that is known to be of texts.
-    texts = {known.text for part in inside if (known := lengths_of(part)) is not None and known.text is not part}
-    inside = [part for part in inside if part not in texts]
+    inside = _without_texts(inside, raw_edges)
     if not aside:
-        return _automaton(intersection(inside), raw_edges)
+        return inside[0] if len(inside) == 1 else _automaton(intersection(inside), raw_edges)
     others = [part for part in inside if not _is_any(part)]
     if not others or (len(inside) == 1 and others[0].kind is Kind.COMPLEMENT):
         return expr
@@ -193,6 +191,17 @@ def _condense(expr: Expr, raw_edges: RawEdges) -> Expr:
     if rest in _large and whole.kind is Kind.INTERSECTION:
         _large.add(whole)
     return whole
+
+
+def _without_texts(parts: list[Expr], raw_edges: RawEdges) -> list[Expr]:
+    """Without any text, which adds nothing to an automaton that is known to be of texts, nor to a pattern of texts."""
+    for text in filter(_is_any, parts):
+        others = [part for part in parts if part is not text]
+        if any((known := lengths_of(part)) is not None and known.text is text for part in others):
+            parts = others
+        elif len(others) == 1 and is_text(others[0], text, raw_edges):
+            return others
+    return parts
 
 
 def _is_any(expr: Expr) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias, cast
 
 from guided.grammar.regular.expr import Edge, Expr, Kind, untrack_edges
@@ -56,10 +57,14 @@ class Formula:
     def program(self, leaves: States) -> tuple[Program, States]:
         """The combination for kernels, and its operands in the order that it has them in."""
         parts = self.parts if self.parts and self.wanted else (self,)
-        if not any(part.parts for part in parts):
-            order = sorted(parts, key=lambda part: not part.wanted)
-            count = sum(part.wanted for part in parts)
-            return conjunction(count, len(parts) - count), tuple([leaves[part.leaf] for part in order])
+        wanted: list[Expr] = []
+        unwanted: list[Expr] = []
+        for part in parts:
+            if part.parts:
+                break
+            (wanted if part.wanted else unwanted).append(leaves[part.leaf])
+        else:
+            return conjunction(len(wanted), len(unwanted)), (*wanted, *unwanted)
         ops: list[int] = []
         self._append(ops)
         return Program(tuple(ops), len(leaves), -1), leaves
@@ -73,6 +78,7 @@ class Formula:
         ops.append(-2 * len(self.parts) - self.wanted)
 
 
+@lru_cache(maxsize=512)
 def conjunction(wanted: int, unwanted: int) -> Program:
     """All of the first so many operands, and none of the others."""
     size = wanted + unwanted
@@ -126,11 +132,10 @@ def has_member(expr: Expr, limit: int, raw_edges: RawEdges) -> bool | None:
     # Numba is loaded where it is first needed.
     from guided.grammar.regular.walks import walk_of
 
-    formula, leaves = operands_of(expr)
-    searches = _searches(formula, leaves)
+    searches = _searches(expr)
     undecided = False
     with lock:
-        for program, operands in sorted(searches, key=_weight):
+        for program, operands in searches:
             walk = walk_of(operands, raw_edges)
             if walk is None:
                 return None
@@ -144,16 +149,18 @@ def has_member(expr: Expr, limit: int, raw_edges: RawEdges) -> bool | None:
     return False
 
 
-def _searches(formula: Formula, leaves: States) -> list[tuple[Program, States]]:
-    """Conjunctions of which one must hold, or the formula as it is where they are too many."""
+def _searches(expr: Expr) -> list[tuple[Program, States]]:
+    """Conjunctions of which one must hold, or the combination as it is where they are too many."""
+    formula, leaves = operands_of(expr)
     whole = formula.program(leaves)
     cases = None if whole[0].wanted >= 0 else _cases(formula)
     if cases is None:
         return [whole]
-    return [
+    searches = [
         (conjunction(len(wanted), len(unwanted)), tuple([leaves[i] for i in (*sorted(wanted), *sorted(unwanted))]))
         for wanted, unwanted in cases
     ]
+    return sorted(searches, key=_weight)
 
 
 Case: TypeAlias = "tuple[frozenset[int], frozenset[int]]"
