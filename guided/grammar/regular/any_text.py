@@ -44,7 +44,7 @@ _after: dict[tuple[Expr, Expr], Expr | None] = {}
 
 
 def is_text(expr: Expr, text: Expr, raw_edges: RawEdges) -> bool:
-    """Is it plain to see that what is left of any text, ``text``, holds all of a language?  Reads its structure only."""
+    """Is it plain from its structure that what is left of any text, ``text``, holds all of a language?"""
     if len(_after) >= MAX_REMEMBERED:
         _after.clear()
     return _read(expr, text, text_states(raw_edges), 0) is any_text()[1]
