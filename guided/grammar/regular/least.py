@@ -22,7 +22,7 @@ def _least_length(expr: Expr) -> int:
             return len(cast(bytes, expr.parts[0]))
         case Kind.CONCAT:
             total = 0
-            while expr.kind is Kind.CONCAT:
+            while expr.kind is Kind.CONCAT and expr.least is None:
                 head, expr = cast("tuple[Expr, Expr]", expr.parts)
                 total += least_length(head)
             return total + least_length(expr)

@@ -25,6 +25,10 @@ MAX_WALKS = 4
 """Walks whose rows are kept for questions about what is left of their operands."""
 MAX_NUMBERED = 10_000
 """Numbered operand states after which a walk is not used for further questions; about 1 KB each."""
+MAX_OPS = 1 << 12
+"""Operands and connectives of a combination."""
+FAR = 1 << 15
+"""From where on it does not matter how far an end is; so many, as often as there may be operands, are not infinite."""
 MAX_CELLS = 1 << 25
 """Numbers in the states of a space: 128 MB."""
 MAX_SPACES = 8
@@ -88,12 +92,14 @@ class Walk:
         self._known = np.zeros(64, np.uint8)
         self._costs = np.zeros((64, 4), np.int32)
         self._covers = np.zeros(64, np.int32)
+        self._fresh: list[tuple[int, int, bool, int]] = []
         self._texts = text_states(raw_edges)
         self._spaces: dict[Program, Space] = {}
         for expr in (EMPTY, ALL):
             number = self.number(expr)
             self._rows[number] = number
             self._known[number] = 1
+        self._write_fresh()
         self._costs[:2, kernel.AHEAD] = kernel.INFINITE, 0
         self._costs[:2, kernel.AHEAD + 1] = 0, kernel.INFINITE
 
@@ -109,24 +115,36 @@ class Walk:
                 return 0
             found = self.numbers[expr] = len(self.exprs)
             self.exprs.append(expr)
-            if found == self._known.size:
-                for name in ("_rows", "_known", "_costs", "_covers"):
-                    old = getattr(self, name)
-                    new = np.zeros((2 * found, *old.shape[1:]), old.dtype)
-                    new[:found] = old
-                    setattr(self, name, new)
-            ends = kernel.INFINITE if expr.nullable else 0
-            self._costs[found] = (least_length(expr), 0, kernel.INFINITE - ends, ends)
-            self._covers[found] = found
+            cover = found
             if expr.kind is Kind.ALTERNATION:
                 # What looks for a pattern anywhere ends in such states, where it is any text and something else.
                 for part in cast("tuple[Expr, ...]", expr.parts):
                     if part in self._texts:
-                        self._covers[found] = self.number(part)
+                        cover = self.number(part)
+            self._fresh.append((found, min(least_length(expr), FAR), expr.nullable, cover))
         return found
+
+    def _write_fresh(self) -> None:
+        """Put what is known of new numbers into the arrays that kernels read."""
+        if not self._fresh:
+            return
+        if len(self.exprs) > self._known.size:
+            for name in ("_rows", "_known", "_costs", "_covers"):
+                old = getattr(self, name)
+                new = np.zeros((2 * len(self.exprs), *old.shape[1:]), old.dtype)
+                new[: old.shape[0]] = old
+                setattr(self, name, new)
+        numbers, least, nullable, covers = np.array(self._fresh, np.int32).T
+        self._costs[numbers, kernel.AHEAD] = least
+        self._costs[numbers, kernel.ACCEPTS] = kernel.INFINITE * (1 - nullable)
+        self._costs[numbers, kernel.ACCEPTS + 1] = kernel.INFINITE * nullable
+        self._covers[numbers] = covers
+        self._fresh.clear()
 
     def leads_on(self, program: Program, leaves: Sequence[Expr], limit: int) -> bool:
         """Does a combination of these hold any string?  `UndecidedError` when that takes ``limit`` states to tell."""
+        if len(program.ops) > MAX_OPS:
+            raise UndecidedError
         space = self._spaces.get(program)
         if space is None:
             if len(self._spaces) == MAX_SPACES:
@@ -151,6 +169,8 @@ class Walk:
 
     def automaton(self, program: Program, leaves: Sequence[Expr], most: int, expressions: int) -> Automaton | None:
         """All states of a combination; None if they are too many, or take more new expressions."""
+        if len(program.ops) > MAX_OPS:
+            return None
         space = Space(program, self._width)
         if self._run(space, leaves, min(most, MAX_CELLS // self._width), expressions) == kernel.SPENT:
             return None
@@ -172,6 +192,7 @@ class Walk:
         stop = None if expressions is None else n_expressions() + expressions
         counters[kernel.MOST] = most
         space.states[:] = [self.number(leaf) for leaf in leaves]
+        self._write_fresh()
         while True:
             code = int(
                 kernel.walk(
@@ -197,14 +218,17 @@ class Walk:
 
     def _learn(self, numbers: list[int]) -> None:
         """Fill in the rows of states."""
+        rows: dict[int, list[int]] = {}
         for number in numbers:
-            if not self._known[number]:
-                row = [0] * self._width
+            if number not in rows and not self._known[number]:
+                row = rows[number] = [0] * self._width
                 for low, high, target in remembered_edges(self.exprs[number], self._raw_edges):
                     first, last = self._index[low], self._index[high + 1]
                     row[first:last] = [self.number(target)] * (last - first)
-                self._rows[number] = row
-                self._known[number] = 1
+        self._write_fresh()
+        for number, row in rows.items():
+            self._rows[number] = row
+            self._known[number] = 1
 
 
 def walk_of(leaves: Sequence[Expr], raw_edges: RawEdges) -> Walk | None:

@@ -246,3 +246,14 @@ def test_inclusion_of_combinations() -> None:
         if included:
             assert all(also(text) for text in TEXTS if holds(text))
         assert is_subset(intersection([one, other]), one)
+
+
+def test_what_is_far_or_many_is_not_empty_for_that() -> None:
+    far = repeat(any_text()[0], 1 << 29)
+    with pytest.raises(LimitError):
+        is_empty(intersection([far, complement(literal(b"a"))]), 500)
+    many = [complement(repeat(literal(bytes([97 + i % 26])), 2 + i)) for i in range(300)]
+    found = shortest(intersection([repeat(literal(b"ab"), 3), *many]))
+    assert found == b"ababab"
+    with pytest.raises(LimitError):
+        is_empty(intersection([literal(b"aab"), *(complement(repeat(literal(b"b"), i)) for i in range(2, 5000))]))
