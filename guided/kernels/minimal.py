@@ -12,6 +12,10 @@ from guided.kernels.jit import entry, inner
 
 N_STATES, N_EDGES = 0, 1
 """Counters of a register."""
+FIRST, END, NEAR, AROUND, INFINITE, TEXT, N_FIELDS = range(7)
+"""Columns about a state: the first of its edges; may the text end; lengths of its texts, in bytes that begin a
+character: the least, and one from which on there are all, or `NEVER`; are there endlessly many; of which any text it is
+part, -1 if that is not known."""
 NEVER = 1 << 28
 """A length that no text has."""
 _ROUNDS = 3
@@ -20,7 +24,7 @@ _MIX = 0x9E3779B97F4A7C15 - (1 << 64)
 
 
 @inner
-def _row(table, state, labels, cuts, low, high, target):
+def _row(table, state, labels, cuts, row):
     """The ranges of bytes that lead on from a state, and their targets' labels; returns how many."""
     n = 0
     last = -1
@@ -28,11 +32,10 @@ def _row(table, state, labels, cuts, low, high, target):
         after = table[state, column]
         label = labels[after] if after >= 0 else -1
         if label >= 0:
-            if label == last:
-                high[n - 1] = cuts[column + 1] - 1
-            else:
-                low[n], high[n], target[n] = cuts[column], cuts[column + 1] - 1, label
+            if label != last:
+                row[n, 0], row[n, 2] = cuts[column], label
                 n += 1
+            row[n - 1, 1] = cuts[column + 1] - 1
         last = label
     return n
 
@@ -44,28 +47,23 @@ def _mixed(digest, value):
 
 
 @entry
-def place(table, accepting, labels, some, cuts, texts, numbers, first, end, near, around, infinite, text, low, high,
-          target, slots, digests, counters):  # fmt: skip
+def place(table, accepting, labels, some, cuts, texts, numbers, states, edges, slots, digests, counters):
     """Find or add all that is reached from label ``labels[0]``; ``numbers [label]`` gets where they are.
 
-    The register: ``first [state]`` of its edges ``low .. high`` to ``target``; ``end``: may the text end; lengths of
-    texts, counted in bytes that begin a character: ``near`` the least, ``around`` one from which on there are all (or
-    `NEVER`), ``infinite`` whether there are endlessly many; ``text``, if known, is the state of any text that it is
-    part of, from ``texts [label]``.  ``slots`` and ``digests`` are its hash table.  There must be room for everything.
+    ``table [state, range of bytes]`` leads to states or -1, ``labels`` are -1 for states that lead nowhere; ``some
+    [label]`` is a state of each, ``texts [label]`` is what `TEXT` is.  The register: ``states [state, field]``, ``edges
+    [edge] = low, high, target``; ``slots`` and ``digests`` are its hash table.  There must be room for everything.
 
     Source: Tarjan, "Depth-First Search and Linear Graph Algorithms", 1972.
     """
     n = some.shape[0]
     width = table.shape[1]
-    lows, highs, targets = np.empty(width, np.int32), np.empty(width, np.int32), np.empty(width, np.int32)
-    index = np.zeros(n, np.int32)
-    lowest = np.zeros(n, np.int32)
-    stack = np.empty(n, np.int32)
-    calls = np.empty(n, np.int32)
-    column = np.zeros(n, np.int32)
+    row = np.empty((width, 3), np.int32)
+    room = np.zeros((6, n), np.int32)
+    index, lowest, stack, calls, column, match = room[0], room[1], room[2], room[3], room[4], room[5]
     digest = np.zeros(n, np.int64)
     after = np.zeros(n, np.int64)
-    match = np.full(n, -1, np.int32)
+    match[:] = -1
     numbers[:] = -1
     start = labels[0]
     calls[0] = stack[0] = start
@@ -76,8 +74,8 @@ def place(table, accepting, labels, some, cuts, texts, numbers, first, end, near
         if column[state] < width:
             follow = table[some[state], column[state]]
             column[state] += 1
-            if follow >= 0:
-                label = labels[follow]
+            label = labels[follow] if follow >= 0 else -1
+            if label >= 0:
                 if index[label] == 0:
                     met += 1
                     index[label] = lowest[label] = met
@@ -103,11 +101,11 @@ def place(table, accepting, labels, some, cuts, texts, numbers, first, end, near
             for i in range(bottom, top):
                 label = stack[i]
                 value = _mixed(np.int64(top - bottom), np.int64(accepting[some[label]]))
-                m = _row(table, some[label], labels, cuts, lows, highs, targets)
+                m = _row(table, some[label], labels, cuts, row)
                 for j in range(m):
-                    other = numbers[targets[j]]
-                    value = _mixed(value, np.int64(lows[j] << 8 | highs[j]))
-                    value = _mixed(value, digest[targets[j]] if other < 0 else np.int64(other) << 16)
+                    other = numbers[row[j, 2]]
+                    value = _mixed(value, np.int64(row[j, 0] << 8 | row[j, 1]))
+                    value = _mixed(value, digest[row[j, 2]] if other < 0 else np.int64(other) << 16)
                 after[label] = value
             for i in range(bottom, top):
                 digest[stack[i]] = after[stack[i]]
@@ -124,21 +122,20 @@ def place(table, accepting, labels, some, cuts, texts, numbers, first, end, near
                     label = calls[work]
                     work += 1
                     own = match[label]
-                    m = _row(table, some[label], labels, cuts, lows, highs, targets)
-                    if end[own] != accepting[some[label]] or first[own + 1] - first[own] != m:
+                    m = _row(table, some[label], labels, cuts, row)
+                    if states[own, END] != accepting[some[label]] or states[own + 1, FIRST] - states[own, FIRST] != m:
                         same = False
                         break
                     for j in range(m):
-                        at = first[own] + j
-                        other = targets[j]
-                        if low[at] != lows[j] or high[at] != highs[j]:
+                        at = states[own, FIRST] + j
+                        other = row[j, 2]
+                        known = numbers[other] if numbers[other] >= 0 else match[other]
+                        if edges[at, 0] != row[j, 0] or edges[at, 1] != row[j, 1]:
                             same = False
-                        elif numbers[other] >= 0:
-                            same = same and numbers[other] == target[at]
-                        elif match[other] >= 0:
-                            same = same and match[other] == target[at]
+                        elif known >= 0:
+                            same = same and known == edges[at, 2]
                         else:
-                            match[other] = target[at]
+                            match[other] = edges[at, 2]
                             calls[matched] = other
                             matched += 1
                 for i in range(depth, matched):
@@ -154,16 +151,17 @@ def place(table, accepting, labels, some, cuts, texts, numbers, first, end, near
                 label = stack[i]
                 own = counters[N_STATES]
                 at = counters[N_EDGES]
-                m = _row(table, some[label], labels, cuts, lows, highs, targets)
-                infinite[own] = top - bottom > 1
+                m = _row(table, some[label], labels, cuts, row)
+                endless = top - bottom > 1
                 for j in range(m):
-                    low[at + j], high[at + j], target[at + j] = lows[j], highs[j], numbers[targets[j]]
-                    if target[at + j] == own or (numbers[targets[j]] < own and infinite[target[at + j]]):
-                        infinite[own] = True
-                end[own] = accepting[some[label]]
-                text[own] = -1
-                near[own] = around[own] = NEVER
-                first[own + 1] = at + m
+                    target = numbers[row[j, 2]]
+                    edges[at + j, 0], edges[at + j, 1], edges[at + j, 2] = row[j, 0], row[j, 1], target
+                    endless = endless or target == own or states[target, INFINITE] != 0
+                states[own, END] = accepting[some[label]]
+                states[own, INFINITE] = endless
+                states[own, TEXT] = -1
+                states[own, NEAR] = states[own, AROUND] = NEVER
+                states[own + 1, FIRST] = at + m
                 counters[N_STATES] += 1
                 counters[N_EDGES] += m
                 slot = digest[label] & (slots.shape[0] - 1)
@@ -171,30 +169,26 @@ def place(table, accepting, labels, some, cuts, texts, numbers, first, end, near
                     slot = (slot + 1) & (slots.shape[0] - 1)
                 slots[slot] = own + 1
                 digests[slot] = digest[label]
-            for phase in range(2):
+            for field in range(NEAR, AROUND + 1):
                 changed = True
                 while changed:
                     changed = False
                     for i in range(top - 1, bottom - 1, -1):
                         own = numbers[stack[i]]
                         least = NEVER
-                        if phase == 0 and end[own]:
+                        if field == NEAR and states[own, END]:
                             least = 0
-                        for at in range(first[own], first[own + 1]):
-                            begins = 0 if 0x80 <= low[at] < 0xC0 else 1
-                            if phase == 0:
-                                least = min(least, near[target[at]] + begins)
-                            else:
-                                least = min(least, around[target[at]] + begins)
-                                if target[at] == own and low[at] < 0x80:
-                                    # A character that leads back can be read any number of times.
-                                    least = min(least, near[own])
-                        known = near if phase == 0 else around
-                        if least < known[own]:
-                            known[own] = least
+                        for at in range(states[own, FIRST], states[own + 1, FIRST]):
+                            begins = 0 if 0x80 <= edges[at, 0] < 0xC0 else 1
+                            least = min(least, states[edges[at, 2], field] + begins)
+                            if field == AROUND and edges[at, 2] == own and edges[at, 0] < 0x80:
+                                # A character that leads back can be read any number of times.
+                                least = min(least, states[own, NEAR])
+                        if least < states[own, field]:
+                            states[own, field] = least
                             changed = True
         for i in range(bottom, top):
             own = numbers[stack[i]]
-            if text[own] < 0:
-                text[own] = texts[stack[i]]
+            if states[own, TEXT] < 0:
+                states[own, TEXT] = texts[stack[i]]
         top = bottom

@@ -227,10 +227,9 @@ def _product(formula: Formula, leaves: States, raw_edges: RawEdges) -> Expr | No
     """All states at once; None when they are too many, or are not read byte by byte."""
     import numpy as np
 
-    from guided.grammar.regular.walks import walk_of
-    from guided.kernels.product import merge
+    from guided.grammar.regular import walks
 
-    walk = walk_of(leaves, raw_edges)
+    walk = walks.walk_of(leaves, raw_edges)
     if walk is None:
         return None
     program, operands = formula.program(leaves)
@@ -240,9 +239,7 @@ def _product(formula: Formula, leaves: States, raw_edges: RawEdges) -> Expr | No
     if not found.accepting.any():
         return EMPTY
     register = _register(raw_edges)
-    labels = np.empty(found.table.shape[0], np.int32)
-    some = np.empty_like(labels)
-    some = some[: merge(found.table, found.accepting, labels, some)]
+    labels, some = walks.merged(found.table, found.accepting)
     if labels[0] < 0:
         return EMPTY
     texts = np.full(some.size, -1, np.int32)

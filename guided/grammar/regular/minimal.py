@@ -7,7 +7,7 @@ looked at.  `guided.grammar.regular.condensed` says what is made of what.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,14 +53,10 @@ class Register:
         self.numbers: dict[Expr, int] = {}
         """The states of the expressions that have been made."""
         self._exprs: dict[int, Expr] = {}
-        self._states: dict[str, NDArray[Any]] = {
-            "first": np.zeros(1025, np.int32), "end": np.zeros(1024, np.uint8), "near": np.zeros(1024, np.int32),
-            "around": np.zeros(1024, np.int32), "infinite": np.zeros(1024, np.uint8), "text": np.zeros(1024, np.int32),
-            "cuts": np.zeros(1024, np.int32),
-        }  # fmt: skip
-        self._edges: dict[str, NDArray[Any]] = {
-            "low": np.zeros(8192, np.uint8), "high": np.zeros(8192, np.uint8), "target": np.zeros(8192, np.int32),
-        }  # fmt: skip
+        self._states = np.zeros((1024, kernel.N_FIELDS), np.int32)
+        self._edges = np.zeros((8192, 3), np.int32)
+        self._origins: list[int] = []
+        """Of each state, in which automaton it was placed."""
         self._slots = np.zeros(1 << 14, np.int32)
         self._digests = np.zeros(1 << 14, np.int64)
         self._counters = np.zeros(2, np.int64)
@@ -91,7 +87,7 @@ class Register:
             self._exprs[number] = expr
             self.numbers[expr] = number
             if texts:
-                self._states["text"][number] = number
+                self._states[number, kernel.TEXT] = number
 
     def place(
         self, table: Ints, accepting: NDArray[np.bool_], labels: Ints, some: Ints, cuts: Ints, texts: Ints
@@ -102,29 +98,26 @@ class Register:
         self._grow(states, edges + some.size * table.shape[1])
         numbers = np.empty(some.size, np.int32)
         kernel.place(
-            table, accepting, labels, some, cuts, texts, numbers, *self._arrays(), self._slots, self._digests,
-            self._counters,
+            table, accepting, labels, some, cuts, texts, numbers, self._states, self._edges, self._slots,
+            self._digests, self._counters,
         )  # fmt: skip
         now = int(self._counters[kernel.N_STATES])
         if now > before:
-            low, high, target = (column[edges : self._counters[kernel.N_EDGES]] for column in self._edges.values())
-            met = frozenset(low.tolist()) | frozenset((np.unique(high).astype(np.int32) + 1).tolist())
-            for others in np.unique(self._states["cuts"][np.unique(target[target < before])]).tolist():
-                met |= self._cuts[others]
-            self._states["cuts"][before:now] = len(self._cuts)
+            fresh = self._edges[edges : self._counters[kernel.N_EDGES]]
+            met = frozenset(np.unique(fresh[:, 0]).tolist()) | frozenset((np.unique(fresh[:, 1]) + 1).tolist())
+            for origin in {self._origins[target] for target in np.unique(fresh[:, 2]).tolist() if target < before}:
+                met |= self._cuts[origin]
+            self._origins += [len(self._cuts)] * (now - before)
             self._cuts.append(met)
         return numbers
 
-    def _arrays(self) -> list[NDArray[Any]]:
-        names = ("first", "end", "near", "around", "infinite", "text")
-        return [*(self._states[name] for name in names), *self._edges.values()]
-
     def _grow(self, states: int, edges: int) -> None:
-        for arrays, needed in ((self._states, states + 1), (self._edges, edges)):
-            for name, old in arrays.items():
-                if old.size < needed + 1:
-                    arrays[name] = np.zeros(2 * needed + 1, old.dtype)
-                    arrays[name][: old.size] = old
+        for name, needed in (("_states", states + 1), ("_edges", edges)):
+            old = getattr(self, name)
+            if old.shape[0] < needed:
+                new = np.zeros((2 * needed, old.shape[1]), np.int32)
+                new[: old.shape[0]] = old
+                setattr(self, name, new)
         if 2 * states > self._slots.size:
             taken = np.flatnonzero(self._slots)
             pairs = list(zip(self._slots[taken].tolist(), self._digests[taken].tolist(), strict=True))
@@ -139,23 +132,20 @@ class Register:
 
     def lengths(self, number: int) -> Lengths:
         """How long the texts of a state are."""
-        around, text = int(self._states["around"][number]), int(self._states["text"][number])
+        _, _, near, around, infinite, text, *_ = self._states[number].tolist()
         return Lengths(
-            int(self._states["near"][number]),
-            None if around == kernel.NEVER else around,
-            bool(self._states["infinite"][number]),
-            None if text < 0 else self.expr(text),
+            near, None if around == kernel.NEVER else around, bool(infinite), None if text < 0 else self.expr(text)
         )
 
     def text(self, expr: Expr) -> int:
         """The state of any text that an expression is part of; -1 where none is known."""
         number = self.numbers.get(expr)
-        return -1 if number is None else int(self._states["text"][number])
+        return -1 if number is None else int(self._states[number, kernel.TEXT])
 
     def row(self, number: int) -> list[tuple[int, int, int]]:
         """The edges of a state."""
-        at = slice(*self._states["first"][number : number + 2].tolist())
-        return list(zip(*(column[at].tolist() for column in self._edges.values()), strict=True))
+        start, stop = self._states[number : number + 2, kernel.FIRST].tolist()
+        return [(low, high, target) for low, high, target in self._edges[start:stop].tolist()]
 
     def edges(self, number: int) -> tuple[Edge, ...]:
         """The edges of a state, as expressions."""
@@ -170,7 +160,7 @@ class Register:
         # What begins as a literal is one, so that state tables lay it down at once.
         begun: list[tuple[int, int]] = []
         row = self.row(number)
-        while len(row) == 1 and row[0][0] == row[0][1] and not self._states["end"][number]:
+        while len(row) == 1 and row[0][0] == row[0][1] and not self._states[number, kernel.END]:
             begun.append((number, row[0][0]))
             number = row[0][2]
             if number in self._exprs:
@@ -184,15 +174,15 @@ class Register:
         return found
 
     def _state(self, number: int, row: list[tuple[int, int, int]]) -> Expr:
-        ends = bool(self._states["end"][number])
+        ends = bool(self._states[number, kernel.END])
         made: Expr
-        if self._states["infinite"][number]:
+        if self._states[number, kernel.INFINITE]:
             made = MinimalState(self, number, ends)
         elif not ends and all(self._exprs.get(target) is EPSILON for _, _, target in row):
             return switch([(low, high, EPSILON) for low, high, _ in row], False)
         else:
             made = FiniteState(self, number, ends)
-        remember_cuts(made, self._cuts[int(self._states["cuts"][number])])
+        remember_cuts(made, self._cuts[self._origins[number]])
         return made
 
     def _keep(self, number: int, expr: Expr) -> Expr:

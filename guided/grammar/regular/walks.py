@@ -29,8 +29,10 @@ MAX_OPS = 1 << 12
 """Operands and connectives of a combination."""
 FAR = 1 << 15
 """From where on it does not matter how far an end is; so many, as often as there may be operands, are not infinite."""
-MAX_CELLS = 1 << 25
-"""Numbers in the states of a space: 128 MB."""
+MAX_CELLS = 1 << 22
+"""Numbers in the states of a space that is still made eight times as large: 128 MB."""
+FEW = 1024
+"""States for which there is room at first; a power of two."""
 MAX_SPACES = 8
 """Sets of states kept with a walk."""
 
@@ -50,29 +52,23 @@ class Automaton(NamedTuple):
 class Space:
     """States of a combination that have been met, and what is known of them."""
 
-    def __init__(self, program: Program, width: int = 0) -> None:
+    def __init__(self, program: Program, capacity: int, width: int = 0) -> None:
         self.program = np.array(program.ops, np.int32)
         self.stack = np.zeros(len(program.ops) + 1, np.int64)
         self.states = np.zeros(program.size, np.int32)
         self.counters = np.zeros(kernel.N_COUNTERS, np.int64)
         self.counters[kernel.WANTED] = program.wanted
         self.counters[kernel.SEARCHING] = not width
-        self.pool = np.empty((0, program.size), np.int32)
-        self.before = self.seen = np.empty(0, np.int32)
-        self.status = np.empty(0, np.uint8)
-        self.heap = np.empty(0, np.int64)
-        self.table = np.empty((0, width), np.int32)
-        self.grow(1024)
+        self.pool = np.empty((capacity, program.size), np.int32)
+        self.slots = np.zeros(2 * capacity, np.int32)
+        self.marks = np.empty((capacity, 3), np.int32)
+        self.heap = np.empty(1 if width else capacity, np.int64)
+        self.table = np.empty((capacity, width), np.int32)
 
-    def grow(self, capacity: int) -> None:
-        """Make room for so many states."""
-        for name in ("pool", "before", "seen", "status", "heap", "table"):
-            old = getattr(self, name)
-            new = np.empty((capacity, *old.shape[1:]), old.dtype)
-            new[: old.shape[0]] = old
-            setattr(self, name, new)
-        self.slots = np.zeros(1 << (2 * capacity - 1).bit_length(), np.int32)
-        self.counters[kernel.HASHED] = 0
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return int(self.counters[kernel.COUNT])
 
 
 class Walk:
@@ -89,19 +85,17 @@ class Walk:
         self._index = {cut: position for position, cut in enumerate([*cuts, 256])}
         self._raw_edges = raw_edges
         self._rows = np.zeros((64, self._width), np.int32)
-        self._known = np.zeros(64, np.uint8)
-        self._costs = np.zeros((64, 4), np.int32)
-        self._covers = np.zeros(64, np.int32)
+        self._about = np.zeros((64, 6), np.int32)
         self._fresh: list[tuple[int, int, bool, int]] = []
         self._texts = text_states(raw_edges)
         self._spaces: dict[Program, Space] = {}
         for expr in (EMPTY, ALL):
             number = self.number(expr)
             self._rows[number] = number
-            self._known[number] = 1
         self._write_fresh()
-        self._costs[:2, kernel.AHEAD] = kernel.INFINITE, 0
-        self._costs[:2, kernel.AHEAD + 1] = 0, kernel.INFINITE
+        self._about[:2, kernel.AHEAD] = kernel.INFINITE, 0
+        self._about[:2, kernel.AHEAD + 1] = 0, kernel.INFINITE
+        self._about[:2, kernel.KNOWN] = 1
 
     def tells_apart(self, cuts: set[int]) -> bool:
         """Are these among the places where ranges begin?"""
@@ -128,55 +122,60 @@ class Walk:
         """Put what is known of new numbers into the arrays that kernels read."""
         if not self._fresh:
             return
-        if len(self.exprs) > self._known.size:
-            for name in ("_rows", "_known", "_costs", "_covers"):
+        if len(self.exprs) > self._rows.shape[0]:
+            for name in ("_rows", "_about"):
                 old = getattr(self, name)
-                new = np.zeros((2 * len(self.exprs), *old.shape[1:]), old.dtype)
+                new = np.zeros((2 * len(self.exprs), old.shape[1]), np.int32)
                 new[: old.shape[0]] = old
                 setattr(self, name, new)
         numbers, least, nullable, covers = np.array(self._fresh, np.int32).T
-        self._costs[numbers, kernel.AHEAD] = least
-        self._costs[numbers, kernel.ACCEPTS] = kernel.INFINITE * (1 - nullable)
-        self._costs[numbers, kernel.ACCEPTS + 1] = kernel.INFINITE * nullable
-        self._covers[numbers] = covers
+        self._about[numbers, kernel.AHEAD] = least
+        self._about[numbers, kernel.ACCEPTS] = kernel.INFINITE * (1 - nullable)
+        self._about[numbers, kernel.ACCEPTS + 1] = kernel.INFINITE * nullable
+        self._about[numbers, kernel.COVERS] = covers
         self._fresh.clear()
 
     def leads_on(self, program: Program, leaves: Sequence[Expr], limit: int) -> bool:
         """Does a combination of these hold any string?  `UndecidedError` when that takes ``limit`` states to tell."""
         if len(program.ops) > MAX_OPS:
             raise UndecidedError
+        if len(self._spaces) == MAX_SPACES and program not in self._spaces:
+            self._spaces.clear()
         space = self._spaces.get(program)
-        if space is None:
-            if len(self._spaces) == MAX_SPACES:
-                self._spaces.clear()
-            space = self._spaces[program] = Space(program)
-        counters = space.counters
-        counters[kernel.TAKEN] = counters[kernel.WAITING] = 0
-        counters[kernel.ROUND] += 1
-        code = self._run(space, leaves, limit)
+        if space is None or space.count == space.pool.shape[0]:
+            space = Space(program, FEW)
+        while (code := self._run(space, leaves, limit)) == kernel.FULL:
+            if space.pool.size > MAX_CELLS:
+                code = kernel.SPENT
+                break
+            space = Space(program, 8 * space.pool.shape[0])
         if code == kernel.SPENT:
-            del self._spaces[program]
+            self._spaces.pop(program, None)
             raise UndecidedError
+        self._spaces[program] = space
         if code == kernel.FOUND:
-            at = int(counters[kernel.AT])
+            at = int(space.counters[kernel.AT])
             while at >= 0:
-                space.status[at] = kernel.ALIVE
-                at = int(space.before[at])
+                space.marks[at, kernel.STATUS] = kernel.ALIVE
+                at = int(space.marks[at, kernel.BEFORE])
             return True
-        met = slice(int(counters[kernel.COUNT]))
-        space.status[met][space.seen[met] == counters[kernel.ROUND]] = kernel.DEAD
+        marks = space.marks[: space.count]
+        marks[marks[:, kernel.SEEN] == space.counters[kernel.ROUND], kernel.STATUS] = kernel.DEAD
         return False
 
     def automaton(self, program: Program, leaves: Sequence[Expr], most: int, expressions: int) -> Automaton | None:
         """All states of a combination; None if they are too many, or take more new expressions."""
         if len(program.ops) > MAX_OPS:
             return None
-        space = Space(program, self._width)
-        if self._run(space, leaves, min(most, MAX_CELLS // self._width), expressions) == kernel.SPENT:
+        space = Space(program, FEW, self._width)
+        while (code := self._run(space, leaves, most, expressions)) == kernel.FULL:
+            if max(space.pool.size, space.table.size) > MAX_CELLS:
+                return None
+            space = Space(program, 8 * space.pool.shape[0], self._width)
+        if code == kernel.SPENT:
             return None
-        count = int(space.counters[kernel.COUNT])
-        operands = space.pool[:count]
-        ends = self._costs[:, kernel.ACCEPTS] == 0
+        operands = space.pool[: space.count]
+        ends = self._about[:, kernel.ACCEPTS] == 0
         stack: list[NDArray[np.bool_]] = []
         for op in program.ops:
             if op >= 0:
@@ -184,11 +183,14 @@ class Walk:
             else:
                 n = -op >> 1
                 stack[-n:] = [(np.logical_and if -op & 1 else np.logical_or).reduce(stack[-n:])]
-        return Automaton(space.table[:count], operands, stack[0])
+        return Automaton(space.table[: space.count], operands, stack[0])
 
     def _run(self, space: Space, leaves: Sequence[Expr], most: int, expressions: int | None = None) -> int:
         """Take up states until the kernel is done."""
         counters = space.counters
+        counters[kernel.AT] = -1
+        counters[kernel.TAKEN] = counters[kernel.WAITING] = 0
+        counters[kernel.ROUND] += 1
         stop = None if expressions is None else n_expressions() + expressions
         counters[kernel.MOST] = most
         space.states[:] = [self.number(leaf) for leaf in leaves]
@@ -196,31 +198,26 @@ class Walk:
         while True:
             code = int(
                 kernel.walk(
-                    self._rows, self._known, self._costs, self._covers, space.program, space.stack, space.states,
-                    space.pool, space.slots, space.before, space.seen, space.status, space.heap, space.table, counters,
+                    self._rows, self._about, space.program, space.stack, space.states, space.pool, space.slots,
+                    space.marks, space.heap, space.table, counters,
                 )
             )  # fmt: skip
-            if code == kernel.UNKNOWN:
-                if stop is not None and n_expressions() > stop:
-                    return int(kernel.SPENT)
-                states = space.pool[counters[kernel.AT]]
-                if stop is not None:
-                    # All that wait are taken up sooner or later.
-                    states = np.unique(space.pool[counters[kernel.TAKEN] : counters[kernel.COUNT]])
-                    states = states[self._known[states] == 0]
-                self._learn(states.tolist())
-            elif code == kernel.FULL:
-                if 4 * space.pool.size > MAX_CELLS:
-                    return int(kernel.SPENT)
-                space.grow(4 * space.pool.shape[0])
-            else:
+            if code != kernel.UNKNOWN:
                 return code
+            if stop is not None and n_expressions() > stop:
+                return int(kernel.SPENT)
+            states = space.pool[counters[kernel.AT]]
+            if stop is not None:
+                # All that wait are taken up sooner or later.
+                states = np.unique(space.pool[counters[kernel.TAKEN] : counters[kernel.COUNT]])
+                states = states[self._about[states, kernel.KNOWN] == 0]
+            self._learn(states.tolist())
 
     def _learn(self, numbers: list[int]) -> None:
         """Fill in the rows of states."""
         rows: dict[int, list[int]] = {}
         for number in numbers:
-            if number not in rows and not self._known[number]:
+            if number not in rows and not self._about[number, kernel.KNOWN]:
                 row = rows[number] = [0] * self._width
                 for low, high, target in remembered_edges(self.exprs[number], self._raw_edges):
                     first, last = self._index[low], self._index[high + 1]
@@ -228,7 +225,7 @@ class Walk:
         self._write_fresh()
         for number, row in rows.items():
             self._rows[number] = row
-            self._known[number] = 1
+            self._about[number, kernel.KNOWN] = 1
 
 
 def walk_of(leaves: Sequence[Expr], raw_edges: RawEdges) -> Walk | None:
@@ -249,3 +246,22 @@ def walk_of(leaves: Sequence[Expr], raw_edges: RawEdges) -> Walk | None:
     walk = Walk(sorted(cuts), raw_edges)
     _walks.appendleft(walk)
     return walk
+
+
+def merged(table: Ints, accepting: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    """Labels of states, the same for equal ones and -1 for those that lead nowhere; and a state of each label."""
+    n = table.shape[0]
+    # What leads all states to the same need be looked at once; nowhere is a state that leads to itself.
+    columns = {column.tobytes(): column for column in np.ascontiguousarray(table.T)}
+    arrows = np.full((len(columns), n + 1), n, np.int32)
+    arrows[:, :n] = list(columns.values())
+    arrows[arrows < 0] = n
+    ends = np.append(accepting, False)
+    labels, some = np.empty(n + 1, np.int32), np.empty(n + 1, np.int32)
+    room = np.empty((15, arrows.size + n + 2), np.int32)
+    count = kernel.merge(arrows, ends, labels, some, room)
+    nowhere = int(labels[n])
+    kept = np.arange(count, dtype=np.int32)
+    kept[nowhere:] -= 1
+    kept[nowhere] = -1
+    return kept[labels[:n]], np.delete(some[:count], nowhere)

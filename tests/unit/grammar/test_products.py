@@ -32,7 +32,7 @@ from guided.grammar.regular.expr import (
     repeat,
 )
 from guided.grammar.regular.minimal import Register
-from guided.kernels.product import merge
+from guided.grammar.regular.walks import merged
 
 TEXT = Utf8()
 CHARACTER = TEXT.characters(ANY_CHARACTER)
@@ -150,8 +150,8 @@ def test_merging_is_that_of_a_partition_by_brute_force() -> None:
         table = np.array([[rnd.choice(targets) for _ in range(width)] for _ in range(n)], np.int32)
         accepting = np.array([rnd.random() < 0.3 for _ in range(n)], np.bool_)
         rows, ends = table.tolist(), accepting.tolist()
-        labels, some = np.empty(n, np.int32), np.empty(n, np.int32)
-        count = merge(table.copy(), accepting, labels, some)
+        labels, some = merged(table, accepting)
+        count = some.size
         assert sorted(set(labels.tolist()) - {-1}) == list(range(count))
         assert [int(labels[state]) for state in some[:count]] == list(range(count))
         for one, other in itertools.combinations(range(n), 2):
@@ -184,8 +184,7 @@ def test_a_register_finds_what_is_placed_again() -> None:
         n = rnd.randint(1, 6)
         table = np.array([[rnd.randrange(-1, n) for _ in range(4)] for _ in range(n)], np.int32)
         accepting = np.array([rnd.random() < 0.4 for _ in range(n)], np.bool_)
-        labels, some = np.empty(n, np.int32), np.empty(n, np.int32)
-        some = some[: merge(table, accepting, labels, some)]
+        labels, some = merged(table, accepting)
         if labels[0] < 0:
             continue
         numbers = register.place(table, accepting, labels, some, cuts, np.full(some.size, -1, np.int32))
