@@ -33,6 +33,8 @@ MAX_CELLS = 1 << 22
 """Numbers in the states of a space that is still made eight times as large: 128 MB."""
 FEW = 1024
 """States for which there is room at first; a power of two."""
+MANY = 1 << 16
+"""Room for states from which on a space is not kept for further questions."""
 MAX_SPACES = 8
 """Sets of states kept with a walk."""
 
@@ -152,7 +154,8 @@ class Walk:
         if code == kernel.SPENT:
             self._spaces.pop(program, None)
             raise UndecidedError
-        self._spaces[program] = space
+        if space.pool.shape[0] <= MANY:
+            self._spaces[program] = space
         if code == kernel.FOUND:
             at = int(space.counters[kernel.AT])
             while at >= 0:
