@@ -25,6 +25,11 @@ class MemberChain:
     Holds no graph, which holds it.
     """
 
+    __slots__ = (
+        "_after", "_deferred", "_due", "_end", "_extras", "_finishing", "_inside", "_key", "_keys", "_laid", "_lead",
+        "_lead_label", "_n", "_required", "_separator", "_values",
+    )  # fmt: skip
+
     def __init__(self, graph: RuleGraph, body: Members, start: int, end: int) -> None:
         self._deferred = body if isinstance(body, DeferredMembers) else None
         self._values: list[Body] = []

@@ -169,6 +169,8 @@ class DeferredMembers(Members):
         made.keys, made.required, made.lead, made.rest = keys, required, lead, rest
         made.extras, made.separator, made.ordered = extras, separator, True
         made.low, made.high, made.goals = 0, None, 0
+        for item in (made, keys, required, extras):
+            untrack(item)
         return made
 
     def __getattr__(self, name: str) -> tuple[Member, ...]:

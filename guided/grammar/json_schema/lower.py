@@ -434,29 +434,30 @@ class Lowering:
     def _members_of(self, thing: ObjectShape, pointer: str) -> Body:
         alive = self.graph.alive
         at = "" if " " in pointer else f"{pointer}/properties/"
-        declared = [(name, need) for name, need in thing.declared.items() if need in alive]
-        keys = tuple([_key(name, self.compact) for name, _ in declared])
-        required = tuple([name in thing.required for name, _ in declared])
+        names = tuple([name for name, need in thing.declared.items() if need in alive])
+        keys = tuple([_key(name, self.compact) for name in names])
+        required = tuple([name in thing.required for name in names])
         extras = tuple(
             Member(_other_key(extra.names, self.compact), self._undeclared[extra.need], meets=extra.meets)
             for extra in self._sorts.get(thing) or self.graph.living_extras(thing)
         )
         low = 0 if thing.low <= len(thing.required) else thing.low
         high = thing.high
-        if high is not None and not extras and high >= len(declared):
+        if high is not None and not extras and high >= len(names):
             high = None
         if self.layout.order is Order.SCHEMA and low == 0 and high is None and not thing.some:
-
-            def rest(index: int) -> tuple[Body, ...]:
-                name, need = declared[index]
-                return (self.value(need, at and at + escape(name)), *self._space)
-
+            rest = partial(self._rest, thing, names, at)
             return DeferredMembers.of(keys, required, self._colon, rest, extras, self._comma)
         members = tuple(
-            Member(key, self._members[need], needed)
-            for key, (_, need), needed in zip(keys, declared, required, strict=True)
+            Member(key, self._members[thing.declared[name]], needed)
+            for key, name, needed in zip(keys, names, required, strict=True)
         )
         return Members(members, extras, self._comma, self.layout.order is Order.SCHEMA, low, high, goals(thing))
+
+    def _rest(self, thing: ObjectShape, names: tuple[str, ...], at: str, index: int) -> tuple[Body, ...]:
+        """What stands behind the colon of a declared member."""
+        name = names[index]
+        return (self.value(thing.declared[name], at and at + escape(name)), *self._space)
 
     def _member(self, need: Need, where: str = "") -> Body:
         return Sequence((self._colon, self.value(need, where), *self._space))
