@@ -101,7 +101,9 @@ class CheckedMachine(BesideMachine):
         self.look = LookAhead(self)
         self.refusals = Refusals(self)
         self._byte_steps: dict[tuple[int, int], int] = {}
-        self._pairs: list[tuple[int, Text]] = []
+        # Side by side, since every pair of its own would be one more object for the garbage collector to walk.
+        self._pair_states: list[int] = []
+        self._pair_texts: list[Text] = []
         self._events = self._texts.events_or_arrays if self.compares else self._texts.events
         self._undeclared = np.asarray(
             [rule.mark is Mark.UNDECLARED for rule in self.inner.graph.analysis.rules], np.uint8
@@ -134,7 +136,9 @@ class CheckedMachine(BesideMachine):
 
     def split(self, state: int) -> tuple[int, Text | None]:
         """The machine's state, and what the text holds."""
-        return (state, None) if state < _PAIRED else self._pairs[state - _PAIRED]
+        if state < _PAIRED:
+            return state, None
+        return self._pair_states[state - _PAIRED], self._pair_texts[state - _PAIRED]
 
     def join(self, state: int, text: Text | None) -> int:
         """The one state of a pair; `DEAD` where nothing can follow."""
@@ -144,8 +148,9 @@ class CheckedMachine(BesideMachine):
         if found is None:
             found = DEAD
             if state != DEAD and self._lives(state, text):
-                found = _PAIRED + len(self._pairs)
-                self._pairs.append((state, text))
+                found = _PAIRED + len(self._pair_states)
+                self._pair_states.append(state)
+                self._pair_texts.append(text)
             text.states[state] = found
         return found
 
@@ -375,15 +380,15 @@ class CheckedMachine(BesideMachine):
         if state < _PAIRED:
             return state
         with self.lock:
-            own, text = self._pairs[state - _PAIRED]
+            own, text = self._pair_states[state - _PAIRED], self._pair_texts[state - _PAIRED]
             return own if self.refusals.shares_mask(state, own, text) else state
 
-    def visit(self, state: int) -> tuple[NDArray[np.uint32], bool]:
-        """The mask of a state, to be written to and valid until the next mask, and whether the text may end there."""
+    def visit(self, state: int) -> tuple[NDArray[np.uint32], bool, int]:
+        """The mask of a state, to be written to, whether the text may end there, and the fingerprint or -1."""
         if state < _PAIRED and self.refusals.trusts_idle:
             return self.inner.visit(state)
         with self.lock:
-            return self.mask(state).copy(), self.is_accepting(state)
+            return self.mask(state).copy(), self.is_accepting(state), -1
 
     def repetition(self, state: int, byte: int) -> str | None:
         """Why the checker alone refuses a byte, after "it"; None when the automaton refuses it too."""

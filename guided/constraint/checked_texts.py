@@ -271,14 +271,14 @@ class TextMachine(BesideMachine, Generic[Text]):
             own = self._pairs[state - self.paired][0]
             return state if self.refusals.refused(state).size else self.inner.alike(own)
 
-    def visit(self, state: int) -> tuple[NDArray[np.uint32], bool]:
+    def visit(self, state: int) -> tuple[NDArray[np.uint32], bool, int]:
         """As `ConstraintMachine.visit`."""
         with self.lock:
             if state < self.paired:
-                row, ends = self.inner.visit(state)
+                row, ends, key = self.inner.visit(state)
                 refused = self.refusals.opening(state, row)
-                return (without(row, refused) if refused.size else row), ends
-            return self.mask(state).copy(), self.is_accepting(state)
+                return (without(row, refused), ends, -1) if refused.size else (row, ends, key)
+            return self.mask(state).copy(), self.is_accepting(state), -1
 
     def repetition(self, state: int, byte: int) -> str | None:
         """Why a checker alone refuses a byte, after "it"; None when the automaton refuses it too."""

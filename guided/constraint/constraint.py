@@ -49,6 +49,7 @@ class Constraint:
         for token in vocabulary.eos_ids:
             self._eos_row[token >> 5] |= np.uint32(1 << (token & 31))
         self._n_tokens = vocabulary.size
+        self._most_steps = self.limits.steps
         self._most_masks = self.limits.mask_bytes // max(4 * vocabulary.n_words, 1)
         self._steps: dict[int, int] = {}
         self._masks: dict[int, NDArray[np.uint32]] = {FINISHED: self._eos_row, DEAD: np.zeros_like(self._eos_row)}
@@ -172,21 +173,24 @@ class Constraint:
         return explain(self, self._machine, state, token)
 
     def _mask(self, state: int) -> NDArray[np.uint32]:
-        with self._machine.lock:
+        machine = self._machine
+        with machine.lock:
             # States of a checked machine mostly share the mask of the automaton's own state, row and all.
-            alike = self._machine.alike(state)
+            alike = machine.alike(state)
             row = self._masks.get(alike)
             if row is None:
-                row, ends = self._machine.visit(alike)
+                row, ends, key = machine.visit(alike)
                 self._accepting[alike] = ends
                 if ends:
                     row |= self._eos_row
-                row = self._masks[alike] = self._shared.share(row)
+                    key = -1
+                row = self._masks[alike] = self._shared.share(row, key)
             if len(self._masks) >= self._most_masks:
                 for key in list(self._masks)[2 : len(self._masks) // 2 + 2]:
                     del self._masks[key]
                     self._addresses.pop(key, None)
-            self._accepting[state] = self._accepting[alike]
+            if alike != state:
+                self._accepting[state] = self._accepting[alike]
             self._masks[state] = row
             return row
 
@@ -197,7 +201,7 @@ class Constraint:
             after = DEAD
         else:
             after = self._machine.advance_token(state, token)
-        if len(self._steps) >= self.limits.steps:
+        if len(self._steps) >= self._most_steps:
             with self._machine.lock:
                 for key in list(self._steps)[: len(self._steps) // 2]:
                     self._steps.pop(key, None)

@@ -26,10 +26,12 @@ from guided.constraint.effects import TokenEffects
 from guided.constraint.limits import Limits
 from guided.constraint.prices import Prices, TerminalTokens, spell
 from guided.constraint.scratch import small_scratch
+from guided.constraint.shared_rows import SharedRows
 from guided.errors import LimitError, UnsatisfiableError, VocabularyError
 from guided.grammar.ir import Grammar, Lexing
 from guided.kernels import entry
-from guided.kernels.addresses import Block, address_rows
+from guided.kernels.addresses import Block, address_row
+from guided.kernels.jit import direct
 from guided.kernels.layout import (
     DEAD,
     EXPAND_NODE,
@@ -63,9 +65,7 @@ from guided.kernels.layout import (
     Scratch,
     Segments,
 )
-from guided.kernels.parser import rehash_sets
 from guided.kernels.segments import MOST_TOKENS
-from guided.kernels.threads import rehash_states
 from guided.kernels.views import N_ROWS
 from guided.vocab.vocabulary import Vocabulary
 
@@ -106,6 +106,7 @@ class ConstraintMachine:
         self.scratch, of_scratch = _first_scratch(max(self.effects.tries.longest, 8)).fresh()
         self.counters = np.zeros(N_COUNTERS, np.int64)
         self.counters[OWING] = self.owing
+        self.counters[FUEL] = self._fuel
         self.segments, of_segments = _first_segments().fresh()
         self._extra = Extra(
             counters=self.counters,
@@ -114,6 +115,7 @@ class ConstraintMachine:
             token_data=vocabulary.spelling.data,
             token_offsets=vocabulary.spelling.offsets,
             bytes_out=np.zeros(256, np.uint8),
+            weights=SharedRows.of(vocabulary).weights,
         )
         self._addresses = np.zeros((N_ROWS, 3), np.int64)
         self._tokens_of = TerminalTokens(vocabulary, self.states)
@@ -126,6 +128,8 @@ class ConstraintMachine:
         """Versions of the shared arrays whose addresses are held, as one number: versions only grow."""
         self.counters[N_SETS] = 1
         self.counters[N_STATES] = 2
+        self._fill_first: Callable[..., int] = entry.fill_first
+        self._advance_one: Callable[..., int] = entry.advance_token
         self.start = self._start()
 
     def _start(self) -> int:
@@ -170,7 +174,11 @@ class ConstraintMachine:
 
     def _advance_token(self, state: int, token: int) -> int:
         with self.lock:
-            after = self.run(entry.advance_token, self.lexed, state, token)
+            if self._seen != self.states.version + self.effects.version:
+                self._refresh()
+            after = self._advance_one(self._addresses, self.lexed, state, token)
+            if after < 0:
+                after = self._go_on(entry.advance_token, (self.lexed, state, token))
             return after if self._plain else self._payable(after)
 
     def alike(self, state: int) -> int:
@@ -199,14 +207,19 @@ class ConstraintMachine:
                     row[token >> 5] |= np.uint32(1 << (token & 31))
             return row
 
-    def visit(self, state: int) -> tuple[NDArray[np.uint32], bool]:
-        """The mask of a state, to be written to and valid until the next mask, and whether the text may end there."""
+    def visit(self, state: int) -> tuple[NDArray[np.uint32], bool, int]:
+        """The mask of a state, to be written to and valid until the next mask, whether the text may end there, and the
+        row's fingerprint for `SharedRows`, -1 where it is not at hand.
+        """
         with self.lock:
-            if self._plain:
-                ends = self.run(entry.fill, False, self.effects.root, state, -1)
-                row: NDArray[np.uint32] = self._extra.rows[0]
-                return row, ends == 1
-            return self.mask(state), self.is_accepting(state)
+            if not self._plain:
+                return self.mask(state), self.is_accepting(state), -1
+            if self._seen != self.states.version + self.effects.version:
+                self._refresh()
+            code = self._fill_first(self._addresses, self.effects.root, state)
+            if code < 0:
+                code = self._go_on(entry.fill_first, (self.effects.root, state))
+            return self._row, bool(code & 1), code >> 1
 
     def _spellable(self, state: int) -> int:
         """The state, or `DEAD` when the vocabulary's tokens cannot spell any text from it to the end.
@@ -385,19 +398,28 @@ class ConstraintMachine:
 
     def run(self, kernel: Callable[..., Any], *arguments: Any) -> int:
         """Run an entry kernel until it answers."""
-        self.counters[FUEL] = self._fuel
         if self._seen != self.states.version + self.effects.version:
             self._refresh()
         code: int = kernel(self._addresses, *arguments)
-        if code >= 0:
-            return code
+        return code if code >= 0 else self._go_on(kernel, arguments)
+
+    def _go_on(self, kernel: Callable[..., Any], arguments: tuple[Any, ...]) -> int:
+        """Run a kernel until it answers that has asked for something.
+
+        Only now does it get all its fuel, since hardly any comes here: what others have left was enough so far, and
+        where that was not enough, it begins again.
+        """
         with uncollected:
-            while code < 0:
+            if self.counters[REQUEST] != OUT_OF_FUEL:
                 self._serve()
+            self.counters[FUEL] = self._fuel
+            while True:
                 if self._seen != self.states.version + self.effects.version:
                     self._refresh()
-                code = kernel(self._addresses, *arguments)
-        return code
+                code: int = kernel(self._addresses, *arguments)
+                if code >= 0:
+                    return code
+                self._serve()
 
     def _refresh(self) -> None:
         """Take the addresses of arrays that were replaced, and hold on to the arrays that they belong to."""
@@ -410,21 +432,33 @@ class ConstraintMachine:
         shared = {0: states.addresses, 5: effects.tries.addresses, 6: effects.store.addresses}
         row = 0
         for index, group in enumerate(groups):
-            if not self._held or self._held[index] is not group:
+            before = self._held[index] if self._held else None
+            if before is not group:
                 rows = self._made.pop(index, None)
-                if rows is None:
-                    rows = shared[index].of(group) if index in shared else address_rows(group)
-                self._addresses[row : row + len(group)] = rows
+                if rows is None and index in shared:
+                    rows = shared[index].of(group)
+                if rows is not None:
+                    self._addresses[row : row + len(group)] = rows
+                else:
+                    # An address takes a microsecond, and seldom more than a few arrays of a group were replaced.
+                    for i, array in enumerate(group):
+                        if before is None or before[i] is not array:
+                            self._addresses[row + i] = address_row(array)
             row += len(group)
         self._held = groups
+        self._row: NDArray[np.uint32] = self._extra.rows[0]
+        self._fill_first = direct(entry.fill_first)
+        self._advance_one = direct(entry.advance_token)
 
     def _serve(self) -> None:
         request, a, b = (int(self.counters[i]) for i in (REQUEST, REQUEST_A, REQUEST_B))
         if request == EXPAND_STATE:
             self.states.expand(a)
         elif request == EXPAND_NODE:
+            before = self.graph.arrays
             self.graph.expand(a)
-            self._seen = -1
+            if self.graph.arrays is not before:
+                self._seen = -1
         elif request == NEED_PARTIAL:
             self.states.partial(a)
         elif request == NEED_EFFECT:
@@ -495,20 +529,15 @@ class ConstraintMachine:
                 )
             grown[name] = np.zeros(4 * array.shape[0], array.dtype)
             grown[name][: array.shape[0]] = array
-        self._seen = -1
+        for name, of in (("set_hash", "set_offset"), ("state_hash", "state_offset")):
+            if of in grown:
+                grown[name] = np.empty(2 * grown[of].size + 1, np.int32)
         self.tables = tables._replace(**grown)
-        if "set_offset" in grown:
-            self.tables = self.tables._replace(set_hash=self._rehash(rehash_sets, grown["set_offset"].size))
-        if "state_offset" in grown:
-            self.tables = self.tables._replace(state_hash=self._rehash(rehash_states, grown["state_offset"].size))
+        self._refresh()
+        entry.rehash(self._addresses)
 
     def _is_full(self, name: str, counter: int, slack: int) -> bool:
         return bool(2 * (int(self.counters[counter]) + slack) > getattr(self.tables, name).shape[0])
-
-    def _rehash(self, kernel: Callable[..., None], size: int) -> NDArray[np.int32]:
-        table = np.full(2 * size + 1, -1, np.int32)
-        kernel(self.tables, self.counters, table)
-        return table
 
     def _grow_scratch(self) -> None:
         scratch = self.scratch
@@ -528,7 +557,7 @@ class ConstraintMachine:
             getattr(grown, name)[:used] = getattr(old, name)[:used]
         self.segments = grown
         self._refresh()
-        entry.rehash_segments(self._addresses)
+        entry.rehash(self._addresses)
 
     @property
     def n_bytes(self) -> int:

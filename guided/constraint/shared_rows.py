@@ -8,15 +8,25 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.collection import untrack
+from guided.kernels.jit import direct
 from guided.kernels.rows import fingerprint, same
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["SharedRows"]
+
+
+class _Kept(weakref.ref[NDArray[np.uint32]]):
+    """A row that is kept as long as someone holds it; knows its fingerprint when it is gone."""
+
+    __slots__ = ("key",)
+    key: int
 
 
 class SharedRows:
@@ -42,24 +52,38 @@ class SharedRows:
             return found
 
     def __init__(self, n_words: int) -> None:
-        # Odd, so that no bit of a word is lost; any fixed numbers do, since rows are compared before they are shared.
-        generator = np.random.default_rng(0)
-        self._weights = generator.integers(0, 1 << 63, n_words, np.uint64) * np.uint64(2) + np.uint64(1)
-        self._rows: weakref.WeakValueDictionary[int, NDArray[np.uint32]] = weakref.WeakValueDictionary()
-        self._lock = threading.Lock()
+        # Not 0, so that no word is lost; any fixed numbers do, since rows are compared before they are shared.
+        self.weights: NDArray[np.uint32] = np.random.default_rng(0).integers(1, 1 << 32, n_words, np.uint32)
+        """By which words are summed to fingerprints."""
+        self._rows: dict[int, _Kept] = {}
+        rows = self._rows
 
-    def share(self, row: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        def forget(kept: _Kept) -> None:
+            if rows.get(kept.key) is kept:
+                del rows[kept.key]
+
+        self._forget = forget
+        self._same: Callable[..., bool] = same
+
+    def share(self, row: NDArray[np.uint32], key: int = -1) -> NDArray[np.uint32]:
         """The row that is kept for the content of ``row`` (``uint32[n_words]``): a copy of it where there is none yet.
 
-        It may not be written to.  Two rows with equal fingerprints are both copied, not taken for one.
+        ``key`` is its fingerprint, if known.  The row that comes back may not be written to.  Two rows with equal
+        fingerprints are both copied, not taken for one.
         """
-        key = int(fingerprint(row, self._weights))
-        with self._lock:
-            kept = self._rows.get(key)
-            if kept is None:
-                kept = self._rows[key] = row.copy()
-                return kept
-        return kept if same(row, kept) else row.copy()
+        if key < 0:
+            key = int(fingerprint(row, self.weights))
+        # Without a lock: two threads that bring the same row at once at worst keep a copy each.
+        kept = self._rows.get(key)
+        found = None if kept is None else kept()
+        if found is None:
+            found = row.copy()
+            kept = self._rows[key] = _Kept(found, self._forget)
+            kept.key = key
+            untrack(kept)
+            self._same = direct(same)
+            return found
+        return found if self._same(row, found) else row.copy()
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -8,7 +8,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Block", "SharedAddresses", "address_rows"]
+__all__ = ["Block", "SharedAddresses", "address_row", "address_rows"]
 
 Arrays = Sequence[NDArray[Any]]
 Group = TypeVar("Group", bound=NamedTuple)
@@ -16,11 +16,13 @@ Group = TypeVar("Group", bound=NamedTuple)
 
 def address_rows(arrays: Arrays) -> NDArray[np.int64]:
     """``int64[n, 3]``: address, length and width of each array; good while they are held on to.  1.2 us an array."""
-    rows = np.zeros((len(arrays), 3), np.int64)
-    for i, array in enumerate(arrays):
-        rows[i, 0] = array.ctypes.data
-        rows[i, 1 : 1 + array.ndim] = array.shape
-    return rows
+    return np.asarray([address_row(array) for array in arrays], np.int64).reshape(len(arrays), 3)
+
+
+def address_row(array: NDArray[Any]) -> tuple[int, int, int]:
+    """One row of them."""
+    shape = array.shape
+    return array.ctypes.data, shape[0], shape[1] if len(shape) > 1 else 0
 
 
 class SharedAddresses:

@@ -198,7 +198,10 @@ class Segments(NamedTuple):
 
 
 class Extra(NamedTuple):
-    """What else a constraint's kernels use: counters, joined obligations, mask rows, the tokens' bytes, an answer."""
+    """What else a constraint's kernels use: counters, joined obligations, mask rows, the tokens' bytes, an answer.
+
+    ``weights``: by which the words of a row are summed to its fingerprint (`guided.constraint.shared_rows`).
+    """
 
     counters: Longs
     joined: NDArray[np.int64]
@@ -206,6 +209,7 @@ class Extra(NamedTuple):
     token_data: Bytes
     token_offsets: Longs
     bytes_out: Bytes
+    weights: NDArray[np.uint32]
 
 
 DEAD, FINISHED = 0, 1

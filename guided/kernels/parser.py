@@ -375,9 +375,12 @@ def shift(table, stack, terminal):
             return -1
 
 
-@entry
-def rehash_sets(machine, counters, slots):
-    """Fill ``slots`` (all -1) with the ids of all continuations but the empty one."""
+@inner
+def rehash_sets(table):
+    """Enter all continuations but the empty one into the hash, which is empty."""
+    machine = views.machine(table)
+    counters = views.counters(table)
+    slots = machine.set_hash
     size = slots.shape[0]
     for item in range(1, counters[N_SETS]):
         hashed = np.uint64(1469598103934665603)

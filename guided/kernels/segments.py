@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from guided.kernels import views
-from guided.kernels.jit import entry, inner
+from guided.kernels.jit import inner
 from guided.kernels.layout import GROW_SEGMENTS, N_SEGMENT_TOKENS, N_SEGMENTS, REQUEST
 
 LEAST_NODES, MOST_NODES = 32, 4096
@@ -49,7 +49,7 @@ def apply_segment(table, low, continuation, row):
     return True
 
 
-@entry
+@inner
 def rehash_segments(table):
     """Enter all segments into the hash, which is empty."""
     segments = views.segments(table)

@@ -156,8 +156,14 @@ def _merge(table, lexed, n):
     machine = views.machine(table)
     counters = views.counters(table)
     scratch = views.scratch(table)
+    if n <= 1:
+        # Nearly always: no order, and no memory for it.
+        for i in range(n):
+            scratch.thread_a[i] = scratch.thread_c[i]
+            scratch.thread_b[i] = scratch.thread_d[i]
+        return n
     order = stable_order(scratch.thread_c, n)
-    m = 0
+    m = np.int64(0)
     i = 0
     while i < n:
         key = scratch.thread_c[order[i]]
@@ -350,9 +356,12 @@ def next_bytes(table, lexed, state):
     return 0
 
 
-@entry
-def rehash_states(machine, counters, slots):
-    """Fill ``slots`` (all -1) with the ids of all states but the two fixed ones."""
+@inner
+def rehash_states(table):
+    """Enter all states but the two fixed ones into the hash, which is empty."""
+    machine = views.machine(table)
+    counters = views.counters(table)
+    slots = machine.state_hash
     size = slots.shape[0]
     for state in range(2, counters[N_STATES]):
         hashed = np.uint64(1469598103934665603)

@@ -142,6 +142,9 @@ rows = _one(Extra, "rows", _EXTRA)
 bytes_out = _one(Extra, "bytes_out", _EXTRA)
 """``uint8[256]`` for answers about bytes."""
 
+weights = _one(Extra, "weights", _EXTRA)
+"""Weights of a row's words."""
+
 _token_data = _one(Extra, "token_data", _EXTRA)
 _token_offsets = _one(Extra, "token_offsets", _EXTRA)
 
