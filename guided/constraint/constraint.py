@@ -17,6 +17,7 @@ from guided.constraint.limits import Limits
 from guided.constraint.shared_rows import SharedRows
 from guided.constraint.special import named_special_tokens
 from guided.grammar.ir import Grammar
+from guided.kernels.addresses import address
 from guided.kernels.layout import DEAD, FINISHED
 from guided.special_bytes import SENTINEL, special_names_in
 from guided.vocab.vocabulary import Vocabulary
@@ -82,7 +83,7 @@ class Constraint:
             with self._machine.lock:
                 row = self._masks.get(state)
                 if row is not None:
-                    found = self._addresses[state] = (row.ctypes.data, row)
+                    found = self._addresses[state] = (address(row), row)
         return found
 
     def advance(self, state: int, token: int) -> int:

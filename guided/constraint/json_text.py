@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from enum import IntEnum
 
+from guided.collection import untrack
 from guided.constraint.json_values import LITERALS, Items, Values
 from guided.constraint.seen import Seen
 
@@ -76,8 +77,6 @@ class Level:
         "parent",
         "repeating",
         "seen",
-        "texts",
-        "turned",
     )
 
     def __init__(
@@ -99,9 +98,6 @@ class Level:
         """The tokens that hold a name of this container, or of one around it, as a whole string."""
         if parent is not None and parent.repeating:
             self.repeating = tuple(sorted({*seen.tokens, *parent.repeating}))
-        self.turned: dict[Expects, Level] = {}
-        """The levels that differ from this one in what may come next."""
-        self.texts: dict[bytes, Text] = {}
 
     @property
     def gathers(self) -> bool:
@@ -130,7 +126,11 @@ class Text:
 
 
 class Reader:
-    """Makes texts from texts; owns the tables that intern them."""
+    """Makes texts from texts; owns the tables that intern them.
+
+    A level knows what it came from, never what comes of it: that is looked up here.  So no cycle leads through levels
+    and texts, of which a reader makes thousands, and the garbage collector need not walk them.
+    """
 
     def __init__(self, wholes: Mapping[bytes, tuple[int, ...]] | None = None) -> None:
         self.values = Values()
@@ -138,22 +138,23 @@ class Reader:
         self._wholes = wholes or {}
         """The tokens that hold a string as a whole (`guided.constraint.token_texts`)."""
         self._levels: dict[tuple[object, ...], Level] = {}
-        self._texts: dict[bytes, Text] = {}
+        self._turned: dict[tuple[int, Expects], Level] = {}
+        """By the id of a level and what may come next: the level that differs from it only in that."""
+        self._texts: dict[int, dict[bytes, Text]] = {id(None): {}}
+        """By the id of the level, and by what is read in it."""
 
     def text(
         self, level: Level | None, mode: Mode = Mode.BETWEEN, text: bytes = b"", pending: bytes = b""
     ) -> Text | None:
         """The one text of this content; idle when nothing is open and nothing is read."""
-        if level is None:
-            if mode is Mode.BETWEEN:
-                return None
-            texts = self._texts
-        else:
-            texts = level.texts
+        if level is None and mode is Mode.BETWEEN:
+            return None
+        texts = self._texts[id(level)]
         key = b"%c%c%b%b" % (mode, len(pending), pending, text)
         found = texts.get(key)
         if found is None:
             found = texts[key] = Text(level, mode, text, pending)
+            untrack(found)
         return found
 
     def level(
@@ -167,8 +168,11 @@ class Reader:
         key = (id(parent), is_array, compares, collects, expects, id(seen), id(items), members, name)
         found = self._levels.get(key)
         if found is None:
+            untrack(key)
             found = self._levels[key] = Level(parent, is_array, compares, collects, expects, seen, items, members, name)
+            untrack(found)
             found.origin = origin
+            self._texts[id(found)] = {}
         return found
 
     def changed(
@@ -186,9 +190,11 @@ class Reader:
         """The level when something else may come next."""
         if level.expects is expects:
             return level
-        found = level.turned.get(expects)
+        key = (id(level), expects)
+        found = self._turned.get(key)
         if found is None:
-            found = level.turned[expects] = self.changed(level, expects=expects)
+            untrack(key)
+            found = self._turned[key] = self.changed(level, expects=expects)
         return found
 
     # Inside names, strings and scalars.

@@ -20,7 +20,7 @@ from guided.automata.analysis import analyse
 from guided.automata.distances import measure, minimum, minimum_owing, shortest, tags
 from guided.automata.graph import RuleGraph
 from guided.automata.stacks import LalrStacks, lexer_states
-from guided.collection import uncollected
+from guided.collection import uncollected, untrack
 from guided.constraint.completion import Completions
 from guided.constraint.effects import TokenEffects
 from guided.constraint.limits import Limits
@@ -434,6 +434,8 @@ class ConstraintMachine:
         for index, group in enumerate(groups):
             before = self._held[index] if self._held else None
             if before is not group:
+                # Arrays alone, of which the garbage collector walks none.
+                untrack(group)
                 rows = self._made.pop(index, None)
                 if rows is None and index in shared:
                     rows = shared[index].of(group)
@@ -447,8 +449,9 @@ class ConstraintMachine:
             row += len(group)
         self._held = groups
         self._row: NDArray[np.uint32] = self._extra.rows[0]
-        self._fill_first = direct(entry.fill_first)
-        self._advance_one = direct(entry.advance_token)
+        if self._fill_first is entry.fill_first or self._advance_one is entry.advance_token:
+            self._fill_first = direct(entry.fill_first)
+            self._advance_one = direct(entry.advance_token)
 
     def _serve(self) -> None:
         request, a, b = (int(self.counters[i]) for i in (REQUEST, REQUEST_A, REQUEST_B))

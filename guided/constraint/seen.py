@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from guided.collection import untrack
+
 
 class _Node(NamedTuple):
     key: bytes
@@ -46,6 +48,7 @@ class Seen:
         if found is None:
             tokens = tuple(sorted({*self.tokens, *tokens})) if tokens else self.tokens
             found = self._after[key] = Seen(_with(self._root, key), self.size + 1, tokens)
+            untrack(found)
         return found
 
     def first_from(self, key: bytes) -> bytes | None:
@@ -106,9 +109,9 @@ def _with(root: _Node | None, key: bytes) -> _Node:
         goes_left = key < node.key
         path.append((node, goes_left))
         node = node.left if goes_left else node.right
-    made = _Node(key, priority, *_split(node, key))
+    made = _node(key, priority, *_split(node, key))
     for parent, goes_left in reversed(path):
-        made = parent._replace(left=made) if goes_left else parent._replace(right=made)
+        made = _with_left(parent, made) if goes_left else _with_right(parent, made)
     return made
 
 
@@ -123,7 +126,22 @@ def _split(node: _Node | None, key: bytes) -> tuple[_Node | None, _Node | None]:
     larger: _Node | None = None
     for parent, goes_left in reversed(path):
         if goes_left:
-            larger = parent._replace(left=larger)
+            larger = _with_left(parent, larger)
         else:
-            smaller = parent._replace(right=smaller)
+            smaller = _with_right(parent, smaller)
     return smaller, larger
+
+
+def _node(key: bytes, priority: int, left: _Node | None, right: _Node | None) -> _Node:
+    made = _Node(key, priority, left, right)
+    # Trees have no cycles.
+    untrack(made)
+    return made
+
+
+def _with_left(node: _Node, left: _Node | None) -> _Node:
+    return _node(node.key, node.priority, left, node.right)
+
+
+def _with_right(node: _Node, right: _Node | None) -> _Node:
+    return _node(node.key, node.priority, node.left, right)

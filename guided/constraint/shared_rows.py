@@ -81,7 +81,8 @@ class SharedRows:
             kept = self._rows[key] = _Kept(found, self._forget)
             kept.key = key
             untrack(kept)
-            self._same = direct(same)
+            if self._same is same:
+                self._same = direct(same)
             return found
         return found if self._same(row, found) else row.copy()
 
