@@ -1,0 +1,134 @@
+"""What a first visit of a state may rest on: fuel, kernels without a dispatcher, room, and who frees what."""
+
+from __future__ import annotations
+
+import gc
+import json
+import weakref
+
+import numpy as np
+import pytest
+
+import guided
+from guided.constraint.constraint import Constraint
+from guided.constraint.json_text import Expects, Mode, Reader
+from guided.constraint.seen import Seen
+from guided.kernels import entry
+from guided.kernels.addresses import address, address_row
+from guided.kernels.jit import direct
+from guided.kernels.rows import fingerprint, same
+
+VOCABULARY = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
+
+
+def _read(constraint, text):
+    state = constraint.start
+    row = np.zeros(VOCABULARY.n_words, np.uint32)
+    masks = []
+    for byte in text:
+        constraint.fill_mask(state, row)
+        masks.append(row.tobytes())
+        assert row[byte >> 5] >> (byte & 31) & 1
+        state = constraint.advance(state, byte)
+    return masks, state
+
+
+def test_fuel_is_for_one_step_however_many_came_before():
+    grammar = guided.regex("(?:ab|cd|[e-z]+;)*")
+    constraint = Constraint(grammar, VOCABULARY, guided.Limits(step_work=400))
+    free = Constraint(grammar, VOCABULARY)
+    text = b"abcdxyz;" * 400
+    masks, state = _read(constraint, text)
+    assert state != 0
+    assert masks == _read(free, text)[0]
+
+
+def test_a_step_beyond_the_limit_is_refused():
+    schema = {"type": "array", "items": {"enum": [f"{i:03d}x" for i in range(400)]}}
+    constraint = Constraint(guided.json_schema(schema), VOCABULARY, guided.Limits(step_work=2))
+    row = np.zeros(VOCABULARY.n_words, np.uint32)
+    with pytest.raises(guided.LimitError):
+        constraint.fill_mask(constraint.start, row)
+
+
+@pytest.mark.parametrize("size", [1, 3, 4008])
+def test_a_kernel_called_directly_answers_as_its_dispatcher(size):
+    generator = np.random.default_rng(size)
+    one = generator.integers(0, 1 << 32, size, np.uint32)
+    other = one.copy()
+    assert same(one, other)
+    weights = generator.integers(1, 1 << 32, size, np.uint32)
+    assert direct(same)(one, other)
+    assert direct(fingerprint)(one, weights) == fingerprint(one, weights)
+    other[-1] ^= 1
+    assert not direct(same)(one, other)
+    assert fingerprint(one, weights) != fingerprint(other, weights)
+
+
+def test_what_a_first_mask_says_is_the_fingerprint_of_its_row():
+    constraint = Constraint(guided.json_schema({"type": "array", "items": {"type": "integer"}}), VOCABULARY)
+    state = constraint.advance_bytes(constraint.start, b"[1")
+    row, ends, key = constraint._machine.visit(state)
+    assert not ends
+    assert key == fingerprint(row, constraint._shared.weights)
+
+
+def test_room_for_many_states_changes_no_mask():
+    schema = {"type": "object", "properties": {f"name{i}": {"enum": [f"v{i}", i]} for i in range(60)}}
+    data = json.dumps({f"name{i}": [f"v{i}", i][i % 2] for i in range(60)}).encode()
+    constraint = Constraint(guided.json_schema(schema), VOCABULARY)
+    before = constraint._machine.inner if hasattr(constraint._machine, "inner") else constraint._machine
+    first = before.tables.state_offset.size
+    masks, state = _read(constraint, data)
+    assert before.tables.state_offset.size > first
+    assert _read(constraint, data) == (masks, state)
+    entry.rehash(before._addresses)
+    assert constraint.advance_bytes(constraint.start, data) == state
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.arange(5), np.zeros((3, 4), np.uint8), np.zeros((0, 3)), np.arange(9)[::2], np.frombuffer(b"abc", np.uint8)],
+)
+def test_addresses_are_those_that_numpy_says(array):
+    if array.size:
+        assert address(array) == array.ctypes.data
+    assert address_row(array)[1:] == (array.shape[0], array.shape[1] if array.ndim > 1 else 0)
+
+
+def test_texts_that_are_read_are_freed_without_the_garbage_collector():
+    reader = Reader()
+    level = reader.with_name(None, b"name", True).level
+    level = reader.turned(level, Expects.COMMA)
+    text = reader.text(level, Mode.NAME, b"other")
+    assert text is reader.text(level, Mode.NAME, b"other")
+    gone = weakref.ref(reader)
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        count = len([found for found in gc.get_objects() if isinstance(found, (Seen, type(level), type(text)))])
+        assert count == 1  # The reader's own empty set.
+        del reader, level, text
+        assert gone() is None
+    finally:
+        if was:
+            gc.enable()
+
+
+@pytest.mark.parametrize("checked", [False, True])
+def test_a_constraint_that_nobody_holds_is_gone_at_once(checked):
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": checked}
+    constraint = Constraint(guided.json_schema(schema), VOCABULARY)
+    text = b'{"a": "x"}' if not checked else b'{"a": "x", "b": {"c": 1}}'
+    _read(constraint, text)
+    gone = weakref.ref(constraint)
+    machine = weakref.ref(constraint._machine)
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        del constraint
+        assert gone() is None
+        assert machine() is None
+    finally:
+        if was:
+            gc.enable()
