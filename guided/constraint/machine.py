@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,14 +23,14 @@ from guided.automata.stacks import LalrStacks, lexer_states
 from guided.collection import uncollected, untrack
 from guided.constraint.completion import Completions
 from guided.constraint.effects import TokenEffects
+from guided.constraint.first_arrays import first_scratch, first_segments, first_tables, segments_of
 from guided.constraint.limits import Limits
 from guided.constraint.prices import Prices, TerminalTokens, spell
-from guided.constraint.scratch import small_scratch
 from guided.constraint.shared_rows import SharedRows
 from guided.errors import LimitError, UnsatisfiableError, VocabularyError
 from guided.grammar.ir import Grammar, Lexing
 from guided.kernels import entry
-from guided.kernels.addresses import Block, address_row
+from guided.kernels.addresses import address_row
 from guided.kernels.jit import direct
 from guided.kernels.layout import (
     DEAD,
@@ -61,11 +61,8 @@ from guided.kernels.layout import (
     REQUEST_A,
     REQUEST_B,
     Extra,
-    Machine,
     Scratch,
-    Segments,
 )
-from guided.kernels.segments import MOST_TOKENS
 from guided.kernels.views import N_ROWS
 from guided.vocab.vocabulary import Vocabulary
 
@@ -102,12 +99,12 @@ class ConstraintMachine:
             self.stacks = LalrStacks(grammar, self.states)
         self.graph = RuleGraph(analyse(grammar), grammar.start, self.states, starts, ignored)
         self.lalr = LalrStacks.arrays(self.stacks)
-        self.tables, of_tables = _first_tables().fresh()
-        self.scratch, of_scratch = _first_scratch(max(self.effects.tries.longest, 8)).fresh()
+        self.tables, of_tables = first_tables().fresh()
+        self.scratch, of_scratch = first_scratch(max(self.effects.tries.longest, 8)).fresh()
         self.counters = np.zeros(N_COUNTERS, np.int64)
         self.counters[OWING] = self.owing
         self.counters[FUEL] = self._fuel
-        self.segments, of_segments = _first_segments().fresh()
+        self.segments, of_segments = first_segments().fresh()
         self._extra = Extra(
             counters=self.counters,
             joined=np.zeros((0, 3), np.int64),
@@ -554,7 +551,7 @@ class ConstraintMachine:
 
     def _grow_segments(self) -> None:
         old, used = self.segments, int(self.counters[N_SEGMENTS])
-        grown = _segments(2 * old.key.size, 2 * old.tokens.size)
+        grown = segments_of(2 * old.key.size, 2 * old.tokens.size)
         grown.tokens[: old.tokens.size] = old.tokens
         for name in ("key", "first", "count"):
             getattr(grown, name)[:used] = getattr(old, name)[:used]
@@ -567,41 +564,6 @@ class ConstraintMachine:
         """Memory of this constraint's own tables."""
         parts: tuple[Any, ...] = (*self.tables, *self.scratch, *self.segments, *self.graph.arrays, self._extra.rows)
         return sum(array.nbytes for array in parts)
-
-
-def _tables(size: int) -> Machine:
-    def ints(n: int) -> NDArray[np.int32]:
-        return np.zeros(n, np.int32)
-
-    return Machine(
-        set_offset=ints(size), items=np.ones(4 * size, np.int64), set_hash=np.full(2 * size + 1, -1, np.int32),
-        closure_first=np.full(size, -1, np.int32), closure_count=ints(size), closure_state=ints(4 * size),
-        closure_next=ints(4 * size), closure_label=ints(4 * size), state_offset=ints(size),
-        thread_state=ints(2 * size), thread_next=ints(2 * size), thread_obligation=ints(2 * size),
-        state_hash=np.full(2 * size + 1, -1, np.int32), cost=ints(1),
-    )  # fmt: skip
-
-
-def _segments(size: int, n_tokens: int) -> Segments:
-    return Segments(
-        hash_slot=np.full(2 * size + 1, -1, np.int32), key=np.zeros(size, np.int64), first=np.zeros(size, np.int32),
-        count=np.zeros(size, np.int32), tokens=np.zeros(n_tokens, np.int32),
-    )  # fmt: skip
-
-
-@lru_cache(maxsize=1)
-def _first_tables() -> Block[Machine]:
-    return Block(_tables(256))
-
-
-@lru_cache(maxsize=8)
-def _first_scratch(longest: int) -> Block[Scratch]:
-    return Block(small_scratch(longest))
-
-
-@lru_cache(maxsize=1)
-def _first_segments() -> Block[Segments]:
-    return Block(_segments(64, 4 * MOST_TOKENS))
 
 
 def tokens_of(row: NDArray[np.uint32]) -> list[int]:

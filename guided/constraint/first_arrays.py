@@ -1,0 +1,54 @@
+"""The arrays with which every constraint begins: small, since most schemas never fill them; a machine replaces them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.constraint.scratch import small_scratch
+from guided.kernels.addresses import Block
+from guided.kernels.layout import Machine, Scratch, Segments
+from guided.kernels.segments import MOST_TOKENS
+
+__all__ = ["first_scratch", "first_segments", "first_tables", "segments_of"]
+
+
+def _tables(size: int) -> Machine:
+    def ints(n: int) -> NDArray[np.int32]:
+        return np.zeros(n, np.int32)
+
+    return Machine(
+        set_offset=ints(size), items=np.ones(4 * size, np.int64), set_hash=np.full(2 * size + 1, -1, np.int32),
+        closure_first=np.full(size, -1, np.int32), closure_count=ints(size), closure_state=ints(4 * size),
+        closure_next=ints(4 * size), closure_label=ints(4 * size), state_offset=ints(size),
+        thread_state=ints(2 * size), thread_next=ints(2 * size), thread_obligation=ints(2 * size),
+        state_hash=np.full(2 * size + 1, -1, np.int32), cost=ints(1),
+    )  # fmt: skip
+
+
+def segments_of(size: int, n_tokens: int) -> Segments:
+    """Room for some segments with so many tokens."""
+    return Segments(
+        hash_slot=np.full(2 * size + 1, -1, np.int32), key=np.zeros(size, np.int64), first=np.zeros(size, np.int32),
+        count=np.zeros(size, np.int32), tokens=np.zeros(n_tokens, np.int32),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def first_tables() -> Block[Machine]:
+    """The tables of a constraint."""
+    return Block(_tables(256))
+
+
+@lru_cache(maxsize=8)
+def first_scratch(longest: int) -> Block[Scratch]:
+    """The working memory of a constraint; ``longest`` is the longest token in bytes."""
+    return Block(small_scratch(longest))
+
+
+@lru_cache(maxsize=1)
+def first_segments() -> Block[Segments]:
+    """The kept parts of a constraint's masks."""
+    return Block(segments_of(64, 4 * MOST_TOKENS))
