@@ -58,7 +58,7 @@ def apply_masks(
     ``int32`` or ``uint32[rows, words]`` as `guided.fill_masks` writes it, on the CPU or the logits' device.  Ids beyond
     the mask (padding of the model's matrix) are forbidden.  Returns the tensor that was written.
 
-    On the CPU, ``threads`` share the rows.  In place, a row costs 2 us where everything is allowed, 17 us where
+    On the CPU, ``threads`` share the rows.  In place, a row costs 2 us where everything is allowed, 6 us where
     nothing is, for 128,256 float32 logits on one core.  Raises `VocabularyError` when the mask allows tokens that the
     logits have no place for.
     """
