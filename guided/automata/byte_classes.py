@@ -48,15 +48,6 @@ def class_of_byte() -> NDArray[np.int64]:
     return found
 
 
-def classes_within(mask: int) -> int:
-    """The classes whose bytes are all in a mask of ASCII bytes (bit ``b``: byte ``b``)."""
-    found = 0
-    for bit, members in _CLASSES:
-        if members & mask == members:
-            found |= bit
-    return found
-
-
 Phases: TypeAlias = tuple[tuple[tuple[int, int, int], ...], ...]
 
 UTF8_PHASES: Phases = (
@@ -87,3 +78,11 @@ def phase_after() -> NDArray[np.uint8]:
         for low, high, after in row:
             found[phase, low : high + 1] = after
     return found
+
+
+def flat_phases(phases: Phases) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int64]]:
+    """Phases as arrays: where the ranges of each begin (and those of the last end), their bytes, the phase behind."""
+    rows = [row for phase in phases for row in phase]
+    first = np.cumsum([0, *map(len, phases)])
+    low, high, after = (np.array(column) for column in zip(*rows, strict=True))
+    return first.astype(np.int64), low.astype(np.uint8), high.astype(np.uint8), after.astype(np.int64)

@@ -79,7 +79,7 @@ def _bound_of_run(table: StateTable, state: int) -> int | None:
     From each of its states the unbounded run has no farther to its end, but for the bodies that ``low`` still asks for;
     and ``high`` never makes the way longer.  Exploring would take some states for every character that is allowed.
     """
-    key = table.keys[state]
+    key = table.key(state)
     run = run_of(key) if isinstance(key, Expr) else None
     if run is None or (run.low == 0 and run.high is None):
         return None
@@ -96,7 +96,7 @@ def _explored(table: StateTable, start: int) -> tuple[int, int]:
     computed = 0
     for item in order:
         # States inside literals are laid down with them; only the others are work.
-        computed += table.keys[item] is not None
+        computed += table.is_derived(item)
         if computed > most or len(order) > MEASURED:
             break
         for price, target in _steps(table, item):
@@ -164,7 +164,9 @@ def _left(table: StateTable, state: int) -> int:
     known = int(table.arrays.minimum[state])
     if known >= 0:
         return known
-    key = table.keys[state]
+    key = table.key(state)
+    if key is None:
+        return table.parts.least(state)
     left = 0
     while isinstance(key, Expr) and key.kind is Kind.CONCAT:
         head, key = cast("tuple[Expr, Expr]", key.parts)

@@ -78,6 +78,11 @@ def run_of(expr: Expr) -> Run | None:
     return Run(*parts, close, None)
 
 
+def begins_run(content: Expr) -> bool:
+    """Is a language of texts a run, after the rest of a character perhaps?"""
+    return _prefixed(content) is not None
+
+
 def _unchained(expr: Expr) -> list[Expr]:
     """At most the next two items of a concatenation, which is all that a run has after its first."""
     if expr.kind is not Kind.CONCAT:

@@ -21,23 +21,34 @@ from guided.automata.byte_classes import (
     LINES_PHASES,
     TEXT,
     TEXT_PHASES,
-    Phases,
-    classes_within,
+    flat_phases,
 )
 from guided.automata.joint import Both
-from guided.automata.runs import run_less_words, run_of
+from guided.automata.parts import PartTable, reading, terminal
+from guided.automata.runs import run_less_words
 from guided.errors import LimitError
-from guided.grammar.regular.derivative import edges as expr_edges
-from guided.grammar.regular.expr import EPSILON, Expr, Kind, is_listed, json_string, n_expressions
+from guided.grammar.regular.expr import EPSILON, Expr, Kind, json_string, made_json_string
 from guided.grammar.regular.json_text import RAW_BYTES
-from guided.kernels.addresses import SharedAddresses
+from guided.kernels.addresses import SharedAddresses, address_rows
+from guided.kernels.determinise import (
+    EDGES,
+    MISSING,
+    NEEDED,
+    POOL,
+    QUEUED,
+    SETS,
+    STATES,
+    WIDE,
+    describe,
+    determinise,
+    leads_back,
+    rehash,
+)
 from guided.kernels.layout import CANONICAL, CLOSES, MATCHED, STRING, Automaton
+from guided.kernels.views import N_ROWS
 
 MAX_EDGES = 8_000_000
 """Edges (7 bytes each) after which new constraints get a fresh table: about 60 MB."""
-
-_WIDE = 8
-"""Bytes that must lead on from a looping state before its effect is cached; below, a walk is as cheap as the copy."""
 
 
 @runtime_checkable
@@ -60,13 +71,12 @@ class LexerState(Protocol):
         """Sorted, disjoint byte ranges and their targets."""
 
 
-EXPLORED_EXPRESSIONS = 3000
-"""New expressions after which exploring ahead stops; 32 states of a usual pattern make some 500."""
+NEAR = 16
+"""States expanded when one is asked for: two microseconds each, where every request costs twenty."""
 
-
-BRANCHES = 6
-"""Different states after one from which on exploring ahead does not go on: of the digits of a number, which lead to
-ten, most are never asked for."""
+NEAR_PARTS = 8
+"""Parts whose edges are found then beyond those that are needed: 40 us each, where a state of parts whose edges are
+known takes two."""
 
 
 class StateTable:
@@ -89,13 +99,18 @@ class StateTable:
         self._views = _views(self.arrays)
         self.addresses = SharedAddresses()
         self.keys: list[object] = [None]
-        """What each state stands for; None for states inside chains and escapes."""
+        """What each state stands for; None inside chains and escapes, and where only the parts are known (`key`)."""
         self.n_edges = 0
         self.arrays.first[0] = 0
         self._ids: dict[object, int] = {}
         self._owing: dict[tuple[int, int], int] = {}
         self._joined: dict[tuple[int, int], int] = {}
         self._n_partials = 0
+        self.parts = PartTable(self._state_of_part)
+        self._counts = self.parts.arrays.counts
+        self._table = np.zeros((N_ROWS + len(self.parts.arrays), 3), np.int64)
+        """What the kernels get: rows of addresses, of the automaton first and of the parts last."""
+        self._held: tuple[Any, Any] = ((), ())
         if self.add(EPSILON) != MATCHED:
             raise AssertionError("the state after a closing quote has a fixed id")
 
@@ -109,6 +124,19 @@ class StateTable:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    def key(self, state: int) -> object:
+        """What a state stands for; None where that is no expression made yet: inside chains and escapes, unions."""
+        key = self.keys[state]
+        if key is None:
+            members = self.parts.members(state)
+            if len(members) == 1:
+                key = self.keys[state] = terminal(*members[0])
+        return key
+
+    def is_derived(self, state: int) -> bool:
+        """Are a state's edges worked out, and not laid down with a literal?"""
+        return self.keys[state] is not None or int(self.parts.arrays.set_first[state]) >= 0
 
     def add(self, key: Expr | LexerState) -> int:
         """The id of a non-empty language; its edges are found when first needed, those of literals at once."""
@@ -138,8 +166,26 @@ class StateTable:
                 self.arrays.owes[state] = finite
             return state
 
+    def _state_of_part(self, content: Expr, mode: int) -> int:
+        """The state that is known for a part by itself, 0 for none."""
+        if content.kind is (Kind.INTERSECTION if mode else Kind.JSON_STRING):
+            return self.target(terminal(content, mode))
+        key = made_json_string(content, canonical=bool(mode & CANONICAL)) if mode else content
+        return self._ids.get(key, 0)
+
     def _new(self, key: Expr | LexerState) -> int:
-        state = self._ids[key] = self._allocate(key)
+        if isinstance(key, Expr):
+            of = reading(key)
+            state = self.parts.find(of)
+            if state and not self.arrays.owes[state]:
+                self._ids[key] = state
+                return state
+            known = state
+            state = self._ids[key] = self._allocate(key)
+            if not known:
+                self.parts.stands_for(of, state)
+        else:
+            state = self._ids[key] = self._allocate(key)
         if not isinstance(key, Expr):
             self.arrays.tag[state] = key.tag
             if key.pending is not None:
@@ -148,23 +194,26 @@ class StateTable:
             if key.also is not None:
                 also = self.add(key.also)
                 self.arrays.also[state] = also
-        elif key.kind is Kind.JSON_STRING:
-            content, canonical = cast("tuple[Expr, bool]", key.parts)
-            spelled = STRING | CANONICAL if canonical else STRING
-            self.arrays.mode[state] = spelled | CLOSES if content.nullable else spelled
-            head, tail = cast("tuple[Expr, Expr]", content.parts) if content.kind is Kind.CONCAT else (content, EPSILON)
-            if head.kind is Kind.LITERAL:
-                last = self.target(json_string(tail, canonical=canonical))
-                self._chain(state, cast(bytes, head.parts[0]), last, spelled)
         else:
-            if key.nullable:
+            content, mode = reading(key)
+            if mode:
+                self.arrays.mode[state] = mode | CLOSES if content.nullable else mode
+            elif key.nullable:
                 self.arrays.tag[state] = 0
-            head, tail = cast("tuple[Expr, Expr]", key.parts) if key.kind is Kind.CONCAT else (key, EPSILON)
             if key is EPSILON:
                 self.arrays.first[state] = 0
-            elif head.kind is Kind.LITERAL:
-                self._chain(state, cast(bytes, head.parts[0]), self.target(tail), 0)
+            else:
+                self._lay_literal(state, key)
         return state
+
+    def _lay_literal(self, state: int, key: Expr) -> bool:
+        """Lay down the literal that a state begins with, if it does."""
+        content, mode = reading(key)
+        head, tail = cast("tuple[Expr, Expr]", content.parts) if content.kind is Kind.CONCAT else (content, EPSILON)
+        if head.kind is not Kind.LITERAL:
+            return False
+        self._chain(state, cast(bytes, head.parts[0]), self.target(terminal(tail, mode)), mode)
+        return True
 
     def _chain(self, state: int, data: bytes, last: int, mode: int) -> None:
         """Lay down a literal as consecutive states that end in ``last``: no derivatives, no expressions between."""
@@ -198,19 +247,24 @@ class StateTable:
     def _allocate(self, key: object, n: int = 1) -> int:
         """The first of ``n`` new states with consecutive ids."""
         state = len(self.keys)
-        if state + n > self.arrays.first.shape[0]:
-            size = 2 * (state + n)
-            grown = {name: _unset(name, size) for name in _PER_STATE}
-            for name, array in grown.items():
-                array[:state] = getattr(self.arrays, name)[:state]
-            self.arrays = self.arrays._replace(**grown)
-            self._views = _views(self.arrays)
-            self.version += 1
+        self._reserve_states(n)
         if n == 1:
             self.keys.append(key)
         else:
             self.keys.extend([key] * n)
         return state
+
+    def _reserve_states(self, n: int) -> None:
+        state = len(self.keys)
+        if state + n > self.arrays.first.shape[0]:
+            size = 2 * (state + n)
+            grown = {name: _unset(name, size) for name in _PER_STATE}
+            for name, array in grown.items():
+                array[:state] = getattr(self.arrays, name)[:state]
+            self.parts.reserve_states(size)
+            self.arrays = self.arrays._replace(**grown)
+            self._views = _views(self.arrays)
+            self.version += 1
 
     def _reserve(self, n: int) -> int:
         at = self.n_edges
@@ -227,92 +281,124 @@ class StateTable:
         return at
 
     def expand(self, state: int) -> None:
-        """Find the edges of a state."""
-        with self.lock:
-            if self.arrays.first[state] >= 0:
-                return
-            key = self.keys[state]
-            if isinstance(key, Both):
-                row, loops = key.edges(self), False
-            elif not isinstance(key, Expr):
-                row = [(low, high, self.add(target)) for low, high, target in cast(LexerState, key).edges()]
-                loops = True
-            elif key.kind is Kind.JSON_STRING:
-                content, canonical = cast("tuple[Expr, bool]", key.parts)
-                row = [(a, b, self.target(json_string(t, canonical=canonical))) for a, b, t in expr_edges(content)]
-                loops = _loops(content) or run_of(key) is not None
-            else:
-                row = [(low, high, self.target(target)) for low, high, target in expr_edges(key)]
-                loops = _loops(key)
-            width = sum(high - low + 1 for low, high, _ in row) if loops else 0
-            worth = width >= _WIDE or (loops and _repeats_at_head(key))
-            self.arrays.loops[state] = 2 if worth and _is_common(key) else int(worth)
-            self.arrays.closed[state] = self._closed(state, row)
-            self._write(state, row)
+        """Find the edges of a state, and of some that it leads to."""
+        if self.arrays.first[state] < 0:
+            self.explore([state], NEAR, NEAR_PARTS)
 
-    def _closed(self, state: int, row: Sequence[tuple[int, int, int]]) -> int:
-        """The classes of ASCII bytes on which a state leads back to itself."""
-        mask = 0
-        for low, high, target in row:
-            if target == state:
-                mask |= (1 << (high + 1)) - (1 << low)
-        if self.arrays.mode[state] & STRING:
-            # Written as escapes, or the end: these never stand for themselves.
-            mask &= _RAW_MASK
-        return classes_within(mask)
+    def explore(self, states: Sequence[int], limit: int, parts: int, dear: int = 0) -> None:
+        """Expand states and what is reachable from them, nearest first: ``limit`` states, fewer if that is much work.
+
+        What is ahead is left when the edges of so many ``parts`` were found, ``dear`` of those that are read as a
+        whole, at the price of a derivative of all that they combine.
+        """
+        with self.lock:
+            begin = np.asarray(states, np.int32)
+            n = begin.size
+            limit = max(n, limit)
+            asked = 0
+            while True:
+                seen = self._determinise(begin, limit)
+                if seen is None:
+                    self._make_room()
+                    continue
+                missing = self.parts.arrays.missing[: int(self._counts[MISSING])].tolist()
+                needed = int(self._counts[NEEDED])
+                ahead = missing[needed:] if asked < parts else []
+                costly = [wanted for wanted in ahead if self._is_dear(wanted)]
+                left = set(costly[dear:])
+                dear -= len(costly) - len(left)
+                missing[needed:] = [wanted for wanted in ahead if wanted not in left]
+                if not missing:
+                    break
+                for wanted in missing:
+                    if wanted >= 0:
+                        asked += self.parts.find_edges(wanted)
+                    else:
+                        self._give_parts(-wanted)
+            closed = self.arrays.closed[seen]
+            for state in seen[(closed > 0) & (closed < EXAMINED)].tolist():
+                self._close_text(state)
+
+    def _is_dear(self, wanted: int) -> bool:
+        return self.parts.is_dear(wanted) if wanted >= 0 else not isinstance(self.key(-wanted), Expr)
+
+    def _determinise(self, begin: NDArray[np.int32], limit: int) -> NDArray[np.int32] | None:
+        """Run the kernel on some states; those it came by, whose edges are known when this returns.  None: no room."""
+        parts = self.parts.arrays
+        counts, queue = self._counts, parts.queue
+        queue[: begin.size] = begin
+        counts[STATES], counts[EDGES] = len(self.keys), self.n_edges
+        code = determinise(self._addresses(), begin.size, limit)
+        self.n_edges = int(counts[EDGES])
+        new = int(counts[STATES]) - len(self.keys)
+        if new:
+            self.keys.extend([None] * new)
+        seen = queue[: int(counts[QUEUED])]
+        firsts = parts.firsts[: seen.size]
+        made = np.flatnonzero(firsts >= 0)
+        self.arrays.first[seen[made]] = firsts[made]
+        return seen if code >= 0 else None
+
+    def _addresses(self) -> NDArray[np.int64]:
+        automaton, parts = self._held
+        if automaton is not self.arrays:
+            self._table[: len(self.arrays)] = self.addresses.of(self.arrays)
+        if parts is not self.parts.arrays:
+            self._table[N_ROWS:] = address_rows(self.parts.arrays)
+        self._held = self.arrays, self.parts.arrays
+        return self._table
+
+    def _make_room(self) -> None:
+        """Room for the kernel to go on: twice of what is used up."""
+        if len(self.keys) == self.arrays.first.size:
+            self._reserve_states(1)
+        elif self.n_edges + 256 > self.arrays.low.size:
+            n_edges = self.n_edges
+            self._reserve(self.arrays.low.size)
+            self.n_edges = n_edges
+        else:
+            self.parts.make_room()
+            self._counts[SETS] = rehash(self._addresses(), len(self.keys))
+
+    def _give_parts(self, state: int) -> None:
+        """Say what a state is made of: parts; or its edges, where it is not."""
+        key = self.key(state)
+        if isinstance(key, Expr):
+            if self._lay_literal(state, key):
+                return
+            first, count = self.parts.set_of(reading(key), int(self._counts[POOL]))
+            self._counts[POOL] = first + count
+            self.parts.arrays.set_count[state] = count
+            self.parts.arrays.set_first[state] = first
+            if count == 1:
+                of = self.parts.members(state)[0]
+                if not self.parts.find(of):
+                    self.parts.stands_for(of, state)
+                self._lay_literal(state, terminal(*of))
+            return
+        if isinstance(key, Both):
+            row, loops = key.edges(self), False
+        else:
+            row = [(low, high, self.add(target)) for low, high, target in cast(LexerState, key).edges()]
+            loops = True
+        width = sum(high - low + 1 for low, high, _ in row)
+        self.arrays.loops[state] = int(loops and width >= WIDE)
+        self._write(state, row)
+        describe(self._addresses(), state, int(self.arrays.first[state]))
 
     def _close_text(self, state: int) -> None:
         """Note whether a state that leads back to itself on some class does so on characters above ASCII."""
-        closed = int(self.arrays.closed[state])
-        if not closed or closed & EXAMINED:
-            return
-        closed |= EXAMINED
-        if self._leads_back(state, TEXT_PHASES):
+        closed = int(self.arrays.closed[state]) | EXAMINED
+        if self._leads_back(state, *_TEXT):
             closed |= TEXT
-            if self._leads_back(state, LINES_PHASES):
+            if self._leads_back(state, *_LINES):
                 closed |= LINES
         self.arrays.closed[state] = closed
 
-    def _leads_back(self, state: int, phases: Phases) -> bool:
-        """Does every character whose bytes the phases say lead from a state back to it?"""
-        order = [(state, 0)]
-        for at, phase in order:
-            row = self.edges(at)
-            for low, high, following in phases[phase]:
-                for first, last, target in row:
-                    if first <= low <= last:
-                        if following == 0 and target != state:
-                            return False
-                        if following and (target, following) not in order:
-                            order.append((target, following))
-                        low = last + 1
-                        if low > high:
-                            break
-                if low <= high:
-                    return False
-        return True
-
-    def explore(self, state: int, limit: int) -> None:
-        """Expand what is reachable from a state, nearest first: ``limit`` states, fewer if costly."""
-        with self.lock:
-            seen = {state}
-            queue = [state]
-            work = n_expressions() + EXPLORED_EXPRESSIONS
-            for item in queue:
-                self.expand(item)
-                if n_expressions() > work:
-                    # Each state is a product of many: only those that are asked for are worth it.
-                    break
-                first = int(self.arrays.first[item])
-                targets = set(self.arrays.target[first : first + int(self.arrays.count[item])].tolist())
-                if len(targets) > BRANCHES:
-                    continue
-                for target in sorted(targets):
-                    if target not in seen and len(seen) < limit and not self.arrays.owes[target]:
-                        seen.add(target)
-                        queue.append(target)
-            for item in queue:
-                self._close_text(item)
+    def _leads_back(self, state: int, *phases: NDArray[Any]) -> bool:
+        while (found := int(leads_back(self._addresses(), state, *phases))) < 0:
+            self.expand(-found)
+        return found == 1
 
     def forbids_end(self, obligation: int) -> bool:
         """Would the text break this obligation by ending here?"""
@@ -438,45 +524,6 @@ def _views(arrays: Automaton) -> tuple[memoryview, ...]:
     return tuple(map(memoryview, written))  # type: ignore[arg-type]
 
 
-_RAW_MASK = sum(1 << byte for low, high in RAW_BYTES for byte in range(low, high + 1))
-
 _IN_ESCAPES = b'"\\/0123456789ABCDEFabcdefnrtu'
 
-
-_looping: dict[Expr, bool] = {}
-
-
-def _loops(expr: Expr) -> bool:
-    """Does the language repeat without a small bound, so that its states are met again and effects worth keeping?"""
-    found = _looping.get(expr)
-    if found is None:
-        match expr.kind:
-            case Kind.REPEAT:
-                body, _, high = expr.parts
-                found = high is None or cast(int, high) >= 8 or _loops(cast(Expr, body))
-            case Kind.COMPLEMENT | Kind.RECURSION:
-                found = True
-            case Kind.CONCAT | Kind.ALTERNATION | Kind.INTERSECTION:
-                found = any(_loops(cast(Expr, part)) for part in expr.parts)
-            case Kind.SWITCH if not is_listed(expr):
-                found = any(_loops(target) for _, _, target in cast("tuple[tuple[int, int, Expr], ...]", expr.parts[0]))
-            case _:
-                found = False
-        _looping[expr] = found
-    return found
-
-
-def _is_common(key: object) -> bool:
-    """Is this the run of a class without a bound (white space, digits, any text), which every grammar has?"""
-    if isinstance(key, Expr) and key.kind is Kind.JSON_STRING:
-        key = key.parts[0]
-    return isinstance(key, Expr) and key.kind is Kind.REPEAT and key.parts[2] is None
-
-
-def _repeats_at_head(key: object) -> bool:
-    if not isinstance(key, Expr):
-        return False
-    if key.kind is Kind.JSON_STRING:
-        key = cast(Expr, key.parts[0])
-    head = cast(Expr, key.parts[0]) if key.kind is Kind.CONCAT else key
-    return head.kind is Kind.REPEAT and head.parts[2] is None
+_TEXT, _LINES = flat_phases(TEXT_PHASES), flat_phases(LINES_PHASES)

@@ -157,7 +157,7 @@ class TextMachine(BesideMachine, Generic[Text]):
         found = self._reads.get(lexer_state)
         if found is None:
             states = self.base.states
-            key = states.keys[int(states.arrays.base[lexer_state])]
+            key = states.key(int(states.arrays.base[lexer_state]))
             inside = isinstance(key, Expr) and key.kind is Kind.JSON_STRING
             found = self._reads[lexer_state] = inside and self.is_such(cast(Expr, cast(Expr, key).parts[0]))
         return found

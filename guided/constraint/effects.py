@@ -27,6 +27,7 @@ from guided.constraint.surveys import Surveys
 from guided.constraint.token_tries import TokenTries
 from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.expr import Expr, json_string
+from guided.kernels.determinise import TOTAL
 from guided.kernels.layout import CANONICAL, STRING
 from guided.vocab.vocabulary import Vocabulary
 
@@ -81,7 +82,7 @@ class TokenEffects:
     def need(self, low: int, high: int, state: int) -> None:
         """Make the effect of a trie range and state known to the kernels."""
         with self.lock:
-            key = self.states.keys[state]
+            key = self.states.key(state)
             patterned = run_with_pattern(key) if isinstance(key, Expr) else None
             if patterned is not None:
                 self._bounded(low, high, state, *patterned)
@@ -109,6 +110,9 @@ class TokenEffects:
         if known is not None:
             return known
         states = self.states
+        if states.parts.has_trait(start, TOTAL):
+            self._totals[start] = True
+            return True
         total = states.arrays.mode[start] & STRING != 0 and not states.arrays.mode[start] & CANONICAL
         total = total and not states.arrays.decode[start]
         order = [(start, 0)]

@@ -10,17 +10,20 @@ from numpy.typing import NDArray
 from guided.automata.states import StateTable
 from guided.constraint.scratch import small_scratch
 from guided.constraint.token_tries import TokenTries
-from guided.grammar.regular.expr import Expr
 from guided.kernels.effects import OWING, closings, survey
 from guided.kernels.layout import EXPAND_STATE, N_COUNTERS, REQUEST, REQUEST_A
 
 __all__ = ["Survey", "Surveys"]
 
-AHEAD = 48
-"""States expanded around each one that a survey asks for: 40 us each, and every round walks its range again, 3 ms."""
+AHEAD = 512
+"""States expanded around those that a survey asks for: two microseconds each, and every round walks its range again,
+up to 3 ms."""
 
-EXPLORED = 32
-"""States expanded before a survey starts, enough for a character class; a survey asks for others as it meets them."""
+PARTS = 64
+"""Parts whose edges are found on the way, 40 microseconds each."""
+
+DEAR = 64
+"""Of these, combinations of patterns: up to 200 microseconds each."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class Surveys:
         found = self._surveys.get(key) if home else None
         if found is not None:
             return found
-        self._explore(state, EXPLORED)
+        self.states.explore([int(self.states.arrays.base[state])], AHEAD, PARTS, DEAR // 2)
         self._make_room(int(np.diff(self.tries.arrays.token_offset[[low, high]])[0]))
         while True:
             code = survey(
@@ -70,8 +73,7 @@ class Surveys:
             if code == OWING:
                 return None
             if self._counters[REQUEST] == EXPAND_STATE:
-                for unknown in self._unknown[: int(self._counters[REQUEST_A])].tolist():
-                    self._explore(unknown, AHEAD)
+                self.states.explore(self._unknown[: int(self._counters[REQUEST_A])].tolist(), AHEAD, PARTS, DEAR)
             else:
                 self._exit_rows = np.zeros((4 * self._exit_rows.shape[0], 4), np.int32)
         n_kept, n_exits = int(code) >> 32, int(code) & 0xFFFFFFFF
@@ -86,13 +88,12 @@ class Surveys:
     def closing(self, low: int, high: int, state: int, nodes: NDArray[np.int32]) -> NDArray[np.bool_]:
         """At which of some nodes a string that goes on from a state closes."""
         closes = np.zeros(nodes.size, np.uint8)
-        self._explore(state, EXPLORED)
+        self.states.explore([int(self.states.arrays.base[state])], AHEAD, PARTS, DEAR // 2)
         while closings(
             self.states.arrays, self._counters, self._scratch, self.tries.arrays, low, high, state, nodes, closes,
             self._unknown,
         ) < 0:  # fmt: skip
-            for unknown in self._unknown[: int(self._counters[REQUEST_A])].tolist():
-                self._explore(unknown, AHEAD)
+            self.states.explore(self._unknown[: int(self._counters[REQUEST_A])].tolist(), AHEAD, PARTS, DEAR)
         found: NDArray[np.bool_] = closes != 0
         return found
 
@@ -103,10 +104,6 @@ class Surveys:
             self._kept = np.zeros(n_tokens, np.int32)
             self._count = np.zeros(n_tokens, np.int32)
             self._at = np.zeros((n_tokens, 3), np.int32)
-
-    def _explore(self, state: int, limit: int) -> None:
-        """Expand a state and, where finding edges is the work, what is near."""
-        self.states.explore(state, limit if isinstance(self.states.keys[state], Expr) else 1)
 
 
 _NOWHERE = np.zeros((0, 3), np.int32)

@@ -56,6 +56,37 @@ class Automaton(NamedTuple):
     closed: Longs
 
 
+class Parts(NamedTuple):
+    """Parts, and the sets of them that states are.
+
+    The parts of state ``x`` are ``pool[set_first[x] : set_first[x] + set_count[x]]``, ascending; ``set_first[x] < 0``:
+    not known, or not made of parts.  ``set_hash`` finds the states of sets of several parts, ``alone[p]`` is the one of
+    a part by itself (0: none yet).  Edges of part ``p``: ``edge_first[p] .. edge_first[p] + edge_count[p]``, -1 where
+    they are not known; ``low..high`` leads to the part ``to``, several to several parts.  ``asked[x]``, ``met[p]`` and
+    ``work`` are working memory; ``counts``, ``queue``, ``firsts`` and ``missing`` are what a call is told and answers.
+    """
+
+    set_first: Ints
+    set_count: Ints
+    asked: Ints
+    pool: Ints
+    set_hash: Ints
+    edge_first: Ints
+    edge_count: Ints
+    traits: Ints
+    alone: Ints
+    met: Ints
+    low: Bytes
+    high: Bytes
+    to: Ints
+    work: Ints
+    counts: Longs
+    queue: Ints
+    firsts: Ints
+    missing: Ints
+    class_of_byte: Longs
+
+
 class Rules(NamedTuple):
     """The rule graph of one grammar: nodes with edges that read a terminal, call a rule or read nothing.
 

@@ -18,7 +18,7 @@ from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import from_dtype
 
 from guided.kernels.jit import inner
-from guided.kernels.layout import Automaton, Effects, Extra, Lalr, Machine, Rules, Scratch, Segments, Tokens
+from guided.kernels.layout import Automaton, Effects, Extra, Lalr, Machine, Parts, Rules, Scratch, Segments, Tokens
 
 _RULES = len(Automaton._fields)
 _LALR = _RULES + len(Rules._fields)
@@ -108,6 +108,9 @@ def _all(group: type, begin: int) -> Any:
 
 automaton = _all(Automaton, 0)
 """The lexer states."""
+
+parts = _all(Parts, N_ROWS)
+"""The parts of lexer states, which only tables of `guided.automata.states` hold."""
 
 rules = _all(Rules, _RULES)
 """The rule graph."""

@@ -5,10 +5,13 @@ A leap second is 23:59:60 UTC, so the local time must fit its offset.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from functools import lru_cache
+from typing import cast
 
 from guided.grammar.json_schema.format_patterns import pattern_language
-from guided.grammar.regular.expr import Expr, alternation, concat, intersection
+from guided.grammar.regular.expr import Expr, alternation, concat
+from guided.grammar.regular.stepwise import stepwise
 
 _LEAP_PAIR = "(?:[02468][048]|[13579][26])"
 """Two digits that a number divisible by 4 ends in."""
@@ -27,37 +30,52 @@ _OFFSET = f"(?:[Zz]|[+-]{_HOUR}:{_MINUTE})"
 _CLOCK = f"{_HOUR}:{_MINUTE}:{_MINUTE}{_PART}{_OFFSET}"
 
 
-def _leap_second() -> Expr:
-    """``hh:mm:60`` with an offset that makes it 23:59 UTC.
+_AFTER_SECONDS, _AFTER_DOT, _IN_FRACTION = range(3)
 
-    An offset to the west is 23:59 minus the local time, digit group by digit group.  To the east it is the local time
-    plus a minute: the same hour and the next minute, or from minute 59 the next hour and minute 0.
+
+class _LeapSecond:
+    """``hh:mm:60``, a fraction perhaps, and an offset that makes it 23:59 UTC: of each sign there is one.
+
+    A state is what was read of the clock, as bytes; then ``(hour, minute, place in the fraction)``; then what is left
+    of the offset, as text.
     """
 
-    def groups(pattern: str, pairs: list[tuple[int, int]]) -> Expr:
-        return pattern_language("|".join(pattern.format(f"{left:02}", f"{right:02}") for left, right in pairs))
+    def accepts(self, state: Hashable) -> bool:
+        """Has the offset been read?"""
+        return state == ""
 
-    hour_pattern = "{0}:[0-9][0-9]:60[^+-]*[+-]{1}:[0-9][0-9]"
-    minute_pattern = "[0-9][0-9]:{0}:60[^+-]*[+-][0-9][0-9]:{1}"
-    west = [
-        pattern_language(f"[0-9:]{{6}}60{_PART}-[0-9:]{{5}}"),
-        groups(hour_pattern, [(hour, 23 - hour) for hour in range(24)]),
-        groups(minute_pattern, [(minute, 59 - minute) for minute in range(60)]),
-    ]
-    east = pattern_language(f"[0-9:]{{6}}60{_PART}\\+[0-9:]{{5}}")
-    same_hour = [
-        east,
-        groups(hour_pattern, [(hour, hour) for hour in range(24)]),
-        groups(minute_pattern, [(minute, minute + 1) for minute in range(59)]),
-    ]
-    next_hour = [
-        east,
-        groups(hour_pattern, [(hour, (hour + 1) % 24) for hour in range(24)]),
-        groups(minute_pattern, [(59, 0)]),
-    ]
-    return alternation(
-        (pattern_language(f"23:59:60{_PART}[Zz]"), intersection(west), intersection(same_hour), intersection(next_hour))
-    )
+    def steps(self, state: Hashable) -> Iterable[tuple[int, Hashable]]:
+        """Bytes in ascending order, and the states that they lead to."""
+        if isinstance(state, bytes):
+            for byte in _clock_bytes(state):
+                text = state + bytes([byte])
+                yield byte, text if len(text) < 8 else (int(text[:2]), int(text[3:5]), _AFTER_SECONDS)
+        elif isinstance(state, str):
+            yield from [(ord(state[0]), state[1:])] if state else ()
+        else:
+            hour, minute, place = cast("tuple[int, int, int]", state)
+            local = 60 * hour + minute
+            if place != _AFTER_DOT:
+                for sign, offset in ((b"+", (local + 1) % 1440), (b"-", 1439 - local)):
+                    yield sign[0], f"{offset // 60:02}:{offset % 60:02}"
+            if place == _AFTER_SECONDS:
+                yield ord("."), (hour, minute, _AFTER_DOT)
+            else:
+                yield from [(digit, (hour, minute, _IN_FRACTION)) for digit in b"0123456789"]
+            if place != _AFTER_DOT and local == 1439:
+                yield from [(letter, "") for letter in b"Zz"]
+
+
+def _clock_bytes(text: bytes) -> bytes:
+    """What may come next of ``hh:mm:60``."""
+    if len(text) == 1:
+        return b"0123" if text == b"2" else b"0123456789"
+    return (b"012", b"", b":", b"012345", b"0123456789", b":", b"6", b"0")[len(text)]
+
+
+@lru_cache(maxsize=1)
+def _leap_second() -> Expr:
+    return stepwise(_LeapSecond(), b"")
 
 
 @lru_cache(maxsize=1)

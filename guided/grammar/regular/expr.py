@@ -402,6 +402,11 @@ def json_string(content: Expr, *, canonical: bool = False) -> Expr:
     return _intern(Kind.JSON_STRING, (content, canonical), False, content.decided)
 
 
+def made_json_string(content: Expr, *, canonical: bool) -> Expr | None:
+    """As `json_string`, but None where nobody has made it yet."""
+    return _interned[Kind.JSON_STRING].get((content, canonical))
+
+
 def json_escape(content: Expr, canonical: bool, begun: str) -> Expr:
     """The rest of such a string after a backslash and ``begun``, a proper prefix of what may follow it."""
     return _intern(Kind.JSON_ESCAPE, (content, canonical, begun), False, content.decided)

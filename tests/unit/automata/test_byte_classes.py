@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import guided
-from guided.automata.byte_classes import LINES, TEXT, UTF8_PHASES, class_of_byte, classes_within, phase_after
+from guided.automata.byte_classes import LINES, TEXT, UTF8_PHASES, class_of_byte, phase_after
+from guided.automata.states import StateTable
+from guided.grammar.regular.expr import byte_set, repeat
 from guided.testing import brute_force_mask
 
 WORDS = [
@@ -42,10 +44,20 @@ def test_masks_of_patterns(pattern):
 def test_classes_partition_the_bytes():
     of_byte = class_of_byte()
     assert all(of_byte[byte] == TEXT for byte in range(128, 256))
-    for byte in range(128):
-        members = sum(1 << other for other in range(128) if of_byte[other] == of_byte[byte])
-        assert classes_within(members) == of_byte[byte]
-        assert classes_within(members & ~(1 << byte)) == 0
+    assert all(bin(bit).count("1") == 1 for bit in of_byte.tolist())
+    assert of_byte[ord("a")] == of_byte[ord("f")] != of_byte[ord("g")] == of_byte[ord("z")]
+
+
+@pytest.mark.parametrize("spared", [None, *b"af0A:~ "])
+def test_a_state_is_closed_on_the_classes_all_of_whose_bytes_lead_back(spared):
+    stays = [byte for byte in range(0x80) if byte != spared]
+    table = StateTable()
+    state = table.add(repeat(byte_set(sum(1 << byte for byte in stays))))
+    table.expand(state)
+    of_byte = class_of_byte()
+    lost = 0 if spared is None else int(of_byte[spared])
+    expected = int(np.bitwise_or.reduce(of_byte[:128])) & ~lost
+    assert int(table.arrays.closed[state]) & (TEXT - 1) == expected
 
 
 def test_phases_read_exactly_utf8():

@@ -1,0 +1,305 @@
+"""The parts that lexer states are sets of, registered in the flat arrays of `guided.kernels.determinise`.
+
+A part is an expression that is no union, as plain bytes or as the text inside a JSON string.  This file says what a
+part is like and where its edges lead; which sets of parts there are, the kernel finds out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.automata.byte_classes import class_of_byte
+from guided.automata.runs import begins_run
+from guided.grammar.regular.characters import Utf8
+from guided.grammar.regular.derivative import edges, least_length
+from guided.grammar.regular.expr import ALL, EPSILON, Expr, Kind, concat, is_listed, json_string
+from guided.grammar.regular.partial import alternatives, partial_edges
+from guided.kernels.determinise import (
+    ABSORBS,
+    AT_HEAD,
+    COMMON,
+    LITERAL,
+    LOOPS,
+    N_COUNTS,
+    NULLABLE,
+    SPELLED_ONCE,
+    TEXTUAL,
+    TOTAL,
+)
+from guided.kernels.layout import CANONICAL, STRING, Parts
+
+__all__ = ["PartTable", "reading"]
+
+AT_ONCE = 32
+"""Parts whose edges are asked for in one round, nearest first."""
+
+Reading: TypeAlias = "tuple[Expr, int]"
+"""A language, and whether it is read as bytes (0) or as the text of a JSON string (its mode)."""
+
+
+Begun: TypeAlias = "tuple[Expr, int, None]"
+"""What is left of a character, or of a word, and the part that follows it; a reading is made when asked for."""
+
+
+def reading(key: Expr) -> Reading:
+    """What of a terminal's language edges read."""
+    if key.kind is not Kind.JSON_STRING:
+        return key, 0
+    content, canonical = cast("tuple[Expr, bool]", key.parts)
+    return content, STRING | CANONICAL if canonical else STRING
+
+
+def terminal(content: Expr, mode: int) -> Expr:
+    """The language of bytes that a reading is of."""
+    return json_string(content, canonical=bool(mode & CANONICAL)) if mode else content
+
+
+class PartTable:
+    """Parts of one state table; ids are stable, arrays are replaced when they grow."""
+
+    def __init__(self, state_of: Callable[[Expr, int], int]) -> None:
+        self._state_of = state_of
+        """The state that a reading has already, 0 for none."""
+        self._ids: dict[Reading | Begun, int] = {}
+        self._all: list[Reading | Begun] = []
+        self.n_edges = 0
+        self.arrays = Parts(
+            **{name: np.full(1024, unset, np.int32) for name, unset in {**_PER_STATE, **_PER_PART}.items()},
+            low=np.zeros(4096, np.uint8),
+            high=np.zeros(4096, np.uint8),
+            to=np.zeros(4096, np.int32),
+            pool=np.zeros(4096, np.int32),
+            set_hash=np.zeros(1024, np.int32),
+            counts=np.zeros(N_COUNTS, np.int64),
+            queue=np.zeros(4096, np.int32),
+            firsts=np.zeros(4096, np.int32),
+            missing=np.zeros(AT_ONCE, np.int32),
+            class_of_byte=class_of_byte(),
+        )
+        self._look()
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def find(self, of: Reading) -> int:
+        """The state of a reading that is a part by itself, 0 where it has none."""
+        part = self._ids.get(of)
+        return 0 if part is None else int(self.arrays.alone[part])
+
+    def stands_for(self, of: Reading, state: int) -> None:
+        """Let a state be that of a part by itself."""
+        part = self._ids.get(of)
+        if part is not None:
+            self.arrays.alone[part] = state
+
+    def members(self, state: int) -> list[Reading]:
+        """The parts of a state; none where they are not known."""
+        first = int(self.arrays.set_first[state])
+        if first < 0:
+            return []
+        return [self._reading(part) for part in self.arrays.pool[first : first + self.arrays.set_count[state]].tolist()]
+
+    def _reading(self, part: int) -> Reading:
+        of = self._all[part]
+        if len(of) == 2:
+            return of
+        begun, follows, _ = of
+        content, mode = self._reading(follows)
+        return concat(begun, content), mode
+
+    def has_trait(self, state: int, trait: int) -> bool:
+        """Does some part of a state have a trait?"""
+        first = int(self.arrays.set_first[state])
+        parts = self.arrays.pool[first : first + int(self.arrays.set_count[state])] if first >= 0 else ()
+        return any(int(self.arrays.traits[part]) & trait for part in parts)
+
+    def least(self, state: int) -> int:
+        """A lower bound on the bytes that a state still reads, without the quote that closes a string."""
+        return min((least_length(content) for content, _ in self.members(state)), default=0)
+
+    def is_dear(self, part: int) -> bool:
+        """Is a part read as a whole, at the price of all that it combines, or of an automaton's next states?"""
+        content = self._all[part][0]
+        while content.kind is Kind.CONCAT:
+            content = cast(Expr, content.parts[0])
+        return content.kind in _DEAR and content.edges is None
+
+    def set_of(self, of: Reading, used: int) -> tuple[int, int]:
+        """Where the parts of a reading stand, ``used`` entries of the pool being taken, and how many they are."""
+        parts = sorted(set(self._parts(*of)))
+        traits = self.arrays.traits
+        parts = next(([part] for part in parts if traits[part] & ABSORBS), parts)
+        while used + len(parts) > self.arrays.pool.size:
+            self._grow("pool")
+        self.arrays.pool[used : used + len(parts)] = parts
+        return used, len(parts)
+
+    def find_edges(self, part: int) -> int:
+        """Make the edges of a part known, and of those parts that it is the first to lead to; of how many they were."""
+        if self.arrays.edge_first[part] >= 0:
+            return 0
+        before = len(self._all)
+        self._find_edges(part)
+        ahead = [new for new in range(before, len(self._all)) if not self._traits[new] & LITERAL]
+        ahead = [new for new in ahead if not self.is_dear(new)]
+        for new in ahead:
+            self._find_edges(new)
+        return 1 + len(ahead)
+
+    def _find_edges(self, part: int) -> None:
+        of = self._all[part]
+        row = self._edges(*of) if len(of) == 2 else self._begun_edges(of[0], of[1])
+        at = self.n_edges
+        self.n_edges = at + len(row)
+        while self.n_edges > self.arrays.to.size:
+            self._grow("low", "high", "to")
+        low, high, to = self._edge_views
+        for i, edge in enumerate(row, at):
+            low[i], high[i], to[i] = edge
+        self.arrays.edge_count[part] = len(row)
+        self.arrays.edge_first[part] = at
+
+    def _edges(self, content: Expr, mode: int) -> list[tuple[int, int, int]]:
+        row: list[tuple[int, int, int]] = []
+        targets: dict[tuple[Expr, Expr], list[int]] = {}
+        for low, high, begun, tail in partial_edges(content):
+            parts = targets.get((begun, tail))
+            if parts is None:
+                if _is_begun(begun):
+                    parts = [self._begun(begun, part) for part in self._parts(tail, mode)]
+                else:
+                    parts = self._parts(concat(begun, tail), mode)
+                targets[begun, tail] = parts
+            row += [(low, high, part) for part in parts]
+        return row
+
+    def _begun_edges(self, begun: Expr, follows: int) -> list[tuple[int, int, int]]:
+        row: list[tuple[int, int, int]] = []
+        for low, high, target in edges(begun):
+            if target is EPSILON:
+                row.append((low, high, follows))
+            elif _is_begun(target):
+                row.append((low, high, self._begun(target, follows)))
+            else:
+                content, mode = self._reading(follows)
+                row += [(low, high, part) for part in self._parts(concat(target, content), mode)]
+        return row
+
+    def _parts(self, content: Expr, mode: int) -> list[int]:
+        return [self._part(item, mode) for item in alternatives(content)]
+
+    def _part(self, content: Expr, mode: int) -> int:
+        of = (content, mode)
+        found = self._ids.get(of)
+        if found is None:
+            found = self._new(of, _traits(content, mode))
+            state = self._state_of(content, mode)
+            if state:
+                self.arrays.alone[found] = state
+        return found
+
+    def _begun(self, begun: Expr, follows: int) -> int:
+        of = (begun, follows, None)
+        found = self._ids.get(of)
+        return self._new(of, self._traits[follows] & (LOOPS | TEXTUAL | SPELLED_ONCE)) if found is None else found
+
+    def _new(self, of: Reading | Begun, traits: int) -> int:
+        part = self._ids[of] = len(self._all)
+        self._all.append(of)
+        if part == self.arrays.traits.size:
+            self._grow(*_PER_PART)
+        self._traits[part] = traits
+        return part
+
+    def reserve_states(self, size: int) -> None:
+        """Room for so many states."""
+        while size > self.arrays.set_first.size:
+            self._grow(*_PER_STATE)
+
+    def make_room(self) -> None:
+        """Room for twice as many sets, whose hash table is to be filled anew."""
+        self._grow("pool")
+        self.arrays = self.arrays._replace(set_hash=np.zeros(2 * self.arrays.set_hash.size, np.int32))
+
+    def _grow(self, *names: str) -> None:
+        for name in names:
+            old = getattr(self.arrays, name)
+            grown = np.full(2 * old.size, _PER_STATE.get(name, _PER_PART.get(name, 0)), old.dtype)
+            grown[: old.size] = old
+            self.arrays = self.arrays._replace(**{name: grown})
+        self._look()
+
+    def _look(self) -> None:
+        """Look at the arrays that are written entry by entry."""
+        arrays = self.arrays
+        self._edge_views = _view(arrays.low), _view(arrays.high), _view(arrays.to)
+        self._traits = _view(arrays.traits)
+
+
+_PER_STATE = {"set_first": -1, "set_count": 0, "asked": 0}
+_PER_PART = {"edge_first": -1, "edge_count": 0, "traits": 0, "alone": 0, "met": 0, "work": 0}
+"""The arrays with an entry per state and per part, and what they hold at first."""
+
+
+def _view(array: NDArray[Any]) -> memoryview:
+    return memoryview(array)  # type: ignore[arg-type]
+
+
+_DEAR = frozenset({Kind.INTERSECTION, Kind.COMPLEMENT, Kind.RECURSION, Kind.JSON_STRING, Kind.JSON_ESCAPE})
+
+
+def _is_begun(expr: Expr) -> bool:
+    """Is this the rest of a character, or of a word?"""
+    return (expr.kind is Kind.SWITCH or expr.kind is Kind.BYTES) and not expr.nullable
+
+
+@lru_cache(maxsize=1)
+def _any_text() -> Expr:
+    return Utf8().text
+
+
+def _traits(content: Expr, mode: int) -> int:
+    found = NULLABLE if content.nullable else 0
+    head = cast(Expr, content.parts[0]) if content.kind is Kind.CONCAT else content
+    if mode:
+        found |= TEXTUAL | (SPELLED_ONCE if mode & CANONICAL else 0)
+        found |= (ABSORBS if content is _any_text() else 0) | (TOTAL if head is _any_text() else 0)
+    elif content is ALL:
+        found |= ABSORBS
+    if head.kind is Kind.LITERAL:
+        found |= LITERAL
+    if _loops(content) or (mode and begins_run(content)):
+        found |= LOOPS
+    if head.kind is Kind.REPEAT and head.parts[2] is None:
+        found |= AT_HEAD
+        if head is content:
+            found |= COMMON
+    return found
+
+
+_looping: dict[Expr, bool] = {}
+
+
+def _loops(expr: Expr) -> bool:
+    """Does the language repeat without a small bound, so that its states are met again and effects worth keeping?"""
+    found = _looping.get(expr)
+    if found is None:
+        match expr.kind:
+            case Kind.REPEAT:
+                body, _, high = expr.parts
+                found = high is None or cast(int, high) >= 8 or _loops(cast(Expr, body))
+            case Kind.COMPLEMENT | Kind.RECURSION:
+                found = True
+            case Kind.CONCAT | Kind.ALTERNATION | Kind.INTERSECTION:
+                found = any(_loops(cast(Expr, part)) for part in expr.parts)
+            case Kind.SWITCH if not is_listed(expr):
+                found = any(_loops(target) for _, _, target in cast("tuple[tuple[int, int, Expr], ...]", expr.parts[0]))
+            case _:
+                found = False
+        _looping[expr] = found
+    return found

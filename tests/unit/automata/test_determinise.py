@@ -1,0 +1,159 @@
+"""Lexer states made of parts, against derivatives of the whole pattern."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+import pytest
+
+from guided.automata.states import StateTable
+from guided.grammar.regular.characters import Utf8
+from guided.grammar.regular.derivative import inhabited, matches
+from guided.grammar.regular.expr import (
+    ALL,
+    EPSILON,
+    Expr,
+    Kind,
+    alternation,
+    byte_set,
+    complement,
+    concat,
+    intersection,
+    json_string,
+    literal,
+    repeat,
+    words,
+)
+from guided.grammar.regular.partial import alternatives, partial_edges
+
+LETTERS = ["a", "b", "c", "é", "ഀ"]
+ATOMS = [
+    literal(b"a"), literal(b"b"), literal(b"ab"), literal(b"bca"), byte_set(0x7 << 97), literal("é".encode()),
+    Utf8().characters(((0x61, 0x62), (0xE8, 0x3000))), EPSILON, words([b"ab", b"abc", b"ca"]), Utf8().text,
+]  # fmt: skip
+
+
+def pattern(seed: random.Random, depth: int) -> Expr:
+    kind = seed.random()
+    if depth == 0 or kind < 0.2:
+        return seed.choice(ATOMS)
+    if kind < 0.5:
+        return concat(pattern(seed, depth - 1), pattern(seed, depth - 1))
+    if kind < 0.7:
+        return alternation([pattern(seed, depth - 1), pattern(seed, depth - 1)])
+    if kind < 0.88:
+        low = seed.randint(0, 2)
+        return repeat(pattern(seed, depth - 1), low, seed.choice([None, low + seed.randint(0, 9)]))
+    if kind < 0.95:
+        return intersection([pattern(seed, depth - 1), pattern(seed, depth - 1)])
+    return intersection([Utf8().text, complement(pattern(seed, depth - 1))])
+
+
+def read(table: StateTable, state: int, text: bytes) -> int:
+    """The state after some bytes of a text, 0 when there is none."""
+    for byte in text:
+        state = next((target for low, high, target in table.edges(state) if low <= byte <= high), 0)
+        state = table.whole(state)
+    return state
+
+
+@pytest.mark.parametrize("number", range(20))
+def test_states_accept_what_derivatives_accept(number):
+    seed, table = random.Random(number), StateTable()
+    for _ in range(40):
+        expr = pattern(seed, 4)
+        if not inhabited(expr):
+            continue
+        plain, string = table.add(expr), table.add(json_string(expr))
+        for _ in range(12):
+            text = "".join(seed.choices(LETTERS, k=seed.randint(0, 7))).encode()
+            expected = matches(expr, text)
+            after = read(table, plain, text)
+            assert (table.arrays.tag[after] >= 0) == expected, (expr, text)
+            after = read(table, string, text)
+            assert bool(table.arrays.mode[after] & 2) == expected, (expr, text)
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_every_state_goes_on_to_an_end(number):
+    seed, table = random.Random(100 + number), StateTable()
+    for _ in range(30):
+        expr = pattern(seed, 3)
+        if not inhabited(expr):
+            continue
+        order = [table.add(expr)]
+        leads: dict[int, list[int]] = {}
+        for state in order:
+            leads[state] = [target for _, _, target in table.edges(state)]
+            order.extend(
+                target for target in dict.fromkeys(leads[state]) if target not in leads and target not in order
+            )
+            if len(order) > 200:
+                break
+        else:
+            alive = {state for state in order if table.arrays.tag[state] >= 0}
+            while more := [s for s in order if s not in alive and alive.intersection(leads[s])]:
+                alive.update(more)
+            assert alive == set(order)
+
+
+def test_equal_sets_of_parts_are_one_state():
+    table = StateTable()
+    # Two ways to the same rest: a run that the second pattern meets after its own prefix.
+    rest = concat(repeat(byte_set(0x7 << 97)), literal(b"!"))
+    first, second = table.add(rest), table.add(concat(literal(b"xy"), rest))
+    assert read(table, second, b"xy") == first
+    assert read(table, first, b"abcabc") == first
+    assert table.add(rest) == first
+
+
+def test_any_text_takes_in_what_else_may_come():
+    table = StateTable()
+    searched = json_string(concat(Utf8().text, literal(b"ab"), Utf8().text))
+    state = read(table, table.add(searched), b"xxab")
+    assert state == table.add(json_string(Utf8().text))
+    assert read(table, table.add(alternation([ALL, literal(b"a")])), b"a") == table.add(ALL)
+
+
+def test_parts_are_about_as_many_as_letters():
+    # Derivatives of this pattern are 2^12 languages, its parts a few dozen.
+    table = StateTable()
+    letters = byte_set(0x3 << 97)
+    expr = concat(repeat(letters), literal(b"a"), *[letters] * 12)
+    state = table.add(expr)
+    seed = random.Random(3)
+    for _ in range(300):
+        text = bytes(seed.choices(b"ab", k=40))
+        after = read(table, state, text)
+        assert (table.arrays.tag[after] >= 0) == (text[-13] == ord("a"))
+    assert len(table.parts) < 40
+
+
+def test_alternatives_leave_out_what_is_empty():
+    never = intersection([literal(b"a"), literal(b"b")])
+    assert alternatives(alternation([never, literal(b"c"), concat(literal(b"d"), never)])) == [literal(b"c")]
+    assert [edge[:2] for edge in partial_edges(repeat(literal(b"q"), 2, 3))] == [(113, 113)]
+    assert all(edge[2].kind is not Kind.ALTERNATION for edge in partial_edges(alternation(ATOMS)))
+
+
+def test_threads_find_the_same_states():
+    table = StateTable()
+    seed = random.Random(7)
+    patterns = [expr for expr in (pattern(seed, 4) for _ in range(60)) if inhabited(expr)]
+    texts = ["".join(seed.choices(LETTERS, k=6)).encode() for _ in range(30)]
+    found: list[list[bool]] = [[] for _ in range(4)]
+
+    def work(number: int) -> None:
+        for expr in patterns:
+            for text in texts:
+                after = read(table, table.add(expr), text)
+                found[number].append(bool(table.arrays.tag[after] >= 0))
+
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert found[0] == found[1] == found[2] == found[3]
+    assert found[0] == [matches(expr, text) for expr in patterns for text in texts]
