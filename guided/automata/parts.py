@@ -268,7 +268,10 @@ def _traits(content: Expr, mode: int) -> int:
     head = cast(Expr, content.parts[0]) if content.kind is Kind.CONCAT else content
     if mode:
         found |= TEXTUAL | (SPELLED_ONCE if mode & CANONICAL else 0)
-        found |= (ABSORBS if content is _any_text() else 0) | (TOTAL if head is _any_text() else 0)
+        if content is _any_text():
+            found |= ABSORBS
+        if head is _any_text() and not mode & CANONICAL:
+            found |= TOTAL
     elif content is ALL:
         found |= ABSORBS
     if head.kind is Kind.LITERAL:

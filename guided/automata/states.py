@@ -283,7 +283,11 @@ class StateTable:
     def expand(self, state: int) -> None:
         """Find the edges of a state, and of some that it leads to."""
         if self.arrays.first[state] < 0:
-            self.explore([state], NEAR, NEAR_PARTS)
+            self.expand_all([state])
+
+    def expand_all(self, states: Sequence[int]) -> None:
+        """Find the edges of several states, and of some that they lead to."""
+        self.explore(states, NEAR + len(states), NEAR_PARTS)
 
     def explore(self, states: Sequence[int], limit: int, parts: int, dear: int = 0) -> None:
         """Expand states and what is reachable from them, nearest first: ``limit`` states, fewer if that is much work.

@@ -58,9 +58,10 @@ class EffectStore:
             self.version += 1
         effects = self.arrays
         effects.exit_first[index], effects.exit_count[index] = self._n_exits, len(exits)
-        for i, (exit_low, exit_high, tag, pending) in enumerate(exits, self._n_exits):
-            effects.exit_low[i], effects.exit_high[i] = exit_low, exit_high
-            effects.exit_tag[i], effects.exit_pending[i] = tag, pending
+        if exits:
+            columns = np.array(exits, np.int32).T
+            for name, column in zip(_PER_EXIT, columns, strict=True):
+                getattr(effects, name)[self._n_exits : self._n_exits + len(exits)] = column
         self._n_exits += len(exits)
         self._enter(index)
         return index

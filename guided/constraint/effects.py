@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from guided.automata.runs import Run, run_of, run_with_pattern
 from guided.automata.states import StateTable
 from guided.constraint.characters_left import CharactersLeft
 from guided.constraint.effect_store import EffectStore
+from guided.constraint.run_lengths import RunLengths
 from guided.constraint.surveys import Surveys
 from guided.constraint.token_tries import TokenTries
 from guided.grammar.regular.characters import Utf8
@@ -65,6 +67,7 @@ class TokenEffects:
         self._surveys = Surveys(states, self.tries)
         self._left = CharactersLeft(states)
         self._derived: dict[tuple[int, int, int, int, int, int], int] = {}
+        self._lengths: dict[tuple[int, int, int, int, int, bool], RunLengths] = {}
         self._totals: dict[int, bool] = {}
         self._any_strings: dict[tuple[int, int], tuple[int, NDArray[np.int32]]] = {}
 
@@ -177,25 +180,14 @@ class TokenEffects:
         if same is not None:
             self.store.alias(low, high, state, same)
             return
-        found = self._surveys.survey(low, high, unbounded, self.states.add(run.home), also)
-        assert found is not None
-        begun = 0 if run.prefix is None else 1
-        inside = found.count >= 0
-        needed = np.maximum(found.count - begun, 0)
-        if also and bound >= 0:
-            needed = needed + self._left.of_tokens(found.at, inside, self.states.add(run.home))
-        whole = -1 - found.count - begun
-        fits = inside if bound < 0 else inside & (needed <= bound)
-        ended = ~inside & (whole >= least)
-        if most >= 0:
-            ended &= whole <= most
-        length = found.exits[:, 3] - begun
-        keep = length >= least
-        if most >= 0:
-            keep &= length <= most
-        by_length = [
-            self.tries.exit_ranges(found.exits[keep & (length == n)]) for n in np.unique(length[keep]).tolist()
-        ]
-        self._derived[key] = self.store.add(
-            low, high, state, found.kept[fits | ended], [item for group in by_length for item in group]
-        )
+        home = self.states.add(run.home)
+        # With a pattern and a bound, a token must leave room for the pattern's end.
+        within = (low, high, unbounded, home, also, also > 0 and bound >= 0)
+        lengths = self._lengths.get(within)
+        if lengths is None:
+            found = self._surveys.survey(low, high, unbounded, home, also)
+            assert found is not None
+            left = partial(self._left.of_tokens, found.at, home=home) if within[-1] else None
+            lengths = RunLengths(found, 0 if run.prefix is None else 1, left, self.store, self.tries)
+            self._lengths[within] = lengths
+        self._derived[key] = lengths.add(low, high, state, least, most, bound)

@@ -50,6 +50,7 @@ from guided.kernels.layout import (
     N_SETS,
     N_STATES,
     N_THREADS,
+    N_UNKNOWN,
     NEED_COST,
     NEED_EFFECT,
     NEED_MINIMUM,
@@ -491,6 +492,9 @@ class ConstraintMachine:
     def _gathered(self, n_effects: int, n_stacks: int) -> None:
         """Serve what one round of a mask came to for the first time, some of it perhaps more than once."""
         scratch = self.scratch
+        n_unknown = int(self.counters[N_UNKNOWN])
+        if n_unknown:
+            self.states.expand_all(scratch.unknown[:n_unknown].tolist())
         effects = zip(scratch.thread_a[:n_effects].tolist(), scratch.thread_b[:n_effects].tolist(), strict=True)
         for bounds, state in dict.fromkeys(effects):
             self.effects.need(bounds >> 32, bounds & 0xFFFFFFFF, state)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ class Survey:
 
 
 class Surveys:
-    """Walks over the tries of one vocabulary; those that others are told from are kept."""
+    """Walks over the tries of one vocabulary."""
 
     def __init__(self, states: StateTable, tries: TokenTries) -> None:
         self.states = states
@@ -48,18 +48,13 @@ class Surveys:
         self._at = _NOWHERE
         self._exit_rows = np.zeros((4096, 4), np.int32)
         self._unknown = np.zeros(256, np.int32)
-        self._surveys: dict[tuple[int, int, int, int, int], Survey] = {}
 
     def survey(self, low: int, high: int, state: int, home: int = 0, also: int = 0) -> Survey | None:
         """What the tokens of a range do from a state; None where they come to owe something.
 
-        With ``home`` the visits to that state are counted, and the survey is kept; else it is good until the next one.
-        With ``also`` the walk is of the intersection with that state.
+        With ``home`` the visits to that state are counted.  With ``also`` the walk is of the intersection with that
+        state.  What is noted of tokens is good until the next survey.
         """
-        key = (low, high, state, home, also)
-        found = self._surveys.get(key) if home else None
-        if found is not None:
-            return found
         self.states.explore([int(self.states.arrays.base[state])], AHEAD, PARTS, DEAR // 2)
         self._make_room(int(np.diff(self.tries.arrays.token_offset[[low, high]])[0]))
         while True:
@@ -77,13 +72,10 @@ class Surveys:
             else:
                 self._exit_rows = np.zeros((4 * self._exit_rows.shape[0], 4), np.int32)
         n_kept, n_exits = int(code) >> 32, int(code) & 0xFFFFFFFF
-        found = Survey(
+        return Survey(
             self._kept[:n_kept], self._count[:n_kept], self._at[:n_kept] if also else _NOWHERE,
             self._exit_rows[:n_exits].copy(),
         )  # fmt: skip
-        if home:
-            found = self._surveys[key] = Survey(*(np.array(part) for part in astuple(found)))
-        return found
 
     def closing(self, low: int, high: int, state: int, nodes: NDArray[np.int32]) -> NDArray[np.bool_]:
         """At which of some nodes a string that goes on from a state closes."""

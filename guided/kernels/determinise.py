@@ -25,7 +25,7 @@ __all__ = [
 NULLABLE, LOOPS, AT_HEAD, COMMON, ABSORBS, TEXTUAL, SPELLED_ONCE, TOTAL, LITERAL = (1 << bit for bit in range(9))
 """Of a part: it may end here; it repeats without a small bound; the repetition is the first that it reads; it is just
 the run of a class without a bound; no other part adds to it; it is inside a JSON string; in its one spelling only; any
-text may come next, for ever; it begins with a literal, which by itself is laid down at once."""
+text in any spelling may come next, for ever; it begins with a literal, which by itself is laid down at once."""
 
 STATES, EDGES, POOL, SETS, RUN, QUEUED, MISSING, NEEDED, MARK = range(9)
 """What `counts` holds: entries in use, the number of the last call, what a call leaves in `queue` and `missing`, and

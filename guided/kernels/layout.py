@@ -171,6 +171,7 @@ class Scratch(NamedTuple):
     walk_other: Ints
     walk_fan: Ints
     walk_way: Ints
+    unknown: Ints
 
 
 class Tokens(NamedTuple):
@@ -257,7 +258,7 @@ FINAL, OPEN = 1, 2
 # Slots of `counters`.
 N_SETS, N_ITEMS, N_CLOSURE, N_STATES, N_THREADS, N_PRICED = range(6)
 FUEL, STAMP, REQUEST, REQUEST_A, REQUEST_B = range(6, 11)
-OWING, N_SEGMENTS, N_SEGMENT_TOKENS = range(11, 14)
+OWING, N_SEGMENTS, N_SEGMENT_TOKENS, N_UNKNOWN = range(11, 15)
 N_COUNTERS = 16
 
 # Requests.

@@ -15,10 +15,10 @@ import numpy as np
 from guided.kernels import views
 from guided.kernels.jit import entry, inner
 from guided.kernels.layout import (
-    EXPAND_STATE,
     FUEL,
     GROW_SCRATCH,
     N_PRICED,
+    N_UNKNOWN,
     NEED_COST,
     NEED_EFFECT,
     NEED_MINIMUM,
@@ -32,7 +32,7 @@ from guided.kernels.layout import (
 )
 from guided.kernels.segments import LEAST_NODES, MOST_NODES, apply_segment, keep_segment
 from guided.kernels.threads import open_boundary, past
-from guided.kernels.walks import SMALL_RANGE, first_visit, forbid, payable_below, push, walk
+from guided.kernels.walks import SMALL_RANGE, first_visit, forbid, payable_below, push, wait_for, walk
 
 _MASK32 = 0xFFFFFFFF
 
@@ -117,8 +117,9 @@ def fill(table, lexed, root, state, limit):
     if counters[OWING]:
         doubtful[:] = 0
     ends = np.int64(0)
-    # Effects and stacks that are met for the first time are gathered, and what is behind them left out: one round asks
-    # for all that it comes to, since each begins again.
+    # Effects, stacks and lexer states that are met for the first time are gathered, and what is behind them left out:
+    # one round asks for all that it comes to, since each begins again.
+    counters[N_UNKNOWN] = 0
     n_missing = np.int64(0)
     n_closed = np.int64(0)
     level = np.int64(0)
@@ -150,7 +151,10 @@ def fill(table, lexed, root, state, limit):
             low = scratch.tasks[3 * depth + 1] >> 32
             high = scratch.tasks[3 * depth + 1] & _MASK32
             if obligation & SEGMENT:
-                if n_missing + n_closed == 0 and keep_segment(table, low, obligation & _MASK32, rows[level]) < 0:
+                if (
+                    n_missing + n_closed + counters[N_UNKNOWN] == 0
+                    and keep_segment(table, low, obligation & _MASK32, rows[level]) < 0
+                ):
                     return -1
             elif forbid(table, rows[level], low, high, obligation) < 0:
                 return -1
@@ -187,9 +191,9 @@ def fill(table, lexed, root, state, limit):
                     return -1
             continue
         if automaton.first[automaton.base[inside]] < 0:
-            counters[REQUEST] = EXPAND_STATE
-            counters[REQUEST_A] = automaton.base[inside]
-            return -1
+            if not wait_for(table, np.int64(automaton.base[inside])):
+                return -1
+            continue
         loops = automaton.loops[inside]
         walks = loops == 0 or high - low <= (SMALL_RANGE if loops > 1 else OWN_RANGE)
         if obligation != 0 and automaton.mode[obligation] == 0:
@@ -258,7 +262,7 @@ def fill(table, lexed, root, state, limit):
             depth = push(table, depth, low, high, np.int64(0), beyond, owed)
             if depth < 0:
                 return -1
-    if n_missing or n_closed:
+    if n_missing or n_closed or counters[N_UNKNOWN]:
         # In `thread_a` and `thread_b`, and in `emits`, which no grammar with a lexer uses otherwise.
         counters[REQUEST] = NEED_EFFECT
         counters[REQUEST_A] = n_missing

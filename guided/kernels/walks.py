@@ -12,6 +12,7 @@ from guided.kernels.layout import (
     FUEL,
     GROW_SCRATCH,
     N_PRICED,
+    N_UNKNOWN,
     NEED_COST,
     NEED_MINIMUM,
     REQUEST,
@@ -133,10 +134,29 @@ def payable_below(automaton, tokens, obligation, low, high):
 
 
 @inner
+def wait_for(table, state):
+    """Note that the edges of a state are needed, so that one round asks for all that it comes to; False: no room."""
+    counters = views.counters(table)
+    unknown = views.scratch(table).unknown
+    n = counters[N_UNKNOWN]
+    for i in range(n):
+        if unknown[i] == state:
+            return True
+    if n == unknown.shape[0]:
+        counters[REQUEST] = EXPAND_STATE
+        counters[REQUEST_A] = state
+        return False
+    unknown[n] = state
+    counters[N_UNKNOWN] = n + 1
+    return True
+
+
+@inner
 def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obligation, stamp, limit):
     """Walk one range from one automaton state; sets bits in ``row``, pushes boundary tasks; new depth, -1: request.
 
     Tokens after which something is still owed go to ``doubtful``: the caller must see whether the debt can be met.
+    What lies behind states whose edges are not known is left out, and these are noted (`wait_for`).
     """
     automaton = views.automaton(table)
     machine = views.machine(table)
@@ -181,11 +201,12 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
         place = glance(automaton, at, byte)
         if place == SPELLED:
             place = move(automaton, at, byte)
-        if place < 0:
-            counters[REQUEST] = EXPAND_STATE
-            counters[REQUEST_A] = -place
-            return -1
         end = np.int64(tokens.end[node])
+        if place < 0:
+            if not wait_for(table, -place):
+                return -1
+            node = end
+            continue
         if place == 0:
             node = end
             continue
@@ -198,9 +219,10 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
             if due == SPELLED:
                 due = move(automaton, owing, byte)
             if due < 0:
-                counters[REQUEST] = EXPAND_STATE
-                counters[REQUEST_A] = -due
-                return -1
+                if not wait_for(table, -due):
+                    return -1
+                node = end
+                continue
             due &= _MASK32
             if due > 0 and automaton.tag[due] >= 0:
                 node = end
@@ -220,9 +242,10 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
         ending = np.int64(0)
         if tag >= 0:
             if automaton.first[after] < 0:
-                counters[REQUEST] = EXPAND_STATE
-                counters[REQUEST_A] = after
-                return -1
+                if not wait_for(table, np.int64(after)):
+                    return -1
+                node = end
+                continue
             inside = automaton.count[after] > 0
             ending = np.int64(after)
         while ending:

@@ -1,0 +1,82 @@
+"""Which tokens of an unbounded run fit within bounds on its length, told from the survey of the run.
+
+Every character that a text goes on with has bounds of its own, so tokens are sorted by length once, and what fits is a
+piece of that order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.constraint.effect_store import DENSE, EffectStore
+from guided.constraint.surveys import Survey
+from guided.constraint.token_tries import TokenTries
+
+__all__ = ["RunLengths"]
+
+Exits = list[tuple[int, int, int, int]]
+
+
+class RunLengths:
+    """The tokens of one survey by the number of characters that they take."""
+
+    def __init__(
+        self,
+        survey: Survey,
+        begun: int,
+        left: Callable[[NDArray[np.bool_]], NDArray[np.int32]] | None,
+        store: EffectStore,
+        tries: TokenTries,
+    ) -> None:
+        """``begun``: 1 where the run begins inside a character, which is not counted.
+
+        ``left`` gives the characters that each token inside must leave room for besides its own.
+        """
+        self._store = store
+        self._tries = tries
+        inside = survey.count >= 0
+        needed = np.maximum(survey.count - begun, 0)
+        if left is not None:
+            needed = needed + left(inside)
+        self._inside, self._needed = _by_length(survey.kept[inside], needed[inside])
+        self._ended, self._whole = _by_length(survey.kept[~inside], -1 - survey.count[~inside] - begun)
+        self._exits = survey.exits
+        self._length = survey.exits[:, 3] - begun
+        self._lengths: list[int] = np.unique(self._length).tolist()
+        self._ranges: dict[int, Exits] = {}
+        self._rows: dict[int, int] = {}
+
+    def add(self, low: int, high: int, state: int, least: int, most: int, bound: int) -> int:
+        """Keep the effect of a run of ``least`` to ``most`` characters, of which a token inside may need ``bound``.
+
+        -1: without a bound.
+        """
+        size = self._needed.size
+        n = size if bound < 0 else int(np.searchsorted(self._needed, bound, "right"))
+        first = int(np.searchsorted(self._whole, least, "left"))
+        last = self._whole.size if most < 0 else int(np.searchsorted(self._whole, most, "right"))
+        listed = self._ended[first : max(first, last)]
+        mask = -1
+        if n > DENSE:
+            mask = self._rows.get(n, -1)
+            if mask < 0:
+                mask = self._rows[n] = self._store.row(self._inside[:n])
+        else:
+            listed = np.concatenate([self._inside[:n], listed])
+        fitting = [length for length in self._lengths if length >= least and (most < 0 or length <= most)]
+        exits = [part for length in fitting for part in self._exits_of(length)]
+        return self._store.add(low, high, state, listed, exits, mask)
+
+    def _exits_of(self, length: int) -> Exits:
+        found = self._ranges.get(length)
+        if found is None:
+            found = self._ranges[length] = self._tries.exit_ranges(self._exits[self._length == length])
+        return found
+
+
+def _by_length(tokens: NDArray[np.int32], length: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    order = np.argsort(length, kind="stable")
+    return tokens[order], length[order]
