@@ -23,13 +23,13 @@ from guided.kernels.determinise import (
     ABSORBS,
     AT_HEAD,
     COMMON,
-    LITERAL,
     LOOPS,
     N_COUNTS,
     NULLABLE,
     SPELLED_ONCE,
     TEXTUAL,
     TOTAL,
+    WORDS,
 )
 from guided.kernels.layout import CANONICAL, STRING, Parts
 
@@ -57,6 +57,17 @@ def reading(key: Expr) -> Reading:
 def terminal(content: Expr, mode: int) -> Expr:
     """The language of bytes that a reading is of."""
     return json_string(content, canonical=bool(mode & CANONICAL)) if mode else content
+
+
+def begins(content: Expr) -> tuple[Expr, Expr]:
+    """The first item of a concatenation, and the rest."""
+    return cast("tuple[Expr, Expr]", content.parts) if content.kind is Kind.CONCAT else (content, EPSILON)
+
+
+def is_word_list(content: Expr) -> bool:
+    """Does a language begin with one of several words, none of them empty where something follows?"""
+    head, tail = begins(content)
+    return is_listed(head) and (tail is EPSILON or not head.nullable)
 
 
 class PartTable:
@@ -145,7 +156,7 @@ class PartTable:
             return 0
         before = len(self._all)
         self._find_edges(part)
-        ahead = [new for new in range(before, len(self._all)) if not self._traits[new] & LITERAL]
+        ahead = [new for new in range(before, len(self._all)) if not self._traits[new] & WORDS]
         ahead = [new for new in ahead if not self.is_dear(new)]
         for new in ahead:
             self._find_edges(new)
@@ -265,7 +276,7 @@ def _any_text() -> Expr:
 
 def _traits(content: Expr, mode: int) -> int:
     found = NULLABLE if content.nullable else 0
-    head = cast(Expr, content.parts[0]) if content.kind is Kind.CONCAT else content
+    head = begins(content)[0]
     if mode:
         found |= TEXTUAL | (SPELLED_ONCE if mode & CANONICAL else 0)
         if content is _any_text():
@@ -274,9 +285,9 @@ def _traits(content: Expr, mode: int) -> int:
             found |= TOTAL
     elif content is ALL:
         found |= ABSORBS
-    if head.kind is Kind.LITERAL:
-        found |= LITERAL
-    if _loops(content) or (mode and begins_run(content)):
+    if head.kind is Kind.LITERAL or is_word_list(content):
+        found |= WORDS
+    if loops(content) or (mode and begins_run(content)):
         found |= LOOPS
     if head.kind is Kind.REPEAT and head.parts[2] is None:
         found |= AT_HEAD
@@ -288,20 +299,20 @@ def _traits(content: Expr, mode: int) -> int:
 _looping: dict[Expr, bool] = {}
 
 
-def _loops(expr: Expr) -> bool:
+def loops(expr: Expr) -> bool:
     """Does the language repeat without a small bound, so that its states are met again and effects worth keeping?"""
     found = _looping.get(expr)
     if found is None:
         match expr.kind:
             case Kind.REPEAT:
                 body, _, high = expr.parts
-                found = high is None or cast(int, high) >= 8 or _loops(cast(Expr, body))
+                found = high is None or cast(int, high) >= 8 or loops(cast(Expr, body))
             case Kind.COMPLEMENT | Kind.RECURSION:
                 found = True
             case Kind.CONCAT | Kind.ALTERNATION | Kind.INTERSECTION:
-                found = any(_loops(cast(Expr, part)) for part in expr.parts)
+                found = any(loops(cast(Expr, part)) for part in expr.parts)
             case Kind.SWITCH if not is_listed(expr):
-                found = any(_loops(target) for _, _, target in cast("tuple[tuple[int, int, Expr], ...]", expr.parts[0]))
+                found = any(loops(target) for _, _, target in cast("tuple[tuple[int, int, Expr], ...]", expr.parts[0]))
             case _:
                 found = False
         _looping[expr] = found

@@ -24,10 +24,11 @@ from guided.automata.byte_classes import (
     flat_phases,
 )
 from guided.automata.joint import Both
-from guided.automata.parts import PartTable, reading, terminal
+from guided.automata.parts import PartTable, begins, is_word_list, loops, reading, terminal
 from guided.automata.runs import run_less_words
 from guided.errors import LimitError
-from guided.grammar.regular.expr import EPSILON, Expr, Kind, json_string, made_json_string
+from guided.grammar.regular.derivative import edges as expr_edges
+from guided.grammar.regular.expr import EPSILON, Expr, Kind, concat, is_listed, json_string, made_json_string
 from guided.grammar.regular.json_text import RAW_BYTES
 from guided.kernels.addresses import SharedAddresses, address_rows
 from guided.kernels.determinise import (
@@ -174,19 +175,8 @@ class StateTable:
         return self._ids.get(key, 0)
 
     def _new(self, key: Expr | LexerState) -> int:
-        if isinstance(key, Expr):
-            of = reading(key)
-            state = self.parts.find(of)
-            if state and not self.arrays.owes[state]:
-                self._ids[key] = state
-                return state
-            known = state
-            state = self._ids[key] = self._allocate(key)
-            if not known:
-                self.parts.stands_for(of, state)
-        else:
-            state = self._ids[key] = self._allocate(key)
         if not isinstance(key, Expr):
+            state = self._ids[key] = self._allocate(key)
             self.arrays.tag[state] = key.tag
             if key.pending is not None:
                 pending = self.add(key.pending)
@@ -196,24 +186,42 @@ class StateTable:
                 self.arrays.also[state] = also
         else:
             content, mode = reading(key)
+            is_literal = begins(content)[0].kind is Kind.LITERAL
+            known = 0 if is_literal else self.parts.find((content, mode))
+            if known and not self.arrays.owes[known]:
+                self._ids[key] = known
+                return known
+            state = self._ids[key] = self._allocate(key)
             if mode:
                 self.arrays.mode[state] = mode | CLOSES if content.nullable else mode
-            elif key.nullable:
+            elif content.nullable:
                 self.arrays.tag[state] = 0
-            if key is EPSILON:
+            if is_literal:
+                self._lay_words(state, key)
+            elif key is EPSILON:
                 self.arrays.first[state] = 0
-            else:
-                self._lay_literal(state, key)
+            elif not known:
+                self.parts.stands_for((content, mode), state)
         return state
 
-    def _lay_literal(self, state: int, key: Expr) -> bool:
-        """Lay down the literal that a state begins with, if it does."""
+    def _lay_words(self, state: int, key: Expr) -> bool:
+        """Lay down the literal that a state begins with, or the next letters of a list of words, if it does."""
         content, mode = reading(key)
-        head, tail = cast("tuple[Expr, Expr]", content.parts) if content.kind is Kind.CONCAT else (content, EPSILON)
-        if head.kind is not Kind.LITERAL:
+        head, tail = begins(content)
+        if head.kind is Kind.LITERAL:
+            self._chain(state, cast(bytes, head.parts[0]), self.target(terminal(tail, mode)), mode)
+        elif is_word_list(content):
+            row = [(low, high, self.target(terminal(concat(to, tail), mode))) for low, high, to in expr_edges(head)]
+            self._give_edges(state, row, loops(tail))
+        else:
             return False
-        self._chain(state, cast(bytes, head.parts[0]), self.target(terminal(tail, mode)), mode)
         return True
+
+    def _give_edges(self, state: int, row: Sequence[tuple[int, int, int]], loops: bool) -> None:
+        width = sum(high - low + 1 for low, high, _ in row)
+        self.arrays.loops[state] = int(loops and width >= WIDE)
+        self._write(state, row)
+        describe(self._addresses(), state, int(self.arrays.first[state]))
 
     def _chain(self, state: int, data: bytes, last: int, mode: int) -> None:
         """Lay down a literal as consecutive states that end in ``last``: no derivatives, no expressions between."""
@@ -287,7 +295,17 @@ class StateTable:
 
     def expand_all(self, states: Sequence[int]) -> None:
         """Find the edges of several states, and of some that they lead to."""
-        self.explore(states, NEAR + len(states), NEAR_PARTS)
+        with self.lock:
+            left = [state for state in states if not self._is_laid(state)]
+            if left:
+                self.explore(left, NEAR + len(left), NEAR_PARTS)
+
+    def _is_laid(self, state: int) -> bool:
+        """Are the edges of a state known, or those of a list of words, which are laid down here without a kernel?"""
+        if self.arrays.first[state] >= 0:
+            return True
+        key = self.key(state)
+        return isinstance(key, Expr) and self._lay_words(state, key)
 
     def explore(self, states: Sequence[int], limit: int, parts: int, dear: int = 0) -> None:
         """Expand states and what is reachable from them, nearest first: ``limit`` states, fewer if that is much work.
@@ -324,7 +342,10 @@ class StateTable:
                 self._close_text(state)
 
     def _is_dear(self, wanted: int) -> bool:
-        return self.parts.is_dear(wanted) if wanted >= 0 else not isinstance(self.key(-wanted), Expr)
+        if wanted >= 0:
+            return self.parts.is_dear(wanted)
+        key = self.key(-wanted)
+        return not isinstance(key, Expr) or is_listed(begins(reading(key)[0])[0])
 
     def _determinise(self, begin: NDArray[np.int32], limit: int) -> NDArray[np.int32] | None:
         """Run the kernel on some states; those it came by, whose edges are known when this returns.  None: no room."""
@@ -368,7 +389,7 @@ class StateTable:
         """Say what a state is made of: parts; or its edges, where it is not."""
         key = self.key(state)
         if isinstance(key, Expr):
-            if self._lay_literal(state, key):
+            if self._lay_words(state, key):
                 return
             first, count = self.parts.set_of(reading(key), int(self._counts[POOL]))
             self._counts[POOL] = first + count
@@ -378,17 +399,13 @@ class StateTable:
                 of = self.parts.members(state)[0]
                 if not self.parts.find(of):
                     self.parts.stands_for(of, state)
-                self._lay_literal(state, terminal(*of))
+                self._lay_words(state, terminal(*of))
             return
         if isinstance(key, Both):
-            row, loops = key.edges(self), False
+            self._give_edges(state, key.edges(self), loops=False)
         else:
-            row = [(low, high, self.add(target)) for low, high, target in cast(LexerState, key).edges()]
-            loops = True
-        width = sum(high - low + 1 for low, high, _ in row)
-        self.arrays.loops[state] = int(loops and width >= WIDE)
-        self._write(state, row)
-        describe(self._addresses(), state, int(self.arrays.first[state]))
+            ways = cast(LexerState, key).edges()
+            self._give_edges(state, [(low, high, self.add(target)) for low, high, target in ways], loops=True)
 
     def _close_text(self, state: int) -> None:
         """Note whether a state that leads back to itself on some class does so on characters above ASCII."""

@@ -17,15 +17,16 @@ from guided.kernels.jit import entry, inner
 from guided.kernels.layout import CANONICAL, CLOSES, STRING
 
 __all__ = [
-    "ABSORBS", "AT_HEAD", "COMMON", "EDGES", "LITERAL", "LOOPS", "MISSING", "NEEDED", "NULLABLE", "N_COUNTS", "POOL",
-    "QUEUED", "RUN", "SETS", "SPELLED_ONCE", "STATES", "TEXTUAL", "TOTAL", "WIDE", "describe", "determinise",
+    "ABSORBS", "AT_HEAD", "COMMON", "EDGES", "LOOPS", "MISSING", "NEEDED", "NULLABLE", "N_COUNTS", "POOL",
+    "QUEUED", "RUN", "SETS", "SPELLED_ONCE", "STATES", "TEXTUAL", "TOTAL", "WIDE", "WORDS", "describe", "determinise",
     "leads_back", "rehash",
 ]  # fmt: skip
 
-NULLABLE, LOOPS, AT_HEAD, COMMON, ABSORBS, TEXTUAL, SPELLED_ONCE, TOTAL, LITERAL = (1 << bit for bit in range(9))
+NULLABLE, LOOPS, AT_HEAD, COMMON, ABSORBS, TEXTUAL, SPELLED_ONCE, TOTAL, WORDS = (1 << bit for bit in range(9))
 """Of a part: it may end here; it repeats without a small bound; the repetition is the first that it reads; it is just
 the run of a class without a bound; no other part adds to it; it is inside a JSON string; in its one spelling only; any
-text in any spelling may come next, for ever; it begins with a literal, which by itself is laid down at once."""
+text in any spelling may come next, for ever; it begins with a word or a list of them, which by itself
+is laid down."""
 
 STATES, EDGES, POOL, SETS, RUN, QUEUED, MISSING, NEEDED, MARK = range(9)
 """What `counts` holds: entries in use, the number of the last call, what a call leaves in `queue` and `missing`, and
@@ -192,7 +193,7 @@ def determinise(t, n_queue, limit):
     ``firsts`` where edges begin that this call has written (-1 for others): they count once they stand in
     ``automaton.first``, which is the caller's to do, since another thread must not find them before they are complete.
     ``missing`` gets the parts whose edges are wanted, and ``-state`` for states whose parts are, or which begin with a
-    literal: ``counts[MISSING]``, at most as many as it has room for.
+    word or a list of them: ``counts[MISSING]``, at most as many as it has room for.
     """
     automaton = views.automaton(t)
     parts = views.parts(t)
@@ -212,7 +213,7 @@ def determinise(t, n_queue, limit):
         begin = np.int64(automaton.first[state])
         if begin < 0:
             first = np.int64(parts.set_first[state])
-            if first < 0 or (parts.set_count[state] == 1 and parts.traits[parts.pool[first]] & LITERAL):
+            if first < 0 or (parts.set_count[state] == 1 and parts.traits[parts.pool[first]] & WORDS):
                 if counts[MISSING] < missing.shape[0]:
                     missing[counts[MISSING]] = -state
                     counts[MISSING] += 1
