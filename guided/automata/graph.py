@@ -11,6 +11,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import chain, islice
 from typing import Any, TypeAlias
 
@@ -25,6 +26,7 @@ from guided.automata.states import StateTable
 from guided.errors import LimitError
 from guided.grammar.ir import Body, Choice, DeferredMembers, Members, Reference, Repetition, Sequence, Terminal
 from guided.grammar.regular.expr import EPSILON
+from guided.kernels.addresses import Block, address_row
 from guided.kernels.layout import CALL, EMPTY, FINAL, OPEN, READ, Rules
 
 Edges: TypeAlias = "list[tuple[int, int, int, int]]"
@@ -67,19 +69,15 @@ class RuleGraph:
         self.n_nodes = 0
         self.n_edges = 0
         n_rules = len(analysis.rules)
-        size = n_rules + 256
-        self.arrays = Rules(
-            node_first=np.full(size, -1, np.int32),
-            node_count=np.zeros(size, np.int32),
-            flags=np.zeros(size, np.uint8),
-            kind=np.zeros(512, np.uint8),
-            argument=np.zeros(512, np.int32),
-            to=np.zeros(512, np.int32),
-            label=np.zeros(512, np.int32),
-            rule_start=np.arange(1, max(n_rules, 1) + 1, dtype=np.int32),
-            rank=np.asarray(analysis.rank or (0,), np.int32),
-            ignored=np.asarray(ignored, np.int32),
-        )
+        rank = np.asarray(analysis.rank or (0,), np.int32)
+        self.first_rows: NDArray[np.int64] | None = None
+        """The addresses of the arrays that a graph begins with, where they were made with them."""
+        if n_rules <= _FEW_RULES and not ignored:
+            arrays, self.first_rows = _first_arrays().fresh()
+            self.arrays = arrays._replace(rank=rank)
+            self.first_rows[_RANK] = address_row(rank)
+        else:
+            self.arrays = _arrays(n_rules, rank, np.asarray(ignored, np.int32))
         self.arrays.node_first[ACCEPT] = 0
         self.arrays.flags[ACCEPT] = OPEN
         self._views = _views(self.arrays)
@@ -450,6 +448,35 @@ class RuleGraph:
                     work.append(node)
         for node in nodes:
             self.pending[node] = [edge for edge in self.pending[node] if edge[2] in useful]
+
+
+_FEW_RULES = 256
+"""Rules up to which graphs begin with arrays of one size, which are made at once."""
+
+_RANK = Rules._fields.index("rank")
+
+
+def _arrays(n_rules: int, rank: NDArray[np.int32], ignored: NDArray[np.int32]) -> Rules:
+    size = n_rules + 256
+    return Rules(
+        node_first=np.full(size, -1, np.int32),
+        node_count=np.zeros(size, np.int32),
+        flags=np.zeros(size, np.uint8),
+        kind=np.zeros(512, np.uint8),
+        argument=np.zeros(512, np.int32),
+        to=np.zeros(512, np.int32),
+        label=np.zeros(512, np.int32),
+        rule_start=np.arange(1, max(n_rules, 1) + 1, dtype=np.int32),
+        rank=rank,
+        ignored=ignored,
+    )
+
+
+@lru_cache(maxsize=1)
+def _first_arrays() -> Block[Rules]:
+    """The arrays of graphs of few rules and nothing ignored; each puts its own ranks in."""
+    arrays = _arrays(_FEW_RULES, np.zeros(1, np.int32), np.zeros(0, np.int32))
+    return Block(arrays, shared=("rule_start", "rank", "ignored"))
 
 
 def _views(arrays: Rules) -> tuple[memoryview, ...]:

@@ -7,13 +7,17 @@ in it as rivals: where Lark would cut one of them, the text is refused.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
+from numpy.typing import NDArray
 
 from guided.automata.ordered import FurtherExit, OrderedLexer, lexer_of
 from guided.automata.states import LexerState, StateTable
 from guided.errors import LimitError, UnsupportedError
 from guided.grammar.ir import Grammar, Lexing
 from guided.grammar.lexing import LalrTables
+from guided.kernels.addresses import address_rows
 from guided.kernels.layout import Lalr
 
 
@@ -177,3 +181,9 @@ class LalrStacks:
 
 _NOTHING = np.zeros((1, 1), np.int32)
 _NO_TABLES = Lalr(_NOTHING, _NOTHING, _NOTHING[0], _NOTHING[0], np.zeros(2, np.int32))
+
+
+@lru_cache(maxsize=1)
+def no_tables() -> NDArray[np.int64]:
+    """The addresses of the tables where there is no LALR parser."""
+    return address_rows(_NO_TABLES)

@@ -15,6 +15,9 @@ from guided.vocab.vocabulary import Vocabulary
 REMEMBERED = 64
 """Constraints kept per vocabulary for grammars that are compiled again; each holds its tables and remembered masks."""
 
+AT_ONCE = 32
+"""Constraints more after which as many are forgotten: to take one apart is 90 us, and somebody waits for the next."""
+
 _recent: weakref.WeakKeyDictionary[Vocabulary, OrderedDict[tuple[str | Grammar, Limits], Constraint]]
 _recent = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
@@ -43,8 +46,9 @@ def compile(grammar: Grammar, vocabulary: Vocabulary, *, limits: Limits | None =
             return found
     with uncollected:
         made = Constraint(grammar, vocabulary, limits)
+    forgotten: list[object] = []
     with _lock:
         recent[key] = made
-        while len(recent) > REMEMBERED:
-            recent.popitem(last=False)
+        if len(recent) >= REMEMBERED + AT_ONCE:
+            forgotten += [recent.popitem(last=False) for _ in range(AT_ONCE)]
     return made

@@ -7,12 +7,35 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.constraint.per_vocabulary import PerVocabulary
 from guided.constraint.scratch import small_scratch
+from guided.constraint.shared_rows import SharedRows
 from guided.kernels.addresses import Block
-from guided.kernels.layout import Machine, Scratch, Segments
+from guided.kernels.layout import N_COUNTERS, Extra, Machine, Scratch, Segments
 from guided.kernels.segments import MOST_TOKENS
+from guided.vocab.vocabulary import Vocabulary
 
-__all__ = ["first_scratch", "first_segments", "first_tables", "segments_of"]
+__all__ = ["SHARES", "FirstExtra", "first_scratch", "first_segments", "first_tables", "segments_of"]
+
+
+SHARES = 8
+"""Mask rows for effects with removals nested in one token (names of nested objects); grows when needed."""
+
+
+class FirstExtra(PerVocabulary):
+    """Counters, mask rows and the answer about bytes; what belongs to the vocabulary is the same for all."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        extra = Extra(
+            counters=np.zeros(N_COUNTERS, np.int64),
+            joined=np.zeros((0, 3), np.int64),
+            rows=np.zeros((SHARES, vocabulary.n_words), np.uint32),
+            token_data=vocabulary.spelling.data,
+            token_offsets=vocabulary.spelling.offsets,
+            bytes_out=np.zeros(256, np.uint8),
+            weights=SharedRows.of(vocabulary).weights,
+        )
+        self.block = Block(extra, shared=("joined", "token_data", "token_offsets", "weights"))
 
 
 def _tables(size: int) -> Machine:

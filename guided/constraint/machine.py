@@ -19,14 +19,13 @@ from guided.automata.adjacency import always_settles
 from guided.automata.analysis import analyse
 from guided.automata.distances import measure, minimum, minimum_owing, shortest, tags
 from guided.automata.graph import RuleGraph
-from guided.automata.stacks import LalrStacks, lexer_states
+from guided.automata.stacks import LalrStacks, lexer_states, no_tables
 from guided.collection import uncollected, untrack
 from guided.constraint.completion import Completions
 from guided.constraint.effects import TokenEffects
-from guided.constraint.first_arrays import first_scratch, first_segments, first_tables, segments_of
+from guided.constraint.first_arrays import FirstExtra, first_scratch, first_segments, first_tables, segments_of
 from guided.constraint.limits import Limits
 from guided.constraint.prices import Prices, TerminalTokens, spell
-from guided.constraint.shared_rows import SharedRows
 from guided.errors import LimitError, UnsatisfiableError, VocabularyError
 from guided.grammar.ir import Grammar, Lexing
 from guided.kernels import entry
@@ -43,7 +42,6 @@ from guided.kernels.layout import (
     GROW_SEGMENTS,
     JOIN_OBLIGATIONS,
     N_CLOSURE,
-    N_COUNTERS,
     N_ITEMS,
     N_PRICED,
     N_SEGMENTS,
@@ -61,7 +59,6 @@ from guided.kernels.layout import (
     REQUEST,
     REQUEST_A,
     REQUEST_B,
-    Extra,
     Scratch,
 )
 from guided.kernels.views import N_ROWS
@@ -69,9 +66,6 @@ from guided.vocab.vocabulary import Vocabulary
 
 ENDS = 1
 """The item that lets the text end: node 0, returning to continuation 1, which holds just this item."""
-
-SHARES = 8
-"""Mask rows for effects with removals nested in one token (names of nested objects); grows when needed."""
 
 
 class ConstraintMachine:
@@ -102,26 +96,22 @@ class ConstraintMachine:
         self.lalr = LalrStacks.arrays(self.stacks)
         self.tables, of_tables = first_tables().fresh()
         self.scratch, of_scratch = first_scratch(max(self.effects.tries.longest, 8)).fresh()
-        self.counters = np.zeros(N_COUNTERS, np.int64)
+        self._extra, of_extra = FirstExtra.of(vocabulary).block.fresh()
+        self.counters = self._extra.counters
         self.counters[OWING] = self.owing
         self.counters[FUEL] = self._fuel
         self.segments, of_segments = first_segments().fresh()
-        self._extra = Extra(
-            counters=self.counters,
-            joined=np.zeros((0, 3), np.int64),
-            rows=np.zeros((SHARES, vocabulary.n_words), np.uint32),
-            token_data=vocabulary.spelling.data,
-            token_offsets=vocabulary.spelling.offsets,
-            bytes_out=np.zeros(256, np.uint8),
-            weights=SharedRows.of(vocabulary).weights,
-        )
         self._addresses = np.zeros((N_ROWS, 3), np.int64)
         self._tokens_of = TerminalTokens(vocabulary, self.states)
         self._byte_prices = Prices(self.graph, partial(minimum, self.states))
         self._token_prices = Prices(self.graph, self._tokens_of)
         self._held: tuple[Any, ...] = ()
-        self._made: dict[int, NDArray[np.int64]] = {3: of_tables, 4: of_scratch, 7: of_segments}
+        self._made = {3: of_tables, 4: of_scratch, 7: of_segments, 8: of_extra}
         """Rows of addresses, by the number of their group in `_refresh`, that are known before they are asked for."""
+        if self.graph.first_rows is not None:
+            self._made[1] = self.graph.first_rows
+        if self.stacks is None:
+            self._made[2] = no_tables()
         self._seen = -1
         """Versions of the shared arrays whose addresses are held, as one number: versions only grow."""
         self.counters[N_SETS] = 1

@@ -66,27 +66,37 @@ class Block(Generic[Group]):
     ([-1, -1, -1], np.True_)
     """
 
-    def __init__(self, prototype: Group) -> None:
+    def __init__(self, prototype: Group, shared: Sequence[str] = ()) -> None:
+        """Of the ``shared`` fields all groups have the very array of the prototype."""
+        names = prototype._fields
         arrays: Arrays = prototype
         self._kind = type(prototype)
-        self._parts: list[tuple[tuple[int, ...], np.dtype[Any], int]] = []
-        size = 0
-        for array in arrays:
-            self._parts.append((array.shape, array.dtype, size))
-            size += -(-array.nbytes // _ALIGNED) * _ALIGNED
-        self._memory = np.zeros(size, np.uint8)
+        self._parts: list[NDArray[Any] | tuple[tuple[int, ...], np.dtype[Any], int]] = []
         self._rows = address_rows(arrays)
-        for array, (shape, kind, offset), row in zip(arrays, self._parts, self._rows, strict=True):
-            np.ndarray(shape, kind, self._memory, offset)[...] = array
-            row[0] = offset
+        self._moves = np.zeros(len(arrays), np.int64)
+        size = 0
+        for i, (name, array) in enumerate(zip(names, arrays, strict=True)):
+            if name in shared:
+                self._parts.append(array)
+            else:
+                self._parts.append((array.shape, array.dtype, size))
+                self._rows[i, 0], self._moves[i] = size, 1
+                size += -(-array.nbytes // _ALIGNED) * _ALIGNED
+        self._memory = np.zeros(size, np.uint8)
+        for array, part in zip(arrays, self._parts, strict=True):
+            if isinstance(part, tuple):
+                shape, kind, offset = part
+                np.ndarray(shape, kind, self._memory, offset)[...] = array
         self._is_zero = not self._memory.any()
 
     def fresh(self) -> tuple[Group, NDArray[np.int64]]:
         """A group of new arrays, and its `address_rows`."""
         memory = np.zeros(self._memory.size, np.uint8) if self._is_zero else self._memory.copy()
         rows = self._rows.copy()
-        rows[:, 0] += address(memory)
-        arrays = [np.ndarray(shape, kind, memory, offset) for shape, kind, offset in self._parts]
+        rows[:, 0] += self._moves * address(memory)
+        arrays = [
+            np.ndarray(part[0], part[1], memory, part[2]) if isinstance(part, tuple) else part for part in self._parts
+        ]
         return self._kind._make(arrays), rows
 
 
