@@ -134,7 +134,9 @@ class RuleCosts:
         graph = self._graph
         # Dijkstra over the nodes of this rule; a node whose price is known ends the search on its path.
         best = FAR
+        last = start
         distance = {start: 0}
+        before: dict[int, int] = {}
         queue = [(0, start)]
         while queue:
             price, node = heapq.heappop(queue)
@@ -142,14 +144,20 @@ class RuleCosts:
                 continue
             known = self._nodes.get(node)
             if known is not None:
-                best = min(best, price + known)
+                if price + known < best:
+                    best, last = price + known, node
                 continue
             for step, target in self._steps(node):
                 if price + step < distance.get(target, FAR):
                     distance[target] = price + step
+                    before[target] = node
                     heapq.heappush(queue, (price + step, target))
-            if graph.is_end(node):
-                best = min(best, price)
+            if graph.is_end(node) and price < best:
+                best, last = price, node
+        # The rest of a cheapest way is cheapest itself; else each member of a record would look at all behind it.
+        while last != start:
+            self._nodes[last] = best - distance[last]
+            last = before[last]
         self._nodes[start] = best
         return best
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from guided.automata.byte_classes import class_of_byte
 from guided.automata.runs import begins_run
+from guided.collection import untrack
 from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.derivative import edges, least_length
 from guided.grammar.regular.expr import ALL, EPSILON, Expr, Kind, concat, is_listed, json_string
@@ -222,6 +223,7 @@ class PartTable:
     def _new(self, of: Reading | Begun, traits: int) -> int:
         part = self._ids[of] = len(self._all)
         self._all.append(of)
+        untrack(of)
         if part == self.arrays.traits.size:
             self._grow(*_PER_PART)
         self._traits[part] = traits

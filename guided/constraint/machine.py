@@ -61,6 +61,7 @@ from guided.kernels.layout import (
     REQUEST_B,
     Scratch,
 )
+from guided.kernels.loading import load_compiled
 from guided.kernels.views import N_ROWS
 from guided.vocab.vocabulary import Vocabulary
 
@@ -72,6 +73,7 @@ class ConstraintMachine:
     """The append-only tables of a compiled constraint; states are ints into them."""
 
     def __init__(self, grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> None:
+        load_compiled()
         self.grammar = grammar
         self.vocabulary = vocabulary
         self.limits = limits
@@ -446,9 +448,9 @@ class ConstraintMachine:
         if request == EXPAND_STATE:
             self.states.expand(a)
         elif request == EXPAND_NODE:
-            before = self.graph.arrays
             self.graph.expand(a)
-            if self.graph.arrays is not before:
+            # Also where prices have replaced the arrays, behind the kernels' backs.
+            if self.graph.arrays is not self._held[1]:
                 self._seen = -1
         elif request == NEED_PARTIAL:
             self.states.partial(a)

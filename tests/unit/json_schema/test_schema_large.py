@@ -61,6 +61,16 @@ def test_one_long_record() -> None:
     assert jsonschema.Draft202012Validator(schema).is_valid(json.loads(text))
 
 
+@pytest.mark.parametrize("size", [120, 250, 700])
+def test_a_record_whose_prices_were_asked_for_first(size: int) -> None:
+    # Prices lower what the kernels have not come to, and so replace the arrays that these hold.
+    schema = {"properties": {f"n{i}": {"type": "integer"} for i in range(size)}, "additionalProperties": False}
+    constraint = guided.Constraint(guided.json_schema({"type": "object", **schema}), BYTES)
+    assert constraint.shortest_text(constraint.start) == b"{}"
+    assert constraint.shortest_completion(constraint.start) == 2
+    assert accepts(constraint, {f"n{i}": i for i in range(size)})
+
+
 def test_an_item_that_is_alone_needs_no_other_value() -> None:
     schema = {"type": "array", "uniqueItems": True, "minItems": 1, "items": {"const": 1}}
     constraint = guided.compile(guided.json_schema(schema), BYTES)

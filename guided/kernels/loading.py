@@ -1,0 +1,49 @@
+"""Kernels that lie compiled on the disk, loaded before they are needed.
+
+A kernel is loaded when it is first called, 2 to 25 ms each, which would be in the middle of somebody's first texts.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from numba.core.dispatcher import Dispatcher
+
+from guided.kernels import determinise, effects, entry, marks, parser, rows, strings, threads
+
+__all__ = ["load_compiled"]
+
+_loading = threading.Lock()
+
+
+def load_compiled() -> None:
+    """Load what reading a text under a constraint may call; nothing is compiled, and the second time does nothing."""
+    with _loading:
+        _load()
+
+
+@lru_cache(maxsize=1)
+def _load() -> None:
+    for kernel in _kernels():
+        for signature in _on_disk(kernel):
+            kernel.compile(signature)
+
+
+def _kernels() -> Iterator[Any]:
+    for module in (entry, determinise, effects, marks, rows):
+        for name in module.__all__ if hasattr(module, "__all__") else vars(module):
+            kernel = getattr(module, name)
+            if isinstance(kernel, Dispatcher) and not kernel.targetoptions.get("no_cpython_wrapper"):
+                yield kernel
+    yield from (strings.move, strings.partial, parser.intern_set, threads.intern_state)
+
+
+def _on_disk(kernel: Any) -> list[Any]:
+    """The signatures for which Numba's cache holds a kernel; none where it keeps its index in another way."""
+    try:
+        return [key[0] for key in kernel._cache._cache_file._load_index()]
+    except (AttributeError, OSError):
+        return []
