@@ -31,7 +31,7 @@ LAYERS: dict[str, set[str]] = {
     "vocab": {"errors", "special_bytes", "kernels"},
     "grammar": {"errors", "special_bytes", "collection", "kernels"},
     "reading": {"errors", "grammar"},
-    "automata": {"errors", "special_bytes", "kernels", "grammar"},
+    "automata": {"errors", "special_bytes", "collection", "kernels", "grammar"},
     "constraint": {"errors", "special_bytes", "collection", "kernels", "grammar", "automata", "vocab"},
     "lm": {"errors", "vocab"},
     "steer": {*CONSTRAINTS, "lm"},
