@@ -284,14 +284,12 @@ class RuleGraph:
         if not self.analysis.whole and not self.analysis.can_finish(body):
             return
         # By the class itself, the most frequent first: matching asks each pattern in turn and takes twice as long.
-        kind = type(body)
-        if kind is Terminal:
-            self.read(body, self.pending[start], end, skip_empty=skip_empty)  # type: ignore[arg-type]
-        elif kind is Reference:
-            rule = body.rule  # type: ignore[union-attr]
+        if type(body) is Terminal:
+            self.read(body, self.pending[start], end, skip_empty=skip_empty)
+        elif type(body) is Reference:
             edges = self.pending[start]
-            edges.append((CALL, rule, end, -1))
-            if rule in self.analysis.nullable and not skip_empty:
+            edges.append((CALL, body.rule, end, -1))
+            if body.rule in self.analysis.nullable and not skip_empty:
                 edges.append((EMPTY, 0, end, -1))
         elif isinstance(body, Sequence):
             if body.parts:

@@ -7,7 +7,6 @@ part is like and where its edges lead; which sets of parts there are, the kernel
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from guided.automata.byte_classes import class_of_byte
 from guided.automata.runs import begins_run
 from guided.collection import untrack
-from guided.grammar.regular.characters import Utf8
+from guided.grammar.regular.any_text import any_text
 from guided.grammar.regular.derivative import edges, least_length
 from guided.grammar.regular.expr import ALL, EPSILON, Expr, Kind, concat, is_listed, json_string
 from guided.grammar.regular.partial import alternatives, partial_edges
@@ -34,7 +33,7 @@ from guided.kernels.determinise import (
 )
 from guided.kernels.layout import CANONICAL, STRING, Parts
 
-__all__ = ["PartTable", "reading"]
+__all__ = ["PartTable", "begins", "is_word_list", "loops", "reading", "terminal"]
 
 AT_ONCE = 32
 """Parts whose edges are asked for in one round, nearest first."""
@@ -271,19 +270,15 @@ def _is_begun(expr: Expr) -> bool:
     return (expr.kind is Kind.SWITCH or expr.kind is Kind.BYTES) and not expr.nullable
 
 
-@lru_cache(maxsize=1)
-def _any_text() -> Expr:
-    return Utf8().text
-
-
 def _traits(content: Expr, mode: int) -> int:
     found = NULLABLE if content.nullable else 0
     head = begins(content)[0]
     if mode:
         found |= TEXTUAL | (SPELLED_ONCE if mode & CANONICAL else 0)
-        if content is _any_text():
+        text = any_text()[1]
+        if content is text:
             found |= ABSORBS
-        if head is _any_text() and not mode & CANONICAL:
+        if head is text and not mode & CANONICAL:
             found |= TOTAL
     elif content is ALL:
         found |= ABSORBS

@@ -1,9 +1,10 @@
 """The lexer states of a process as flat arrays, grown as kernels visit them.
 
-A state stands for a language still to be read: an interned `Expr`, or an `OrderedState` of a lexer.  Because equal
-languages are the same object, a JSON string's inside is one state for every schema, and what a vocabulary's tokens do
-from it is computed once.  `StateTable.shared()` is the process-wide table; when it has grown past `MAX_EDGES`, later
-constraints start a new one and the old one lives as long as the constraints that use it.
+A state stands for a language still to be read: a set of parts (`guided.automata.parts`), or an `OrderedState` of a
+lexer.  A part is an interned `Expr` and a set of one is its state, so a JSON string's inside is one state for every
+schema, and what a vocabulary's tokens do from it is computed once.  `StateTable.shared()` is the process-wide table;
+when it has grown past `MAX_EDGES`, later constraints start a new one and the old one lives as long as the constraints
+that use it.
 """
 
 from __future__ import annotations
@@ -71,6 +72,9 @@ class LexerState(Protocol):
     def edges(self) -> tuple[tuple[int, int, LexerState], ...]:
         """Sorted, disjoint byte ranges and their targets."""
 
+
+MOST_EDGES = 256
+"""Of one state: room that the kernel wants before it begins one."""
 
 NEAR = 16
 """States expanded when one is asked for: two microseconds each, where every request costs twenty."""
@@ -275,6 +279,13 @@ class StateTable:
             self.version += 1
 
     def _reserve(self, n: int) -> int:
+        """The first of ``n`` new edges."""
+        at = self.n_edges
+        self._make_edge_room(n)
+        self.n_edges = at + n
+        return at
+
+    def _make_edge_room(self, n: int) -> None:
         at = self.n_edges
         if at + n > self.arrays.low.shape[0]:
             size = max(2 * self.arrays.low.shape[0], at + n)
@@ -285,8 +296,6 @@ class StateTable:
             self.arrays = old._replace(**grown)
             self._views = _views(self.arrays)
             self.version += 1
-        self.n_edges = at + n
-        return at
 
     def expand(self, state: int) -> None:
         """Find the edges of a state, and of some that it leads to."""
@@ -377,10 +386,8 @@ class StateTable:
         """Room for the kernel to go on: twice of what is used up."""
         if len(self.keys) == self.arrays.first.size:
             self._reserve_states(1)
-        elif self.n_edges + 256 > self.arrays.low.size:
-            n_edges = self.n_edges
-            self._reserve(self.arrays.low.size)
-            self.n_edges = n_edges
+        elif self.n_edges + MOST_EDGES > self.arrays.low.size:
+            self._make_edge_room(MOST_EDGES)
         else:
             self.parts.make_room()
             self._counts[SETS] = rehash(self._addresses(), len(self.keys))

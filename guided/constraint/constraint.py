@@ -50,7 +50,6 @@ class Constraint:
         for token in vocabulary.eos_ids:
             self._eos_row[token >> 5] |= np.uint32(1 << (token & 31))
         self._n_tokens = vocabulary.size
-        self._most_steps = self.limits.steps
         self._most_masks = self.limits.mask_bytes // max(4 * vocabulary.n_words, 1)
         self._steps: dict[int, int] = {}
         self._masks: dict[int, NDArray[np.uint32]] = {FINISHED: self._eos_row, DEAD: np.zeros_like(self._eos_row)}
@@ -202,7 +201,7 @@ class Constraint:
             after = DEAD
         else:
             after = self._machine.advance_token(state, token)
-        if len(self._steps) >= self._most_steps:
+        if len(self._steps) >= self.limits.steps:
             with self._machine.lock:
                 for key in list(self._steps)[: len(self._steps) // 2]:
                     self._steps.pop(key, None)
