@@ -136,6 +136,7 @@ def walk(rows, about, program, stack, states, pool, slots, marks, heap, table, c
     searching = counters[SEARCHING]
     wanted = counters[WANTED]
     at = counters[AT]
+    fresh = np.empty(rows.shape[1], np.uint8)
     while True:
         width = 1
         if at >= 0:
@@ -157,16 +158,18 @@ def walk(rows, about, program, stack, states, pool, slots, marks, heap, table, c
             counters[WAITING] -= 1
             if searching:
                 _take(heap, counters[WAITING])
+            # Where some operand leads elsewhere than on the range before.
+            fresh[:] = 0
+            for i in range(size):
+                row = rows[pool[at, i]]
+                for column in range(width - 1):
+                    fresh[column + 1] |= row[column] != row[column + 1]
         found = np.int64(-1)
         for column in range(width):
-            fresh = column == 0
-            if at >= 0:
-                for i in range(size):
-                    state = pool[at, i]
-                    states[i] = rows[state, column]
-                    if column and rows[state, column - 1] != states[i]:
-                        fresh = True
-            if fresh:
+            if column == 0 or fresh[column]:
+                if at >= 0:
+                    for i in range(size):
+                        states[i] = rows[pool[at, i], column]
                 found = np.int64(-1)
                 if wanted < 0 or _arrange(states, wanted, about):
                     ahead = _cost(program, stack, states, about, AHEAD)

@@ -29,7 +29,7 @@ from guided.grammar.regular.expr import (
     is_listed,
     untrack_edges,
 )
-from guided.grammar.regular.product import Formula, RawEdges, States, combines, lock, operands_of
+from guided.grammar.regular.product import Formula, RawEdges, States, combines, is_read_by_bytes, lock, operands_of
 
 if TYPE_CHECKING:
     from guided.grammar.regular.minimal import Lengths, Register
@@ -229,9 +229,9 @@ def _product(formula: Formula, leaves: States, raw_edges: RawEdges) -> Expr | No
 
     from guided.grammar.regular import walks
 
-    walk = walks.walk_of(leaves, raw_edges)
-    if walk is None:
+    if not all(map(is_read_by_bytes, leaves)):
         return None
+    walk = walks.the_walk(raw_edges)
     program, operands = formula.program(leaves)
     found = walk.automaton(program, operands, MAX_STATES, MAX_EXPRESSIONS)
     if found is None:
@@ -248,7 +248,7 @@ def _product(formula: Formula, leaves: States, raw_edges: RawEdges) -> Expr | No
         states, places = np.unique(found.operands[some, : program.wanted], return_inverse=True)
         of_states = np.array([register.text(walk.exprs[state]) for state in states.tolist()], np.int32)
         texts = of_states[places.reshape(some.size, program.wanted)].max(axis=1)
-    numbers = register.place(found.table, found.accepting, labels, some, walk.cuts, texts)
+    numbers = register.place(found.table, found.accepting, labels, some, found.cuts, texts)
     return register.expr(int(numbers[labels[0]]))
 
 

@@ -25,7 +25,6 @@ from guided.grammar.regular.expr import (
     switch,
     untrack_edges,
 )
-from guided.grammar.regular.product import remember_cuts
 from guided.kernels import minimal as kernel
 
 Ints: TypeAlias = "NDArray[np.int32]"
@@ -55,12 +54,9 @@ class Register:
         self._exprs: dict[int, Expr] = {}
         self._states = np.zeros((1024, kernel.N_FIELDS), np.int32)
         self._edges = np.zeros((8192, 3), np.int32)
-        self._origins: list[int] = []
-        """Of each state, in which automaton it was placed."""
         self._slots = np.zeros(1 << 14, np.int32)
         self._digests = np.zeros(1 << 14, np.int64)
         self._counters = np.zeros(2, np.int64)
-        self._cuts: list[frozenset[int]] = []
         for expr, edges in ((EPSILON, []), (ALL, [0])):
             self.seed([expr], [[(0, 255, i) for i in edges]])
 
@@ -101,14 +97,6 @@ class Register:
             table, accepting, labels, some, cuts, texts, numbers, self._states, self._edges, self._slots,
             self._digests, self._counters,
         )  # fmt: skip
-        now = int(self._counters[kernel.N_STATES])
-        if now > before:
-            fresh = self._edges[edges : self._counters[kernel.N_EDGES]]
-            met = frozenset(np.unique(fresh[:, 0]).tolist()) | frozenset((np.unique(fresh[:, 1]) + 1).tolist())
-            for origin in {self._origins[target] for target in np.unique(fresh[:, 2]).tolist() if target < before}:
-                met |= self._cuts[origin]
-            self._origins += [len(self._cuts)] * (now - before)
-            self._cuts.append(met)
         return numbers
 
     def _grow(self, states: int, edges: int) -> None:
@@ -175,15 +163,11 @@ class Register:
 
     def _state(self, number: int, row: list[tuple[int, int, int]]) -> Expr:
         ends = bool(self._states[number, kernel.END])
-        made: Expr
         if self._states[number, kernel.INFINITE]:
-            made = MinimalState(self, number, ends)
-        elif not ends and all(self._exprs.get(target) is EPSILON for _, _, target in row):
+            return MinimalState(self, number, ends)
+        if not ends and all(self._exprs.get(target) is EPSILON for _, _, target in row):
             return switch([(low, high, EPSILON) for low, high, _ in row], False)
-        else:
-            made = FiniteState(self, number, ends)
-        remember_cuts(made, self._cuts[self._origins[number]])
-        return made
+        return FiniteState(self, number, ends)
 
     def _keep(self, number: int, expr: Expr) -> Expr:
         found = self._exprs.setdefault(number, expr)

@@ -16,7 +16,6 @@ from guided.grammar.regular.expr import Edge, Expr, Kind, untrack_edges
 
 RawEdges: TypeAlias = "Callable[[Expr], Sequence[Edge]]"
 States: TypeAlias = "tuple[Expr, ...]"
-Cuts: TypeAlias = "frozenset[int]"
 
 MAX_ROWS = 10_000
 """Operand states whose edges are remembered; about 1 KB each."""
@@ -24,7 +23,6 @@ MAX_CASES = 128
 """Conjunctions that a combination is taken apart to, which are searched one by one."""
 
 _rows: dict[Expr, Sequence[Edge]] = {}
-_cuts: dict[Expr, Cuts | None] = {}
 lock = threading.RLock()
 """Held where walks are used: their arrays are written to by kernels that hold no interpreter lock."""
 
@@ -130,14 +128,14 @@ def has_member(expr: Expr, limit: int, raw_edges: RawEdges) -> bool | None:
     Raises `UndecidedError` when more than ``limit`` states would have to be taken up.
     """
     # Numba is loaded where it is first needed.
-    from guided.grammar.regular.walks import walk_of
+    from guided.grammar.regular.walks import the_walk
 
     searches = _searches(expr)
     undecided = False
     with lock:
+        walk = the_walk(raw_edges)
         for program, operands in searches:
-            walk = walk_of(operands, raw_edges)
-            if walk is None:
+            if not all(map(is_read_by_bytes, operands)):
                 return None
             try:
                 if walk.leads_on(program, operands, limit):
@@ -151,6 +149,9 @@ def has_member(expr: Expr, limit: int, raw_edges: RawEdges) -> bool | None:
 
 def _searches(expr: Expr) -> list[tuple[Program, States]]:
     """Conjunctions of which one must hold, or the combination as it is where they are too many."""
+    plain = _plain(expr)
+    if plain is not None:
+        return [plain]
     formula, leaves = operands_of(expr)
     whole = formula.program(leaves)
     cases = None if whole[0].wanted >= 0 else _cases(formula)
@@ -161,6 +162,26 @@ def _searches(expr: Expr) -> list[tuple[Program, States]]:
         for wanted, unwanted in cases
     ]
     return sorted(searches, key=_weight)
+
+
+def _plain(expr: Expr) -> tuple[Program, States] | None:
+    """As most are: an intersection of operands and of complements of operands, or of unions of them."""
+    if expr.kind is not Kind.INTERSECTION:
+        return None
+    wanted: dict[Expr, None] = {}
+    unwanted: dict[Expr, None] = {}
+    for part in cast("tuple[Expr, ...]", expr.parts):
+        if part.kind is not Kind.COMPLEMENT:
+            if part.kind is Kind.ALTERNATION and combines(part):
+                return None
+            wanted[part] = None
+            continue
+        body = cast(Expr, part.parts[0])
+        if body.kind is Kind.INTERSECTION or (body.kind is Kind.ALTERNATION and combines(body)):
+            return None
+        parts = cast("tuple[Expr, ...]", body.parts) if body.kind is Kind.ALTERNATION else (body,)
+        unwanted.update(dict.fromkeys(parts))
+    return conjunction(len(wanted), len(unwanted)), (*wanted, *unwanted)
 
 
 Case: TypeAlias = "tuple[frozenset[int], frozenset[int]]"
@@ -191,11 +212,6 @@ def _weight(search: tuple[Program, States]) -> tuple[int, list[int]]:
     return program.size, [item.serial for item in operands]
 
 
-def remember_cuts(expr: Expr, cuts: Cuts) -> None:
-    """Note where ranges of bytes begin or have ended in all that can be left of an expression."""
-    _cuts[expr] = cuts
-
-
 def remembered_edges(state: Expr, raw_edges: RawEdges) -> Sequence[Edge]:
     """The edges of a state, of which the last few thousand are kept; some may lead to empty languages."""
     found = _rows.get(state)
@@ -208,51 +224,31 @@ def remembered_edges(state: Expr, raw_edges: RawEdges) -> Sequence[Edge]:
     return found
 
 
-def boundaries(expr: Expr) -> Cuts | None:
-    """Where ranges of bytes begin in anything that can be left of an expression, or behind where they end; remembered.
-
-    None for what is not read byte by byte.
-    """
-    if expr not in _cuts:
-        _cuts[expr] = _boundaries(expr)
-    return _cuts[expr]
+_by_bytes: dict[Expr, bool] = {}
 
 
-def _boundaries(expr: Expr) -> Cuts | None:
-    found: set[int] = set()
+def is_read_by_bytes(expr: Expr) -> bool:
+    """Is a language read byte by byte?  JSON strings are not: they are asked about by their texts."""
+    found = _by_bytes.get(expr)
+    if found is None:
+        if len(_by_bytes) >= MAX_ROWS:
+            _by_bytes.clear()
+        found = _by_bytes[expr] = _holds_no_string(expr)
+    return found
+
+
+def _holds_no_string(expr: Expr) -> bool:
     seen = {expr}
     work = [expr]
-    while work:
-        item = work.pop()
-        parts: Sequence[object] = ()
-        if item in _cuts:
-            known = _cuts[item]
-            if known is None:
-                return None
-            found |= known
-        elif item.kind is Kind.LITERAL:
-            for byte in set(cast(bytes, item.parts[0])):
-                found.update((byte, byte + 1))
-        elif item.kind is Kind.BYTES:
-            # Bits that differ from the one below are where a range begins or has just ended.
-            mask = cast(int, item.parts[0])
-            edges = mask ^ mask << 1
-            while edges:
-                lowest = edges & -edges
-                found.add(lowest.bit_length() - 1)
-                edges ^= lowest
-        elif item.kind is Kind.SWITCH:
-            for low, high, target in cast("tuple[Edge, ...]", item.parts[0]):
-                found.update((low, high + 1))
-                if target not in seen:
-                    seen.add(target)
-                    work.append(target)
-        elif item.kind in (Kind.JSON_STRING, Kind.JSON_ESCAPE):
-            return None
-        else:
-            parts = item.parts[:1] if item.kind is Kind.REPEAT else item.parts
-        for part in parts:
-            if part not in seen:
-                seen.add(cast(Expr, part))
-                work.append(cast(Expr, part))
-    return frozenset(found)
+    for item in work:
+        if item.kind in (Kind.JSON_STRING, Kind.JSON_ESCAPE):
+            return False
+        if item.kind in _MADE_OF_OTHERS:
+            for part in item.parts:
+                if isinstance(part, Expr) and part not in seen:
+                    seen.add(part)
+                    work.append(part)
+    return True
+
+
+_MADE_OF_OTHERS = frozenset((Kind.CONCAT, Kind.ALTERNATION, Kind.INTERSECTION, Kind.COMPLEMENT, Kind.REPEAT))

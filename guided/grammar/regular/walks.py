@@ -1,13 +1,15 @@
 """Steps of several operands at once, over the ranges of bytes that none of them tells apart: rows for the kernels.
 
 Operands are walked apart, each by derivatives of its own, which are few and remembered.  Their states are numbered, and
-a kernel combines the numbers (`guided.kernels.product`); when it misses the row of a state, it is filled in here.
+a kernel combines the numbers (`guided.kernels.product`); when it misses the row of a state, it is filled in here.  One
+walk serves all questions, so a pattern that is compared with many others is read once; a range of bytes is divided when
+the first state is met that tells its parts apart.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
+from array import array
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -16,29 +18,28 @@ from numpy.typing import NDArray
 from guided.grammar.regular.any_text import text_states
 from guided.grammar.regular.expr import ALL, EMPTY, Expr, Kind, n_expressions
 from guided.grammar.regular.least import least_length
-from guided.grammar.regular.product import Program, RawEdges, UndecidedError, boundaries, remembered_edges
+from guided.grammar.regular.product import Program, RawEdges, UndecidedError, remembered_edges
 from guided.kernels import product as kernel
+from guided.kernels.jit import direct
 
 Ints: TypeAlias = "NDArray[np.int32]"
 
-MAX_WALKS = 4
-"""Walks whose rows are kept for questions about what is left of their operands."""
-MAX_NUMBERED = 10_000
-"""Numbered operand states after which a walk is not used for further questions; about 1 KB each."""
+MAX_NUMBERED = 20_000
+"""Numbered operand states after which a new walk is begun; about half a KB each."""
 MAX_OPS = 1 << 12
 """Operands and connectives of a combination."""
 FAR = 1 << 15
 """From where on it does not matter how far an end is; so many, as often as there may be operands, are not infinite."""
 MAX_CELLS = 1 << 22
 """Numbers in the states of a space that is still made eight times as large: 128 MB."""
-FEW = 1024
+FEW = 4096
 """States for which there is room at first; a power of two."""
-MANY = 1 << 16
-"""Room for states from which on a space is not kept for further questions."""
-MAX_SPACES = 8
-"""Sets of states kept with a walk."""
-
-_walks: deque[Walk] = deque(maxlen=MAX_WALKS)
+MANY = 1 << 15
+"""Room for states up to which a space is kept for further questions."""
+MAX_SPACES = 16
+"""Sets of states kept with a walk; 0.2 to 1.5 MB each."""
+_CUTS = (*b' !"#-./0:@A[_`a{', 0x80)
+"""Where patterns often tell bytes apart."""
 
 
 class Automaton(NamedTuple):
@@ -46,6 +47,8 @@ class Automaton(NamedTuple):
 
     table: Ints
     """``[state, range of bytes]``: where it leads, -1 for nowhere."""
+    cuts: Ints
+    """Where the ranges begin, ascending, 0 first; then 256."""
     operands: Ints
     """``[state, operand]``: what each stands for, by the numbers of the walk."""
     accepting: NDArray[np.bool_]
@@ -76,32 +79,39 @@ class Space:
 class Walk:
     """The states of operands, numbered: 0 is the empty language, 1 that of all bytes."""
 
-    def __init__(self, cuts: Sequence[int], raw_edges: RawEdges) -> None:
-        self.cuts = np.array([*cuts, 256], np.int32)
-        """Where ranges of bytes begin, ascending, 0 first; then the end."""
+    def __init__(self, raw_edges: RawEdges) -> None:
         self.exprs: list[Expr] = []
         """What the numbers stand for."""
         self.numbers: dict[Expr, int] = {}
-        """The expressions that tell no more bytes apart: the operands, and all that was met."""
-        self._width = len(cuts)
-        self._index = {cut: position for position, cut in enumerate([*cuts, 256])}
         self._raw_edges = raw_edges
-        self._rows = np.zeros((64, self._width), np.int32)
-        self._about = np.zeros((64, 6), np.int32)
-        self._fresh: list[tuple[int, int, bool, int]] = []
         self._texts = text_states(raw_edges)
         self._spaces: dict[Program, Space] = {}
+        self._cuts: list[int] = []
+        self._rows = np.zeros((FEW, 0), np.int32)
+        self._about = np.zeros((FEW, 6), np.int32)
+        self._notes = _cells(self._about)
+        self._cut({0, *_CUTS, *(at for row in self._texts.values() for low, high, _ in row for at in (low, high + 1))})
         for expr in (EMPTY, ALL):
             number = self.number(expr)
             self._rows[number] = number
-        self._write_fresh()
         self._about[:2, kernel.AHEAD] = kernel.INFINITE, 0
         self._about[:2, kernel.AHEAD + 1] = 0, kernel.INFINITE
         self._about[:2, kernel.KNOWN] = 1
 
-    def tells_apart(self, cuts: set[int]) -> bool:
-        """Are these among the places where ranges begin?"""
-        return self._index.keys() >= cuts
+    def _cut(self, more: set[int]) -> None:
+        """Let ranges of bytes begin at more places."""
+        before = self._cuts
+        self._cuts = sorted({*before, *more} - {256})
+        """Where ranges of bytes begin, ascending, 0 first: wherever one of those met so far begins or has ended."""
+        self._width = len(self._cuts)
+        self._column = [-1] * 257
+        for position, cut in enumerate([*self._cuts, 256]):
+            self._column[cut] = position
+        if before:
+            self._rows = self._rows.take(_parents(before, self._cuts), axis=1)
+        else:
+            self._rows = np.zeros((FEW, self._width), np.int32)
+        self._cells = _cells(self._rows)
 
     def number(self, expr: Expr) -> int:
         """The number of a state of an operand."""
@@ -117,44 +127,42 @@ class Walk:
                 for part in cast("tuple[Expr, ...]", expr.parts):
                     if part in self._texts:
                         cover = self.number(part)
-            self._fresh.append((found, min(least_length(expr), FAR), expr.nullable, cover))
+            if len(self.exprs) > self._about.shape[0]:
+                self._grow()
+            notes, at, ends = self._notes, 6 * found, expr.nullable
+            notes[at + kernel.AHEAD] = min(least_length(expr), FAR)
+            notes[at + kernel.ACCEPTS] = 0 if ends else kernel.INFINITE
+            notes[at + kernel.ACCEPTS + 1] = kernel.INFINITE if ends else 0
+            notes[at + kernel.COVERS] = cover
         return found
 
-    def _write_fresh(self) -> None:
-        """Put what is known of new numbers into the arrays that kernels read."""
-        if not self._fresh:
-            return
-        if len(self.exprs) > self._rows.shape[0]:
-            for name in ("_rows", "_about"):
-                old = getattr(self, name)
-                new = np.zeros((2 * len(self.exprs), old.shape[1]), np.int32)
-                new[: old.shape[0]] = old
-                setattr(self, name, new)
-        numbers, least, nullable, covers = np.array(self._fresh, np.int32).T
-        self._about[numbers, kernel.AHEAD] = least
-        self._about[numbers, kernel.ACCEPTS] = kernel.INFINITE * (1 - nullable)
-        self._about[numbers, kernel.ACCEPTS + 1] = kernel.INFINITE * nullable
-        self._about[numbers, kernel.COVERS] = covers
-        self._fresh.clear()
+    def _grow(self) -> None:
+        for name in ("_rows", "_about"):
+            old = getattr(self, name)
+            new = np.zeros((2 * len(self.exprs), old.shape[1]), np.int32)
+            new[: old.shape[0]] = old
+            setattr(self, name, new)
+        self._cells = _cells(self._rows)
+        self._notes = _cells(self._about)
 
     def leads_on(self, program: Program, leaves: Sequence[Expr], limit: int) -> bool:
         """Does a combination of these hold any string?  `UndecidedError` when that takes ``limit`` states to tell."""
         if len(program.ops) > MAX_OPS:
             raise UndecidedError
-        if len(self._spaces) == MAX_SPACES and program not in self._spaces:
-            self._spaces.clear()
-        space = self._spaces.get(program)
-        if space is None or space.count == space.pool.shape[0]:
-            space = Space(program, FEW)
+        # Out of reach for questions that reading an operand may ask in turn.
+        space = self._spaces.pop(program, None) or Space(program, FEW)
         while (code := self._run(space, leaves, limit)) == kernel.FULL:
             if space.pool.size > MAX_CELLS:
                 code = kernel.SPENT
                 break
-            space = Space(program, 8 * space.pool.shape[0])
+            # Earlier searches may have filled it.
+            n = space.pool.shape[0]
+            space = Space(program, n if space.counters[kernel.ROUND] > 1 else 8 * n)
         if code == kernel.SPENT:
-            self._spaces.pop(program, None)
             raise UndecidedError
         if space.pool.shape[0] <= MANY:
+            if len(self._spaces) >= MAX_SPACES:
+                self._spaces.clear()
             self._spaces[program] = space
         if code == kernel.FOUND:
             at = int(space.counters[kernel.AT])
@@ -186,7 +194,12 @@ class Walk:
             else:
                 n = -op >> 1
                 stack[-n:] = [(np.logical_and if -op & 1 else np.logical_or).reduce(stack[-n:])]
-        return Automaton(space.table[: space.count], operands, stack[0])
+        # Ranges that nothing here tells apart are one.
+        table = space.table[: space.count]
+        told = np.flatnonzero((table[:, 1:] != table[:, :-1]).any(axis=0)) + 1
+        told = np.concatenate((np.zeros(1, np.intp), told))
+        cuts = np.array([*self._cuts, 256], np.int32)
+        return Automaton(table.take(told, axis=1), np.append(cuts[told], np.int32(256)), operands, stack[0])
 
     def _run(self, space: Space, leaves: Sequence[Expr], most: int, expressions: int | None = None) -> int:
         """Take up states until the kernel is done."""
@@ -197,13 +210,12 @@ class Walk:
         stop = None if expressions is None else n_expressions() + expressions
         counters[kernel.MOST] = most
         space.states[:] = [self.number(leaf) for leaf in leaves]
-        self._write_fresh()
+        walk = _kernel()
+        cuts = self._cuts
         while True:
-            code = int(
-                kernel.walk(
-                    self._rows, self._about, space.program, space.stack, space.states, space.pool, space.slots,
-                    space.marks, space.heap, space.table, counters,
-                )
+            code = walk(
+                self._rows, self._about, space.program, space.stack, space.states, space.pool, space.slots,
+                space.marks, space.heap, space.table, counters,
             )  # fmt: skip
             if code != kernel.UNKNOWN:
                 return code
@@ -213,42 +225,73 @@ class Walk:
             if stop is not None:
                 # All that wait are taken up sooner or later.
                 states = np.unique(space.pool[counters[kernel.TAKEN] : counters[kernel.COUNT]])
-                states = states[self._about[states, kernel.KNOWN] == 0]
             self._learn(states.tolist())
+            if stop is not None and len(cuts) != self._width:
+                space.table = space.table.take(_parents(cuts, self._cuts), axis=1)
+                cuts = self._cuts
 
-    def _learn(self, numbers: list[int]) -> None:
-        """Fill in the rows of states."""
-        rows: dict[int, list[int]] = {}
+    def _learn(self, numbers: Sequence[int]) -> None:
+        """Fill in the rows of states; ranges of bytes may be divided for that."""
+        learnt: dict[int, list[tuple[int, int, int]]] = {}
+        column, known = self._column, self.numbers
+        more: set[int] = set()
         for number in numbers:
-            if number not in rows and not self._about[number, kernel.KNOWN]:
-                row = rows[number] = [0] * self._width
-                for low, high, target in remembered_edges(self.exprs[number], self._raw_edges):
-                    first, last = self._index[low], self._index[high + 1]
-                    row[first:last] = [self.number(target)] * (last - first)
-        self._write_fresh()
-        for number, row in rows.items():
-            self._rows[number] = row
-            self._about[number, kernel.KNOWN] = 1
+            if self._notes[6 * number + kernel.KNOWN] or number in learnt:
+                continue
+            spans = learnt[number] = []
+            for low, high, target in remembered_edges(self.exprs[number], self._raw_edges):
+                stop = high + 1
+                if column[low] < 0:
+                    more.add(low)
+                if column[stop] < 0:
+                    more.add(stop)
+                to = known.get(target)
+                spans.append((low, stop, self.number(target) if to is None else to))
+        if more:
+            self._cut(more)
+        column, cells, notes = self._column, self._cells, self._notes
+        for number, spans in learnt.items():
+            base = number * self._width
+            for low, stop, to in spans:
+                if to:
+                    first, last = base + column[low], base + column[stop]
+                    if last - first == 1:
+                        cells[first] = to
+                    else:
+                        cells[first:last] = array("i", (to,)) * (last - first)
+            notes[6 * number + kernel.KNOWN] = 1
 
 
-def walk_of(leaves: Sequence[Expr], raw_edges: RawEdges) -> Walk | None:
-    """A walk that knows these operands, an earlier one if there is one; None for operands not read byte by byte."""
-    for walk in _walks:
-        if walk.numbers.keys() >= set(leaves) and len(walk.exprs) < MAX_NUMBERED:
-            return walk
-    cuts: set[int] = {0}
-    for leaf in leaves:
-        found = boundaries(leaf)
-        if found is None:
-            return None
-        cuts |= found
-    cuts.discard(256)
-    for walk in _walks:
-        if walk.tells_apart(cuts) and len(walk.exprs) < MAX_NUMBERED:
-            return walk
-    walk = Walk(sorted(cuts), raw_edges)
-    _walks.appendleft(walk)
-    return walk
+def _cells(table: Ints) -> memoryview:
+    """A table row after row: its entries cost a third of what they cost through the array."""
+    return memoryview(table.reshape(-1))  # type: ignore[arg-type]
+
+
+def _parents(before: Sequence[int], now: Sequence[int]) -> NDArray[np.intp]:
+    """For each range of bytes the one that it was part of, by where they begin."""
+    return np.searchsorted(np.array(before), np.array(now), "right") - 1
+
+
+_walk: list[Walk] = []
+
+
+def the_walk(raw_edges: RawEdges) -> Walk:
+    """The walk in use, which knows the operands of earlier questions."""
+    if not _walk or len(_walk[0].exprs) >= MAX_NUMBERED:
+        _walk[:] = [Walk(raw_edges)]
+    return _walk[0]
+
+
+_direct: list[Callable[..., int]] = []
+
+
+def _kernel() -> Callable[..., int]:
+    if _direct:
+        return _direct[0]
+    found = direct(kernel.walk)
+    if found is not kernel.walk:
+        _direct.append(found)
+    return found
 
 
 def merged(table: Ints, accepting: NDArray[np.bool_]) -> tuple[Ints, Ints]:
