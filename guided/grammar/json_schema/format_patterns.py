@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from guided.grammar.json_schema.strings import CHARACTER, TEXT
-from guided.grammar.regular.expr import Expr, intersection, repeat
+from guided.grammar.regular.expr import Expr
+from guided.grammar.regular.lengths import with_length
 
 
 def pattern_language(pattern: str) -> Expr:
@@ -16,4 +17,4 @@ def pattern_language(pattern: str) -> Expr:
 
 def of_length(language: Expr, low: int, high: int) -> Expr:
     """The part of a language with so many characters."""
-    return intersection((language, repeat(CHARACTER, low, high)))
+    return with_length(language, CHARACTER, low, high)

@@ -26,6 +26,7 @@ from guided.grammar.regular.expr import (
     repeat,
     words,
 )
+from guided.grammar.regular.lengths import with_length
 
 TEXT = Utf8()
 CHARACTER = TEXT.characters(ANY_CHARACTER)
@@ -115,10 +116,11 @@ class StringSet:
             return self._host_content()
         if self.regex is not None:
             return self._regex_content()
-        lengths = CONTENT if self.low == 0 and self.high is None else repeat(CHARACTER, self.low, self.high)
-        if self.language is not None:
-            lengths = self.language if lengths is CONTENT else intersection((self.language, lengths))
-        return difference(lengths, every_word(self.without)) if self.without else lengths
+        if self.language is None:
+            found = CONTENT if self.low == 0 and self.high is None else repeat(CHARACTER, self.low, self.high)
+        else:
+            found = with_length(self.language, CHARACTER, self.low, self.high)
+        return difference(found, every_word(self.without)) if self.without else found
 
     def _regex_content(self) -> Expr:
         from guided.grammar.json_schema import regex_languages as languages

@@ -1,0 +1,139 @@
+"""Bounds on a text's length in characters, and how many characters the texts of a language have.
+
+Beside a pattern a bound is a language of its own, and every state of the two together one more.  Where the pattern
+says as much by itself (``[0-9]{4}`` beside four characters at most), or ends in the run that the bound is about, one
+language without the other is enough.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from guided.grammar.regular.expr import (
+    EMPTY,
+    EPSILON,
+    Edge,
+    Expr,
+    Kind,
+    alternation,
+    concat,
+    intersection,
+    is_listed,
+    repeat,
+)
+
+__all__ = ["character_counts", "with_length"]
+
+MAX_DEPTH = 60
+"""Nested expressions that are looked into."""
+
+Counts = tuple[int, int | None]
+"""No text has fewer characters, nor more (None: not known, or any number)."""
+
+_known: dict[Expr, Counts] = {}
+
+
+def character_counts(expr: Expr, depth: int = MAX_DEPTH) -> Counts:
+    """Bounds on how many characters of UTF-8 the texts of a language have, as far as its structure shows; remembered.
+
+    Bytes that continue a character do not count, so this is additive also where a character has begun.
+    """
+    found = _known.get(expr)
+    if found is None:
+        if not depth:
+            return 0, None
+        found = _counts(expr, depth - 1)
+        if expr.kind is not Kind.RECURSION:
+            _known[expr] = found
+    return found
+
+
+def _counts(expr: Expr, depth: int) -> Counts:
+    match expr.kind:
+        case Kind.EPSILON:
+            return 0, 0
+        case Kind.LITERAL:
+            n = sum(map(_begins, cast(bytes, expr.parts[0])))
+            return n, n
+        case Kind.BYTES:
+            mask = cast(int, expr.parts[0])
+            return (0, 1) if mask & _CONTINUES and mask & ~_CONTINUES else (int(not mask & _CONTINUES),) * 2
+        case Kind.CONCAT:
+            head, tail = (character_counts(cast(Expr, part), depth) for part in expr.parts)
+            return head[0] + tail[0], None if head[1] is None or tail[1] is None else head[1] + tail[1]
+        case Kind.REPEAT:
+            body, low, high = cast("tuple[Expr, int, int | None]", expr.parts)
+            least, most = character_counts(body, depth)
+            return low * least, 0 if most == 0 else None if most is None or high is None else high * most
+        case Kind.ALTERNATION:
+            return _either([character_counts(cast(Expr, part), depth) for part in expr.parts])
+        case Kind.INTERSECTION:
+            all_of = [character_counts(cast(Expr, part), depth) for part in expr.parts]
+            return max(least for least, _ in all_of), min((m for _, m in all_of if m is not None), default=None)
+        case Kind.SWITCH if not is_listed(expr):
+            ways = [(0, 0)] if expr.nullable else []
+            for low, high, target in cast("tuple[Edge, ...]", expr.parts[0]):
+                least, most = character_counts(target, depth)
+                first = [_begins(byte) for byte in (low, high)] + [_begins(b) for b in (0x80, 0xC0) if low <= b <= high]
+                ways.append((least + min(first), None if most is None else most + max(first)))
+            return _either(ways)
+        case _:
+            return 0, None
+
+
+def _either(ways: list[Counts]) -> Counts:
+    most = [most for _, most in ways if most is not None]
+    return min(least for least, _ in ways), max(most) if len(most) == len(ways) else None
+
+
+def _begins(byte: int) -> bool:
+    return byte & 0xC0 != 0x80
+
+
+_CONTINUES = ((1 << 64) - 1) << 0x80
+
+
+def with_length(language: Expr, character: Expr, low: int, high: int | None) -> Expr:
+    """The texts of a language, all of them valid, that have ``low`` to ``high`` characters.
+
+    >>> from guided.grammar.regular.expr import byte_range, repeat
+    >>> from guided.grammar.regular.any_text import any_text
+    >>> digit = byte_range(0x30, 0x39)
+    >>> with_length(repeat(digit), any_text()[0], 2, 9) is repeat(digit, 2, 9)
+    True
+    """
+    settled = _settled(language, low, high)
+    if settled is not None:
+        return settled
+    least, most = character_counts(language)
+    # Of an exact length few texts fit, and both bounds keep them few.
+    low = low if low > least or low == high else 0
+    high = high if high is not None and (most is None or high < most) else None
+    return intersection((language, repeat(character, low, high)))
+
+
+def _settled(language: Expr, low: int, high: int | None) -> Expr | None:
+    """The texts of a length without a language beside the first; None where that cannot be said."""
+    least, most = character_counts(language)
+    if low <= least and (high is None or (most is not None and most <= high)):
+        return language
+    if (high is not None and least > high) or (most is not None and most < low):
+        return EMPTY
+    if language.kind is Kind.ALTERNATION:
+        parts = [_settled(cast(Expr, part), low, high) for part in language.parts]
+        return None if None in parts else alternation(cast("list[Expr]", parts))
+    # A run at the end takes up the bounds, less what is before it: there its states are known as those of a run.
+    before: list[Expr] = []
+    while language.kind is Kind.CONCAT:
+        head, language = cast("tuple[Expr, Expr]", language.parts)
+        before.append(head)
+    if language.kind is not Kind.REPEAT:
+        return None
+    body, fewest, greatest = cast("tuple[Expr, int, int | None]", language.parts)
+    start = concat(*before) if before else EPSILON
+    least, most = character_counts(start)
+    if character_counts(body) != (1, 1) or least != most:
+        return None
+    if high is not None:
+        greatest = high - least if greatest is None else min(greatest, high - least)
+    return concat(start, repeat(body, max(fewest, low - least), greatest))
