@@ -18,7 +18,7 @@ from guided.collection import untrack
 from guided.grammar.regular.any_text import any_text
 from guided.grammar.regular.derivative import edges, least_length
 from guided.grammar.regular.expr import ALL, EPSILON, Expr, Kind, concat, is_listed, json_string
-from guided.grammar.regular.partial import alternatives, partial_edges
+from guided.grammar.regular.partial import Letter, alternatives, begins_with, is_begun, letter_of
 from guided.kernels.determinise import (
     ABSORBS,
     AT_HEAD,
@@ -156,7 +156,8 @@ class PartTable:
             return 0
         before = len(self._all)
         self._find_edges(part)
-        ahead = [new for new in range(before, len(self._all)) if not self._traits[new] & WORDS]
+        known = self.arrays.edge_first
+        ahead = [new for new in range(before, len(self._all)) if known[new] < 0 and not self._traits[new] & WORDS]
         ahead = [new for new in ahead if not self.is_dear(new)]
         for new in ahead:
             self._find_edges(new)
@@ -164,37 +165,55 @@ class PartTable:
 
     def _find_edges(self, part: int) -> None:
         of = self._all[part]
-        row = self._edges(*of) if len(of) == 2 else self._begun_edges(of[0], of[1])
+        self._write(part, self._edges(*of) if len(of) == 2 else self._begun_edges(of[0], of[1]))
+
+    def _write(self, part: int, row: list[tuple[int, int, int]]) -> None:
         at = self.n_edges
         self.n_edges = at + len(row)
         while self.n_edges > self.arrays.to.size:
             self._grow("low", "high", "to")
-        low, high, to = self._edge_views
+        low, high, to, first, count = self._edge_views
         for i, edge in enumerate(row, at):
             low[i], high[i], to[i] = edge
-        self.arrays.edge_count[part] = len(row)
-        self.arrays.edge_first[part] = at
+        count[part] = len(row)
+        first[part] = at
 
     def _edges(self, content: Expr, mode: int) -> list[tuple[int, int, int]]:
         row: list[tuple[int, int, int]] = []
-        targets: dict[tuple[Expr, Expr], list[int]] = {}
-        for low, high, begun, tail in partial_edges(content):
-            parts = targets.get((begun, tail))
-            if parts is None:
-                if _is_begun(begun):
+        for first, tail in begins_with(content):
+            letter = letter_of(first)
+            if letter is not None:
+                for follows in self._parts(tail, mode):
+                    rests = self._rests(letter, follows)
+                    row += [(low, high, rests[to]) for low, high, to in letter.first]
+                continue
+            for low, high, begun in edges(first):
+                if is_begun(begun):
                     parts = [self._begun(begun, part) for part in self._parts(tail, mode)]
                 else:
                     parts = self._parts(concat(begun, tail), mode)
-                targets[begun, tail] = parts
-            row += [(low, high, part) for part in parts]
+                row += [(low, high, part) for part in parts]
         return row
+
+    def _rests(self, letter: Letter, follows: int) -> list[int]:
+        """The parts that the rests of a letter are before a part, whose edges are made known, and last that part."""
+        known = self._ids
+        keys: list[Begun] = [(begun, follows, None) for begun in letter.rests]
+        traits = self._traits[follows] & (LOOPS | TEXTUAL | SPELLED_ONCE)
+        rests = [known[key] if key in known else self._new(key, traits) for key in keys]
+        first = self.arrays.edge_first
+        rests.append(follows)
+        for part, row in zip(rests, letter.rows, strict=False):
+            if first[part] < 0:
+                self._write(part, [(low, high, rests[to]) for low, high, to in row])
+        return rests
 
     def _begun_edges(self, begun: Expr, follows: int) -> list[tuple[int, int, int]]:
         row: list[tuple[int, int, int]] = []
         for low, high, target in edges(begun):
             if target is EPSILON:
                 row.append((low, high, follows))
-            elif _is_begun(target):
+            elif is_begun(target):
                 row.append((low, high, self._begun(target, follows)))
             else:
                 content, mode = self._reading(follows)
@@ -249,7 +268,8 @@ class PartTable:
     def _look(self) -> None:
         """Look at the arrays that are written entry by entry."""
         arrays = self.arrays
-        self._edge_views = _view(arrays.low), _view(arrays.high), _view(arrays.to)
+        written: tuple[NDArray[Any], ...] = (arrays.low, arrays.high, arrays.to, arrays.edge_first, arrays.edge_count)
+        self._edge_views = tuple([_view(array) for array in written])
         self._traits = _view(arrays.traits)
 
 
@@ -263,11 +283,6 @@ def _view(array: NDArray[Any]) -> memoryview:
 
 
 _DEAR = frozenset({Kind.INTERSECTION, Kind.COMPLEMENT, Kind.RECURSION, Kind.JSON_STRING, Kind.JSON_ESCAPE})
-
-
-def _is_begun(expr: Expr) -> bool:
-    """Is this the rest of a character, or of a word?"""
-    return (expr.kind is Kind.SWITCH or expr.kind is Kind.BYTES) and not expr.nullable
 
 
 def _traits(content: Expr, mode: int) -> int:

@@ -71,7 +71,7 @@ def _counts(expr: Expr, depth: int) -> Counts:
             all_of = [character_counts(cast(Expr, part), depth) for part in expr.parts]
             return max(least for least, _ in all_of), min((m for _, m in all_of if m is not None), default=None)
         case Kind.SWITCH if not is_listed(expr):
-            ways = [(0, 0)] if expr.nullable else []
+            ways: list[Counts] = [(0, 0)] if expr.nullable else []
             for low, high, target in cast("tuple[Edge, ...]", expr.parts[0]):
                 least, most = character_counts(target, depth)
                 first = [_begins(byte) for byte in (low, high)] + [_begins(b) for b in (0x80, 0xC0) if low <= b <= high]

@@ -9,14 +9,12 @@ Source: Antimirov, "Partial Derivatives of Regular Expressions and Finite Automa
 
 from __future__ import annotations
 
-from typing import TypeAlias, cast
+from typing import NamedTuple, cast
 
 from guided.grammar.regular.derivative import edges, inhabited
-from guided.grammar.regular.expr import EPSILON, Expr, Kind, concat, repeat
+from guided.grammar.regular.expr import EPSILON, Expr, Kind, concat, is_listed, repeat
 
-__all__ = ["PartialEdge", "alternatives", "partial_edges"]
-
-PartialEdge: TypeAlias = "tuple[int, int, Expr, Expr]"
+__all__ = ["Letter", "alternatives", "begins_with", "is_begun", "letter_of"]
 
 
 def alternatives(expr: Expr) -> list[Expr]:
@@ -30,38 +28,77 @@ def alternatives(expr: Expr) -> list[Expr]:
     return [part for part in parts if part.inhabited or inhabited(part)]
 
 
-def partial_edges(expr: Expr) -> list[PartialEdge]:
-    """``(low, high, begun, tail)`` in no order, any number of them a byte: what is left is ``begun``, then ``tail``.
+def begins_with(expr: Expr) -> list[tuple[Expr, Expr]]:
+    """What a language begins with, letters and what is read as a whole, and what follows each of them.
 
-    Where a character or a word has begun, its rest and what follows are kept apart, since rests are few.
+    >>> from guided.grammar.regular.expr import byte_range
+    >>> digit = byte_range(0x30, 0x39)
+    >>> begins_with(repeat(digit, 2, 9)) == [(digit, repeat(digit, 1, 8))]
+    True
     """
     match expr.kind:
         case Kind.ALTERNATION:
-            return [edge for part in cast("tuple[Expr, ...]", expr.parts) for edge in partial_edges(part)]
+            return [found for part in cast("tuple[Expr, ...]", expr.parts) for found in begins_with(part)]
         case Kind.CONCAT:
-            found: list[PartialEdge] = []
+            found: list[tuple[Expr, Expr]] = []
             while expr.kind is Kind.CONCAT:
                 head, expr = cast("tuple[Expr, Expr]", expr.parts)
-                found += _followed(partial_edges(head), expr)
+                found += [(first, concat(after, expr)) for first, after in begins_with(head)]
                 if not head.nullable:
                     return found
-            return [*found, *partial_edges(expr)]
+            return [*found, *begins_with(expr)]
         case Kind.REPEAT:
             body, low, high = cast("tuple[Expr, int, int | None]", expr.parts)
             rest = repeat(body, max(low - 1, 0), None if high is None else high - 1)
-            return _followed(partial_edges(body), rest)
+            return [(first, concat(after, rest)) for first, after in begins_with(body)]
         case _:
-            return [(low, high, target, EPSILON) for low, high, target in edges(expr)]
+            return [(expr, EPSILON)]
 
 
-def _followed(row: list[PartialEdge], tail: Expr) -> list[PartialEdge]:
-    if tail is EPSILON:
-        return row
-    made: dict[Expr, Expr] = {EPSILON: tail}
-    found: list[PartialEdge] = []
-    for low, high, begun, first in row:
-        whole = made.get(first)
-        if whole is None:
-            whole = made[first] = concat(first, tail)
-        found.append((low, high, begun, whole))
-    return found
+class Letter(NamedTuple):
+    """One character, in several bytes perhaps: what may be left of it after some of them, and their edges.
+
+    Rows are ``(low, high, rest)``, the last by its number, -1 where nothing of the character is left.
+    """
+
+    rests: tuple[Expr, ...]
+    first: tuple[tuple[int, int, int], ...]
+    rows: tuple[tuple[tuple[int, int, int], ...], ...]
+    """Of each of the rests."""
+
+
+_letters: dict[Expr, Letter | None] = {}
+
+
+def letter_of(expr: Expr) -> Letter | None:
+    """The letter that an expression is, if it is one; remembered."""
+    if expr not in _letters:
+        _letters[expr] = _letter(expr)
+    return _letters[expr]
+
+
+def _letter(expr: Expr) -> Letter | None:
+    if expr.kind not in (Kind.SWITCH, Kind.BYTES) or is_listed(expr):
+        return None
+    numbers: dict[Expr, int] = {EPSILON: -1}
+    rests = [expr]
+    rows: list[tuple[tuple[int, int, int], ...]] = []
+    for item in rests:
+        row = edges(item)
+        for _, _, target in row:
+            if target not in numbers:
+                if not is_begun(target) or is_listed(target) or len(rests) > MAX_RESTS:
+                    return None
+                numbers[target] = len(rests) - 1
+                rests.append(target)
+        rows.append(tuple([(low, high, numbers[target]) for low, high, target in row]))
+    return Letter(tuple(rests[1:]), rows[0], tuple(rows[1:]))
+
+
+MAX_RESTS = 32
+"""Rests of a letter; UTF-8 has seven of any character, and twice as many of most classes."""
+
+
+def is_begun(expr: Expr) -> bool:
+    """Is this the rest of a character, or of a word?"""
+    return (expr.kind is Kind.SWITCH or expr.kind is Kind.BYTES) and not expr.nullable

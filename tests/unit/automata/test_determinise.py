@@ -9,7 +9,7 @@ import pytest
 
 from guided.automata.states import StateTable
 from guided.grammar.regular.characters import Utf8
-from guided.grammar.regular.derivative import inhabited, matches
+from guided.grammar.regular.derivative import edges, inhabited, matches
 from guided.grammar.regular.expr import (
     ALL,
     EPSILON,
@@ -23,9 +23,10 @@ from guided.grammar.regular.expr import (
     json_string,
     literal,
     repeat,
+    switch,
     words,
 )
-from guided.grammar.regular.partial import alternatives, partial_edges
+from guided.grammar.regular.partial import alternatives, begins_with, letter_of
 
 LETTERS = ["a", "b", "c", "é", "ഀ"]
 ATOMS = [
@@ -133,8 +134,43 @@ def test_parts_are_about_as_many_as_letters():
 def test_alternatives_leave_out_what_is_empty():
     never = intersection([literal(b"a"), literal(b"b")])
     assert alternatives(alternation([never, literal(b"c"), concat(literal(b"d"), never)])) == [literal(b"c")]
-    assert [edge[:2] for edge in partial_edges(repeat(literal(b"q"), 2, 3))] == [(113, 113)]
-    assert all(edge[2].kind is not Kind.ALTERNATION for edge in partial_edges(alternation(ATOMS)))
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_what_a_language_begins_with_is_all_of_it(number):
+    seed = random.Random(200 + number)
+    for _ in range(60):
+        expr = pattern(seed, 4)
+        ways = begins_with(expr)
+        assert all(first.kind not in (Kind.CONCAT, Kind.ALTERNATION, Kind.REPEAT) for first, _ in ways)
+        for _ in range(12):
+            text = "".join(seed.choices(LETTERS, k=seed.randint(1, 7))).encode()
+            assert any(matches(concat(*way), text) for way in ways) == matches(expr, text), (expr, text)
+
+
+def test_letters_have_the_edges_of_their_rests():
+    character = Utf8().characters(((0x61, 0x62), (0xE8, 0x2FFF)))
+    letter = letter_of(character)
+    assert letter is not None
+    for rest, row in zip((character, *letter.rests), (letter.first, *letter.rows), strict=True):
+        whole = (*letter.rests, EPSILON)
+        assert [(low, high, whole[to]) for low, high, to in row] == list(edges(rest))
+    assert letter_of(byte_set(6)) == ((), ((1, 2, -1),), ())
+
+
+def test_words_and_what_leads_to_more_than_a_character_are_no_letters():
+    for expr in (words([b"ab", b"ca"]), literal(b"a"), EPSILON, switch([(97, 98, literal(b"ab"))], False)):
+        assert letter_of(expr) is None
+
+
+def test_letters_that_end_alike_share_their_rests():
+    table = StateTable()
+    one, other = (repeat(Utf8().characters(((low, 0x7FF),))) for low in (0x80, 0x100))
+    table.expand(table.add(concat(one, literal(b"x"))))
+    before = len(table.parts)
+    table.expand(table.add(alternation([concat(one, literal(b"x")), concat(other, literal(b"x"))])))
+    # The second run, and the rest of its letter before it; that of the first is known.
+    assert len(table.parts) == before + 2
 
 
 def test_threads_find_the_same_states():
