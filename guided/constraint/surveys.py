@@ -55,7 +55,8 @@ class Surveys:
         With ``home`` the visits to that state are counted.  With ``also`` the walk is of the intersection with that
         state.  What is noted of tokens is good until the next survey.
         """
-        self.states.explore([int(self.states.arrays.base[state])], AHEAD, PARTS, DEAR // 2)
+        base = self.states.arrays.base
+        self.states.explore([int(base[one]) for one in (state, also) if one], AHEAD, PARTS, DEAR // 2)
         self._make_room(int(np.diff(self.tries.arrays.token_offset[[low, high]])[0]))
         while True:
             code = survey(

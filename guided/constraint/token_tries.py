@@ -37,7 +37,7 @@ class TokenTries:
             token_ids=grown(trie.token_ids, n_ids + room),
             fan=np.zeros(n_nodes + room, np.int32),
             children=np.zeros((1024, 256), np.int32),
-            below=np.zeros(n_nodes + room, np.int64),
+            classes=np.zeros(n_nodes + room, np.int64),
         )
         self._n_nodes = n_nodes
         self._n_tokens = n_ids
@@ -95,7 +95,7 @@ class TokenTries:
                 grown(tokens.token_ids, 2 * tokens.token_ids.size),
                 grown(tokens.fan, 2 * tokens.fan.size),
                 tokens.children,
-                grown(tokens.below, 2 * tokens.below.size),
+                grown(tokens.classes, 2 * tokens.classes.size),
             )
             self.version += 1
         found = self._merged[key] = (self._n_nodes, int(stop))
@@ -105,7 +105,7 @@ class TokenTries:
         return found
 
     def _index(self, low: int, high: int) -> None:
-        """Note what is below the nodes of a new trie, and give those with many children tables of them."""
+        """Note what bytes are below the nodes of a new trie, and give those with many children tables of them."""
         readable = np.zeros(high - low, np.uint8)
         while (
             used := int(

@@ -53,8 +53,6 @@ def survey(
     counts = scratch.walk_obligation
     others = scratch.walk_other
     level = 0
-    # Where nobody asks what is on the way to a token, tokens are kept by the subtree.
-    plain = home < 0 and also == 0
     places[0] = enter(automaton, np.int64(state))
     ends[0] = high
     counts[0] = 0
@@ -73,11 +71,32 @@ def survey(
                 return (np.int64(n_kept) << 32) | n_exits
             level -= 1
         at = places[level]
+        end = tokens.end[node]
+        if also == 0 and at <= _MASK32 and tokens.classes[node] & ~automaton.closed[at] == 0 and automaton.tag[at] < 0:
+            # Every character here and below leads back: nothing is read but how many of them begin.
+            base = level
+            last = end if at != home else node
+            while node < end:
+                while node >= ends[level]:
+                    level -= 1
+                count = counts[level] + 1
+                if at == home and tokens.byte[node] & 0xC0 == 0x80:
+                    count -= 1
+                last = max(last, node + 1)
+                for i in range(tokens.token_offset[node], tokens.token_offset[last]):
+                    kept[n_kept] = tokens.token_ids[i]
+                    kept_count[n_kept] = count
+                    n_kept += 1
+                level += 1
+                counts[level] = count
+                ends[level] = tokens.end[node]
+                node = last
+            level = base
+            continue
         byte = np.int64(tokens.byte[node])
         place = glance(automaton, at, byte)
         if place == SPELLED:
             place = move(automaton, at, byte)
-        end = tokens.end[node]
         if place < 0:
             n_unknown = _note(unknown, n_unknown, -place)
             node = ends[level] if -place == at else end
@@ -125,11 +144,7 @@ def survey(
                 exits[n_exits, 3] = count
                 n_exits += 1
                 ending = automaton.also[ending]
-        last = node + 1
-        if plain and place == after and tag < 0 and tokens.below[node] & ~automaton.closed[after] == 0:
-            # Whatever comes below leads back here.
-            last = end
-        for i in range(tokens.token_offset[node], tokens.token_offset[last]):
+        for i in range(tokens.token_offset[node], tokens.token_offset[node + 1]):
             kept[n_kept] = tokens.token_ids[i]
             if also:
                 kept_at[n_kept, 0] = after
@@ -140,7 +155,7 @@ def survey(
             else:
                 kept_count[n_kept] = -1 - count
             n_kept += 1
-        if inside and end > last:
+        if inside and end > node + 1:
             level += 1
             if level + 1 >= places.shape[0]:
                 counters[REQUEST] = GROW_SCRATCH
@@ -220,13 +235,14 @@ def _holds_lines(tokens, node):
 
 @entry
 def index_trie(tokens, low, high, used, least, class_of_byte, phase_after, readable):
-    """Note below every node of a trie the classes of bytes there, and give those with many children a table of them.
+    """Note the classes of bytes at and below every node of a trie, and give those with many children a table of them.
 
     A table for ``least`` children or more, one for the whole range among them; ``used`` rows of ``children`` are taken.
     Returns how many are then, -1 when there is no room.  ``readable`` is working memory, a byte per node of the range:
     the phases of UTF-8 (``phase_after``) in which all that is below a node can be read.
     """
     text = class_of_byte[0x80]
+    broken = text << 2
     for parent in range(high - 1, low - 2, -1):
         first = parent + 1
         stop = np.int64(tokens.end[parent]) if parent >= low else high
@@ -237,9 +253,7 @@ def index_trie(tokens, low, high, used, least, class_of_byte, phase_after, reada
         while node < stop:
             count += 1
             byte = tokens.byte[node]
-            classes |= class_of_byte[byte] | tokens.below[node]
-            if byte == 0xE2 and _holds_lines(tokens, node):
-                classes |= text << 1
+            classes |= tokens.classes[node] & ~broken
             if phases:
                 here = np.int64(0)
                 for phase in range(8):
@@ -250,9 +264,14 @@ def index_trie(tokens, low, high, used, least, class_of_byte, phase_after, reada
             node = np.int64(tokens.end[node])
         if parent >= low:
             readable[parent - low] = phases
-            if classes & text and not phases & 1:
-                classes |= text << 2
-            tokens.below[parent] = classes
+            byte = tokens.byte[parent]
+            classes |= class_of_byte[byte]
+            if byte == 0xE2 and _holds_lines(tokens, parent):
+                classes |= text << 1
+            after = phase_after[0, byte]
+            if classes & text and (after == 8 or not phases >> after & 1):
+                classes |= broken
+            tokens.classes[parent] = classes
         if count < least:
             continue
         if used == tokens.children.shape[0]:

@@ -179,7 +179,7 @@ class Tokens(NamedTuple):
 
     The children of a range ``[lo, hi)`` are ``lo, end[lo], end[end[lo]], ... < hi``, sorted by ``byte``.
     ``fan[lo]`` > 0, for ranges with many children: row ``fan[lo] - 1`` of ``children`` has the child for each byte, 0
-    for none.  ``below[n]``: the classes of all bytes below a node.
+    for none.  ``classes[n]``: the classes of a node's byte and all bytes below it, as of a text that begins there.
     """
 
     byte: Bytes
@@ -188,7 +188,7 @@ class Tokens(NamedTuple):
     token_ids: Ints
     fan: Ints
     children: NDArray[np.int32]
-    below: Longs
+    classes: Longs
 
 
 class Effects(NamedTuple):
