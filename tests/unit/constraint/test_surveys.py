@@ -1,0 +1,95 @@
+"""Surveys of token tries, against reading each token by itself."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import guided
+from guided.automata.states import StateTable
+from guided.constraint.surveys import Surveys
+from guided.constraint.token_tries import TokenTries
+from guided.grammar.json_schema.format_patterns import pattern_language
+from guided.grammar.regular.expr import concat, json_string, literal
+from guided.kernels.layout import MATCHED
+
+PIECES = [
+    b"a", b"b", b"Z", b"7", b"-", b".", b" ", b"\n", b'"', b"\\", b"\\n", b"\\u00", b"e9", b"\\ud83d", b"\\ude00",
+    "é".encode(), "ഀ".encode(), "\u2028".encode(), "\u2029".encode(), "😀".encode(),
+    b"\xc3", b"\xa9", b"\xe2", b"\xe2\x80", b"\x80", b"\xa8", b"\xf0\x9f", b"\x98\x80", b"\xff", b"\xc0",
+]  # fmt: skip
+PATTERNS = ["(?s:.*)", "[^\n]*", "[a-z]*", "[a-zé.]*", r"[^\u2028]*", "[^a]*", r"\w*", "[a-z0-9-]*", "[ab]{0,3}"]
+BESIDE = ["(?s:.*)", ".*b.*", "([a-z]+-)*[a-z0-9]*", "[^.]{1,4}(?s:.*)", "a?[^b]*"]
+
+
+def vocabulary(seed: random.Random) -> guided.Vocabulary:
+    tokens = {b"".join(seed.choices(PIECES, k=seed.randint(1, 5))) for _ in range(700)}
+    return guided.Vocabulary.from_tokens([*sorted(tokens), None], eos_ids=[len(tokens)])
+
+
+def read_tokens(table, tries, places, home):
+    """``{token: count}`` and exits ``(node, count)`` as `survey` says, token by token."""
+    kept: dict[int, int] = {}
+    exits: set[tuple[int, int]] = set()
+    arrays = tries.arrays
+
+    def walk(node: int, end: int, places: list[int], count: int) -> None:
+        while node < end:
+            after = [table.move(place, int(arrays.byte[node])) for place in places]
+            if all(after):
+                here = count + (after[0] == home)
+                state = after[0] & 0xFFFFFFFF
+                table.expand(state)
+                ends = all(table.arrays.tag[place & 0xFFFFFFFF] >= 0 for place in after)
+                inside = not ends or table.arrays.count[state] > 0
+                if ends:
+                    exits.add((node, here))
+                for token in arrays.token_ids[arrays.token_offset[node] : arrays.token_offset[node + 1]].tolist():
+                    kept[token] = (here + (after[0] != home)) if inside else -1 - here
+                if inside:
+                    walk(node + 1, int(arrays.end[node]), after, here)
+            node = int(arrays.end[node])
+
+    walk(1, tries._n_nodes, places, 0)
+    return kept, exits
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_surveys_note_what_each_token_does(number):
+    seed, table = random.Random(number), StateTable()
+    words = vocabulary(seed)
+    tries = TokenTries(words)
+    surveys = Surveys(table, tries)
+    root = tries._n_nodes
+    for pattern in PATTERNS:
+        content = pattern_language(pattern)
+        for canonical in (False, True):
+            state = table.add(json_string(content, canonical=canonical))
+            other = table.add(json_string(pattern_language(seed.choice(BESIDE)), canonical=canonical))
+            for home, also in ((0, 0), (state, 0), (state, other), (other, 0)):
+                found = surveys.survey(1, root, state, home, also)
+                assert found is not None
+                places = [table.place(state)] + [table.place(also)] * bool(also)
+                kept, exits = read_tokens(table, tries, places, home or -1)
+                assert dict(zip(found.kept.tolist(), found.count.tolist(), strict=True)) == kept
+                assert {(row[0], row[3]) for row in found.exits.tolist()} == exits
+                assert len(found.kept) == len(kept)
+                assert all(tag == 0 for tag in found.exits[:, 1])
+
+
+def test_surveys_outside_of_strings_count_alike():
+    table, seed = StateTable(), random.Random(9)
+    tries = TokenTries(vocabulary(seed))
+    surveys = Surveys(table, tries)
+    for pattern in PATTERNS:
+        for close in (b"", b";", b'"'):
+            state = table.add(concat(pattern_language(pattern), literal(close)))
+            if state == MATCHED:
+                continue
+            for home in (0, state):
+                found = surveys.survey(1, tries._n_nodes, state, home)
+                assert found is not None
+                kept, exits = read_tokens(table, tries, [table.place(state)], home or -1)
+                assert dict(zip(found.kept.tolist(), found.count.tolist(), strict=True)) == kept
+                assert {(row[0], row[3]) for row in found.exits.tolist()} == exits
