@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from guided.grammar.regular.any_text import any_text, is_text, text_states
+from guided.grammar.regular.attained import has_length_between
 from guided.grammar.regular.expr import (
     EMPTY,
     EPSILON,
@@ -86,28 +87,35 @@ def lengths_of(expr: Expr) -> Lengths | None:
     return None
 
 
-def decided_by_length(expr: Expr) -> bool | None:
-    """Does an automaton with a bound on the length, or with words left out, hold any text?  None: not to be told."""
+def decided_by_length(expr: Expr, raw_edges: RawEdges) -> bool | None:
+    """Does a pattern or automaton with a bound on the length, or with words left out, hold any text?
+
+    None where that is not to be told without a search.
+    """
     if expr.kind is not Kind.INTERSECTION:
         return None
     low, high, words = 0, None, False
-    known: Lengths | None = None
+    other: Expr | None = None
     runs: list[Expr] = []
     for part in cast("tuple[Expr, ...]", expr.parts):
-        bounds = _counted(part)
+        bounds = _counted(part, raw_edges)
         if bounds is not None:
             runs.append(bounds[0])
             low = max(low, bounds[1])
             high = bounds[2] if high is None else high if bounds[2] is None else min(high, bounds[2])
         elif _leaves_words_out(part):
             words = True
+        elif other is not None:
+            return None
         else:
-            if known is not None:
-                return None
-            known = lengths_of(part)
-            if known is None:
-                return None
-    if known is None or any(run is not known.text for run in runs):
+            other = part
+    if other is None:
+        return None
+    known = lengths_of(other)
+    if known is None:
+        plain = len(runs) == 1 and not words and is_text(other, runs[0], raw_edges)
+        return True if plain and has_length_between(other, low, high, lengths_of) else None
+    if any(run is not known.text for run in runs):
         return None
     if high is not None and (known.near > high or low > high):
         return False
@@ -120,12 +128,14 @@ def decided_by_length(expr: Expr) -> bool | None:
     return None
 
 
-def is_bounded(expr: Expr) -> bool:
+def is_bounded(expr: Expr, raw_edges: RawEdges) -> bool:
     """Is this together with a bound on the length in characters?"""
-    return expr.kind is Kind.INTERSECTION and any(map(_counted, cast("tuple[Expr, ...]", expr.parts)))
+    return expr.kind is Kind.INTERSECTION and any(
+        _counted(part, raw_edges) for part in cast("tuple[Expr, ...]", expr.parts)
+    )
 
 
-def _counted(expr: Expr) -> tuple[Expr, int, int | None] | None:
+def _counted(expr: Expr, raw_edges: RawEdges) -> tuple[Expr, int, int | None] | None:
     """Of so many characters, after the rest of one: any number of them, least and most."""
     head: Expr = EPSILON
     if expr.kind is Kind.CONCAT:
@@ -135,7 +145,7 @@ def _counted(expr: Expr) -> tuple[Expr, int, int | None] | None:
         return None
     run = concat(head, text)
     low, high = cast("tuple[int, int | None]", expr.parts[1:])
-    return None if lengths_of(run) is None or (not low and high is None) else (run, low, high)
+    return None if run not in text_states(raw_edges) or (not low and high is None) else (run, low, high)
 
 
 def _leaves_words_out(expr: Expr) -> bool:
@@ -168,7 +178,7 @@ def _condense(expr: Expr, raw_edges: RawEdges) -> Expr:
     aside: list[Expr] = []
     inside: list[Expr] = []
     for part in parts:
-        run = _counted(part)
+        run = _counted(part, raw_edges)
         if run is not None:
             inside.append(run[0])
         if run is not None or _leaves_words_out(part):

@@ -57,7 +57,7 @@ def edges(expr: Expr) -> tuple[Edge, ...]:
     if found is None:
         if expr.kind is Kind.INTERSECTION or expr.kind is Kind.ALTERNATION:
             # Together with a bound on the length, many patterns rarely make a small automaton.
-            small = expr if is_bounded(expr) else condensed(expr, _raw_edges)
+            small = expr if is_bounded(expr, _raw_edges) else condensed(expr, _raw_edges)
             if small is not expr:
                 return edges(small)
         raw = _raw_edges(expr)
@@ -171,7 +171,7 @@ def _any_inhabited(parts: tuple[Expr, ...], limit: int) -> bool:
 
 def _combination(expr: Expr, limit: int) -> bool | None:
     """Is anything in an intersection?  None when its operands are not read byte by byte."""
-    found = decided_by_length(expr)
+    found = decided_by_length(expr, _raw_edges)
     if found is not None:
         return found
     return has_member(expr, limit, _raw_edges)

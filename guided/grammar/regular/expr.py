@@ -360,6 +360,11 @@ def is_listed(expr: Expr) -> bool:
     return isinstance(expr, Trie)
 
 
+def listed_words(expr: Expr) -> tuple[bytes, ...]:
+    """What a language made by `words` was made of, sorted; nothing for others."""
+    return expr._words if isinstance(expr, _Words) else ()
+
+
 def n_expressions() -> int:
     """How many expressions there are: what some work has added to them is a measure of it."""
     return sum(map(len, _interned))
