@@ -9,7 +9,9 @@ from functools import lru_cache
 from typing import Any
 
 from guided.errors import GuidedError
+from guided.grammar.json_schema.numbers import NumberRange
 from guided.grammar.json_schema.shape import Atom, Constant, Need, ObjectShape, Shape
+from guided.grammar.json_schema.strings import StringSet
 from guided.grammar.json_schema.values import freeze
 
 MAX_PAIRS = 64
@@ -20,11 +22,38 @@ def surely_disjoint(a: Shape, b: Shape) -> bool:
     """Do the shapes share no value, as far as a quick look tells?"""
     if (a.null and b.null) or (a.true and b.true) or (a.false and b.false):
         return False
-    if (a.numbers and b.numbers) or (a.strings and b.strings) or (a.arrays and b.arrays):
+    if (a.numbers and b.numbers) or (a.strings and b.strings):
+        if not _few(a.numbers, b.numbers) or not _few(a.strings, b.strings):
+            return False
+        if not all(_side_by_side(one, other) for one in a.numbers for other in b.numbers):
+            return False
+        if not all(_differ(one, other) for one in a.strings for other in b.strings):
+            return False
+    if a.arrays and b.arrays:
         return False
     if len(a.objects) * len(b.objects) > MAX_PAIRS:
         return False
     return all(_told_apart(one, other) for one in a.objects for other in b.objects)
+
+
+def _few(a: tuple[object, ...], b: tuple[object, ...]) -> bool:
+    return len(a) * len(b) <= MAX_PAIRS
+
+
+def _side_by_side(a: NumberRange, b: NumberRange) -> bool:
+    """Does one end before the other begins?"""
+    return (a.high is not None and b.low is not None and a.high < b.low) or (
+        b.high is not None and a.low is not None and b.high < a.low
+    )
+
+
+def _differ(a: StringSet, b: StringSet) -> bool:
+    """Are these other words, or other lengths?"""
+    if a.words is not None and b.words is not None:
+        return a.words.isdisjoint(b.words)
+    if a.words is not None or b.words is not None:
+        return False
+    return (a.high is not None and a.high < b.low) or (b.high is not None and b.high < a.low)
 
 
 def _told_apart(a: ObjectShape, b: ObjectShape) -> bool:

@@ -33,7 +33,7 @@ from guided.grammar.json_schema.distinct import Distinct
 from guided.grammar.json_schema.document import escape
 from guided.grammar.json_schema.extras import Extra, goals
 from guided.grammar.json_schema.graph import Graph, living_numbers, pointer_of, strings_alive
-from guided.grammar.json_schema.number_text import may_be_refused, number_text
+from guided.grammar.json_schema.number_text import may_be_refused, number_text, number_texts
 from guided.grammar.json_schema.numbers import NumberRange
 from guided.grammar.json_schema.shape import ANY, ArrayShape, Need, ObjectShape, Shape
 from guided.grammar.json_schema.strings import (
@@ -347,7 +347,7 @@ class Lowering:
         return Terminal(expr, _label("string", pointer))
 
     def _numbers(self, found: list[NumberRange], pointer: str) -> Terminal:
-        texts = [self._number(item) for item in found]
+        texts = [self._number(item) for item in found] if self.compact else number_texts(found)
         whole = all(item.step is not None and item.step.denominator == 1 for item in found)
         return Terminal(alternation(texts), _label("integer" if whole else "number", pointer))
 

@@ -42,6 +42,9 @@ from guided.grammar.json_schema.values import freeze, plain_words, shape_of
 FEW = 8
 """Alternatives of one type up to which a conjunction is made from a smaller one that is known."""
 
+MAX_COMBINED = 50_000
+"""Pairs of alternatives that are combined for one schema; 10 to 50 microseconds each, 7,000 at most in MaskBench."""
+
 Branches: TypeAlias = "tuple[Located, int, int]"
 """Where a ``oneOf`` is and two of its branches."""
 
@@ -70,6 +73,7 @@ class Normaliser(Evaluation):
         super().__init__(document, formats)
         self._overlapping = overlapping
         self.overlaps: list[Overlap] = []
+        self._combined = 0
         self._dead_needs: dict[Need, bool] = {}
         self._plain: dict[Atom, bool] = {}
         self._required_names: dict[str, Need] = {}
@@ -212,6 +216,9 @@ class Normaliser(Evaluation):
 
     def both(self, a: Shape, b: Shape, pointer: str) -> Shape:
         """The values in both, without alternatives that are surely empty."""
+        self._combined += _pairs(a, b)
+        if self._combined > MAX_COMBINED:
+            raise refusals.ALTERNATIVES.at(pointer, limit=MAX_COMBINED)
         return self._prune(intersect(a, b, pointer))
 
     def _prune(self, shape: Shape) -> Shape:
@@ -444,6 +451,17 @@ class Normaliser(Evaluation):
         if not isinstance(found, list) or not found:
             raise GrammarError(f"{keyword} must be a list of at least one schema", where=f"{at.pointer}/{keyword}")
         return [self.need(self.document.child(at, keyword, i)) for i in range(len(found))]
+
+
+def _pairs(a: Shape, b: Shape) -> int:
+    """How much there is to combine in two shapes: objects, most of all those of many names, count more than numbers."""
+    if a is ANYTHING or b is ANYTHING:
+        return 1
+    things = len(a.objects) * len(b.objects)
+    if things:
+        things *= 2 + (len(a.objects[0].declared) + len(b.objects[0].declared)) // 32
+    scalars = len(a.numbers) * len(b.numbers) // 4 + len(a.strings) * len(b.strings)
+    return max(1, things + 2 * len(a.arrays) * len(b.arrays) + scalars)
 
 
 def _with_member(name: str) -> Shape:

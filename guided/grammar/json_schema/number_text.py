@@ -33,6 +33,7 @@ from guided.grammar.regular.expr import (
     optional,
     repeat,
     switch,
+    words,
 )
 from guided.grammar.regular.stepwise import stepwise
 
@@ -81,6 +82,46 @@ def number_text(numbers: NumberRange) -> Expr:
     if positive is negative:
         return concat(optional(_MINUS), positive)
     return alternation((positive, concat(_MINUS, negative)))
+
+
+def number_texts(found: Sequence[NumberRange]) -> list[Expr]:
+    """The texts of several ranges; of many single numbers those with equal endings are one list of words."""
+    singles = [item.low for item in found if _is_single(item)]
+    if len(singles) < MANY_SINGLES:
+        return [number_text(item) for item in found]
+    endings: dict[Expr, list[bytes]] = {}
+    powers: dict[int, Expr] = {}
+    for value in singles:
+        assert value is not None
+        sign = b"-" if value < 0 else b""
+        whole, fraction = digits_of(abs(value))
+        begun = sign + whole.encode() + (b"." + fraction.encode() if fraction else b"")
+        endings.setdefault(_ZEROS if fraction else WHOLE_FRACTION, []).append(begun)
+        mantissa, exponent = lead(abs(value)) if fraction else (None, len(whole) - 1)
+        digits = "".join(digits_of(mantissa)) if mantissa is not None else whole.rstrip("0")
+        begun = sign + digits[:1].encode() + (b"." + digits[1:].encode() if digits[1:] else b"")
+        power = powers.get(exponent)
+        if power is None:
+            power = powers[exponent] = concat(_E, _exponents(exponent, exponent))
+        endings.setdefault(concat(_ZEROS if digits[1:] else WHOLE_FRACTION, power), []).append(begun)
+    texts = [concat(words(begun), ending) for ending, begun in endings.items()]
+    return texts + [number_text(item) for item in found if not _is_single(item)]
+
+
+MANY_SINGLES = 16
+"""Single numbers from which on they are listed together."""
+_ZEROS = repeat(literal(b"0"))
+
+
+def _is_single(item: NumberRange) -> bool:
+    """Is this one number other than 0, in any spelling?"""
+    return (
+        bool(item.low)
+        and item.low == item.high
+        and item.step is None
+        and not item.avoid
+        and not (item.low_open or item.high_open or item.spelling is not Spelling.ANY)
+    )
 
 
 def may_be_refused(numbers: NumberRange) -> bool:

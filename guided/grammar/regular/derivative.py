@@ -33,7 +33,7 @@ from guided.grammar.regular.expr import (
 )
 from guided.grammar.regular.json_text import json_escape_edges, json_string_edges
 from guided.grammar.regular.least import least_length as least_length
-from guided.grammar.regular.product import UndecidedError, has_member, remembered_edges
+from guided.grammar.regular.product import UndecidedError, begin_apart, has_member, remembered_edges
 
 EMPTINESS_STEPS = 30_000
 """States that one emptiness search may visit, unless the caller says otherwise."""
@@ -174,6 +174,8 @@ def _combination(expr: Expr, limit: int) -> bool | None:
     found = decided_by_length(expr, _raw_edges)
     if found is not None:
         return found
+    if expr.kind is Kind.INTERSECTION and begin_apart(expr, _raw_edges):
+        return False
     return has_member(expr, limit, _raw_edges)
 
 

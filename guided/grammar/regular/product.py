@@ -147,6 +147,39 @@ def has_member(expr: Expr, limit: int, raw_edges: RawEdges) -> bool | None:
     return False
 
 
+def begin_apart(expr: Expr, raw_edges: RawEdges) -> bool:
+    """Is an intersection seen to be empty by what its texts would begin with?  It does not hold the empty text."""
+    longest = b""
+    possible = -1
+    for part in cast("tuple[Expr, ...]", expr.parts):
+        head = cast(Expr, part.parts[0]) if part.kind is Kind.CONCAT else part
+        if head.kind is Kind.LITERAL:
+            begun = cast(bytes, head.parts[0])
+            if not (longest.startswith(begun) or begun.startswith(longest)):
+                return True
+            longest = max(longest, begun, key=len)
+        elif part.kind not in _NOT_LOOKED_AT:
+            possible &= _first_bytes(part, raw_edges)
+    return not possible & (1 << longest[0] if longest else -1)
+
+
+_NOT_LOOKED_AT = frozenset((Kind.INTERSECTION, Kind.COMPLEMENT, Kind.JSON_STRING, Kind.JSON_ESCAPE))
+_firsts: dict[Expr, int] = {}
+
+
+def _first_bytes(expr: Expr, raw_edges: RawEdges) -> int:
+    """The set of bytes that its texts may begin with; remembered."""
+    found = _firsts.get(expr)
+    if found is None:
+        if len(_firsts) >= MAX_ROWS:
+            _firsts.clear()
+        found = 0
+        for low, high, _ in remembered_edges(expr, raw_edges):
+            found |= (1 << (high + 1)) - (1 << low)
+        _firsts[expr] = found
+    return found
+
+
 def _searches(expr: Expr) -> list[tuple[Program, States]]:
     """Conjunctions of which one must hold, or the combination as it is where they are too many."""
     plain = _plain(expr)

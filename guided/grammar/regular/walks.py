@@ -28,6 +28,8 @@ MAX_NUMBERED = 20_000
 """Numbered operand states after which a new walk is begun; about half a KB each."""
 MAX_OPS = 1 << 12
 """Operands and connectives of a combination."""
+_USUAL = 16
+"""Operands up to which a state counts as one; what it takes to go on from more grows with their number."""
 FAR = 1 << 15
 """From where on it does not matter how far an end is; so many, as often as there may be operands, are not infinite."""
 MAX_CELLS = 1 << 22
@@ -208,7 +210,7 @@ class Walk:
         counters[kernel.TAKEN] = counters[kernel.WAITING] = 0
         counters[kernel.ROUND] += 1
         stop = None if expressions is None else n_expressions() + expressions
-        counters[kernel.MOST] = most
+        counters[kernel.MOST] = most * _USUAL // max(space.states.size, _USUAL)
         space.states[:] = [self.number(leaf) for leaf in leaves]
         walk = _kernel()
         cuts = self._cuts
