@@ -313,6 +313,11 @@ _looping: dict[Expr, bool] = {}
 
 def loops(expr: Expr) -> bool:
     """Does the language repeat without a small bound, so that its states are met again and effects worth keeping?"""
+    # Sequences are pairs of pairs, as deep as they are long.
+    sequence: list[Expr] = []
+    while expr.kind is Kind.CONCAT and expr not in _looping:
+        sequence.append(expr)
+        expr = cast(Expr, expr.parts[1])
     found = _looping.get(expr)
     if found is None:
         match expr.kind:
@@ -321,11 +326,13 @@ def loops(expr: Expr) -> bool:
                 found = high is None or cast(int, high) >= 8 or loops(cast(Expr, body))
             case Kind.COMPLEMENT | Kind.RECURSION:
                 found = True
-            case Kind.CONCAT | Kind.ALTERNATION | Kind.INTERSECTION:
+            case Kind.ALTERNATION | Kind.INTERSECTION:
                 found = any(loops(cast(Expr, part)) for part in expr.parts)
             case Kind.SWITCH if not is_listed(expr):
                 found = any(loops(target) for _, _, target in cast("tuple[tuple[int, int, Expr], ...]", expr.parts[0]))
             case _:
                 found = False
         _looping[expr] = found
+    for pair in reversed(sequence):
+        found = _looping[pair] = found or loops(cast(Expr, pair.parts[0]))
     return found

@@ -29,7 +29,7 @@ from guided.automata.parts import PartTable, begins, is_word_list, loops, readin
 from guided.automata.runs import run_less_words
 from guided.errors import LimitError
 from guided.grammar.regular.derivative import edges as expr_edges
-from guided.grammar.regular.expr import EPSILON, Expr, Kind, concat, is_listed, json_string, made_json_string
+from guided.grammar.regular.expr import EPSILON, Expr, Kind, concat, is_listed, json_string, literal, made_json_string
 from guided.grammar.regular.json_text import RAW_BYTES
 from guided.kernels.addresses import SharedAddresses, address_rows
 from guided.kernels.determinise import (
@@ -49,6 +49,8 @@ from guided.kernels.determinise import (
 from guided.kernels.layout import CANONICAL, CLOSES, MATCHED, STRING, Automaton
 from guided.kernels.views import N_ROWS
 
+LONG = 256
+"""Bytes of a literal that are laid down at once; nearly all names and constants have fewer, and few texts come far."""
 MAX_EDGES = 8_000_000
 """Edges (7 bytes each) after which new constraints get a fresh table: about 60 MB."""
 
@@ -144,7 +146,7 @@ class StateTable:
         return self.keys[state] is not None or int(self.parts.arrays.set_first[state]) >= 0
 
     def add(self, key: Expr | LexerState) -> int:
-        """The id of a non-empty language; its edges are found when first needed, those of literals at once."""
+        """The id of a non-empty language; its edges are found when first needed, those of short literals at once."""
         found = self._ids.get(key)
         if found is not None:
             return found
@@ -190,7 +192,8 @@ class StateTable:
                 self.arrays.also[state] = also
         else:
             content, mode = reading(key)
-            is_literal = begins(content)[0].kind is Kind.LITERAL
+            head = begins(content)[0]
+            is_literal = head.kind is Kind.LITERAL
             known = 0 if is_literal else self.parts.find((content, mode))
             if known and not self.arrays.owes[known]:
                 self._ids[key] = known
@@ -201,7 +204,8 @@ class StateTable:
             elif content.nullable:
                 self.arrays.tag[state] = 0
             if is_literal:
-                self._lay_words(state, key)
+                if len(cast(bytes, head.parts[0])) <= LONG:
+                    self._lay_words(state, key)
             elif key is EPSILON:
                 self.arrays.first[state] = 0
             elif not known:
@@ -213,7 +217,10 @@ class StateTable:
         content, mode = reading(key)
         head, tail = begins(content)
         if head.kind is Kind.LITERAL:
-            self._chain(state, cast(bytes, head.parts[0]), self.target(terminal(tail, mode)), mode)
+            data = cast(bytes, head.parts[0])
+            if len(data) > LONG:
+                data, tail = data[:LONG], concat(literal(data[LONG:]), tail)
+            self._chain(state, data, self.target(terminal(tail, mode)), mode)
         elif is_word_list(content):
             row = [(low, high, self.target(terminal(concat(to, tail), mode))) for low, high, to in expr_edges(head)]
             self._give_edges(state, row, loops(tail))
