@@ -485,18 +485,18 @@ class StateTable:
 
     def move(self, place: int, byte: int) -> int:
         """The place after one byte, 0 when none."""
-        from guided.kernels.strings import move
+        from guided.kernels.strings import place_after
 
-        while (after := int(move(self.arrays, place, byte))) < 0:
+        while (after := int(place_after(self._addresses(), place, byte))) < 0:
             self.expand(-after)
         return after
 
     def partial(self, place: int) -> int:
         """The state inside an escape at a place."""
-        from guided.kernels.strings import partial
+        from guided.kernels.strings import state_at
 
         with self.lock:
-            found = int(partial(self.arrays, place))
+            found = int(state_at(self._addresses(), place))
             if found >= 0:
                 return found
             state = self._allocate(None)

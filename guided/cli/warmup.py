@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import subprocess
 import sys
@@ -45,7 +46,7 @@ def warmup(
         if new and not (quiet or as_json or sys.stderr.isatty()):
             # A terminal has the bar; in a log, nothing would be said until the end.
             print_note("compiling kernels, once on this machine: about half a minute")
-        with _second_process() if _processors() > 1 and new else contextlib.nullcontext():
+        with _second_process() if _processors() > 1 and new else contextlib.nullcontext(), _seldom_collected():
             kernel_calls.masks()
             kernel_calls.everything()
     seconds = time.perf_counter() - began
@@ -82,10 +83,26 @@ def compile_beside(claims: str, parent: int) -> None:
     """The second process's share: kernels that no mask needs, steps, then whatever is left."""
     from guided.cli import kernel_calls
 
-    with shared_kernels(Path(claims), lambda: os.getppid() == parent):
+    with shared_kernels(Path(claims), lambda: os.getppid() == parent), _seldom_collected():
         kernel_calls.alone()
         kernel_calls.steps()
         kernel_calls.everything()
+
+
+@contextlib.contextmanager
+def _seldom_collected() -> Iterator[None]:
+    """In the block, cyclic garbage is looked for a thirtieth as often, and not among what was there before.
+
+    Numba's compiler keeps most of what it makes: at Python's own pace the looking takes a tenth of the time.
+    """
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 def _kept_since(folder: Path, clock: float) -> int:

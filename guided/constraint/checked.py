@@ -33,7 +33,7 @@ from guided.constraint.token_texts import TokenTexts
 from guided.errors import UnsupportedError, VocabularyError
 from guided.grammar.ir import Grammar, Mark
 from guided.kernels.layout import DEAD
-from guided.kernels.marks import BEHIND, INSIDE, advance_marked
+from guided.kernels.marks import BEHIND, INSIDE
 from guided.vocab.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -105,9 +105,8 @@ class CheckedMachine(BesideMachine):
         self._pair_states: list[int] = []
         self._pair_texts: list[Text] = []
         self._events = self._texts.events_or_arrays if self.compares else self._texts.events
-        self._undeclared = np.asarray(
-            [rule.mark is Mark.UNDECLARED for rule in self.inner.graph.analysis.rules], np.uint8
-        )
+        rules = self.inner.graph.analysis.rules
+        self.inner.mark(np.asarray([rule.mark is Mark.UNDECLARED for rule in rules], np.uint8))
         self._wakes = _NAMES_AND_ARRAYS if self.compares else _NAMES
         self.completions = CheckedCompletions(self)
         self._spelled = None if vocabulary.byte_complete else Spelled(self)
@@ -177,7 +176,7 @@ class CheckedMachine(BesideMachine):
             if text is None:
                 if self._events[token] == 1 and not self.inner.owing:
                     # A name that is begun by the only quotation mark has not ended: else nothing is remembered.
-                    found = self.inner.run(advance_marked, self.inner.lexed, own, token, self._undeclared)
+                    found = self.inner.advance_marked(own, token)
                     name = self.reader.name(None, data, data.index(QUOTE) + 1) if found & INSIDE else None
                     return self.join(found >> 2, name)
             elif not self._texts.structural[token]:
@@ -200,7 +199,7 @@ class CheckedMachine(BesideMachine):
         name = text.text + data[:at] if at else text.text
         if level is not None and name in level.seen:
             return DEAD, False
-        found = self.inner.run(advance_marked, self.inner.lexed, own, token, self._undeclared)
+        found = self.inner.advance_marked(own, token)
         if found == DEAD:
             return DEAD, True
         then = self.reader.with_name(level, name, bool(found & BEHIND))

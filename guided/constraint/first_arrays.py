@@ -33,9 +33,11 @@ class FirstExtra(PerVocabulary):
             token_data=vocabulary.spelling.data,
             token_offsets=vocabulary.spelling.offsets,
             bytes_out=np.zeros(256, np.uint8),
+            text=np.zeros(256, np.uint8),
+            marked=np.zeros(0, np.uint8),
             weights=SharedRows.of(vocabulary).weights,
         )
-        self.block = Block(extra, shared=("joined", "token_data", "token_offsets", "weights"))
+        self.block = Block(extra, shared=("joined", "token_data", "token_offsets", "marked", "weights"))
 
 
 def _tables(size: int) -> Machine:

@@ -53,7 +53,7 @@ from guided.kernels.layout import (
     NEED_EFFECT,
     NEED_MINIMUM,
     NEED_PARTIAL,
-    OPEN_STACK,
+    OPEN_BOUNDARY,
     OUT_OF_FUEL,
     OWING,
     REQUEST,
@@ -118,8 +118,8 @@ class ConstraintMachine:
         """Versions of the shared arrays whose addresses are held, as one number: versions only grow."""
         self.counters[N_SETS] = 1
         self.counters[N_STATES] = 2
-        self._fill_first: Callable[..., int] = entry.fill_first
-        self._advance_one: Callable[..., int] = entry.advance_token
+        self._fill: Callable[..., int] = entry.fill
+        self._advance_one: Callable[..., int] = entry.advance
         self.start = self._start()
 
     def _start(self) -> int:
@@ -153,9 +153,16 @@ class ConstraintMachine:
         if state <= FINISHED:
             return DEAD if data else state
         with self.lock:
-            # From a bytearray, since read-only arrays would be another type, for which kernels are compiled again.
-            array = np.frombuffer(bytearray(data), np.uint8)
-            return self._payable(self.run(entry.advance_bytes, self.lexed, state, array))
+            return self._payable(self._read(state, data))
+
+    def _read(self, state: int, data: bytes) -> int:
+        n = len(data)
+        if n > self._extra.text.size:
+            self._extra = self._extra._replace(text=np.zeros(2 * n, np.uint8))
+            self._seen = -1
+        self._extra.text[:n] = np.frombuffer(data, np.uint8)
+        # No bytes would be those of token 0.
+        return self.run(entry.advance, self.lexed, False, state, -n) if n else state
 
     def advance_token(self, state: int, token: int) -> int:
         """The state after a token's bytes (not an end-of-text id), `DEAD` when they cannot come here."""
@@ -166,10 +173,21 @@ class ConstraintMachine:
         with self.lock:
             if self._seen != self.states.version + self.effects.version:
                 self._refresh()
-            after = self._advance_one(self._addresses, self.lexed, state, token)
+            after = self._advance_one(self._addresses, self.lexed, False, state, token)
             if after < 0:
-                after = self._go_on(entry.advance_token, (self.lexed, state, token))
+                after = self._go_on(entry.advance, (self.lexed, False, state, token))
             return after if self._plain else self._payable(after)
+
+    def mark(self, rules: NDArray[np.uint8]) -> None:
+        """Say which rules `advance_marked` tells of, ``uint8[rules]``."""
+        with self.lock:
+            self._extra = self._extra._replace(marked=rules)
+            self._seen = -1
+
+    def advance_marked(self, state: int, token: int) -> int:
+        """The state after a token's bytes ``<< 2``, with the bits of `guided.kernels.marks`; `DEAD` when dead."""
+        with self.lock:
+            return self.run(entry.advance, self.lexed, True, state, token)
 
     def alike(self, state: int) -> int:
         """A state with the same mask that may be at hand: here always the state itself."""
@@ -206,9 +224,9 @@ class ConstraintMachine:
                 return self.mask(state), self.is_accepting(state), -1
             if self._seen != self.states.version + self.effects.version:
                 self._refresh()
-            code = self._fill_first(self._addresses, self.effects.root, state)
+            code = self._fill(self._addresses, self.lexed, self.effects.root, state, -1)
             if code < 0:
-                code = self._go_on(entry.fill_first, (self.effects.root, state))
+                code = self._go_on(entry.fill, (self.lexed, self.effects.root, state, -1))
             return self._row, bool(code & 1), code >> 1
 
     def _spellable(self, state: int) -> int:
@@ -273,9 +291,9 @@ class ConstraintMachine:
                     remedy="Terminals that may follow each other without a break overlap; separate them, "
                     "or pass Limits(search_states=...).",
                 )
-            self.run(entry.next_bytes, self.lexed, at)
+            self.run(entry.next_bytes, at)
             for byte in np.flatnonzero(self._extra.bytes_out).tolist():
-                after = self.run(entry.advance_bytes, self.lexed, at, np.asarray([byte], np.uint8))
+                after = self._read(at, bytes((byte,)))
                 if after != DEAD and after not in seen:
                     seen.add(after)
                     queue.append(after)
@@ -325,7 +343,7 @@ class ConstraintMachine:
     def next_bytes(self, state: int) -> NDArray[np.uint8]:
         """``uint8[256]``: 1 for every byte that some thread can read next; valid until the next call."""
         with self.lock:
-            self.run(entry.next_bytes, self.lexed, state)
+            self.run(entry.next_bytes, state)
             found: NDArray[np.uint8] = self._extra.bytes_out
             return found
 
@@ -439,9 +457,9 @@ class ConstraintMachine:
             row += len(group)
         self._held = groups
         self._row: NDArray[np.uint32] = self._extra.rows[0]
-        if self._fill_first is entry.fill_first or self._advance_one is entry.advance_token:
-            self._fill_first = direct(entry.fill_first)
-            self._advance_one = direct(entry.advance_token)
+        if self._fill is entry.fill or self._advance_one is entry.advance:
+            self._fill = direct(entry.fill)
+            self._advance_one = direct(entry.advance)
 
     def _serve(self) -> None:
         request, a, b = (int(self.counters[i]) for i in (REQUEST, REQUEST_A, REQUEST_B))
@@ -473,8 +491,8 @@ class ConstraintMachine:
             self.tables = self.tables._replace(cost=self._token_prices.cost)
             self.counters[N_PRICED] = self.counters[N_SETS]
             self._seen = -1
-        elif request == OPEN_STACK:
-            self._open_stack(a)
+        elif request == OPEN_BOUNDARY:
+            self._open(a)
         elif request == OUT_OF_FUEL:
             raise LimitError(
                 f"one step of this constraint took more than {self.limits.step_work} units of work",
@@ -491,10 +509,15 @@ class ConstraintMachine:
         for bounds, state in dict.fromkeys(effects):
             self.effects.need(bounds >> 32, bounds & 0xFFFFFFFF, state)
         for stack in dict.fromkeys(scratch.emits[:n_stacks].tolist()):
-            self._open_stack(stack)
+            self._open(stack)
 
-    def _open_stack(self, continuation: int) -> None:
-        assert self.stacks is not None
+    def _open(self, continuation: int) -> None:
+        """Make known what may come at a boundary."""
+        if self.stacks is None:
+            while entry.open_boundary(self._addresses, False, continuation) < 0:
+                self._serve()
+                self._refresh()
+            return
         start = self.stacks.lexer_start(self._stack(continuation))
         at = int(self.counters[N_CLOSURE])
         if at + 1 > self.tables.closure_state.shape[0]:

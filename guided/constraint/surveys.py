@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from guided.automata.states import StateTable
 from guided.constraint.scratch import small_scratch
 from guided.constraint.token_tries import TokenTries
+from guided.kernels.addresses import address_row, address_rows
 from guided.kernels.effects import OWING, closings, survey
-from guided.kernels.layout import EXPAND_STATE, N_COUNTERS, REQUEST, REQUEST_A
+from guided.kernels.layout import EXPAND_STATE, N_COUNTERS, REQUEST, REQUEST_A, Extra
+from guided.kernels.views import AUTOMATON, EXTRA, N_ROWS, SCRATCH, TOKENS
 
 __all__ = ["Survey", "Surveys"]
 
@@ -44,6 +46,9 @@ class Surveys:
         self.tries = tries
         self._counters = np.zeros(N_COUNTERS, np.int64)
         self._scratch = small_scratch(tries.longest)
+        self._table = np.zeros((N_ROWS, 3), np.int64)
+        self._table[SCRATCH : SCRATCH + len(self._scratch)] = address_rows(self._scratch)
+        self._table[EXTRA + Extra._fields.index("counters")] = address_row(self._counters)
         self._kept = self._count = np.zeros(0, np.int32)
         self._at = _NOWHERE
         self._exit_rows = np.zeros((4096, 4), np.int32)
@@ -60,9 +65,8 @@ class Surveys:
         self._make_room(int(np.diff(self.tries.arrays.token_offset[[low, high]])[0]))
         while True:
             code = survey(
-                self.states.arrays, self._counters, self._scratch, self.tries.arrays, low, high, state, also,
-                home or -1, self._kept, self._count, self._at, self._exit_rows,
-                self._unknown,
+                self._addresses(), low, high, state, also, home or -1, self._kept, self._count, self._at,
+                self._exit_rows, self._unknown,
             )  # fmt: skip
             if code >= 0:
                 break
@@ -82,13 +86,17 @@ class Surveys:
         """At which of some nodes a string that goes on from a state closes."""
         closes = np.zeros(nodes.size, np.uint8)
         self.states.explore([int(self.states.arrays.base[state])], AHEAD, PARTS, DEAR // 2)
-        while closings(
-            self.states.arrays, self._counters, self._scratch, self.tries.arrays, low, high, state, nodes, closes,
-            self._unknown,
-        ) < 0:  # fmt: skip
+        while closings(self._addresses(), low, high, state, nodes, closes, self._unknown) < 0:
             self.states.explore(self._unknown[: int(self._counters[REQUEST_A])].tolist(), AHEAD, PARTS, DEAR)
         found: NDArray[np.bool_] = closes != 0
         return found
+
+    def _addresses(self) -> NDArray[np.int64]:
+        """What kernels get: the table of addresses, with those of arrays that others replace."""
+        states, tokens = self.states.arrays, self.tries.arrays
+        self._table[AUTOMATON : AUTOMATON + len(states)] = self.states.addresses.of(states)
+        self._table[TOKENS : TOKENS + len(tokens)] = self.tries.addresses.of(tokens)
+        return self._table
 
     def _make_room(self, n_tokens: int) -> None:
         """For what is noted of tokens; a trie of what is left of them may hold one at several nodes."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from guided.kernels import views
 from guided.kernels.jit import entry, inner
 from guided.kernels.layout import EXPAND_STATE, GROW_MACHINE, GROW_SCRATCH, MATCHED, REQUEST, REQUEST_A
 from guided.kernels.strings import SPELLED, enter, glance, move
@@ -33,9 +34,7 @@ def _note(unknown, n, state):
 
 
 @entry
-def survey(
-    automaton, counters, scratch, tokens, low, high, state, also, home, kept, kept_count, kept_at, exits, unknown
-):
+def survey(table, low, high, state, also, home, kept, kept_count, kept_at, exits, unknown):
     """Walk ``[low, high)`` from ``state``: tokens that stay or end, and the nodes where matches end; -1: request.
 
     With ``also`` (0 for none) the walk is of the intersection with that state, whose product is never built; both read
@@ -48,6 +47,10 @@ def survey(
     skipped, so that one round asks for all that it can find out; the request holds their number.  Returns
     ``n_kept << 32 | n_exits``, or `OWING`.
     """
+    automaton = views.automaton(table)
+    counters = views.counters(table)
+    scratch = views.scratch(table)
+    tokens = views.tokens(table)
     places = scratch.walk_state
     ends = scratch.walk_end
     counts = scratch.walk_obligation
@@ -170,11 +173,15 @@ def survey(
 
 
 @entry
-def closings(automaton, counters, scratch, tokens, low, high, state, nodes, closes, unknown):
+def closings(table, low, high, state, nodes, closes, unknown):
     """For each of ``nodes`` (ascending) of a range: does a string that goes on from ``state`` close there?
 
     Writes to ``closes``; -1: request for edges, as `survey`.
     """
+    automaton = views.automaton(table)
+    counters = views.counters(table)
+    scratch = views.scratch(table)
+    tokens = views.tokens(table)
     places = scratch.walk_state
     ends = scratch.walk_end
     level = 0

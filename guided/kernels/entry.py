@@ -6,33 +6,45 @@ import numpy as np
 
 from guided.kernels import parser, segments, threads, views
 from guided.kernels.jit import entry
+from guided.kernels.marks import BEHIND, INSIDE, calls_marked
 from guided.kernels.masks import fill
-from guided.kernels.rows import fingerprint
-from guided.kernels.threads import advance as advance_bytes
 from guided.kernels.threads import next_bytes, open_boundary
 
-__all__ = [
-    "advance_bytes", "advance_token", "boundary_state", "fill", "fill_first", "next_bytes", "open_boundary", "rehash",
-    "settle_one",
-]  # fmt: skip
+__all__ = ["advance", "boundary_state", "fill", "next_bytes", "open_boundary", "rehash", "settle_one"]
+
+_QUOTE = 0x22
 
 
 @entry
-def advance_token(t, lexed, state, token):
-    """The state after a token's bytes: 0 when dead or when it has none, -1: request."""
-    data = views.token_bytes(t, token)
+def advance(t, lexed, marking, state, token):
+    """The state after a token's bytes: 0 when dead or when it has none, -1: request.
+
+    With ``token`` < 0 after so many bytes of the ``text``.  With ``marking`` the state ``<< 2``, with what
+    `guided.kernels.marks` says of marked rules.
+    """
+    data = views.bytes_of(t, token)
     if data.shape[0] == 0:
         return np.int64(0)
-    return threads.advance(t, lexed, state, data)
-
-
-@entry
-def fill_first(t, root, state):
-    """As `fill` without a lexer and a limit: the row's fingerprint ``<< 1`` and what `fill` returns; -1: request."""
-    ends = fill(t, np.bool_(False), root, state, np.int64(-1))
-    if ends < 0:
-        return ends
-    return fingerprint(views.rows(t)[0], views.weights(t)) << 1 | ends
+    n = threads.load(t, state)
+    found = np.int64(0)
+    quoted = not marking
+    for i in range(data.shape[0]):
+        n = threads.step(t, lexed, n, np.int64(data[i]))
+        if n <= 0:
+            return n
+        if not quoted and data[i] == _QUOTE:
+            quoted = True
+            behind = calls_marked(t, n, np.bool_(False))
+            if behind < 0:
+                return np.int64(-1)
+            found = np.int64(BEHIND) * behind
+    if marking:
+        inside = calls_marked(t, n, np.bool_(True))
+        if inside < 0:
+            return np.int64(-1)
+        found += np.int64(INSIDE) * inside
+    after = np.int64(threads.intern_state(t, n))
+    return after << 2 | found if marking and after > 0 else after
 
 
 @entry

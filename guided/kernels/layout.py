@@ -157,7 +157,7 @@ class Scratch(NamedTuple):
     calls: Longs
     call_rules: Ints
     emits: Longs
-    emit_states: Ints
+    emit_states: Longs
     emit_labels: Ints
     thread_a: Longs
     thread_b: Ints
@@ -232,6 +232,7 @@ class Segments(NamedTuple):
 class Extra(NamedTuple):
     """What else a constraint's kernels use: counters, joined obligations, mask rows, the tokens' bytes, an answer.
 
+    ``text`` is bytes to be read that are no token's; ``marked``, by rule, are those of `guided.kernels.marks`;
     ``weights``: by which the words of a row are summed to its fingerprint (`guided.constraint.shared_rows`).
     """
 
@@ -241,6 +242,8 @@ class Extra(NamedTuple):
     token_data: Bytes
     token_offsets: Longs
     bytes_out: Bytes
+    text: Bytes
+    marked: Bytes
     weights: NDArray[np.uint32]
 
 
@@ -263,5 +266,5 @@ N_COUNTERS = 16
 
 # Requests.
 EXPAND_STATE, EXPAND_NODE, GROW_MACHINE, GROW_SCRATCH = 1, 2, 3, 4
-OUT_OF_FUEL, NEED_EFFECT, JOIN_OBLIGATIONS, OPEN_STACK, NEED_MINIMUM, NEED_COST = 5, 6, 7, 8, 9, 10
+OUT_OF_FUEL, NEED_EFFECT, JOIN_OBLIGATIONS, OPEN_BOUNDARY, NEED_MINIMUM, NEED_COST = 5, 6, 7, 8, 9, 10
 NEED_PARTIAL, GROW_SEGMENTS = 11, 12

@@ -12,7 +12,7 @@ from typing import Any
 
 from numba.core.dispatcher import Dispatcher
 
-from guided.kernels import determinise, effects, entry, marks, parser, rows, strings, threads
+from guided.kernels import determinise, effects, entry, parser, rows, strings, threads
 
 __all__ = ["load_compiled"]
 
@@ -33,12 +33,12 @@ def _load() -> None:
 
 
 def _kernels() -> Iterator[Any]:
-    for module in (entry, determinise, effects, marks, rows):
+    for module in (entry, determinise, effects, rows):
         for name in module.__all__ if hasattr(module, "__all__") else vars(module):
             kernel = getattr(module, name)
             if isinstance(kernel, Dispatcher) and not kernel.targetoptions.get("no_cpython_wrapper"):
                 yield kernel
-    yield from (strings.move, strings.partial, parser.intern_set, threads.intern_state)
+    yield from (strings.place_after, strings.state_at, parser.intern_set, threads.intern_state)
 
 
 def _on_disk(kernel: Any) -> list[Any]:

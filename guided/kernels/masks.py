@@ -22,7 +22,7 @@ from guided.kernels.layout import (
     NEED_COST,
     NEED_EFFECT,
     NEED_MINIMUM,
-    OPEN_STACK,
+    OPEN_BOUNDARY,
     OUT_OF_FUEL,
     OWING,
     REQUEST,
@@ -30,6 +30,7 @@ from guided.kernels.layout import (
     REQUEST_B,
     STAMP,
 )
+from guided.kernels.rows import fingerprint
 from guided.kernels.segments import LEAST_NODES, MOST_NODES, apply_segment, keep_segment
 from guided.kernels.threads import open_boundary, past
 from guided.kernels.walks import SMALL_RANGE, first_visit, forbid, payable_below, push, wait_for, walk
@@ -99,10 +100,11 @@ def _open_share(table, depth, level, low, high, kind):
 def fill(table, lexed, root, state, limit):
     """Set in ``rows[0]`` the bit of every token that keeps ``state`` alive (end-of-text ids aside); -1: request.
 
-    Returns 1 when the text may end here (not told of grammars with a lexer), else 0.  With `OWING` the last row gets
-    the tokens after which something is still owed.  The others are shares of the mask that are worked out by
-    themselves, one for each that is nested in one token: those of threads that owe something and are not walked, and
-    those to be kept.  With ``limit`` >= 0 only tokens after which ``limit`` tokens are enough to end the text.
+    Returns the row's fingerprint ``<< 1``, and 1 when the text may end here (not told of grammars with a lexer).  With
+    `OWING` the last row gets the tokens after which something is still owed.  The others are shares of the mask that
+    are worked out by themselves, one for each that is nested in one token: those of threads that owe something and are
+    not walked, and those to be kept.  With ``limit`` >= 0 only tokens after which ``limit`` tokens are enough to end
+    the text.
     """
     automaton = views.automaton(table)
     machine = views.machine(table)
@@ -175,7 +177,7 @@ def fill(table, lexed, root, state, limit):
             obligation = np.int64(0)
         if inside == 0:
             if open_boundary(table, lexed, continuation) < 0:
-                if counters[REQUEST] != OPEN_STACK:
+                if counters[REQUEST] != OPEN_BOUNDARY:
                     return -1
                 if n_closed == scratch.emits.shape[0]:
                     counters[REQUEST] = GROW_SCRATCH
@@ -268,4 +270,4 @@ def fill(table, lexed, root, state, limit):
         counters[REQUEST_A] = n_missing
         counters[REQUEST_B] = n_closed
         return -1
-    return ends
+    return fingerprint(rows[0], views.weights(table)) << 1 | ends

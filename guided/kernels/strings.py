@@ -7,24 +7,13 @@ an escape costs no states, whatever the text's language is, and a state's table 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
+from guided.kernels import views
 from guided.kernels.jit import entry, inner
-from guided.kernels.layout import CANONICAL, CLOSES, MATCHED, STRING, Bytes, Ints
+from guided.kernels.layout import CANONICAL, CLOSES, MATCHED, STRING
 
 _MASK32 = 0xFFFFFFFF
-
-
-class Edges(NamedTuple):
-    """The arrays of an `Automaton` that its edges are in: handing over all of them by a call costs 0.3 us."""
-
-    first: Ints
-    count: Ints
-    low: Bytes
-    high: Bytes
-    target: Ints
 
 
 # Kinds of a begun escape: after the backslash, in the digits of ``u``, after a high surrogate, after its backslash, in
@@ -290,11 +279,11 @@ def _escape(automaton, decode, state, mode, byte):
 
 
 @inner
-def _spelled(edges, decode, state, mode, byte):
+def _spelled(automaton, decode, state, mode, byte):
     """One byte that begins an escape or goes on with one."""
     if decode:
-        return _escape(edges, decode, state, mode, byte)
-    return _place(_begins_escape(edges, state, mode), np.int64(ESCAPE), state)
+        return _escape(automaton, decode, state, mode, byte)
+    return _place(_begins_escape(automaton, state, mode), np.int64(ESCAPE), state)
 
 
 SPELLED = -(1 << 62)
@@ -303,11 +292,7 @@ SPELLED = -(1 << 62)
 
 @inner
 def glance(automaton, place, byte):
-    """As `move` outside escapes, `SPELLED` where one begins or goes on.
-
-    Small enough to be inlined, which matters: handed over by a call, the arrays alone cost 150 ns (a walk over a
-    vocabulary took 43 ms instead of 4).
-    """
+    """As `move` outside escapes, `SPELLED` where one begins or goes on: small enough to be inlined."""
     if place >> 32 == ESCAPE:
         if byte == 0x75:
             return np.int64(SPELLED)
@@ -330,17 +315,14 @@ def glance(automaton, place, byte):
     return edge(automaton, place, byte)
 
 
-@entry
+@inner
 def move(automaton, place, byte):
     """The place after ``byte``: 0 dead, ``-state`` when the edges of a state are not known yet."""
     found = glance(automaton, place, byte)
     if found != SPELLED:
         return found
     state = place & _MASK32
-    return _spelled(
-        Edges(automaton.first, automaton.count, automaton.low, automaton.high, automaton.target),
-        place >> 32, state, automaton.mode[state], byte,
-    )  # fmt: skip
+    return _spelled(automaton, place >> 32, state, automaton.mode[state], byte)
 
 
 @inner
@@ -361,7 +343,7 @@ def owe(automaton, obligation, decode, byte):
     return after if after < 0 else after & _MASK32
 
 
-@entry
+@inner
 def partial(automaton, place):
     """The id of the state inside an escape at ``place``; -1 when it has none yet."""
     size = automaton.partials.shape[0]
@@ -374,3 +356,15 @@ def partial(automaton, place):
         if slot == size:
             slot = 0
     return np.int64(-1)
+
+
+@entry
+def place_after(table, place, byte):
+    """As `move`, for callers that have a table of addresses."""
+    return move(views.automaton(table), place, byte)
+
+
+@entry
+def state_at(table, place):
+    """As `partial`, for callers that have a table of addresses."""
+    return partial(views.automaton(table), place)

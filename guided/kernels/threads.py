@@ -20,7 +20,7 @@ from guided.kernels.layout import (
     N_STATES,
     N_THREADS,
     NEED_PARTIAL,
-    OPEN_STACK,
+    OPEN_BOUNDARY,
     OUT_OF_FUEL,
     REQUEST,
     REQUEST_A,
@@ -79,7 +79,7 @@ def open_boundary(table, lexed, continuation):
     if machine.closure_first[continuation] >= 0:
         return 0
     if lexed:
-        counters[REQUEST] = OPEN_STACK
+        counters[REQUEST] = OPEN_BOUNDARY
         counters[REQUEST_A] = continuation
         return -1
     return close(table, np.int64(continuation))
@@ -313,18 +313,7 @@ def load(table, state):
 
 
 @entry
-def advance(table, lexed, state, data):
-    """The state after the bytes ``data``: 0 when dead, -1: request."""
-    n = load(table, state)
-    for i in range(data.shape[0]):
-        n = step(table, lexed, n, np.int64(data[i]))
-        if n <= 0:
-            return n
-    return intern_state(table, n)
-
-
-@entry
-def next_bytes(table, lexed, state):
+def next_bytes(table, state):
     """Mark in the ``bytes_out`` array the bytes that some thread can read next, obligations aside; -1: request."""
     automaton = views.automaton(table)
     machine = views.machine(table)
@@ -339,7 +328,10 @@ def next_bytes(table, lexed, state):
         first = 0
         stop = 1
         if inside == 0:
-            if open_boundary(table, lexed, continuation) < 0:
+            if machine.closure_first[continuation] < 0:
+                # Opened by the caller: with the parser, this would be twice as much to compile.
+                counters[REQUEST] = OPEN_BOUNDARY
+                counters[REQUEST_A] = continuation
                 return -1
             first = machine.closure_first[continuation]
             stop = first + machine.closure_count[continuation]

@@ -3,7 +3,12 @@
 Handing an array to a compiled function costs about 0.3 us from Python, and a constraint has some seventy of them; from
 kernel to kernel a call with all of them cost 0.8 us, more than most walks.  So the caller keeps one ``int64[n, 3]``
 table of (data pointer, length, width), every kernel gets only that, and the views that a kernel uses are rebuilt from
-it for the price of a few loads.  The caller must keep the arrays alive and refresh the table when it replaces one.
+it where they are used, for the price of a few loads.  The caller must keep the arrays alive and refresh the table when
+it replaces one.
+
+A group of arrays is handed on as the table's address alone.  As a tuple of all its arrays, each use of one was a load
+of all of them until the compiler had sorted it out (two fifths of the time of compiling a mask), and what was in use
+did not fit the registers anyway (first visits took 1.3 to 1.4 times as long).
 """
 
 from __future__ import annotations
@@ -13,22 +18,25 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, models, register_model
 from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import from_dtype
 
 from guided.kernels.jit import inner
 from guided.kernels.layout import Automaton, Effects, Extra, Lalr, Machine, Parts, Rules, Scratch, Segments, Tokens
 
-_RULES = len(Automaton._fields)
-_LALR = _RULES + len(Rules._fields)
-_MACHINE = _LALR + len(Lalr._fields)
-_SCRATCH = _MACHINE + len(Machine._fields)
-_TOKENS = _SCRATCH + len(Scratch._fields)
-_EFFECTS = _TOKENS + len(Tokens._fields)
-_SEGMENTS = _EFFECTS + len(Effects._fields)
-_EXTRA = _SEGMENTS + len(Segments._fields)
-N_ROWS = _EXTRA + len(Extra._fields)
+AUTOMATON = 0
+RULES = AUTOMATON + len(Automaton._fields)
+LALR = RULES + len(Rules._fields)
+MACHINE = LALR + len(Lalr._fields)
+SCRATCH = MACHINE + len(Machine._fields)
+TOKENS = SCRATCH + len(Scratch._fields)
+EFFECTS = TOKENS + len(Tokens._fields)
+SEGMENTS = EFFECTS + len(Effects._fields)
+EXTRA = SEGMENTS + len(Segments._fields)
+"""Rows of a table at which the groups begin."""
+N_ROWS = EXTRA + len(Extra._fields)
 
 
 _TWO_DIMENSIONS = {"action", "goto", "children", "masks", "joined", "rows"}
@@ -41,12 +49,15 @@ def _array_type(group: type, name: str) -> types.Array:
     return types.Array(from_dtype(np.dtype(get_args(dtype)[0])), 2 if name in _TWO_DIMENSIONS else 1, "C")
 
 
-def _build(context, builder, kind, table, line):  # type: ignore[no-untyped-def]
-    """The array that ``table[line]`` says: address, length, width."""
-    words = builder.bitcast(table.data, ir.IntType(64).as_pointer())
+def _build(context, builder, kind, data, line):  # type: ignore[no-untyped-def]
+    """The array that a line of the table at ``data`` says: address, length, width."""
+    words = builder.bitcast(data, ir.IntType(64).as_pointer())
 
     def word(number):  # type: ignore[no-untyped-def]
-        return builder.load(builder.gep(words, [builder.add(line, context.get_constant(types.intp, number))]))
+        loaded = builder.load(builder.gep(words, [builder.add(line, context.get_constant(types.intp, number))]))
+        # No kernel writes to a table, so what was loaded once need not be loaded again behind other writes.
+        loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
+        return loaded
 
     made = make_array(kind)(context, builder)
     size = context.get_abi_sizeof(context.get_data_type(kind.dtype))
@@ -59,8 +70,8 @@ def _build(context, builder, kind, table, line):  # type: ignore[no-untyped-def]
     return made._getvalue()
 
 
-def _table(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-    return make_array(signature.args[0])(context, builder, arguments[0])
+def _data(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    return make_array(signature.args[0])(context, builder, arguments[0]).data
 
 
 def _line(context, number):  # type: ignore[no-untyped-def]
@@ -76,80 +87,104 @@ def _one(group: type, name: str, begin: int) -> Any:
         kind = _array_type(group, name)
 
         def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-            table = _table(context, builder, signature, arguments)
-            return _build(context, builder, kind, table, _line(context, number))
+            data = _data(context, builder, signature, arguments)
+            return _build(context, builder, kind, data, _line(context, number))
 
         return kind(t), generate
 
     return view
 
 
-def _all(group: type, begin: int) -> Any:
-    """A kernel's function of a table: the arrays of a group.
+class View(types.Type):  # type: ignore[misc]
+    """A group of arrays in a table: the table's address, from which each array is built where it is used."""
 
-    Code of its own at every call is less to compile than a kernel that is called: of what is not used, nothing is left.
-    """
+    def __init__(self, group: type, begin: int) -> None:
+        super().__init__(f"View({group.__name__}, {begin})")
+        self.group = group
+        self.begin = begin
+
+
+register_model(View)(models.OpaqueModel)
+
+
+@infer_getattr
+class _Fields(AttributeTemplate):  # type: ignore[misc]
+    key = View
+
+    def generic_resolve(self, view, name):  # type: ignore[no-untyped-def]
+        return _array_type(view.group, name) if name in view.group._fields else None
+
+
+@lower_getattr_generic(View)
+def _field(context, builder, view, value, name):  # type: ignore[no-untyped-def]
+    line = _line(context, view.begin + view.group._fields.index(name))
+    return _build(context, builder, _array_type(view.group, name), value, line)
+
+
+def _all(group: type, begin: int) -> Any:
+    """A kernel's function of a table: the arrays of a group."""
 
     @intrinsic
     def view(typing_context, t):  # type: ignore[no-untyped-def]
-        kinds = [_array_type(group, name) for name in group._fields]  # type: ignore[attr-defined]
+        kind = View(group, begin)
 
         def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-            table = _table(context, builder, signature, arguments)
-            made = [
-                _build(context, builder, kind, table, _line(context, begin + i)) for i, kind in enumerate(kinds)
-            ]  # fmt: skip
-            return context.make_tuple(builder, signature.return_type, made)
+            data = _data(context, builder, signature, arguments)
+            return builder.bitcast(data, context.get_value_type(kind))
 
-        return types.NamedTuple(kinds, group)(t), generate
+        return kind(t), generate
 
     return view
 
 
-automaton = _all(Automaton, 0)
+automaton = _all(Automaton, AUTOMATON)
 """The lexer states."""
 
 parts = _all(Parts, N_ROWS)
 """The parts of lexer states, which only tables of `guided.automata.states` hold."""
 
-rules = _all(Rules, _RULES)
+rules = _all(Rules, RULES)
 """The rule graph."""
 
-lalr = _all(Lalr, _LALR)
+lalr = _all(Lalr, LALR)
 """The LALR tables."""
 
-machine = _all(Machine, _MACHINE)
+machine = _all(Machine, MACHINE)
 """Continuations and states."""
 
-scratch = _all(Scratch, _SCRATCH)
+scratch = _all(Scratch, SCRATCH)
 """Working memory."""
 
-tokens = _all(Tokens, _TOKENS)
+tokens = _all(Tokens, TOKENS)
 """The token tries."""
 
-effects = _all(Effects, _EFFECTS)
+effects = _all(Effects, EFFECTS)
 """The token effects."""
 
-segments = _all(Segments, _SEGMENTS)
+segments = _all(Segments, SEGMENTS)
 """What boundaries allow of trie ranges."""
 
-counters = _one(Extra, "counters", _EXTRA)
+counters = _one(Extra, "counters", EXTRA)
 """The counters."""
 
-joined = _one(Extra, "joined", _EXTRA)
+joined = _one(Extra, "joined", EXTRA)
 """Rows of (obligation, obligation, both)."""
 
-rows = _one(Extra, "rows", _EXTRA)
+rows = _one(Extra, "rows", EXTRA)
 """Mask rows."""
 
-bytes_out = _one(Extra, "bytes_out", _EXTRA)
+bytes_out = _one(Extra, "bytes_out", EXTRA)
 """``uint8[256]`` for answers about bytes."""
 
-weights = _one(Extra, "weights", _EXTRA)
+marked = _one(Extra, "marked", EXTRA)
+"""``uint8[rules]``: 1 for marked rules."""
+
+weights = _one(Extra, "weights", EXTRA)
 """Weights of a row's words."""
 
-_token_data = _one(Extra, "token_data", _EXTRA)
-_token_offsets = _one(Extra, "token_offsets", _EXTRA)
+_token_data = _one(Extra, "token_data", EXTRA)
+_token_offsets = _one(Extra, "token_offsets", EXTRA)
+_text = _one(Extra, "text", EXTRA)
 
 
 @intrinsic
@@ -159,13 +194,15 @@ def uint32_rows(typing_context, t, i):  # type: ignore[no-untyped-def]
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         line = builder.mul(arguments[1], context.get_constant(types.intp, 3))
-        return _build(context, builder, kind, _table(context, builder, signature, arguments), line)
+        return _build(context, builder, kind, _data(context, builder, signature, arguments), line)
 
     return kind(t, types.intp), generate
 
 
 @inner
-def token_bytes(t, token):
-    """The bytes of a token of the vocabulary."""
+def bytes_of(t, token):
+    """The bytes of a token of the vocabulary; with ``token`` < 0 so many of the text."""
+    if token < 0:
+        return _text(t)[:-token]
     offsets = _token_offsets(t)
     return _token_data(t)[offsets[token] : offsets[token + 1]]
