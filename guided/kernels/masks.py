@@ -28,10 +28,11 @@ from guided.kernels.layout import (
     REQUEST,
     REQUEST_A,
     REQUEST_B,
+    SHARES,
     STAMP,
 )
 from guided.kernels.rows import fingerprint
-from guided.kernels.segments import LEAST_NODES, MOST_NODES, apply_segment, keep_segment
+from guided.kernels.segments import LEAST_NODES, MOST_NODES, apply_segment, close_segment
 from guided.kernels.threads import open_boundary, past
 from guided.kernels.walks import SMALL_RANGE, first_visit, forbid, payable_below, push, wait_for, walk
 
@@ -114,6 +115,9 @@ def fill(table, lexed, root, state, limit):
     tokens = views.tokens(table)
     rows = views.rows(table)
     rows[0, :] = 0
+    # Those of shares are left zero, but where a request came in between.
+    rows[1 : counters[SHARES] + 1] = 0
+    counters[SHARES] = 0
     doubtful = rows[rows.shape[0] - 1]
     keeps = counters[OWING] == 0 and limit < 0
     if counters[OWING]:
@@ -153,15 +157,16 @@ def fill(table, lexed, root, state, limit):
             low = scratch.tasks[3 * depth + 1] >> 32
             high = scratch.tasks[3 * depth + 1] & _MASK32
             if obligation & SEGMENT:
-                if (
-                    n_missing + n_closed + counters[N_UNKNOWN] == 0
-                    and keep_segment(table, low, obligation & _MASK32, rows[level]) < 0
-                ):
+                whole = n_missing + n_closed + counters[N_UNKNOWN] == 0
+                continuation = obligation & _MASK32
+                if close_segment(table, low, high, continuation, rows[level], rows[level - 1], whole) < 0:
                     return -1
-            elif forbid(table, rows[level], low, high, obligation) < 0:
-                return -1
-            for i in range(rows.shape[1]):
-                rows[level - 1, i] |= rows[level, i]
+            else:
+                if forbid(table, rows[level], low, high, obligation) < 0:
+                    return -1
+                for i in range(rows.shape[1]):
+                    rows[level - 1, i] |= rows[level, i]
+                    rows[level, i] = 0
             level -= 1
             continue
         if obligation & SEGMENT:
@@ -171,7 +176,7 @@ def fill(table, lexed, root, state, limit):
             if depth < 0:
                 return -1
             level += 1
-            rows[level, :] = 0
+            counters[SHARES] = max(counters[SHARES], level)
             counters[STAMP] += 1
             stamps[level] = counters[STAMP]
             obligation = np.int64(0)
@@ -242,7 +247,7 @@ def fill(table, lexed, root, state, limit):
             if depth < 0:
                 return -1
             level += 1
-            rows[level, :] = 0
+            counters[SHARES] = max(counters[SHARES], level)
             counters[STAMP] += 1
             stamps[level] = counters[STAMP]
         _apply(table, found, rows[level])
@@ -270,4 +275,5 @@ def fill(table, lexed, root, state, limit):
         counters[REQUEST_A] = n_missing
         counters[REQUEST_B] = n_closed
         return -1
+    counters[SHARES] = 0
     return fingerprint(rows[0], views.weights(table)) << 1 | ends

@@ -58,34 +58,37 @@ def rehash_segments(table):
 
 
 @inner
-def keep_segment(table, low, continuation, row):
-    """Keep the tokens of ``row`` as a segment, if they are not too many; -1: request."""
+def close_segment(table, low, high, continuation, own, row, keeps):
+    """Move what a boundary allows of a trie range from ``own`` to ``row``, and keep it if it is not too much; -1: request.
+
+    Token by token of the range, which can hold no others: rows have many more words.  ``own`` is zero behind it.
+    """
     segments = views.segments(table)
     counters = views.counters(table)
+    tokens = views.tokens(table)
     used = counters[N_SEGMENT_TOKENS]
-    if used > POOL:
-        return 0
     n = counters[N_SEGMENTS]
-    if n == segments.key.shape[0] or used + MOST_TOKENS > segments.tokens.shape[0]:
+    if used > POOL:
+        keeps = False
+    if keeps and (n == segments.key.shape[0] or used + MOST_TOKENS > segments.tokens.shape[0]):
         counters[REQUEST] = GROW_SEGMENTS
         return -1
-    at = used
-    for word in range(row.shape[0]):
-        bits = np.int64(row[word])
-        token = np.int64(word) << 5
-        while bits:
-            if bits & 1:
-                if at == used + MOST_TOKENS:
-                    return 0
-                segments.tokens[at] = token
-                at += 1
-            bits >>= 1
-            token += 1
-    key = (np.int64(low) << 32) | continuation
-    segments.key[n] = key
-    segments.first[n] = used
-    segments.count[n] = at - used
-    segments.hash_slot[slot_of(segments, key)] = n
-    counters[N_SEGMENTS] = n + 1
-    counters[N_SEGMENT_TOKENS] = at
+    count = np.int64(0)
+    for i in range(tokens.token_offset[low], tokens.token_offset[high]):
+        token = tokens.token_ids[i]
+        bit = np.uint32(1) << np.uint32(token & 31)
+        if own[token >> 5] & bit:
+            own[token >> 5] ^= bit
+            row[token >> 5] |= bit
+            if keeps and count < MOST_TOKENS:
+                segments.tokens[used + count] = token
+            count += 1
+    if keeps and count <= MOST_TOKENS:
+        key = (np.int64(low) << 32) | continuation
+        segments.key[n] = key
+        segments.first[n] = used
+        segments.count[n] = count
+        segments.hash_slot[slot_of(segments, key)] = n
+        counters[N_SEGMENTS] = n + 1
+        counters[N_SEGMENT_TOKENS] = used + count
     return 0
