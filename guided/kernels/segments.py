@@ -59,7 +59,7 @@ def rehash_segments(table):
 
 @inner
 def close_segment(table, low, high, continuation, own, row, keeps):
-    """Move what a boundary allows of a trie range from ``own`` to ``row``, and keep it if it is not too much; -1: request.
+    """Move what a boundary allows of a trie range from ``own`` to ``row``, and keep it if small; -1: request.
 
     Token by token of the range, which can hold no others: rows have many more words.  ``own`` is zero behind it.
     """
