@@ -135,6 +135,7 @@ def walk(rows, about, program, stack, states, pool, slots, marks, heap, table, c
     size = pool.shape[1]
     searching = counters[SEARCHING]
     wanted = counters[WANTED]
+    accepts = np.int64(ACCEPTS)
     at = counters[AT]
     fresh = np.empty(rows.shape[1], np.uint8)
     while True:
@@ -145,7 +146,7 @@ def walk(rows, about, program, stack, states, pool, slots, marks, heap, table, c
                 return DONE
             at = heap[0] & 0xFFFFFFFF if searching else counters[TAKEN]
             counters[AT] = at
-            if searching and (marks[at, STATUS] == ALIVE or _cost(program, stack, pool[at], about, ACCEPTS) == 0):
+            if searching and (marks[at, STATUS] == ALIVE or _cost(program, stack, pool[at], about, accepts) == 0):
                 return FOUND
             for i in range(size):
                 if not about[pool[at, i], KNOWN]:
@@ -172,7 +173,7 @@ def walk(rows, about, program, stack, states, pool, slots, marks, heap, table, c
                         states[i] = rows[pool[at, i], column]
                 found = np.int64(-1)
                 if wanted < 0 or _arrange(states, wanted, about):
-                    ahead = _cost(program, stack, states, about, AHEAD)
+                    ahead = _cost(program, stack, states, about, np.int64(AHEAD))
                     if ahead < INFINITE:
                         found = _enter(states, pool, slots, marks, counters)
                         if marks[found, SEEN] != counters[ROUND] and marks[found, STATUS] != DEAD:
@@ -262,10 +263,10 @@ def merge(arrows, accepting, block, some, room):
         order_first[read], order_past[read] = read * n, read * n + n
     first[0], past[0] = 0, n
     # The first step marks what accepts.
-    blocks, order_blocks = 1, reads
+    blocks, order_blocks = np.int64(1), reads
     done, order_done = 0, -1
     while done < blocks or order_done < order_blocks:
-        m = 0
+        m = np.int64(0)
         if order_done < order_blocks:
             if order_done < 0:
                 for state in range(n):
@@ -279,7 +280,8 @@ def merge(arrows, accepting, block, some, room):
         else:
             for i in range(first[done], past[done]):
                 for j in range(arriving[elements[i]], arriving[elements[i] + 1]):
-                    m = _mark(into[j], order, order_position, order_block, order_first, order_marked, order_touched, m)
+                    item = np.int64(into[j])
+                    m = _mark(item, order, order_position, order_block, order_first, order_marked, order_touched, m)
             order_blocks = _split(
                 order, order_block, order_first, order_past, order_marked, order_touched, m, order_blocks
             )
