@@ -76,14 +76,16 @@ class EffectStore:
         self._enter(index)
         return index
 
-    def row(self, kept: NDArray[np.int32]) -> int:
-        """A new row of tokens; its number."""
+    def row(self, kept: NDArray[np.int32], like: int = -1) -> int:
+        """A new row of tokens, or of those in which it differs from the row ``like``; its number."""
         if self._n_masks == self.arrays.masks.shape[0]:
             masks = np.zeros((2 * self._n_masks, self._n_words), np.uint32)
             masks[: self._n_masks] = self.arrays.masks
             self.arrays = self.arrays._replace(masks=masks)
             self.version += 1
         self.arrays.masks[self._n_masks] = pack_bits(kept, self._n_words)
+        if like >= 0:
+            self.arrays.masks[self._n_masks] ^= self.arrays.masks[like]
         self._n_masks += 1
         return self._n_masks - 1
 
@@ -139,7 +141,8 @@ _PER_EXIT = ("exit_low", "exit_high", "exit_tag", "exit_pending")
 def pack_bits(kept: NDArray[np.int32], n_words: int) -> NDArray[np.uint32]:
     """A bitmask row, bit ``t & 31`` of word ``t >> 5`` for each token ``t``."""
     flags = np.zeros(32 * n_words, np.bool_)
-    flags[kept] = True
+    # Indices of another type would be converted on the way, which takes longer than at once.
+    flags[kept.astype(np.intp)] = True
     return np.packbits(flags, bitorder="little").view(np.uint32)
 
 

@@ -61,14 +61,21 @@ class RunLengths:
         listed = self._ended[first : max(first, last)]
         mask = -1
         if n > DENSE:
-            mask = self._rows.get(n, -1)
-            if mask < 0:
-                mask = self._rows[n] = self._store.row(self._inside[:n])
+            mask = self._row(n)
         else:
             listed = np.concatenate([self._inside[:n], listed])
         fitting = [length for length in self._lengths if length >= least and (most < 0 or length <= most)]
         exits = [part for length in fitting for part in self._exits_of(length)]
         return self._store.add(low, high, state, listed, exits, mask)
+
+    def _row(self, n: int) -> int:
+        """The row of the first so many tokens; it differs little from that of the next bound."""
+        found = self._rows.get(n)
+        if found is None:
+            near = min((0, *self._rows), key=lambda m: abs(m - n))
+            differs = self._inside[min(near, n) : max(near, n)]
+            found = self._rows[n] = self._store.row(differs, self._rows.get(near, -1))
+        return found
 
     def _exits_of(self, length: int) -> Exits:
         found = self._ranges.get(length)
@@ -78,5 +85,8 @@ class RunLengths:
 
 
 def _by_length(tokens: NDArray[np.int32], length: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    if length.size and int(length.max()) < 1 << 15:
+        # Numbers of 16 bits are sorted by counting them.
+        length = length.astype(np.int16)
     order = np.argsort(length, kind="stable")
     return tokens[order], length[order]

@@ -1,0 +1,50 @@
+"""Rows of runs within bounds, against each token's length."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+import guided
+from guided.automata.states import StateTable
+from guided.constraint.effect_store import DENSE, EffectStore
+from guided.constraint.run_lengths import RunLengths
+from guided.constraint.surveys import Surveys
+from guided.constraint.token_tries import TokenTries
+from guided.grammar.json_schema.strings import CONTENT
+from guided.grammar.regular.expr import json_string
+from guided.vocab.vocabulary import Vocabulary
+
+
+def words(seed: random.Random) -> list[str]:
+    return sorted({"".join(seed.choices("abcéഀ", k=seed.randint(1, 12))) for _ in range(6000)})
+
+
+def kept_of(store: EffectStore, vocabulary: Vocabulary, index: int) -> set[int]:
+    effects = store.arrays
+    first = int(effects.list_first[index])
+    kept = set(effects.listed[first : first + int(effects.list_count[index])].tolist())
+    mask = int(effects.mask[index])
+    if mask >= 0:
+        bits = np.unpackbits(effects.masks[mask].view(np.uint8), bitorder="little")
+        kept |= set(np.flatnonzero(bits).tolist())
+    return kept
+
+
+def test_rows_hold_the_tokens_within_the_bound_in_whatever_order_they_are_asked_for():
+    seed, table = random.Random(4), StateTable()
+    tokens = words(seed)
+    vocabulary = guided.Vocabulary.from_tokens([*(token.encode() for token in tokens), None], eos_ids=[len(tokens)])
+    tries, store = TokenTries(vocabulary), EffectStore(vocabulary.n_words)
+    state = table.add(json_string(CONTENT))
+    found = Surveys(table, tries).survey(1, tries._n_nodes, state, state)
+    assert found is not None
+    lengths = RunLengths(found, 0, None, store, tries)
+    dense = 0
+    for bound in (7, 12, 3, 6, 5, 1, 2, 40, 4, 11, 0, -1, 6):
+        index = lengths.add(1, tries._n_nodes, 1000 + bound, 0, bound, bound)
+        expected = {i for i, token in enumerate(tokens) if bound < 0 or len(token) <= bound}
+        assert kept_of(store, vocabulary, index) == expected
+        dense += len(expected) > DENSE
+    assert dense > 6
