@@ -150,18 +150,30 @@ class PartTable:
         self.arrays.pool[used : used + len(parts)] = parts
         return used, len(parts)
 
-    def find_edges(self, part: int) -> int:
-        """Make the edges of a part known, and of those parts that it is the first to lead to; of how many they were."""
-        if self.arrays.edge_first[part] >= 0:
+    def find_edges_of(self, state: int, most: int) -> int:
+        """As `find_edges`, for all parts of a state but one that by itself is laid down."""
+        first, n = int(self.arrays.set_first[state]), int(self.arrays.set_count[state])
+        if first < 0 or (n == 1 and self._traits[self.arrays.pool[first]] & WORDS):
             return 0
-        before = len(self._all)
-        self._find_edges(part)
+        return sum([self.find_edges(part, most) for part in self.arrays.pool[first : first + n].tolist()])
+
+    def find_edges(self, part: int, most: int) -> int:
+        """Make the edges of a part known, and of parts that it is the first to lead to, ``most``; of how many."""
         known = self.arrays.edge_first
-        ahead = [new for new in range(before, len(self._all)) if known[new] < 0 and not self._traits[new] & WORDS]
-        ahead = [new for new in ahead if not self.is_dear(new)]
-        for new in ahead:
-            self._find_edges(new)
-        return 1 + len(ahead)
+        if known[part] >= 0:
+            return 0
+        work = [part]
+        n = 0
+        for item in work:
+            before = len(self._all)
+            self._find_edges(item)
+            n += 1
+            if n >= most:
+                break
+            known = self.arrays.edge_first
+            ahead = [new for new in range(before, len(self._all)) if known[new] < 0 and not self._traits[new] & WORDS]
+            work += [new for new in ahead if not self.is_dear(new)]
+        return n
 
     def _find_edges(self, part: int) -> None:
         of = self._all[part]
