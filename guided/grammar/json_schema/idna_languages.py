@@ -5,7 +5,7 @@ States that go on equally are one, so that of the thousands of ideographs each l
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple, cast
 
@@ -21,10 +21,12 @@ from guided.grammar.regular.stepwise import automaton_of, stepwise
 class Block:
     """What 64 continuing bytes lead to: the classes of characters, or blocks; equal ones are the same object."""
 
-    __slots__ = ("blocks", "classes")
+    __slots__ = ("blocks", "classes", "kinds")
 
     def __init__(self, classes: bytes, blocks: tuple[Block, ...]) -> None:
         self.classes, self.blocks = classes, blocks
+        self.kinds: tuple[int, ...] = tuple(sorted(set(classes).union(*[block.kinds for block in blocks])))
+        """All classes of characters in it."""
 
 
 _WIDTHS = ((0xC2, 0xE0, 0x1F, 6, 0x80), (0xE0, 0xF0, 0x0F, 12, 0x800), (0xF0, 0xF5, 0x07, 18, 0x10000))
@@ -62,7 +64,7 @@ class Names:
         self._within: list[tuple[int, ...]] = [(), ()]
         """By minus the number of a state within a character, from 2 on: where each of the 64 continuing bytes leads."""
         self._numbers: dict[tuple[int, ...], int] = {}
-        self._found: dict[tuple[int, Block], int] = {}
+        self._found: dict[tuple[Block, tuple[int, ...]], int] = {}
         self.start: Hashable = automaton.starts[0]
 
     def accepts(self, state: Hashable) -> bool:
@@ -81,18 +83,19 @@ class Names:
             (byte, row[self._of[byte]]) for byte in range(0x80) if row[self._of[byte]] != DEAD
         ]
         for lead, block in self._blocks:
-            target = self._behind(number, block)
+            target = self._behind(row, block)
             if target != _NOWHERE:
                 found.append((lead, target))
         return found
 
-    def _behind(self, state: int, block: Block) -> int:
-        """The state when one of the characters of a block must follow."""
-        found = self._found.get((state, block))
+    def _behind(self, row: Sequence[int], block: Block) -> int:
+        """The state when one of the characters of a block must follow, ``row`` saying where their classes lead."""
+        # Most states tell apart few of the classes.
+        key = (block, tuple([row[kind] for kind in block.kinds]))
+        found = self._found.get(key)
         if found is None:
-            row = self._labels.rows[state]
-            targets = [row[kind] for kind in block.classes] or [self._behind(state, inner) for inner in block.blocks]
-            found = self._found[state, block] = self._number(tuple(targets))
+            targets = [row[kind] for kind in block.classes] or [self._behind(row, inner) for inner in block.blocks]
+            found = self._found[key] = self._number(tuple(targets))
         return found
 
     def _number(self, targets: tuple[int, ...]) -> int:
