@@ -36,7 +36,7 @@ from guided.kernels.layout import CANONICAL, STRING, Parts
 __all__ = ["PartTable", "begins", "is_word_list", "loops", "reading", "terminal"]
 
 AT_ONCE = 32
-"""Parts whose edges are asked for in one round, nearest first."""
+"""States that are asked about in one round, nearest first."""
 
 Reading: TypeAlias = "tuple[Expr, int]"
 """A language, and whether it is read as bytes (0) or as the text of a JSON string (its mode)."""
@@ -135,6 +135,8 @@ class PartTable:
 
     def is_dear(self, part: int) -> bool:
         """Is a part read as a whole, at the price of all that it combines, or of an automaton's next states?"""
+        if self.arrays.edge_first[part] >= 0:
+            return False
         content = self._all[part][0]
         while content.kind is Kind.CONCAT:
             content = cast(Expr, content.parts[0])
@@ -150,12 +152,13 @@ class PartTable:
         self.arrays.pool[used : used + len(parts)] = parts
         return used, len(parts)
 
-    def find_edges_of(self, state: int, most: int) -> int:
-        """As `find_edges`, for all parts of a state but one that by itself is laid down."""
+    def made_of(self, state: int) -> list[int] | None:
+        """The parts from which the edges of a state follow; None where they are not known, or it is laid down."""
         first, n = int(self.arrays.set_first[state]), int(self.arrays.set_count[state])
         if first < 0 or (n == 1 and self._traits[self.arrays.pool[first]] & WORDS):
-            return 0
-        return sum([self.find_edges(part, most) for part in self.arrays.pool[first : first + n].tolist()])
+            return None
+        found: list[int] = self.arrays.pool[first : first + n].tolist()
+        return found
 
     def find_edges(self, part: int, most: int) -> int:
         """Make the edges of a part known, and of parts that it is the first to lead to, ``most``; of how many."""

@@ -333,9 +333,8 @@ class StateTable:
             begin = np.asarray(states, np.int32)
             n = begin.size
             limit = max(n, limit)
-            # Where the kernel would ask for them at once.
-            first = self.arrays.first
-            asked = sum([self.parts.find_edges_of(state, parts) for state in states if first[state] < 0])
+            # Where the kernel would ask at once.
+            asked = sum([self._find_parts(state, parts) for state in states if self.arrays.first[state] < 0])
             while True:
                 seen = self._determinise(begin, limit)
                 if seen is None:
@@ -351,18 +350,24 @@ class StateTable:
                 if not missing:
                     break
                 for wanted in missing:
-                    if wanted >= 0:
-                        asked += self.parts.find_edges(wanted, parts - asked)
-                    else:
-                        self._give_parts(-wanted)
+                    asked += self._find_parts(wanted, parts - asked)
             closed = self.arrays.closed[seen]
             for state in seen[(closed > 0) & (closed < EXAMINED)].tolist():
                 self._close_text(state)
 
-    def _is_dear(self, wanted: int) -> bool:
-        if wanted >= 0:
-            return self.parts.is_dear(wanted)
-        key = self.key(-wanted)
+    def _find_parts(self, state: int, most: int) -> int:
+        """Say what a state is made of, or find the edges of its parts, and of ``most`` in all; of how many."""
+        made_of = self.parts.made_of(state)
+        if made_of is None:
+            self._give_parts(state)
+            made_of = [part for part in self.parts.made_of(state) or () if not self.parts.is_dear(part)]
+        return sum([self.parts.find_edges(part, most) for part in made_of])
+
+    def _is_dear(self, state: int) -> bool:
+        made_of = self.parts.made_of(state)
+        if made_of is not None:
+            return any(map(self.parts.is_dear, made_of))
+        key = self.key(state)
         return not isinstance(key, Expr) or is_listed(begins(reading(key)[0])[0])
 
     def _determinise(self, begin: NDArray[np.int32], limit: int) -> NDArray[np.int32] | None:

@@ -192,8 +192,8 @@ def determinise(t, n_queue, limit):
     Returns -1 when there is no room.  ``queue`` holds all states looked at then, ``counts[QUEUED]`` of them, and
     ``firsts`` where edges begin that this call has written (-1 for others): they count once they stand in
     ``automaton.first``, which is the caller's to do, since another thread must not find them before they are complete.
-    ``missing`` gets the parts whose edges are wanted, and ``-state`` for states whose parts are, or which begin with a
-    word or a list of them: ``counts[MISSING]``, at most as many as it has room for.
+    ``missing`` gets the states whose parts, or the edges of whose parts, are wanted, and those which begin with a word
+    or a list of them: ``counts[MISSING]``, at most as many as it has room for.
     """
     automaton = views.automaton(t)
     parts = views.parts(t)
@@ -213,26 +213,17 @@ def determinise(t, n_queue, limit):
         begin = np.int64(automaton.first[state])
         if begin < 0:
             first = np.int64(parts.set_first[state])
-            if first < 0 or (parts.set_count[state] == 1 and parts.traits[parts.pool[first]] & WORDS):
-                if counts[MISSING] < missing.shape[0]:
-                    missing[counts[MISSING]] = -state
-                    counts[MISSING] += 1
-                at += 1
-                continue
-            known = True
-            for i in range(first, first + parts.set_count[state]):
-                part = np.int64(parts.pool[i])
-                if parts.edge_first[part] < 0:
-                    known = False
-                    new = counts[MISSING] < missing.shape[0]
-                    for j in range(counts[MISSING]):
-                        if missing[j] == part:
-                            new = False
-                            break
-                    if new:
-                        missing[counts[MISSING]] = part
-                        counts[MISSING] += 1
+            stop = first + parts.set_count[state]
+            # Words are laid down, and not read byte by byte.
+            known = first >= 0 and not (stop - first == 1 and parts.traits[parts.pool[first]] & WORDS)
+            if known:
+                for i in range(first, stop):
+                    if parts.edge_first[parts.pool[i]] < 0:
+                        known = False
             if not known:
+                if counts[MISSING] < missing.shape[0]:
+                    missing[counts[MISSING]] = state
+                    counts[MISSING] += 1
                 at += 1
                 continue
             begin = _expand(automaton, parts, counts, state)

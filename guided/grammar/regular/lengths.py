@@ -59,8 +59,12 @@ def _counts(expr: Expr, depth: int) -> Counts:
             mask = cast(int, expr.parts[0])
             return (0, 1) if mask & _CONTINUES and mask & ~_CONTINUES else (int(not mask & _CONTINUES),) * 2
         case Kind.CONCAT:
-            head, tail = (character_counts(cast(Expr, part), depth) for part in expr.parts)
-            return head[0] + tail[0], None if head[1] is None or tail[1] is None else head[1] + tail[1]
+            least, most = 0, cast("int | None", 0)
+            while expr is not EPSILON:
+                head, expr = cast("tuple[Expr, Expr]", expr.parts) if expr.kind is Kind.CONCAT else (expr, EPSILON)
+                fewest, greatest = character_counts(head, depth)
+                least, most = least + fewest, None if most is None or greatest is None else most + greatest
+            return least, most
         case Kind.REPEAT:
             body, low, high = cast("tuple[Expr, int, int | None]", expr.parts)
             least, most = character_counts(body, depth)
