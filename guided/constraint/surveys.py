@@ -22,7 +22,7 @@ AHEAD = 512
 up to 3 ms."""
 
 PARTS = 64
-"""Parts whose edges are found on the way, 40 microseconds each."""
+"""Parts whose edges are found on the way, 20 microseconds each."""
 
 DEAR = 64
 """Of these, combinations of patterns: up to 200 microseconds each."""
