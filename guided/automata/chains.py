@@ -62,8 +62,10 @@ class MemberChain:
         if self._finishing == 0:
             graph.pending[start].append((EMPTY, 0, end, -1))
         self._offer(graph, start, 0)
-        if not graph.defers:
+        if self._deferred is None or not graph.defers or not graph.is_first:
+            # Behind another name, or where its value may be empty, this is asked for at once.
             self._due.append(0)
+        if not graph.defers:
             self._lay(graph, 0, n)
         elif not graph.is_first:
             self._lay(graph, 0, GROUP)
@@ -91,8 +93,8 @@ class MemberChain:
             value = graph.node()
             graph.read(extra.key, edges, value)
             graph.lower(extra.value, value, self._after + position)
-            if self._deferred is None and graph.analysis.may_be_empty(extra.value):
-                self._due.append(position)
+            if graph.is_first:
+                graph.postponed.append(value)
 
     def _lay_keys(self, graph: RuleGraph, first: int) -> None:
         """Keys from one on, up to that of a member which must come before all later ones."""

@@ -8,11 +8,10 @@ begins with none of K, followed by the rests of rules of K that may begin with w
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_right
 from collections.abc import Callable
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -45,9 +44,10 @@ class RuleGraph:
     def __init__(self, analysis: Analysis, start: int, states: StateTable, lexer_starts: list[int], ignored: list[int]):
         self.analysis = analysis
         self.states = states
-        self.labels: list[str] = []
+        self._whole = analysis.whole
         self._lexer_starts = lexer_starts
-        self._label_ids: dict[str, int] = {}
+        self._labelled: list[Terminal] = []
+        """The terminals that were read, by the labels of the edges that read them."""
         self._makers: dict[int, Callable[[RuleGraph], None]] = {}
         """What adds the edges of lazy nodes; told the graph, so that a graph holds nothing that holds it."""
         self.pending: dict[int, Edges] = {}
@@ -64,6 +64,10 @@ class RuleGraph:
         """May parts of records wait?  Where only some are kept, all of them must be there to be looked at."""
         self.is_first = True
         """Is this the first request, which somebody waits for, and which most of a text comes after?"""
+        self.postponed: list[int] = []
+        """Nodes that somebody closes soon, after the first request."""
+        self._closed: set[int] = {ACCEPT}
+        """Nodes of which all is known that closing them asks for."""
         self.prices: dict[int, tuple[Callable[[RuleCosts], int], int]] = {}
         """What lazy nodes cost to the end of their body, and which node that is."""
         self.n_nodes = 0
@@ -90,17 +94,33 @@ class RuleGraph:
         self._commit()
 
     def expand(self, node: int) -> None:
-        """Make the edges of ``node`` known, and of all nodes that closing it asks for next: one request for many."""
+        """Make the edges of ``node`` known, and of all nodes that closing it asks for next: one request for many.
+
+        Also what is behind the bracket or colon that a rule begins with, since few tokens end there.
+        """
         queue = [node]
-        seen = {node}
+        if self.postponed and not self.is_first:
+            queue += self.postponed
+            self.postponed.clear()
+        closed, pending, n_rules = self._closed, self.pending, len(self.analysis.rules)
+        firsts = self._views[0]
+        n_written = len(firsts)
         while queue:
-            self._make(item := queue.pop())
-            edges = self.pending.get(item)
-            for kind, argument, target, _ in self._written(item) if edges is None else edges:
-                self._make(target)
-                after = target if kind == EMPTY else argument + 1 if kind == CALL else item
-                if after not in seen:
-                    seen.add(after)
+            item = queue.pop()
+            edges = pending.get(item)
+            if edges is None:
+                if item >= n_written or firsts[item] < 0:
+                    self._make(item)
+                    edges = pending[item]
+                else:
+                    edges = self._written(item)
+            leads = item <= n_rules and len(edges) == 1
+            for kind, argument, target, _ in edges:
+                if target not in pending and (target >= n_written or firsts[target] < 0):
+                    self._make(target)
+                after = argument + 1 if kind == CALL else target
+                if (leads or kind != READ) and after not in closed:
+                    closed.add(after)
                     queue.append(after)
         self._commit()
         self.is_first = False
@@ -111,31 +131,28 @@ class RuleGraph:
         return node in self.pending or (node < len(firsts) and firsts[node] >= 0)
 
     def _make(self, node: int) -> None:
-        """Let the edges of a node be known or pending."""
-        if self.is_known(node):
-            return
+        """Let the edges of a node be pending that are not known."""
         before = len(self.pending)
         if node <= len(self.analysis.rules):
             self._lower_rule(node - 1, node)
+        elif node in self._makers:
+            self._makers.pop(node)(self)
         else:
-            maker = self._makers.pop(node, None)
-            if maker is not None:
-                maker(self)
-            else:
-                self._chains[bisect_right(self._chain_bases, node) - 1].make(self, node)
+            self._chains[bisect_right(self._chain_bases, node) - 1].make(self, node)
         if self._ends:
             self._make_reached(list(islice(self.pending, before, None)))
 
     def edges(self, node: int) -> list[tuple[int, int, int]]:
         """The edges of a node as ``(kind, argument, target)``, lowered if need be."""
-        self._make(node)
-        self._commit()
+        if not self.is_known(node):
+            self._make(node)
+            self._commit()
         return [edge[:3] for edge in self._written(node)]
 
     def _written(self, node: int) -> Edges:
-        first = int(self.arrays.node_first[node])
-        stop = first + int(self.arrays.node_count[node])
-        columns = (self.arrays.kind, self.arrays.argument, self.arrays.to, self.arrays.label)
+        firsts, counts, _, *columns = self._views
+        first = firsts[node]
+        stop = first + counts[node]
         return list(zip(*(column[first:stop].tolist() for column in columns), strict=True))
 
     def is_end(self, node: int) -> bool:
@@ -198,30 +215,23 @@ class RuleGraph:
 
     def _commit(self) -> None:
         """Write the pending edges to the arrays."""
-        if not self.pending:
-            return
         pending, self.pending = self.pending, {}
-        edges = list(chain.from_iterable(pending.values()))
         at = self.n_edges
-        self.n_edges = stop = at + len(edges)
+        self.n_edges = at + sum(map(len, pending.values()))
         self._reserve()
-        firsts, counts, flags, *columns = self._views
-        if edges:
-            kinds, *numbers = zip(*edges, strict=True)
-            columns[0][at:stop] = bytes(kinds)
-            for column, values in zip(columns[1:], numbers, strict=True):
-                column[at:stop] = array("i", values)
         # Entry by entry through memory views: an array's own entries cost three times as much.
-        empty: list[tuple[int, int]] = []
+        firsts, counts, flags, kinds, arguments, targets, labels = self._views
         final = self._final
+        empty: list[tuple[int, int]] = []
         for node, row in pending.items():
             firsts[node] = at
             counts[node] = len(row)
-            at += len(row)
             flag = FINAL if node in final else 0
-            for kind, _, target, _ in row:
-                if kind == EMPTY:
-                    empty.append((node, target))
+            for edge in row:
+                kinds[at], arguments[at], targets[at], labels[at] = edge
+                at += 1
+                if edge[0] == EMPTY:
+                    empty.append((node, edge[2]))
                 else:
                     flag |= OPEN
             flags[node] = flag
@@ -257,13 +267,9 @@ class RuleGraph:
         self.arrays = old._replace(**grown)
         self._views = _views(self.arrays)
 
-    def label_id(self, text: str) -> int:
-        """The number of a label."""
-        found = self._label_ids.get(text)
-        if found is None:
-            found = self._label_ids[text] = len(self.labels)
-            self.labels.append(text)
-        return found
+    def label(self, number: int) -> str:
+        """What an edge with this label reads, in the grammar's own words."""
+        return self._labelled[number].label
 
     # Lowering.
 
@@ -281,7 +287,7 @@ class RuleGraph:
 
     def lower(self, body: Body, start: int, end: int, *, skip_empty: bool = False) -> None:
         """Add edges for ``body`` from ``start`` to ``end``; a terminal's or call's own empty text can be left out."""
-        if not self.analysis.whole and not self.analysis.can_finish(body):
+        if not self._whole and not self.analysis.can_finish(body):
             return
         # By the class itself, the most frequent first: matching asks each pattern in turn and takes twice as long.
         if type(body) is Terminal:
@@ -306,12 +312,15 @@ class RuleGraph:
 
     def lower_sequence(self, parts: tuple[Body, ...], start: int, end: int) -> None:
         """Add edges for the parts one after another."""
-        at = start
-        for part in parts[:-1]:
-            after = self.node()
-            self.lower(part, at, after)
-            at = after
-        self.lower(parts[-1], at, end)
+        left = len(parts)
+        for part in parts:
+            left -= 1
+            after = self.node() if left else end
+            if type(part) is Terminal and self._whole:
+                self.read(part, self.pending[start], after)
+            else:
+                self.lower(part, start, after)
+            start = after
 
     def read(self, body: Terminal, edges: Edges, end: int, *, skip_empty: bool = False) -> None:
         """Add the edges that read a terminal to those of a node."""
@@ -325,11 +334,14 @@ class RuleGraph:
             edges.append((READ, state, end, label))
 
     def _entered(self, body: Terminal) -> tuple[int, int, bool]:
-        if body.lexer is not None:
-            return self._lexer_starts[body.lexer], self.label_id(body.label), False
-        if body.expr is EPSILON:
+        expr = body.expr
+        if body.lexer is None and expr is EPSILON:
             return -1, -1, True
-        return self.states.add(body.expr), self.label_id(body.label), body.expr.nullable
+        label = len(self._labelled)
+        self._labelled.append(body)
+        if body.lexer is not None:
+            return self._lexer_starts[body.lexer], label, False
+        return self.states.add(expr), label, expr.nullable
 
     def _lower_repetition(self, body: Repetition, start: int, end: int) -> None:
         if body.low == 0:

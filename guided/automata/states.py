@@ -75,6 +75,9 @@ class LexerState(Protocol):
         """Sorted, disjoint byte ranges and their targets."""
 
 
+FIRST_ROOM = 1024
+"""States that a table has room for at first."""
+
 MOST_EDGES = 256
 """Of one state: room that the kernel wants before it begins one."""
 
@@ -101,8 +104,10 @@ class StateTable:
             high=np.zeros(4096, np.uint8),
             target=np.zeros(4096, np.int32),
             partials=np.zeros(256, np.int32),
-            **{name: _unset(name, 1024) for name in _PER_STATE},
+            **{name: _unset(name, FIRST_ROOM) for name in _PER_STATE},
         )
+        self._room = FIRST_ROOM
+        """States for which there is room in the arrays."""
         self._views = _views(self.arrays)
         self.addresses = SharedAddresses()
         self.keys: list[object] = [None]
@@ -156,7 +161,10 @@ class StateTable:
 
     def target(self, key: Expr) -> int:
         """As `add`, for states that edges lead to: a run that must not be a word goes on as the run, owing that."""
-        if key.kind is Kind.JSON_STRING and key not in self._ids:
+        known = self._ids.get(key)
+        if known is not None:
+            return known
+        if key.kind is Kind.JSON_STRING:
             content, canonical = cast("tuple[Expr, bool]", key.parts)
             found = run_less_words(content)
             if found is not None:
@@ -190,26 +198,27 @@ class StateTable:
             if key.also is not None:
                 also = self.add(key.also)
                 self.arrays.also[state] = also
-        else:
-            content, mode = reading(key)
-            head = begins(content)[0]
-            is_literal = head.kind is Kind.LITERAL
-            known = 0 if is_literal else self.parts.find((content, mode))
-            if known and not self.arrays.owes[known]:
-                self._ids[key] = known
-                return known
-            state = self._ids[key] = self._allocate(key)
-            if mode:
-                self.arrays.mode[state] = mode | CLOSES if content.nullable else mode
-            elif content.nullable:
-                self.arrays.tag[state] = 0
-            if is_literal:
-                if len(cast(bytes, head.parts[0])) <= LONG:
-                    self._lay_words(state, key)
-            elif key is EPSILON:
-                self.arrays.first[state] = 0
-            elif not known:
-                self.parts.stands_for((content, mode), state)
+            return state
+        content, mode = reading(key)
+        head, tail = begins(content)
+        is_literal = head.kind is Kind.LITERAL
+        if is_literal and len(data := cast(bytes, head.parts[0])) <= LONG:
+            state = self._ids[key] = self._allocate(key, len(data))
+            self._chain(state, state + 1, data, self.target(terminal(tail, mode)), mode)
+            return state
+        known = 0 if is_literal else self.parts.find((content, mode))
+        if known and not self.arrays.owes[known]:
+            self._ids[key] = known
+            return known
+        state = self._ids[key] = self._allocate(key)
+        if mode:
+            self.arrays.mode[state] = mode | CLOSES if content.nullable else mode
+        elif content.nullable:
+            self.arrays.tag[state] = 0
+        if key is EPSILON:
+            self.arrays.first[state] = 0
+        elif not known and not is_literal:
+            self.parts.stands_for((content, mode), state)
         return state
 
     def _lay_words(self, state: int, key: Expr) -> bool:
@@ -220,7 +229,7 @@ class StateTable:
             data = cast(bytes, head.parts[0])
             if len(data) > LONG:
                 data, tail = data[:LONG], concat(literal(data[LONG:]), tail)
-            self._chain(state, data, self.target(terminal(tail, mode)), mode)
+            self._chain(state, self._allocate(None, len(data) - 1), data, self.target(terminal(tail, mode)), mode)
         elif is_word_list(content):
             row = [(low, high, self.target(terminal(concat(to, tail), mode))) for low, high, to in expr_edges(head)]
             self._give_edges(state, row, loops(tail))
@@ -234,26 +243,30 @@ class StateTable:
         self._write(state, row)
         describe(self._addresses(), state, int(self.arrays.first[state]))
 
-    def _chain(self, state: int, data: bytes, last: int, mode: int) -> None:
-        """Lay down a literal as consecutive states that end in ``last``: no derivatives, no expressions between."""
-        length = len(data)
-        after = self._allocate(None, length - 1)
-        at = self._reserve(length)
+    def _chain(self, state: int, after: int, data: bytes, last: int, mode: int) -> None:
+        """Lay down a literal as states that end in ``last``: no derivatives, no expressions between.
+
+        From ``state`` over those from ``after`` on, which are new.
+        """
+        at = begin = self._reserve(len(data))
+        whole = state
         lows, highs, targets, firsts, counts, modes = self._views
-        # Byte by byte through memory views: slices of arrays cost more up to a hundred bytes, and names are short.
+        # Byte by byte through memory views: slices cost more up to thirty bytes, and names are short.
         for byte in data[:-1]:
             lows[at] = highs[at] = byte
             targets[at] = after
-            firsts[state] = at
             counts[state] = 1
+            modes[state] = mode
             at += 1
             state = after
-            modes[state] = mode
+            firsts[state] = at
             after += 1
         lows[at] = highs[at] = data[-1]
         targets[at] = last
-        firsts[state] = at
         counts[state] = 1
+        modes[state] = mode
+        # Last, since kernels of other threads may be at this state.
+        firsts[whole] = begin
 
     def _write(self, state: int, row: Sequence[tuple[int, int, int]]) -> None:
         at = self._reserve(len(row))
@@ -264,19 +277,21 @@ class StateTable:
         firsts[state] = at
 
     def _allocate(self, key: object, n: int = 1) -> int:
-        """The first of ``n`` new states with consecutive ids."""
-        state = len(self.keys)
-        self._reserve_states(n)
-        if n == 1:
-            self.keys.append(key)
-        else:
-            self.keys.extend([key] * n)
+        """The first of ``n`` new states with consecutive ids, which stands for ``key``."""
+        keys = self.keys
+        state = len(keys)
+        if state + n > self._room:
+            self._reserve_states(n)
+        if n:
+            keys.append(key)
+        if n > 1:
+            keys.extend([None] * (n - 1))
         return state
 
     def _reserve_states(self, n: int) -> None:
         state = len(self.keys)
-        if state + n > self.arrays.first.shape[0]:
-            size = 2 * (state + n)
+        if state + n > self._room:
+            size = self._room = 2 * (state + n)
             grown = {name: _unset(name, size) for name in _PER_STATE}
             for name, array in grown.items():
                 array[:state] = getattr(self.arrays, name)[:state]

@@ -378,7 +378,7 @@ class ConstraintMachine:
     def label(self, start: int, label: int) -> str:
         """The name of a terminal that may come: its label, or for a lexer's state the terminals it may become."""
         if label >= 0:
-            return self.graph.labels[label]
+            return self.graph.label(label)
         found = tags(self.states, start)
         return " or ".join(self.grammar.terminals[tag].name for tag in found[:8] if tag < len(self.grammar.terminals))
 

@@ -34,8 +34,8 @@ from guided.grammar.json_schema.document import escape
 from guided.grammar.json_schema.extras import Extra, goals
 from guided.grammar.json_schema.graph import Graph, living_numbers, pointer_of, strings_alive
 from guided.grammar.json_schema.number_text import may_be_refused, number_text, number_texts
-from guided.grammar.json_schema.numbers import NumberRange
-from guided.grammar.json_schema.shape import ANY, ArrayShape, Need, ObjectShape, Shape
+from guided.grammar.json_schema.numbers import ANY_NUMBER, NumberRange
+from guided.grammar.json_schema.shape import ANY, ANYTHING, TYPED, ArrayShape, Need, ObjectShape, Shape
 from guided.grammar.json_schema.strings import (
     CONTENT,
     StringSet,
@@ -304,28 +304,43 @@ class Lowering:
 
         ``where`` is the place of a need that has none of its own.
         """
-        found = self._values.get(need) or self._scalars.get(need)
-        if isinstance(found, Terminal) and where and found.label in _PLACELESS:
-            return Terminal(found.expr, f"{found.label} at {where}")
+        container = self._values.get(need)
+        if container is not None:
+            return container
+        found = self._scalars.get(need)
         if found is None:
-            shape = self.graph.shapes[need]
-            found = self._scalars[need] = self._alternatives(shape, [], [], pointer_of(need))
-            return self.value(need, where)
+            found = self._scalars[need] = self._scalar(need)
+        if where and type(found) is Terminal and found.label in _PLACELESS:
+            return Terminal(found.expr, f"{found.label} at {where}")
+        return found
+
+    def _scalar(self, need: Need) -> Body:
+        shape = self.graph.shapes[need]
+        if len(need) > 1 or TYPED.isdisjoint(need):
+            return self._alternatives(shape, [], [], pointer_of(need))
+        found = _of_types.get(need)
+        if found is None:
+            found = _of_types[need] = self._alternatives(shape, [], [], pointer_of(need))
         return found
 
     def _alternatives(self, shape: Shape, arrays: list[ArrayShape], things: list[ObjectShape], pointer: str) -> Body:
         options: list[Body] = []
-        patterns = self._patterns.get(shape)
-        if patterns:
-            options.extend(patterns)
-            shape = replace(shape, strings=tuple(item for item in shape.strings if not item.is_checked()))
-        if strings_alive(shape):
-            options.append(self._strings(shape.strings, pointer))
-        numbers = living_numbers(shape)
-        if numbers:
-            options.append(self._numbers(numbers, pointer))
-        options.extend(self._object(thing, pointer) for thing in things)
-        options.extend(self._array(array, pointer) for array in arrays)
+        if shape is ANYTHING and pointer.startswith(ANY):
+            options.extend(_any_scalar())
+        elif shape.strings or shape.numbers:
+            patterns = self._patterns.get(shape)
+            if patterns:
+                options.extend(patterns)
+                shape = replace(shape, strings=tuple(item for item in shape.strings if not item.is_checked()))
+            if shape.strings and strings_alive(shape):
+                options.append(self._strings(shape.strings, pointer))
+            numbers = living_numbers(shape)
+            if numbers:
+                options.append(self._numbers(numbers, pointer))
+        for thing in things:
+            options.append(self._object(thing, pointer))
+        for array in arrays:
+            options.append(self._array(array, pointer))
         if shape.true:
             options.append(_TRUE)
         if shape.false:
@@ -435,11 +450,15 @@ class Lowering:
         alive = self.graph.alive
         at = "" if " " in pointer else f"{pointer}/properties/"
         names = tuple([name for name, need in thing.declared.items() if need in alive])
-        keys = tuple([_key(name, self.compact) for name in names])
-        required = tuple([name in thing.required for name in names])
+        compact, needed = self.compact, thing.required
+        keys = tuple([_key(name, compact) for name in names])
+        required = tuple([name in needed for name in names])
+        sorts = self._sorts.get(thing) or self.graph.living_extras(thing)
         extras = tuple(
-            Member(_other_key(extra.names, self.compact), self._undeclared[extra.need], meets=extra.meets)
-            for extra in self._sorts.get(thing) or self.graph.living_extras(thing)
+            [
+                Member(_other_key(extra.names, compact), self._undeclared[extra.need], meets=extra.meets)
+                for extra in sorts
+            ]
         )
         low = 0 if thing.low <= len(thing.required) else thing.low
         high = thing.high
@@ -449,8 +468,10 @@ class Lowering:
             rest = partial(self._rest, thing, names, at)
             return DeferredMembers.of(keys, required, self._colon, rest, extras, self._comma)
         members = tuple(
-            Member(key, self._members[thing.declared[name]], needed)
-            for key, name, needed in zip(keys, names, required, strict=True)
+            [
+                Member(key, self._members[thing.declared[name]], must)
+                for key, name, must in zip(keys, names, required, strict=True)
+            ]
         )
         return Members(members, extras, self._comma, self.layout.order is Order.SCHEMA, low, high, goals(thing))
 
@@ -481,8 +502,19 @@ def _label(kind: str, pointer: str) -> str:
 
 
 def _sequence(*parts: Body) -> Body:
-    kept = tuple(part for part in parts if part is not _EMPTY)
-    return kept[0] if len(kept) == 1 else Sequence(kept)
+    if _EMPTY in parts:
+        parts = tuple([part for part in parts if part is not _EMPTY])
+    return parts[0] if len(parts) == 1 else Sequence(parts)
+
+
+_of_types: dict[Need, Body] = {}
+"""Values of the needs that say only a type, where they are one token: the same in every schema."""
+
+
+@lru_cache(maxsize=1)
+def _any_scalar() -> tuple[Terminal, ...]:
+    """Any string and any number."""
+    return Terminal(quoted(CONTENT, False), "string"), Terminal(number_text(ANY_NUMBER), "number")
 
 
 @lru_cache(maxsize=64)
@@ -493,7 +525,10 @@ def _punctuation(text: str, before: Expr, after: Expr) -> Terminal:
 @lru_cache(maxsize=65536)
 def _key(name: str, compact: bool) -> Terminal:
     """The terminal of a declared name; names recur from schema to schema, so terminals are shared."""
-    expr = literal(canonical(name)) if compact else quoted(every_word(frozenset((name,))), compact)
+    if compact:
+        expr = literal(canonical(name))
+    else:
+        expr = quoted(literal(name.encode()) if name.isascii() else every_word(frozenset((name,))), False)
     return Terminal(expr, f"property name {_quoted(name)}")
 
 
