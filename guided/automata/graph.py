@@ -8,6 +8,7 @@ begins with none of K, followed by the rests of rules of K that may begin with w
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Callable
 from functools import lru_cache
@@ -25,7 +26,7 @@ from guided.automata.states import StateTable
 from guided.errors import LimitError
 from guided.grammar.ir import Body, Choice, DeferredMembers, Members, Reference, Repetition, Sequence, Terminal
 from guided.grammar.regular.expr import EPSILON
-from guided.kernels.addresses import Block, address_row
+from guided.kernels.addresses import Block
 from guided.kernels.layout import CALL, EMPTY, FINAL, OPEN, READ, Rules
 
 Edges: TypeAlias = "list[tuple[int, int, int, int]]"
@@ -73,17 +74,13 @@ class RuleGraph:
         self.n_nodes = 0
         self.n_edges = 0
         n_rules = len(analysis.rules)
-        rank = np.asarray(analysis.rank or (0,), np.int32)
         self.first_rows: NDArray[np.int64] | None = None
         """The addresses of the arrays that a graph begins with, where they were made with them."""
         if n_rules <= _FEW_RULES and not ignored:
-            arrays, self.first_rows = _first_arrays().fresh()
-            self.arrays = arrays._replace(rank=rank)
-            self.first_rows[_RANK] = address_row(rank)
+            self.arrays, self.first_rows = _first_arrays().fresh()
         else:
-            self.arrays = _arrays(n_rules, rank, np.asarray(ignored, np.int32))
-        self.arrays.node_first[ACCEPT] = 0
-        self.arrays.flags[ACCEPT] = OPEN
+            self.arrays = _arrays(n_rules, np.asarray(ignored, np.int32))
+        memoryview(self.arrays.rank)[:n_rules] = array("i", analysis.rank)  # type: ignore[arg-type]
         self._views = _views(self.arrays)
         self.n_nodes = n_rules + 1
         self.first = self.node()
@@ -91,7 +88,6 @@ class RuleGraph:
         if start in analysis.nullable:
             # Not an edge to ACCEPT: a continuation tells that the text may end by holding ACCEPT itself.
             self._final.add(self.first)
-        self._commit()
 
     def expand(self, node: int) -> None:
         """Make the edges of ``node`` known, and of all nodes that closing it asks for next: one request for many.
@@ -146,6 +142,7 @@ class RuleGraph:
         """The edges of a node as ``(kind, argument, target)``, lowered if need be."""
         if not self.is_known(node):
             self._make(node)
+        if self.pending:
             self._commit()
         return [edge[:3] for edge in self._written(node)]
 
@@ -463,12 +460,10 @@ class RuleGraph:
 _FEW_RULES = 256
 """Rules up to which graphs begin with arrays of one size, which are made at once."""
 
-_RANK = Rules._fields.index("rank")
 
-
-def _arrays(n_rules: int, rank: NDArray[np.int32], ignored: NDArray[np.int32]) -> Rules:
+def _arrays(n_rules: int, ignored: NDArray[np.int32]) -> Rules:
     size = n_rules + 256
-    return Rules(
+    arrays = Rules(
         node_first=np.full(size, -1, np.int32),
         node_count=np.zeros(size, np.int32),
         flags=np.zeros(size, np.uint8),
@@ -477,16 +472,18 @@ def _arrays(n_rules: int, rank: NDArray[np.int32], ignored: NDArray[np.int32]) -
         to=np.zeros(512, np.int32),
         label=np.zeros(512, np.int32),
         rule_start=np.arange(1, max(n_rules, 1) + 1, dtype=np.int32),
-        rank=rank,
+        rank=np.zeros(max(n_rules, 1), np.int32),
         ignored=ignored,
     )
+    arrays.node_first[ACCEPT] = 0
+    arrays.flags[ACCEPT] = OPEN
+    return arrays
 
 
 @lru_cache(maxsize=1)
 def _first_arrays() -> Block[Rules]:
-    """The arrays of graphs of few rules and nothing ignored; each puts its own ranks in."""
-    arrays = _arrays(_FEW_RULES, np.zeros(1, np.int32), np.zeros(0, np.int32))
-    return Block(arrays, shared=("rule_start", "rank", "ignored"))
+    """The arrays of graphs of few rules and nothing ignored."""
+    return Block(_arrays(_FEW_RULES, np.zeros(0, np.int32)), shared=("rule_start", "ignored"))
 
 
 def _views(arrays: Rules) -> tuple[memoryview, ...]:

@@ -30,15 +30,14 @@ class Dialect:
     asserts_formats: bool | None = None
     """Does a meta-schema of one's own say whether ``format`` is asserted?"""
 
-    @property
-    def identifier(self) -> str:
-        """The keyword that names a resource."""
-        return "id" if self.order == 4 else "$id"
+    identifier: str = field(init=False)
+    """The keyword that names a resource."""
+    reference_stands_alone: bool = field(init=False)
+    """Are keywords beside ``$ref`` ignored?"""
 
-    @property
-    def reference_stands_alone(self) -> bool:
-        """Are keywords beside ``$ref`` ignored?"""
-        return self.order <= 7
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "identifier", "id" if self.order == 4 else "$id")
+        object.__setattr__(self, "reference_stands_alone", self.order <= 7)
 
 
 DRAFT4 = Dialect("draft-04", 4)

@@ -16,7 +16,7 @@ from guided.grammar.json_schema.extras import Extra, extras, few_names_declared,
 from guided.grammar.json_schema.normalise import Normaliser
 from guided.grammar.json_schema.number_text import number_text
 from guided.grammar.json_schema.numbers import MAX_AVOIDED, NumberRange
-from guided.grammar.json_schema.shape import ANY, NOTHING, ArrayShape, Need, ObjectShape, Shape, is_false
+from guided.grammar.json_schema.shape import ANY, NOTHING, OF_TYPES, ArrayShape, Need, ObjectShape, Shape, is_false
 from guided.grammar.json_schema.strings import ANY_STRING
 from guided.grammar.regular.expr import EMPTY
 
@@ -84,6 +84,11 @@ class Graph:
                 continue
             if self._mentioned > MAX_MENTIONS:
                 raise refusals.MENTIONS.at(pointer_of(need), limit=MAX_MENTIONS)
+            shape = OF_TYPES.get(need)
+            if shape is not None and shape.has_scalar():
+                self.shapes[need] = shape
+                self.alive.add(need)
+                continue
             if is_false(need):
                 self.shapes[need] = NOTHING
                 continue

@@ -35,7 +35,7 @@ from guided.grammar.json_schema.extras import Extra, goals
 from guided.grammar.json_schema.graph import Graph, living_numbers, pointer_of, strings_alive
 from guided.grammar.json_schema.number_text import may_be_refused, number_text, number_texts
 from guided.grammar.json_schema.numbers import ANY_NUMBER, NumberRange
-from guided.grammar.json_schema.shape import ANY, ANYTHING, TYPED, ArrayShape, Need, ObjectShape, Shape
+from guided.grammar.json_schema.shape import ANY, ANYTHING, OF_TYPES, ArrayShape, Need, ObjectShape, Shape
 from guided.grammar.json_schema.strings import (
     CONTENT,
     StringSet,
@@ -316,7 +316,7 @@ class Lowering:
 
     def _scalar(self, need: Need) -> Body:
         shape = self.graph.shapes[need]
-        if len(need) > 1 or TYPED.isdisjoint(need):
+        if need not in OF_TYPES:
             return self._alternatives(shape, [], [], pointer_of(need))
         found = _of_types.get(need)
         if found is None:

@@ -25,8 +25,8 @@ from guided.grammar.json_schema.shape import (
     ANYTHING,
     FALSE,
     NOTHING,
+    OF_TYPES,
     TRUE,
-    TYPED,
     Atom,
     Constant,
     Need,
@@ -51,9 +51,6 @@ Branches: TypeAlias = "tuple[Located, int, int]"
 Places: TypeAlias = "dict[tuple[int, Scope], list[Schema]]"
 
 _SINCE = dict(REFERENCES)
-
-_of_types: dict[Atom, Shape] = {}
-"""Shapes of the atoms in `TYPED`, the same in every schema."""
 
 UNEVALUATED = frozenset(container.value for container in Container)
 
@@ -119,12 +116,19 @@ class Normaliser(Evaluation):
         schema = at.schema[keyword]  # type: ignore[index]
         if name is not None:
             schema = schema[name]
-        if type(schema) is dict and "type" in schema and len(ASSERTING.intersection(schema)) == 1:
+        if type(schema) is dict:
             dialect = at.resource.dialect
             if dialect.identifier not in schema and "$schema" not in schema:
-                found = typed(schema["type"], dialect)
-                if found is not None:
-                    return found
+                said = ASSERTING.intersection(schema)
+                if not said:
+                    return TRUE
+                if len(said) > 1:
+                    if "$ref" not in said:
+                        return frozenset((self.document.child(at, keyword, name),))
+                elif "type" in said:
+                    found = typed(schema["type"], dialect)
+                    if found is not None:
+                        return found
         return self.need(self.document.child(at, keyword, name))
 
     @staticmethod
@@ -136,13 +140,11 @@ class Normaliser(Evaluation):
         if len(need) < 2:
             if not need:
                 return ANYTHING
+            known = OF_TYPES.get(need)
+            if known is not None:
+                return known
             (atom,) = need
-            if atom not in TYPED:
-                return self.expand(atom, True)
-            same = _of_types.get(atom)
-            if same is None:
-                same = _of_types[atom] = self.expand(atom, True)
-            return same
+            return self.expand(atom, True)
         found = self._conjunctions.get(need)
         if found is None:
             found = self._conjunctions[need] = self._conjunction(need)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from guided.grammar.json_schema.document import DRAFT4, DRAFT2020, Dialect, Located, Resource
-from guided.grammar.json_schema.numbers import ANY_NUMBER, NumberRange
+from guided.grammar.json_schema.numbers import ANY_NUMBER, INTEGER, PLAIN_INTEGER, NumberRange
 from guided.grammar.json_schema.strings import ANY_STRING, CONTENT, StringSet, holds_word
 from guided.grammar.regular.expr import Expr
 
@@ -51,9 +51,6 @@ _TYPED = {
     dialect: {name: frozenset((Located({"type": name}, ANY + name, Resource({}, "", dialect, "")),)) for name in _NAMES}
     for dialect in (DRAFT4, DRAFT2020)
 }
-
-TYPED: frozenset[Located] = frozenset(next(iter(need)) for needs in _TYPED.values() for need in needs.values())
-"""The atoms of these needs, which mean the same in every schema."""
 
 
 def typed(name: Any, dialect: Dialect) -> Need | None:
@@ -189,3 +186,23 @@ class Shape:
 
 NOTHING = Shape()
 ANYTHING = Shape(True, True, True, (ANY_NUMBER,), (ANY_STRING,), (ANY_ARRAY,), (ANY_OBJECT,))
+
+
+def _of_types() -> dict[Need, Shape]:
+    found: dict[Need, Shape] = {}
+    for dialect, needs in _TYPED.items():
+        shapes = {
+            "null": Shape(null=True),
+            "boolean": Shape(true=True, false=True),
+            "number": Shape(numbers=(ANY_NUMBER,)),
+            "integer": Shape(numbers=(PLAIN_INTEGER if dialect.order == 4 else INTEGER,)),
+            "string": Shape(strings=(ANY_STRING,)),
+            "array": Shape(arrays=(ANY_ARRAY,)),
+            "object": Shape(objects=(ANY_OBJECT,)),
+        }
+        found |= {need: shapes[name] for name, need in needs.items()}
+    return found
+
+
+OF_TYPES = _of_types()
+"""What the needs allow that say only a type."""
