@@ -27,7 +27,7 @@ class MemberChain:
 
     __slots__ = (
         "_after", "_deferred", "_due", "_end", "_extras", "_finishing", "_inside", "_key", "_keys", "_laid", "_lead",
-        "_lead_label", "_n", "_required", "_separator", "_values",
+        "_n", "_required", "_separator", "_values",
     )  # fmt: skip
 
     def __init__(self, graph: RuleGraph, body: Members, start: int, end: int) -> None:
@@ -36,9 +36,7 @@ class MemberChain:
         """The values of members that are made already."""
         if isinstance(body, DeferredMembers):
             self._keys, self._required = body.keys, body.required
-            lead: list[tuple[int, int, int, int]] = []
-            graph.read(body.lead, lead, 0)
-            _, self._lead, _, self._lead_label = lead[0]
+            self._lead = graph.entered(body.lead)
         else:
             declared = graph.analysis.usable(body.declared)
             self._keys = tuple(member.key for member in declared)
@@ -67,7 +65,9 @@ class MemberChain:
             self._due.append(0)
         if not graph.defers:
             self._lay(graph, 0, n)
-        elif not graph.is_first:
+        elif graph.is_first:
+            graph.postponed.append(self._inside)
+        else:
             self._lay(graph, 0, GROUP)
         self._pay(graph)
 
@@ -109,7 +109,8 @@ class MemberChain:
             if self._deferred is None:
                 self._lay_value(graph, position, value)
             else:
-                pending[value].append((READ, self._lead, self._inside + position, self._lead_label))
+                state, label, _ = self._lead
+                pending[value].append((READ, state, self._inside + position, label))
             if self._required[position]:
                 break
             if position + 1 < n:
