@@ -1,9 +1,8 @@
 """From the IR to the rule graph that kernels walk: nodes with edges that read a terminal, call a rule, or read nothing.
 
 Rules are lowered when the parser first calls them, counters and free-order members one node at a time, so a schema of
-a thousand definitions costs what the generated text visits.  Left-recursive rules become loops by the left-corner
-construction: for a cycle K of rules that begin with each other, a text of rule A is a text of some rule of K that
-begins with none of K, followed by the rests of rules of K that may begin with what was just completed, up to A.
+a thousand definitions costs what the generated text visits.  Left-recursive rules become loops:
+`guided.automata.left_corner`.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from guided.automata.analysis import Analysis, counts_trivially, is_counted
 from guided.automata.chains import MemberChain
 from guided.automata.costs import RuleCosts
+from guided.automata.left_corner import lower_cycle
 from guided.automata.members import FreeMembers
 from guided.automata.states import StateTable
 from guided.errors import LimitError
@@ -281,7 +281,7 @@ class RuleGraph:
         component = self.analysis.component[rule]
         if component is not None:
             self.defers = False
-            self._lower_cycle(rule, component, start)
+            lower_cycle(self, rule, component, start)
             self.defers = True
             return
         self.pending[start] = []
@@ -421,62 +421,6 @@ class RuleGraph:
             MemberChain(self, body, start, end)
         else:
             FreeMembers(self.analysis, body, end).edges(self, start, 0, 0, 0)
-
-    def _lower_cycle(self, rule: int, component: frozenset[int], start: int) -> None:
-        """The left-corner loop for one rule of a left-recursive cycle."""
-        before = set(self.pending)
-        starts: dict[int, int] = {}
-        hubs: dict[int, int] = {}
-        for member in sorted(component & self.analysis.productive):
-            starts[member], hubs[member] = self.node(), self.node()
-            self.lower(self.analysis.rules[member].body, starts[member], hubs[member])
-        # Copies of the nodes that can be reached before anything is read: their calls into the cycle move to the hubs.
-        leading: dict[int, int] = {}
-        work: list[int] = []
-
-        def lead(node: int) -> int:
-            if node not in leading:
-                if node in self._ends:
-                    self._makers.pop(node)(self)
-                leading[node] = self.node()
-                work.append(node)
-            return leading[node]
-
-        entries = [lead(node) for node in starts.values()]
-        while work:
-            node = work.pop()
-            for kind, argument, target, label in list(self.pending[node]):
-                if kind == EMPTY:
-                    self._add(leading[node], EMPTY, 0, lead(target))
-                elif kind == CALL and argument in hubs:
-                    self._add(hubs[argument], EMPTY, 0, target)
-                elif not (kind == CALL and argument in component):
-                    self._add(leading[node], kind, argument, target, label)
-        final = self.node()
-        self._final.add(final)
-        self._add(hubs[rule], EMPTY, 0, final)
-        self.pending[start] = []
-        for entry in entries:
-            self._add(start, EMPTY, 0, entry)
-        self._keep_useful(set(self.pending) - before, final)
-
-    def _keep_useful(self, nodes: set[int], final: int) -> None:
-        """Drop edges from which ``final`` is out of reach: another rule's text that never grows into this one's."""
-        sources: dict[int, list[int]] = {}
-        for node in nodes:
-            for _, _, target, _ in self.pending[node]:
-                sources.setdefault(target, []).append(node)
-        for node, end in self._ends.items():
-            sources.setdefault(end, []).append(node)
-        useful = {final}
-        work = [final]
-        while work:
-            for node in sources.get(work.pop(), ()):
-                if node not in useful:
-                    useful.add(node)
-                    work.append(node)
-        for node in nodes:
-            self.pending[node] = [edge for edge in self.pending[node] if edge[2] in useful]
 
 
 _FEW_RULES = 256
