@@ -15,6 +15,7 @@ from guided.constraint.json_text import Expects, Mode, Reader
 from guided.kernels import entry
 from guided.kernels.addresses import address, address_row
 from guided.kernels.jit import direct
+from guided.kernels.layout import N_SEGMENTS
 from guided.kernels.rows import fingerprint, same
 
 VOCABULARY = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
@@ -131,3 +132,32 @@ def test_a_constraint_that_nobody_holds_is_gone_at_once(checked):
     finally:
         if was:
             gc.enable()
+
+
+def test_rows_of_shares_are_zero_behind_a_mask():
+    words = [bytes([byte]) for byte in range(256)]
+    words += [b'"' + bytes((a, b)) for a in b',]}:" ab' for b in b', \n"]}ab']
+    vocabulary = guided.Vocabulary.from_tokens([*words, None], eos_ids=[len(words)])
+    schema = {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string"}, "b": {}}}}
+    constraint = Constraint(guided.json_schema(schema), vocabulary)
+    row = np.zeros(vocabulary.n_words, np.uint32)
+    machine = getattr(constraint._machine, "inner", constraint._machine)
+    state = constraint.start
+    for byte in b'[{"a": "x", "b": ["", {"a": ""}]}, {}]':
+        constraint.fill_mask(state, row)
+        assert not machine._extra.rows[1:].any()
+        state = constraint.advance(state, byte)
+        assert state
+    assert int(machine.counters[N_SEGMENTS]) > 0
+
+
+@pytest.mark.parametrize("length", [0, 1, 255, 256, 257, 1000])
+def test_texts_of_any_length_are_read_as_their_bytes(length):
+    constraint = Constraint(guided.regex("(?:ab)*a?"), VOCABULARY)
+    text = (b"ab" * length)[:length]
+    state = constraint.start
+    for byte in text:
+        state = constraint.advance(state, byte)
+    assert constraint.advance_bytes(constraint.start, text) == state
+    assert constraint.advance_bytes(state, b"") == state
+    assert constraint.advance_bytes(constraint.start, text + b"c") == 0
