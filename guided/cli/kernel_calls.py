@@ -60,13 +60,16 @@ def everything() -> None:
     _index(vocabulary)
     _apply(vocabulary)
     _combinations()
+    _growth(vocabulary)
+    _closings(vocabulary)
 
 
 def _vocabulary() -> Vocabulary:
     import guided
 
     words: list[bytes | None] = [bytes([byte]) for byte in range(256)]
-    words += [b'{"', b'": ', b"ab", b"if", b"12", b"aaaa", None]
+    # Strings end in two of them before the same byte, so that what is left of tokens is merged.
+    words += [b'{"', b'": ', b"ab", b"if", b"12", b"aaaa", b'a",', b'b",', None]
     return guided.Vocabulary.from_tokens(words, eos_ids=[len(words) - 1])
 
 
@@ -162,6 +165,30 @@ def _combinations() -> None:
     from guided.grammar.regular.expr import ALL, concat, intersection, literal, repeat
 
     edges(intersection((repeat(literal(b"ab")), concat(ALL, literal(b"b")))))
+
+
+def _closings(vocabulary: Vocabulary) -> None:
+    """Ask where strings close of which any text may be, at no node."""
+    import numpy as np
+
+    from guided.constraint.effects import TokenEffects
+    from guided.constraint.surveys import Surveys
+    from guided.kernels.layout import MATCHED
+
+    effects = TokenEffects.of(vocabulary)
+    Surveys(effects.states, effects.tries).closing(1, 2, MATCHED, np.zeros(0, np.int32))
+
+
+def _growth(vocabulary: Vocabulary) -> None:
+    """Make room in hash tables: for continuations and states, and for pairs of tokens."""
+    import numpy as np
+
+    from guided.kernels.canonical import rehash_pairs
+
+    constraint = _compiled(_grammars()[-1][0], vocabulary)
+    _read(constraint, b"[" * 300 + b"ab" + b"]" * 300)
+    tables = [(np.full(size, -1, np.int64), np.zeros(size, np.uint8), np.zeros(size, np.int32)) for size in (4, 8)]
+    rehash_pairs(*tables[0], *tables[1])
 
 
 def _pairs() -> None:

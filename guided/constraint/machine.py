@@ -162,7 +162,14 @@ class ConstraintMachine:
             self._seen = -1
         self._extra.text[:n] = np.frombuffer(data, np.uint8)
         # No bytes would be those of token 0.
-        return self.run(entry.advance, self.lexed, False, state, -n) if n else state
+        return self._step(False, state, -n) if n else state
+
+    def _step(self, marking: bool, state: int, token: int) -> int:
+        """Run the kernel that reads a token, or the text."""
+        if self._seen != self.states.version + self.effects.version:
+            self._refresh()
+        after = self._advance_one(self._addresses, self.lexed, marking, state, token)
+        return after if after >= 0 else self._go_on(entry.advance, (self.lexed, marking, state, token))
 
     def advance_token(self, state: int, token: int) -> int:
         """The state after a token's bytes (not an end-of-text id), `DEAD` when they cannot come here."""
@@ -171,11 +178,7 @@ class ConstraintMachine:
 
     def _advance_token(self, state: int, token: int) -> int:
         with self.lock:
-            if self._seen != self.states.version + self.effects.version:
-                self._refresh()
-            after = self._advance_one(self._addresses, self.lexed, False, state, token)
-            if after < 0:
-                after = self._go_on(entry.advance, (self.lexed, False, state, token))
+            after = self._step(False, state, token)
             return after if self._plain else self._payable(after)
 
     def mark(self, rules: NDArray[np.uint8]) -> None:
@@ -187,7 +190,7 @@ class ConstraintMachine:
     def advance_marked(self, state: int, token: int) -> int:
         """The state after a token's bytes ``<< 2``, with the bits of `guided.kernels.marks`; `DEAD` when dead."""
         with self.lock:
-            return self.run(entry.advance, self.lexed, True, state, token)
+            return self._step(True, state, token)
 
     def alike(self, state: int) -> int:
         """A state with the same mask that may be at hand: here always the state itself."""
