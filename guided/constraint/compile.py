@@ -19,6 +19,8 @@ AT_ONCE = 32
 """Constraints more after which as many are forgotten: to take one apart is 40 to 90 us, by the profiler, and somebody
 waits for the next."""
 
+_DEFAULT = Limits()
+
 _recent: weakref.WeakKeyDictionary[Vocabulary, OrderedDict[tuple[str | Grammar, Limits], Constraint]]
 _recent = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
@@ -36,7 +38,7 @@ def compile(grammar: Grammar, vocabulary: Vocabulary, *, limits: Limits | None =
     >>> constraint.is_accepting(constraint.advance(constraint.start, 1))
     True
     """
-    limits = limits or Limits()
+    limits = limits or _DEFAULT
     # A grammar without a source of its own, such as a schema with a registry, is known by being the same object.
     key = (grammar.key or grammar, limits)
     with _lock:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from guided.constraint.machine import ConstraintMachine
 
 _MASK32 = 0xFFFFFFFF
+_NONE = memoryview(b"")
 _CONTAINERS = frozenset((Mark.OBJECT, Mark.ARRAY, Mark.DISTINCT, Mark.REPEATING))
 
 
@@ -36,9 +37,9 @@ class Frames:
         self._is_container = np.zeros(len(rules), np.bool_)
         self._is_container[list(self._containers)] = True
         self._tables: object = None
-        self._offset = self._lexer_state = self._next = self._item_offset = self._items = memoryview(b"")
+        self._offset = self._lexer_state = self._next = self._item_offset = self._items = _NONE
         self._arrays: object = None
-        self._first = self._count = self._kind = self._argument = memoryview(b"")
+        self._first = self._count = self._kind = self._argument = _NONE
         self._scanned = 0
         self._returns: dict[int, Mark] = {}
         self._behind: dict[int, bool] = {}

@@ -36,10 +36,10 @@ MAX_CELLS = 1 << 22
 """Numbers in the states of a space that is still made eight times as large: 128 MB."""
 FEW = 4096
 """States for which there is room at first; a power of two."""
-MANY = 1 << 15
+MANY = 1 << 14
 """Room for states up to which a space is kept for further questions."""
 MAX_SPACES = 16
-"""Sets of states kept with a walk; 0.2 to 1.5 MB each."""
+"""Sets of states kept with a walk; 0.2 to 1 MB each."""
 _CUTS = (*b' !"#-./0:@A[_`a{', 0x80)
 """Where patterns often tell bytes apart."""
 
