@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from guided.collection import untrack
 from guided.errors import LimitError
 from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.shape import Need, ObjectShape, class_need, is_false
@@ -53,6 +54,10 @@ def extras(thing: ObjectShape) -> list[Extra]:
         found += more
         if len(found) > MAX_SORTS:
             raise refusals.MEMBER_SORTS.at(limit=MAX_SORTS)
+    # Kept with the graph; in no cycle.
+    for extra in found:
+        untrack(extra)
+    untrack(found)
     return found
 
 
