@@ -9,37 +9,42 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from guided.collection import untrack
-from guided.grammar.json_schema.shape import ANY_OBJECT, Need, Shape
+from guided.grammar.json_schema.shape import ANY_OBJECT, TYPED, Need, Shape
 
 __all__ = ["untrack_shapes"]
+
+MOST = 64
+"""Needs of a schema up to which this is done; larger schemas are few, and it would be a tenth of what they take."""
 
 
 def untrack_shapes(shapes: Mapping[Need, Shape]) -> None:
     """Tell the collector of shapes and needs, none of which refers to anything that could refer to it."""
+    if len(shapes) > MOST:
+        return
     plain = ANY_OBJECT.classes
     for need, shape in shapes.items():
-        for atom in need:
-            untrack(atom)
+        if not TYPED.isdisjoint(need):
+            continue  # the same in every schema
         untrack(need)
         untrack(shape)
-        if shape.objects:
-            untrack(shape.objects)
-            for thing in shape.objects:
+        for atom in need:
+            untrack(atom)
+        things = shape.objects
+        if things:
+            untrack(things)
+            for thing in things:
                 untrack(thing)
                 untrack(thing.declared)
-                untrack(thing.required)
+                if thing.required:
+                    untrack(thing.required)
                 if thing.classes is not plain:
                     untrack(thing.classes)
-                    for pair in thing.classes:
-                        untrack(pair)
+                    untrack(thing.classes[0])
         if shape.arrays:
             untrack(shape.arrays)
             for array in shape.arrays:
                 untrack(array)
-                untrack(array.prefix)
         if shape.strings:
             untrack(shape.strings)
             for item in shape.strings:
                 untrack(item)
-        if shape.numbers:
-            untrack(shape.numbers)

@@ -9,6 +9,7 @@ from guided.grammar.json_schema.document import Document
 from guided.grammar.json_schema.formats import Formats
 from guided.grammar.json_schema.graph import Graph
 from guided.grammar.json_schema.normalise import Normaliser
+from guided.grammar.json_schema.shape import TYPED
 from guided.grammar.json_schema.untracked import untrack_shapes
 
 SCHEMA = {
@@ -25,6 +26,8 @@ def test_nothing_of_a_shape_is_walked():
     graph = Graph(normaliser, normaliser.need(normaliser.document.root))
     untrack_shapes(graph.shapes)
     for need, shape in graph.shapes.items():
+        if not TYPED.isdisjoint(need):
+            continue
         assert not gc.is_tracked(need) and not gc.is_tracked(shape)
         for thing in (*need, *shape.objects, *shape.arrays, *shape.strings):
             assert not gc.is_tracked(thing)
