@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from guided.collection import untrack
-from guided.grammar.json_schema.shape import ANY_OBJECT, TYPED, Need, Shape
+from guided.grammar.json_schema.shape import ANY_OBJECT, OF_TYPES, Need, Shape
 
 __all__ = ["untrack_shapes"]
 
@@ -23,7 +23,7 @@ def untrack_shapes(shapes: Mapping[Need, Shape]) -> None:
         return
     plain = ANY_OBJECT.classes
     for need, shape in shapes.items():
-        if not TYPED.isdisjoint(need):
+        if need in OF_TYPES:
             continue  # the same in every schema
         untrack(need)
         untrack(shape)
