@@ -180,7 +180,7 @@ class Walk:
         """All states of a combination; None if they are too many, or take more new expressions."""
         if len(program.ops) > MAX_OPS:
             return None
-        space = Space(program, FEW, self._width)
+        space = Space(program, FEW // 4, self._width)  # most are small, and tables wide
         while (code := self._run(space, leaves, most, expressions)) == kernel.FULL:
             if max(space.pool.size, space.table.size) > MAX_CELLS:
                 return None
