@@ -182,7 +182,7 @@ class CheckedMachine(BesideMachine):
             elif not self._texts.structural[token]:
                 then = self.reader.plain(text, data)
                 if then is not None:
-                    after = self.inner._advance_token(own, token)
+                    after = self.inner.advance_token_text(own, token)
                     return self.join(after, self._still_name(after, then) if then.mode is Mode.NAME else then)
             elif text.mode is Mode.NAME and self._texts.lone[token] and self._events[token] == 1:
                 after, ended = self._close_name(own, text, data, token)
@@ -264,7 +264,7 @@ class CheckedMachine(BesideMachine):
                 if state == DEAD:
                     return DEAD, None
         if asked == 0 and token >= 0:
-            state = self.inner._advance_token(state, token)
+            state = self.inner.advance_token_text(state, token)
         elif asked < size:
             state = self._after(state, data[asked:])
         if state == DEAD:
@@ -274,7 +274,7 @@ class CheckedMachine(BesideMachine):
     def _after(self, state: int, data: bytes) -> int:
         """The machine's state after some bytes; a token that has these is the cheapest way to say it."""
         token = self._texts.short.get(data)
-        return self.inner.advance_text(state, data) if token is None else self.inner._advance_token(state, token)
+        return self.inner.advance_text(state, data) if token is None else self.inner.advance_token_text(state, token)
 
     def _woken(self, state: int, byte: int) -> Text | None:
         """What is remembered after a quotation mark or an opening bracket of which nothing is known."""

@@ -21,7 +21,7 @@ from guided.constraint.completion import Completions
 from guided.constraint.demands import forces_several
 from guided.constraint.json_text import Expects, Level, Mode
 from guided.constraint.json_values import STRING_KEY, exact_number, number_key
-from guided.constraint.machine import tokens_of
+from guided.constraint.survival import tokens_of
 from guided.errors import LimitError
 from guided.kernels.layout import DEAD
 

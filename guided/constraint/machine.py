@@ -26,6 +26,7 @@ from guided.constraint.effects import TokenEffects
 from guided.constraint.first_arrays import FirstExtra, first_scratch, first_segments, first_tables, segments_of
 from guided.constraint.limits import Limits
 from guided.constraint.prices import Prices, TerminalTokens, spell
+from guided.constraint.survival import payable, spellable, tokens_of
 from guided.errors import LimitError, UnsatisfiableError, VocabularyError
 from guided.grammar.ir import Grammar, Lexing
 from guided.kernels import entry
@@ -86,10 +87,11 @@ class ConstraintMachine:
         """May threads owe something to matches that were not taken?"""
         self._plain = not self.owing and vocabulary.byte_complete
         """Is every state that a kernel returns alive, and every mask complete?"""
-        self._settles = not self.owing or always_settles(grammar)
-        self._spelled: dict[int, bool] = {}
+        self.settles = not self.owing or always_settles(grammar)
+        self.spelled: dict[int, bool] = {}
+        self.paid: dict[int, bool] = {}
+        """What `guided.constraint.survival` found of states: can the rest be spelled, and paid?"""
         self.completions = Completions(self)
-        self._paid: dict[int, bool] = {}
         self.stacks: LalrStacks | None = None
         starts, ignored = lexer_states(grammar, self.states)
         if self.lexed:
@@ -129,8 +131,8 @@ class ConstraintMachine:
                 raise AssertionError("the continuation that only lets the text end has a fixed id")
             node = self.graph.first if self.stacks is None else self.stacks.start + 1
             first = self.run(entry.settle_one, self.lexed, node << 32 | bottom)
-            start = self._payable(self.run(entry.boundary_state, first))
-            if start != DEAD and self._spellable(start) == DEAD:
+            start = payable(self, self.run(entry.boundary_state, first))
+            if start != DEAD and spellable(self, start) == DEAD:
                 raise VocabularyError(
                     f"this vocabulary's tokens cannot spell any text of the grammar, such as "
                     f"{self.completions.text(start)!r}",
@@ -146,16 +148,17 @@ class ConstraintMachine:
 
     def advance(self, state: int, data: bytes) -> int:
         """The state after the bytes ``data``, `DEAD` when no text of the vocabulary's tokens goes on from there."""
-        return self._spellable(self.advance_text(state, data))
+        return spellable(self, self.advance_text(state, data))
 
     def advance_text(self, state: int, data: bytes) -> int:
         """As `advance`, but for texts that may be spelled with any bytes."""
         if state <= FINISHED:
             return DEAD if data else state
         with self.lock:
-            return self._payable(self._read(state, data))
+            return payable(self, self.read(state, data))
 
-    def _read(self, state: int, data: bytes) -> int:
+    def read(self, state: int, data: bytes) -> int:
+        """The state after some bytes, whether or not what its threads owe can be spared them."""
         n = len(data)
         if n > self._extra.text.size:
             self._extra = self._extra._replace(text=np.zeros(2 * n, np.uint8))
@@ -173,13 +176,14 @@ class ConstraintMachine:
 
     def advance_token(self, state: int, token: int) -> int:
         """The state after a token's bytes (not an end-of-text id), `DEAD` when they cannot come here."""
-        after = self._advance_token(state, token)
-        return after if self._plain else self._spellable(after)
+        after = self.advance_token_text(state, token)
+        return after if self._plain else spellable(self, after)
 
-    def _advance_token(self, state: int, token: int) -> int:
+    def advance_token_text(self, state: int, token: int) -> int:
+        """As `advance_token`, but for texts whose rest may be spelled with any bytes."""
         with self.lock:
             after = self._step(False, state, token)
-            return after if self._plain else self._payable(after)
+            return after if self._plain else payable(self, after)
 
     def mark(self, rules: NDArray[np.uint8]) -> None:
         """Say which rules `advance_marked` tells of, ``uint8[rules]``."""
@@ -208,7 +212,7 @@ class ConstraintMachine:
             if self._plain:
                 return filled
             row, doubtful = filled.copy(), rows[-1].copy()
-            if self._settles and self.vocabulary.byte_complete:
+            if self.settles and self.vocabulary.byte_complete:
                 doubtful &= ~row
             else:
                 doubtful |= row
@@ -217,6 +221,14 @@ class ConstraintMachine:
                 if self.advance_token(state, token) != DEAD:
                     row[token >> 5] |= np.uint32(1 << (token & 31))
             return row
+
+    def candidates(self, state: int) -> NDArray[np.uint32]:
+        """A row with every token of the mask, and perhaps others that leave no way to an end."""
+        with self.lock:
+            self.run(entry.fill, self.lexed, self.effects.root, state, -1)
+            rows: NDArray[np.uint32] = self._extra.rows
+            found: NDArray[np.uint32] = rows[0] | rows[-1]
+            return found
 
     def visit(self, state: int) -> tuple[NDArray[np.uint32], bool, int]:
         """The mask of a state, to be written to and valid until the next mask, whether the text may end there, and the
@@ -231,76 +243,6 @@ class ConstraintMachine:
             if code < 0:
                 code = self._go_on(entry.fill, (self.lexed, self.effects.root, state, -1))
             return self._row, bool(code & 1), code >> 1
-
-    def _spellable(self, state: int) -> int:
-        """The state, or `DEAD` when the vocabulary's tokens cannot spell any text from it to the end.
-
-        Only for vocabularies that lack single bytes.  The shortest text is tried first, then all texts, token by token.
-        """
-        if self.vocabulary.byte_complete or state <= FINISHED:
-            return state
-        with self.lock:
-            known = self._spelled.get(state)
-            if known is None:
-                known = self._spelled[state] = self._can_spell(state)
-            return state if known else DEAD
-
-    def _can_spell(self, state: int) -> bool:
-        seen = {state}
-        queue = [state]
-        for at in queue:
-            if self._spelled.get(at) or self.is_accepting(at):
-                return True
-            text = self.completions.text(at)
-            if self.spell(text):
-                return True
-            if len(seen) > self.limits.search_states:
-                raise LimitError(
-                    f"whether the vocabulary can spell a text was not decided in {self.limits.search_states} states",
-                    remedy="Use a tokenizer that knows every byte, or pass Limits(search_states=...).",
-                )
-            self.run(entry.fill, self.lexed, self.effects.root, at, -1)
-            rows = self._extra.rows
-            for token in tokens_of(rows[0] | rows[-1]):
-                after = self._advance_token(at, token)
-                if after != DEAD and after not in seen and self._spelled.get(after) is not False:
-                    seen.add(after)
-                    queue.append(after)
-        self._spelled.update(dict.fromkeys(seen, False))
-        return False
-
-    def _payable(self, state: int) -> int:
-        """The state, or `DEAD` when every thread owes something that no further text can spare it.
-
-        A match that must not have been longer can leave only continuations that would make it so.  Searched breadth
-        first over bytes: to a thread that owes nothing where terminals always settle, else to the end of the text.
-        """
-        if not self.owing or state <= FINISHED:
-            return state
-        known = self._paid.get(state)
-        if known is None:
-            known = self._paid[state] = self._can_pay(state)
-        return state if known else DEAD
-
-    def _can_pay(self, state: int) -> bool:
-        seen = {state}
-        queue = [state]
-        for at in queue:
-            if self.is_accepting(at) or self._paid.get(at) or (self._settles and not self._all_owe(at)):
-                return True
-            if len(seen) > self.limits.search_states:
-                raise LimitError(
-                    f"whether a text can go on was not decided within {self.limits.search_states} states",
-                    remedy="Terminals that may follow each other without a break overlap; separate them, "
-                    "or pass Limits(search_states=...).",
-                )
-            self.run(entry.next_bytes, at)
-            for byte in np.flatnonzero(self._extra.bytes_out).tolist():
-                after = self._read(at, bytes((byte,)))
-                if after != DEAD and after not in seen:
-                    seen.add(after)
-                    queue.append(after)
-        return False
 
     def cost(self, state: int) -> int:
         """Fewest bytes after which the text may end, obligations aside."""
@@ -359,9 +301,6 @@ class ConstraintMachine:
         first, stop = self.tables.state_offset[state], self.tables.state_offset[state + 1]
         columns = (self.tables.thread_state, self.tables.thread_next, self.tables.thread_obligation)
         return list(zip(*(column[first:stop].tolist() for column in columns), strict=True))
-
-    def _all_owe(self, state: int) -> bool:
-        return all(obligation for _, _, obligation in self.threads(state))
 
     def items(self, continuation: int) -> list[int]:
         """The items of a continuation, each ``node << 32 | continuation to return to``."""
@@ -586,9 +525,3 @@ class ConstraintMachine:
         """Memory of this constraint's own tables."""
         parts: tuple[Any, ...] = (*self.tables, *self.scratch, *self.segments, *self.graph.arrays, self._extra.rows)
         return sum(array.nbytes for array in parts)
-
-
-def tokens_of(row: NDArray[np.uint32]) -> list[int]:
-    """The tokens whose bit is set."""
-    found: list[int] = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist()
-    return found

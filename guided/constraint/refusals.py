@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.constraint.json_text import Mode, Text
-from guided.constraint.machine import tokens_of
 from guided.constraint.seen import Seen
+from guided.constraint.survival import tokens_of
 from guided.constraint.token_texts import NO_TOKENS, Place, Reach, TokenTexts
 from guided.kernels.layout import DEAD
 

@@ -11,7 +11,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 from guided.constraint.json_text import Text
-from guided.constraint.machine import tokens_of
+from guided.constraint.survival import tokens_of
 from guided.errors import LimitError
 from guided.kernels.layout import DEAD, FINISHED
 

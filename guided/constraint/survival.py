@@ -1,0 +1,101 @@
+"""Can a text go on from a state to an end?  For states of `guided.constraint.machine` that may have no way left.
+
+The kernels' own states do, but for two: threads that owe something which no further text can spare them (grammars with
+a lexer), and texts that no tokens spell (vocabularies that lack single bytes).  Both are searched, and remembered.
+With a checker beside the machine it is `guided.constraint.spelled` that searches for tokens.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.errors import LimitError
+from guided.kernels.layout import DEAD, FINISHED
+
+if TYPE_CHECKING:
+    from guided.constraint.machine import ConstraintMachine
+
+__all__ = ["payable", "spellable", "tokens_of"]
+
+
+def spellable(machine: ConstraintMachine, state: int) -> int:
+    """The state, or `DEAD` when the vocabulary's tokens cannot spell any text from it to the end.
+
+    Only for vocabularies that lack single bytes.  The shortest text is tried first, then all texts, token by token.
+    """
+    if machine.vocabulary.byte_complete or state <= FINISHED:
+        return state
+    with machine.lock:
+        known = machine.spelled.get(state)
+        if known is None:
+            known = machine.spelled[state] = _can_spell(machine, state)
+        return state if known else DEAD
+
+
+def _can_spell(machine: ConstraintMachine, state: int) -> bool:
+    seen = {state}
+    queue = [state]
+    for at in queue:
+        if machine.spelled.get(at) or machine.is_accepting(at):
+            return True
+        if machine.spell(machine.completions.text(at)):
+            return True
+        if len(seen) > machine.limits.search_states:
+            raise LimitError(
+                f"whether the vocabulary can spell a text was not decided in {machine.limits.search_states} states",
+                remedy="Use a tokenizer that knows every byte, or pass Limits(search_states=...).",
+            )
+        for token in tokens_of(machine.candidates(at)):
+            after = machine.advance_token_text(at, token)
+            if after != DEAD and after not in seen and machine.spelled.get(after) is not False:
+                seen.add(after)
+                queue.append(after)
+    machine.spelled.update(dict.fromkeys(seen, False))
+    return False
+
+
+def payable(machine: ConstraintMachine, state: int) -> int:
+    """The state, or `DEAD` when every thread owes something that no further text can spare it.
+
+    A match that must not have been longer can leave only continuations that would make it so.  Searched breadth first
+    over bytes: to a thread that owes nothing where terminals always settle, else to the end of the text.
+    """
+    if not machine.owing or state <= FINISHED:
+        return state
+    known = machine.paid.get(state)
+    if known is None:
+        known = machine.paid[state] = _can_pay(machine, state)
+    return state if known else DEAD
+
+
+def _can_pay(machine: ConstraintMachine, state: int) -> bool:
+    seen = {state}
+    queue = [state]
+    for at in queue:
+        if machine.is_accepting(at) or machine.paid.get(at) or (machine.settles and not _all_owe(machine, at)):
+            return True
+        if len(seen) > machine.limits.search_states:
+            raise LimitError(
+                f"whether a text can go on was not decided within {machine.limits.search_states} states",
+                remedy="Terminals that may follow each other without a break overlap; separate them, "
+                "or pass Limits(search_states=...).",
+            )
+        for byte in np.flatnonzero(machine.next_bytes(at)).tolist():
+            after = machine.read(at, bytes((byte,)))
+            if after != DEAD and after not in seen:
+                seen.add(after)
+                queue.append(after)
+    return False
+
+
+def _all_owe(machine: ConstraintMachine, state: int) -> bool:
+    return all(obligation for _, _, obligation in machine.threads(state))
+
+
+def tokens_of(row: NDArray[np.uint32]) -> list[int]:
+    """The tokens whose bit is set."""
+    found: list[int] = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist()
+    return found
