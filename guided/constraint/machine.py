@@ -160,12 +160,13 @@ class ConstraintMachine:
     def read(self, state: int, data: bytes) -> int:
         """The state after some bytes, whether or not what its threads owe can be spared them."""
         n = len(data)
-        if n > self._extra.text.size:
-            self._extra = self._extra._replace(text=np.zeros(2 * n, np.uint8))
-            self._seen = -1
-        self._extra.text[:n] = np.frombuffer(data, np.uint8)
-        # No bytes would be those of token 0.
-        return self._step(False, state, -n) if n else state
+        with self.lock:
+            if n > self._extra.text.size:
+                self._extra = self._extra._replace(text=np.zeros(2 * n, np.uint8))
+                self._seen = -1
+            self._extra.text[:n] = np.frombuffer(data, np.uint8)
+            # No bytes would be those of token 0.
+            return self._step(False, state, -n) if n else state
 
     def _step(self, marking: bool, state: int, token: int) -> int:
         """Run the kernel that reads a token, or the text."""
