@@ -83,7 +83,7 @@ class RuleGraph:
             self.arrays, self.first_rows = _first_arrays().fresh()
         else:
             self.arrays = _arrays(n_rules, np.asarray(ignored, np.int32))
-        memoryview(self.arrays.rank)[:n_rules] = array("i", analysis.rank)  # type: ignore[arg-type]
+        self.arrays.rank.data[:n_rules] = array("i", analysis.rank)
         self._views = _views(self.arrays)
         self.n_nodes = n_rules + 1
         self.first = self.node()
@@ -455,4 +455,4 @@ def _first_arrays() -> Block[Rules]:
 def _views(arrays: Rules) -> tuple[memoryview, ...]:
     """The arrays that are written when nodes are added, by node and by edge."""
     per_node = (arrays.node_first, arrays.node_count, arrays.flags)
-    return tuple(map(memoryview, (*per_node, arrays.kind, arrays.argument, arrays.to, arrays.label)))  # type: ignore[arg-type]
+    return tuple([column.data for column in (*per_node, arrays.kind, arrays.argument, arrays.to, arrays.label)])

@@ -284,17 +284,13 @@ class PartTable:
         """Look at the arrays that are written entry by entry."""
         arrays = self.arrays
         written: tuple[NDArray[Any], ...] = (arrays.low, arrays.high, arrays.to, arrays.edge_first, arrays.edge_count)
-        self._edge_views = tuple([_view(array) for array in written])
-        self._traits = _view(arrays.traits)
+        self._edge_views = tuple([array.data for array in written])
+        self._traits = arrays.traits.data
 
 
 _PER_STATE = {"set_first": -1, "set_count": 0, "asked": 0}
 _PER_PART = {"edge_first": -1, "edge_count": 0, "traits": 0, "alone": 0, "met": 0, "work": 0}
 """The arrays with an entry per state and per part, and what they hold at first."""
-
-
-def _view(array: NDArray[Any]) -> memoryview:
-    return memoryview(array)  # type: ignore[arg-type]
 
 
 _DEAR = frozenset({Kind.INTERSECTION, Kind.COMPLEMENT, Kind.RECURSION, Kind.JSON_STRING, Kind.JSON_ESCAPE})

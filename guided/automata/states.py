@@ -578,7 +578,7 @@ def _unset(name: str, size: int) -> NDArray[Any]:
 def _views(arrays: Automaton) -> tuple[memoryview, ...]:
     """The arrays that are written when edges are added."""
     written = (arrays.low, arrays.high, arrays.target, arrays.first, arrays.count, arrays.mode)
-    return tuple(map(memoryview, written))  # type: ignore[arg-type]
+    return tuple([column.data for column in written])
 
 
 _IN_ESCAPES = b'"\\/0123456789ABCDEFabcdefnrtu'

@@ -186,9 +186,9 @@ class Constraint:
                     key = -1
                 row = self._masks[alike] = self._shared.share(row, key)
             if len(self._masks) >= self._most_masks:
-                for key in list(self._masks)[2 : len(self._masks) // 2 + 2]:
-                    del self._masks[key]
-                    self._addresses.pop(key, None)
+                for old in list(self._masks)[2 : len(self._masks) // 2 + 2]:
+                    del self._masks[old]
+                    self._addresses.pop(old, None)
             if alike != state:
                 self._accepting[state] = self._accepting[alike]
             self._masks[state] = row

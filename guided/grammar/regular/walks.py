@@ -266,7 +266,7 @@ class Walk:
 
 def _cells(table: Ints) -> memoryview:
     """A table row after row: its entries cost a third of what they cost through the array."""
-    return memoryview(table.reshape(-1))  # type: ignore[arg-type]
+    return table.reshape(-1).data
 
 
 def _parents(before: Sequence[int], now: Sequence[int]) -> NDArray[np.intp]:

@@ -17,7 +17,6 @@ from guided.grammar.regular.expr import (
     Kind,
     alternation,
     byte_set,
-    complement,
     concat,
     intersection,
     json_string,
@@ -27,6 +26,7 @@ from guided.grammar.regular.expr import (
     words,
 )
 from guided.grammar.regular.partial import alternatives, begins_with, letter_of
+from tests.twin.expressions import expression
 
 LETTERS = ["a", "b", "c", "é", "ഀ"]
 ATOMS = [
@@ -36,19 +36,7 @@ ATOMS = [
 
 
 def pattern(seed: random.Random, depth: int) -> Expr:
-    kind = seed.random()
-    if depth == 0 or kind < 0.2:
-        return seed.choice(ATOMS)
-    if kind < 0.5:
-        return concat(pattern(seed, depth - 1), pattern(seed, depth - 1))
-    if kind < 0.7:
-        return alternation([pattern(seed, depth - 1), pattern(seed, depth - 1)])
-    if kind < 0.88:
-        low = seed.randint(0, 2)
-        return repeat(pattern(seed, depth - 1), low, seed.choice([None, low + seed.randint(0, 9)]))
-    if kind < 0.95:
-        return intersection([pattern(seed, depth - 1), pattern(seed, depth - 1)])
-    return intersection([Utf8().text, complement(pattern(seed, depth - 1))])
+    return expression(seed, depth, ATOMS, 9)
 
 
 def read(table: StateTable, state: int, text: bytes) -> int:

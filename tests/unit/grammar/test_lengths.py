@@ -17,7 +17,6 @@ from guided.grammar.regular.expr import (
     Kind,
     alternation,
     byte_set,
-    complement,
     concat,
     intersection,
     literal,
@@ -25,6 +24,7 @@ from guided.grammar.regular.expr import (
     words,
 )
 from guided.grammar.regular.lengths import character_counts, with_length
+from tests.twin.expressions import expression
 
 LETTERS = ("a", "b", "é", "ഀ")
 TEXTS = ["".join(letters) for n in range(6) for letters in product(LETTERS, repeat=n)]
@@ -35,17 +35,7 @@ ATOMS = [
 
 
 def pattern(seed: random.Random, depth: int) -> Expr:
-    kind = seed.random()
-    if depth == 0 or kind < 0.25:
-        return seed.choice(ATOMS)
-    if kind < 0.55:
-        return concat(pattern(seed, depth - 1), pattern(seed, depth - 1))
-    if kind < 0.7:
-        return alternation([pattern(seed, depth - 1), pattern(seed, depth - 1)])
-    if kind < 0.93:
-        low = seed.randint(0, 2)
-        return repeat(pattern(seed, depth - 1), low, seed.choice([None, low + seed.randint(0, 3)]))
-    return intersection([CONTENT, complement(pattern(seed, depth - 1))])
+    return expression(seed, depth, ATOMS, 3)
 
 
 @pytest.mark.parametrize("number", range(12))
