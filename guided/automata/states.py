@@ -47,12 +47,13 @@ from guided.kernels.determinise import (
     rehash,
 )
 from guided.kernels.layout import CANONICAL, CLOSES, MATCHED, STRING, Automaton
+from guided.kernels.records import grown_records, records
 from guided.kernels.views import N_ROWS
 
 LONG = 256
 """Bytes of a literal that are laid down at once; nearly all names and constants have fewer, and few texts come far."""
 MAX_EDGES = 8_000_000
-"""Edges (7 bytes each) after which new constraints get a fresh table: about 60 MB."""
+"""Edges (8 bytes each) after which new constraints get a fresh table: 64 MB."""
 
 
 @runtime_checkable
@@ -100,11 +101,9 @@ class StateTable:
         self.version = 0
         """Changes whenever an array is replaced, so that holders of `arrays` know to fetch them again."""
         self.arrays = Automaton(
-            low=np.zeros(4096, np.uint8),
-            high=np.zeros(4096, np.uint8),
-            target=np.zeros(4096, np.int32),
+            **records(Automaton, "low", 4096),
             partials=np.zeros(256, np.int32),
-            **{name: _unset(name, FIRST_ROOM) for name in _PER_STATE},
+            **_unset(FIRST_ROOM),
         )
         self._room = FIRST_ROOM
         """States for which there is room in the arrays."""
@@ -292,7 +291,7 @@ class StateTable:
         state = len(self.keys)
         if state + n > self._room:
             size = self._room = 2 * (state + n)
-            grown = {name: _unset(name, size) for name in _PER_STATE}
+            grown = _unset(size)
             for name, array in grown.items():
                 array[:state] = getattr(self.arrays, name)[:state]
             self.parts.reserve_states(size)
@@ -312,10 +311,7 @@ class StateTable:
         if at + n > self.arrays.low.shape[0]:
             size = max(2 * self.arrays.low.shape[0], at + n)
             old = self.arrays
-            grown = {name: np.zeros(size, getattr(old, name).dtype) for name in ("low", "high", "target")}
-            for name, array in grown.items():
-                array[:at] = getattr(old, name)[:at]
-            self.arrays = old._replace(**grown)
+            self.arrays = old._replace(**grown_records(old, "low", size, at))
             self._views = _views(self.arrays)
             self.version += 1
 
@@ -561,18 +557,17 @@ class StateTable:
             return found
 
 
-_PER_STATE: dict[str, tuple[int, type[np.generic]]] = {
-    "first": (-1, np.int32), "count": (0, np.int32), "tag": (-1, np.int32), "pending": (0, np.int32),
-    "also": (0, np.int32), "loops": (0, np.uint8), "minimum": (-1, np.int32), "widest": (-1, np.int32),
-    "mode": (0, np.uint8), "base": (0, np.int32), "decode": (0, np.int32), "owes": (0, np.int32),
-    "closed": (0, np.int64),
-}  # fmt: skip
-"""The arrays of an `Automaton` with an entry per state, and the value of a new state; ``base`` is the state itself."""
+_UNSET = {"first": -1, "tag": -1, "minimum": -1, "widest": -1}
+"""What the arrays with an entry per state hold for a new one, where not 0; ``base`` is the state itself."""
 
 
-def _unset(name: str, size: int) -> NDArray[Any]:
-    unset, kind = _PER_STATE[name]
-    return np.arange(size, dtype=kind) if name == "base" else np.full(size, unset, kind)
+def _unset(size: int) -> dict[str, NDArray[Any]]:
+    """The arrays of an `Automaton` with an entry per state, for so many new ones."""
+    made = records(Automaton, "first", size)
+    for name, unset in _UNSET.items():
+        made[name][:] = unset
+    made["base"][:] = np.arange(size, dtype=np.int32)
+    return made
 
 
 def _views(arrays: Automaton) -> tuple[memoryview, ...]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.constraint.scratch import grown
 from guided.kernels.addresses import SharedAddresses
 from guided.kernels.layout import Effects
+from guided.kernels.records import grown_records, records
 
 __all__ = ["EffectStore", "pack_bits"]
 
@@ -26,10 +25,10 @@ class EffectStore:
         self.addresses = SharedAddresses()
         self.arrays = Effects(
             hash_slot=np.full(1024, -1, np.int32),
-            **{name: np.zeros(512, np.int32) for name in _PER_EFFECT},
+            **records(Effects, "mask", 512),
             masks=np.zeros((8, n_words), np.uint32),
             listed=np.zeros(4096, np.int32),
-            **{name: np.zeros(1024, np.int32) for name in _PER_EXIT},
+            **records(Effects, "exit_low", 1024),
         )
         self._n_words = n_words
         self._n_effects = self._n_masks = self._n_listed = self._n_exits = 0
@@ -54,7 +53,7 @@ class EffectStore:
             self.arrays.list_first[index], self.arrays.list_count[index] = first, kept.size
         if self._n_exits + len(exits) > self.arrays.exit_low.size:
             room = 2 * self.arrays.exit_low.size + len(exits)
-            self.arrays = self.arrays._replace(**{n: _grown_ints(self.arrays, n, room) for n in _PER_EXIT})
+            self.arrays = self.arrays._replace(**grown_records(self.arrays, "exit_low", room))
             self.version += 1
         effects = self.arrays
         effects.exit_first[index], effects.exit_count[index] = self._n_exits, len(exits)
@@ -93,9 +92,7 @@ class EffectStore:
         index = self._n_effects
         effects = self.arrays
         if 2 * index + 2 > effects.hash_slot.size or index == effects.key_low.size:
-            fields: dict[str, Any] = {
-                name: _grown_ints(effects, name, 2 * effects.key_low.size) for name in _PER_EFFECT
-            }
+            fields = grown_records(effects, "mask", 2 * effects.key_low.size)
             effects = self.arrays = effects._replace(
                 hash_slot=np.full(2 * effects.hash_slot.size, -1, np.int32), **fields
             )
@@ -144,7 +141,3 @@ def pack_bits(kept: NDArray[np.int32], n_words: int) -> NDArray[np.uint32]:
     # Indices of another type would be converted on the way, which takes longer than at once.
     flags[kept.astype(np.intp)] = True
     return np.packbits(flags, bitorder="little").view(np.uint32)
-
-
-def _grown_ints(effects: Effects, name: str, size: int) -> Any:
-    return grown(getattr(effects, name), size)

@@ -10,6 +10,7 @@ from guided.constraint.scratch import grown
 from guided.kernels.addresses import SharedAddresses
 from guided.kernels.effects import index_trie, merge
 from guided.kernels.layout import GROW_SCRATCH, N_COUNTERS, REQUEST, Tokens
+from guided.kernels.records import grown_records, records
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["TokenTries"]
@@ -31,14 +32,14 @@ class TokenTries:
         """Changes whenever an array is replaced."""
         self.addresses = SharedAddresses()
         self.arrays = Tokens(
-            byte=grown(trie.byte, n_nodes + room),
-            end=grown(trie.end, n_nodes + room),
-            token_offset=grown(trie.token_offset, n_nodes + room + 1),
+            **records(Tokens, "byte", n_nodes + room + 1),
             token_ids=grown(trie.token_ids, n_ids + room),
-            fan=np.zeros(n_nodes + room, np.int32),
             children=np.zeros((1024, 256), np.int32),
             classes=np.zeros(n_nodes + room, np.int64),
         )
+        for name in ("byte", "end", "token_offset"):
+            array = getattr(trie, name)
+            getattr(self.arrays, name)[: array.size] = array
         self._n_nodes = n_nodes
         self._n_tokens = n_ids
         self._n_fans = 0
@@ -88,14 +89,10 @@ class TokenTries:
                 self._nodes = np.zeros((2, 4 * self._nodes.shape[1]), np.int32)
                 continue
             tokens = self.arrays
-            self.arrays = Tokens(
-                grown(tokens.byte, 2 * tokens.byte.size),
-                grown(tokens.end, 2 * tokens.end.size),
-                grown(tokens.token_offset, 2 * tokens.token_offset.size),
-                grown(tokens.token_ids, 2 * tokens.token_ids.size),
-                grown(tokens.fan, 2 * tokens.fan.size),
-                tokens.children,
-                grown(tokens.classes, 2 * tokens.classes.size),
+            self.arrays = tokens._replace(
+                **grown_records(tokens, "byte", 2 * tokens.byte.size),
+                token_ids=grown(tokens.token_ids, 2 * tokens.token_ids.size),
+                classes=grown(tokens.classes, 2 * tokens.classes.size),
             )
             self.version += 1
         found = self._merged[key] = (self._n_nodes, int(stop))

@@ -25,6 +25,7 @@ from numba.np.numpy_support import from_dtype
 
 from guided.kernels.jit import inner
 from guided.kernels.layout import Automaton, Effects, Extra, Lalr, Machine, Parts, Rules, Scratch, Segments, Tokens
+from guided.kernels.records import of_record
 
 AUTOMATON = 0
 RULES = AUTOMATON + len(Automaton._fields)
@@ -46,11 +47,13 @@ _TWO_DIMENSIONS = {"action", "goto", "children", "masks", "joined", "rows"}
 def _array_type(group: type, name: str) -> types.Array:
     """The type of a field, from the annotations of `guided.kernels.layout`."""
     (_, dtype) = get_args(get_type_hints(group)[name])
-    return types.Array(from_dtype(np.dtype(get_args(dtype)[0])), 2 if name in _TWO_DIMENSIONS else 1, "C")
+    order = "A" if of_record(group, name) else "C"
+    return types.Array(from_dtype(np.dtype(get_args(dtype)[0])), 2 if name in _TWO_DIMENSIONS else 1, order)
 
 
-def _build(context, builder, kind, data, line):  # type: ignore[no-untyped-def]
-    """The array that a line of the table at ``data`` says: address, length, width."""
+def _build(context, builder, kind, data, line, stride=0):  # type: ignore[no-untyped-def]
+    """The array that a line of the table at ``data`` says: address, length, width; ``stride`` where it is of a record.
+    """
     words = builder.bitcast(data, ir.IntType(64).as_pointer())
 
     def word(number):  # type: ignore[no-untyped-def]
@@ -62,7 +65,7 @@ def _build(context, builder, kind, data, line):  # type: ignore[no-untyped-def]
     made = make_array(kind)(context, builder)
     size = context.get_abi_sizeof(context.get_data_type(kind.dtype))
     shape = [word(1 + axis) for axis in range(kind.ndim)]
-    strides = [context.get_constant(types.intp, size)]
+    strides = [context.get_constant(types.intp, stride or size)]
     if kind.ndim == 2:
         strides.insert(0, builder.mul(shape[1], strides[0]))
     address = builder.inttoptr(word(0), made.data.type)
@@ -88,7 +91,7 @@ def _one(group: type, name: str, begin: int) -> Any:
 
         def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
             data = _data(context, builder, signature, arguments)
-            return _build(context, builder, kind, data, _line(context, number))
+            return _build(context, builder, kind, data, _line(context, number), of_record(group, name))
 
         return kind(t), generate
 
@@ -118,7 +121,7 @@ class _Fields(AttributeTemplate):  # type: ignore[misc]
 @lower_getattr_generic(View)
 def _field(context, builder, view, value, name):  # type: ignore[no-untyped-def]
     line = _line(context, view.begin + view.group._fields.index(name))
-    return _build(context, builder, _array_type(view.group, name), value, line)
+    return _build(context, builder, _array_type(view.group, name), value, line, of_record(view.group, name))
 
 
 def _all(group: type, begin: int) -> Any:
