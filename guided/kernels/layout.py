@@ -217,9 +217,10 @@ class Effects(NamedTuple):
 
 
 class Segments(NamedTuple):
-    """What a constraint allows of some trie ranges from a boundary, for ranges that many states come by.
+    """What a constraint allows of some trie ranges from a boundary or a lexer state, for ranges that are met again.
 
-    Found by hash of ``key`` = ``low << 32 | continuation``: the tokens ``tokens[first : first + count]``.
+    Found by hash of ``key`` = ``low << 32 | continuation``, or ``state`` with a bit that says so: the tokens
+    ``tokens[first : first + count]``, and among them what follows (`guided.kernels.segments`).
     """
 
     hash_slot: Ints
@@ -261,8 +262,8 @@ FINAL, OPEN = 1, 2
 # Slots of `counters`.
 N_SETS, N_ITEMS, N_CLOSURE, N_STATES, N_THREADS, N_PRICED = range(6)
 FUEL, STAMP, REQUEST, REQUEST_A, REQUEST_B = range(6, 11)
-OWING, N_SEGMENTS, N_SEGMENT_TOKENS, N_UNKNOWN, SHARES = range(11, 16)
-N_COUNTERS = 16
+OWING, N_SEGMENTS, N_SEGMENT_TOKENS, N_UNKNOWN, SHARES, NOTED = range(11, 17)
+N_COUNTERS = 17
 
 # Requests.
 EXPAND_STATE, EXPAND_NODE, GROW_MACHINE, GROW_SCRATCH = 1, 2, 3, 4

@@ -18,10 +18,12 @@ from guided.kernels.layout import (
     FUEL,
     GROW_SCRATCH,
     N_PRICED,
+    N_SEGMENT_TOKENS,
     N_UNKNOWN,
     NEED_COST,
     NEED_EFFECT,
     NEED_MINIMUM,
+    NOTED,
     OPEN_BOUNDARY,
     OUT_OF_FUEL,
     OWING,
@@ -32,9 +34,20 @@ from guided.kernels.layout import (
     STAMP,
 )
 from guided.kernels.rows import fingerprint
-from guided.kernels.segments import LEAST_NODES, MOST_NODES, apply_segment, close_segment
+from guided.kernels.segments import (
+    LEAST_NODES,
+    LEAST_WALKED,
+    MOST_NODES,
+    POOL,
+    WALK,
+    apply_segment,
+    close_segment,
+    first_visit,
+    keep_noted,
+    push,
+)
 from guided.kernels.threads import open_boundary, past
-from guided.kernels.walks import SMALL_RANGE, first_visit, forbid, payable_below, push, wait_for, walk
+from guided.kernels.walks import SMALL_RANGE, forbid, payable_below, wait_for, walk
 
 _MASK32 = 0xFFFFFFFF
 
@@ -170,7 +183,8 @@ def fill(table, lexed, root, state, limit):
             level -= 1
             continue
         if obligation & SEGMENT:
-            if apply_segment(table, low, continuation, rows[level]):
+            key = (np.int64(low) << 32) | continuation
+            if apply_segment(table, key, rows[level], depth, continuation, stamps[level]) >= 0:
                 continue
             depth = _open_share(table, depth, level, low, high, continuation | SEGMENT)
             if depth < 0:
@@ -216,6 +230,17 @@ def fill(table, lexed, root, state, limit):
             room = automaton.widest[inside] + (EVASION if obligation else 0)
             walks = room + machine.cost[continuation] > limit
         if walks:
+            noting = keeps and obligation == 0 and high - low >= LEAST_WALKED
+            key = WALK | (np.int64(low) << 32) | inside
+            if noting:
+                after = apply_segment(table, key, rows[level], depth, continuation, stamps[level])
+                if after >= 0:
+                    depth = after
+                    continue
+                if after == -1:
+                    return -1
+                noting = counters[N_SEGMENT_TOKENS] <= POOL
+            counters[NOTED] = counters[N_SEGMENT_TOKENS] if noting else -1
             depth = walk(
                 table,
                 lexed,
@@ -231,6 +256,8 @@ def fill(table, lexed, root, state, limit):
                 limit,
             )
             if depth < 0:
+                return -1
+            if noting and counters[N_UNKNOWN] == 0 and keep_noted(table, key, counters[NOTED]) < 0:
                 return -1
             continue
         found = find_effect(effects, low, high, inside)

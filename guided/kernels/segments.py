@@ -1,7 +1,9 @@
-"""What a boundary of one constraint allows of a trie range, kept: wherever a string may end, the same can follow.
+"""What was worked out of trie ranges for one constraint, kept: what boundaries allow of them, and walks over them.
 
 All places inside one string leave it to the same continuation with the same remainders of tokens, so what comes of them
-is worked out once per constraint and not once per place.
+is worked out once per constraint and not once per place.  And a name of an object is walked over the same tokens
+wherever it may still come: of 170,000 walks of 150 schemas' texts two in three were of a state and a range that the
+same constraint had walked before.
 """
 
 from __future__ import annotations
@@ -10,13 +12,22 @@ import numpy as np
 
 from guided.kernels import views
 from guided.kernels.jit import inner
-from guided.kernels.layout import GROW_SEGMENTS, N_SEGMENT_TOKENS, N_SEGMENTS, REQUEST
+from guided.kernels.layout import GROW_SCRATCH, GROW_SEGMENTS, N_SEGMENT_TOKENS, N_SEGMENTS, REQUEST
 
 LEAST_NODES, MOST_NODES = 32, 4096
 """Sizes of ranges that are kept: smaller ones are walked as fast, larger ones have too many tokens to list."""
 
 MOST_TOKENS = 2048
 """Tokens up to which a segment is kept; more are better put into a row again."""
+
+WALK = 1 << 62
+"""In a segment's key, for a walk: the range and the state from which it was walked, not a continuation."""
+
+AFTER = 4
+"""Numbers for what follows a walk: a state (0: a boundary) with all bits inverted, the range and what is owed."""
+
+LEAST_WALKED = 8
+"""Nodes of a range from which a walk over it is kept."""
 
 POOL = 1 << 18
 """Tokens of all segments of a constraint together (1 MB): beyond it nothing more is kept."""
@@ -36,17 +47,112 @@ def slot_of(segments, key):
 
 
 @inner
-def apply_segment(table, low, continuation, row):
-    """Put a kept segment's tokens into ``row``; False when there is none."""
-    segments = views.segments(table)
-    found = segments.hash_slot[slot_of(segments, (np.int64(low) << 32) | continuation)]
-    if found < 0:
-        return False
-    first = segments.first[found]
-    for i in range(first, first + segments.count[found]):
-        token = segments.tokens[i]
-        row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+def push(table, depth, low, high, state, continuation, obligation):
+    """Put a task on the stack; its new depth, -1: request."""
+    counters = views.counters(table)
+    scratch = views.scratch(table)
+    if low >= high:
+        return depth
+    if 3 * depth + 3 > scratch.tasks.shape[0]:
+        counters[REQUEST] = GROW_SCRATCH
+        return -1
+    scratch.tasks[3 * depth] = (np.int64(low) << 32) | high
+    scratch.tasks[3 * depth + 1] = (np.int64(state) << 32) | continuation
+    scratch.tasks[3 * depth + 2] = obligation
+    return depth + 1
+
+
+@inner
+def first_visit(table, stamp, low, continuation, obligation):
+    """Was this boundary not yet opened at this range in this call?  (A full table only costs repeated work.)"""
+    scratch = views.scratch(table)
+    size = scratch.visited.shape[0] // 3
+    mixed = np.uint64(low) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(continuation) * np.uint64(0xC2B2AE3D27D4EB4F)
+    slot = np.int64((mixed ^ (mixed >> np.uint64(29))) % np.uint64(size))
+    key = (np.int64(low) << 32) | continuation
+    for _ in range(16):
+        if scratch.visited[3 * slot + 2] != stamp:
+            scratch.visited[3 * slot] = key
+            scratch.visited[3 * slot + 1] = obligation
+            scratch.visited[3 * slot + 2] = stamp
+            return True
+        if scratch.visited[3 * slot] == key and scratch.visited[3 * slot + 1] == obligation:
+            return False
+        slot += 1
+        if slot == size:
+            slot = 0
     return True
+
+
+@inner
+def apply_segment(table, key, row, depth, continuation, stamp):
+    """Put a kept segment's tokens into ``row`` and what follows it on the stack; its new depth, -1: request, -2: none
+    is kept.
+    """
+    segments = views.segments(table)
+    found = segments.hash_slot[slot_of(segments, key)]
+    if found < 0:
+        return np.int64(-2)
+    at = np.int64(segments.first[found])
+    stop = at + segments.count[found]
+    while at < stop:
+        token = segments.tokens[at]
+        if token >= 0:
+            row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+            at += 1
+            continue
+        state = ~np.int64(token)
+        low, high = np.int64(segments.tokens[at + 1]), np.int64(segments.tokens[at + 2])
+        owed = np.int64(segments.tokens[at + 3])
+        at += AFTER
+        if state or first_visit(table, stamp, low, continuation, owed):
+            depth = push(table, depth, low, high, state, continuation, owed)
+            if depth < 0:
+                return np.int64(-1)
+    return np.int64(depth)
+
+
+@inner
+def note(table, at, what):
+    """Write down a token, or one part of what follows, of the segment that comes to be; the place behind it.
+
+    A place of -1 stays, and is what comes where there is no room.
+    """
+    if at >= 0:
+        tokens = views.segments(table).tokens
+        if at == tokens.shape[0] or at - views.counters(table)[N_SEGMENT_TOKENS] == MOST_TOKENS:
+            return np.int64(-1)
+        tokens[at] = what
+        at += 1
+    return at
+
+
+@inner
+def note_after(table, at, state, low, high, owed):
+    """Write down what follows: a range that goes on from a state, or from a boundary; the place behind it, or -1."""
+    at = note(table, note(table, at, ~state), low)
+    return note(table, note(table, at, high), owed)
+
+
+@inner
+def keep_noted(table, key, at):
+    """Keep what was written down up to a place, unless that is too much (-1); -1: request."""
+    segments = views.segments(table)
+    counters = views.counters(table)
+    n = counters[N_SEGMENTS]
+    first = counters[N_SEGMENT_TOKENS]
+    if at < 0 and first + MOST_TOKENS <= segments.tokens.shape[0]:
+        return 0
+    if at < 0 or n == segments.key.shape[0]:
+        counters[REQUEST] = GROW_SEGMENTS
+        return -1
+    segments.key[n] = key
+    segments.first[n] = first
+    segments.count[n] = at - first
+    segments.hash_slot[slot_of(segments, key)] = n
+    counters[N_SEGMENTS] = n + 1
+    counters[N_SEGMENT_TOKENS] = at
+    return 0
 
 
 @inner
@@ -63,32 +169,15 @@ def close_segment(table, low, high, continuation, own, row, keeps):
 
     Token by token of the range, which can hold no others: rows have many more words.  ``own`` is zero behind it.
     """
-    segments = views.segments(table)
     counters = views.counters(table)
     tokens = views.tokens(table)
-    used = counters[N_SEGMENT_TOKENS]
-    n = counters[N_SEGMENTS]
-    if used > POOL:
-        keeps = False
-    if keeps and (n == segments.key.shape[0] or used + MOST_TOKENS > segments.tokens.shape[0]):
-        counters[REQUEST] = GROW_SEGMENTS
-        return -1
-    count = np.int64(0)
+    keeps = keeps and counters[N_SEGMENT_TOKENS] <= POOL
+    at = counters[N_SEGMENT_TOKENS] if keeps else np.int64(-1)
     for i in range(tokens.token_offset[low], tokens.token_offset[high]):
         token = tokens.token_ids[i]
         bit = np.uint32(1) << np.uint32(token & 31)
         if own[token >> 5] & bit:
             own[token >> 5] ^= bit
             row[token >> 5] |= bit
-            if keeps and count < MOST_TOKENS:
-                segments.tokens[used + count] = token
-            count += 1
-    if keeps and count <= MOST_TOKENS:
-        key = (np.int64(low) << 32) | continuation
-        segments.key[n] = key
-        segments.first[n] = used
-        segments.count[n] = count
-        segments.hash_slot[slot_of(segments, key)] = n
-        counters[N_SEGMENTS] = n + 1
-        counters[N_SEGMENT_TOKENS] = used + count
-    return 0
+            at = note(table, at, token)
+    return keep_noted(table, (np.int64(low) << 32) | continuation, at) if keeps else 0

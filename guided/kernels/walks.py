@@ -15,10 +15,12 @@ from guided.kernels.layout import (
     N_UNKNOWN,
     NEED_COST,
     NEED_MINIMUM,
+    NOTED,
     REQUEST,
     REQUEST_A,
     STRING,
 )
+from guided.kernels.segments import first_visit, note, note_after, push
 from guided.kernels.strings import ESCAPE, SPELLED, edge, enter, glance, move
 from guided.kernels.threads import boundary, join
 
@@ -78,44 +80,6 @@ def way(automaton, place, index):
 
 
 @inner
-def push(table, depth, low, high, state, continuation, obligation):
-    """Put a task on the stack; its new depth, -1: request."""
-    counters = views.counters(table)
-    scratch = views.scratch(table)
-    if low >= high:
-        return depth
-    if 3 * depth + 3 > scratch.tasks.shape[0]:
-        counters[REQUEST] = GROW_SCRATCH
-        return -1
-    scratch.tasks[3 * depth] = (np.int64(low) << 32) | high
-    scratch.tasks[3 * depth + 1] = (np.int64(state) << 32) | continuation
-    scratch.tasks[3 * depth + 2] = obligation
-    return depth + 1
-
-
-@inner
-def first_visit(table, stamp, low, continuation, obligation):
-    """Was this boundary not yet opened at this range in this call?  (A full table only costs repeated work.)"""
-    scratch = views.scratch(table)
-    size = scratch.visited.shape[0] // 3
-    mixed = np.uint64(low) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(continuation) * np.uint64(0xC2B2AE3D27D4EB4F)
-    slot = np.int64((mixed ^ (mixed >> np.uint64(29))) % np.uint64(size))
-    key = (np.int64(low) << 32) | continuation
-    for _ in range(16):
-        if scratch.visited[3 * slot + 2] != stamp:
-            scratch.visited[3 * slot] = key
-            scratch.visited[3 * slot + 1] = obligation
-            scratch.visited[3 * slot + 2] = stamp
-            return True
-        if scratch.visited[3 * slot] == key and scratch.visited[3 * slot + 1] == obligation:
-            return False
-        slot += 1
-        if slot == size:
-            slot = 0
-    return True
-
-
-@inner
 def payable_below(automaton, tokens, obligation, low, high):
     """May a byte that begins one of a range's children come under an obligation?  True also where that is not known.
 
@@ -155,6 +119,9 @@ def wait_for(table, state):
 def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obligation, stamp, limit):
     """Walk one range from one automaton state; sets bits in ``row``, pushes boundary tasks; new depth, -1: request.
 
+    Where the counter `NOTED` is not -1, tokens and tasks are written down there for `guided.kernels.segments`; it is
+    then the place behind them, -1 where that was too much.
+
     Tokens after which something is still owed go to ``doubtful``: the caller must see whether the debt can be met.
     What lies behind states whose edges are not known is left out, and these are noted (`wait_for`).
     """
@@ -179,6 +146,7 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
     if fans[0]:
         next_way[0] = ends[0] = 0
     visited = 0
+    noted = counters[NOTED]
     while True:
         while node >= ends[level]:
             if fans[level]:
@@ -193,6 +161,7 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
                 node = np.int64(beyond_at[level])
             if level == 0:
                 counters[FUEL] -= visited >> 6
+                counters[NOTED] = noted
                 return depth
             level -= 1
         byte = np.int64(tokens.byte[node])
@@ -261,14 +230,12 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
                     counters[REQUEST] = NEED_COST
                     return -1
                 fits = fits or machine.cost[beyond] <= limit
-            if (
-                end > node + 1
-                and payable_below(automaton, tokens, due, node + 1, end)
-                and first_visit(table, stamp, node + 1, beyond, due)
-            ):
-                depth = push(table, depth, node + 1, np.int64(end), np.int64(0), beyond, due)
-                if depth < 0:
-                    return -1
+            if end > node + 1 and payable_below(automaton, tokens, due, node + 1, end):
+                noted = note_after(table, noted, np.int64(0), node + 1, end, due)
+                if first_visit(table, stamp, node + 1, beyond, due):
+                    depth = push(table, depth, node + 1, np.int64(end), np.int64(0), beyond, due)
+                    if depth < 0:
+                        return -1
             ending = np.int64(automaton.also[ending])
         if priced and inside and not fits:
             if automaton.minimum[after] < 0:
@@ -291,8 +258,10 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
                 bit = np.uint32(1) << np.uint32(token & 31)
                 if free:
                     row[token >> 5] |= bit
+                    noted = note(table, noted, token)
                 else:
                     doubtful[token >> 5] |= bit
+                    noted = np.int64(-1)
         if (
             inside
             and end - node > SMALL_RANGE
@@ -302,6 +271,7 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
             and place == after
         ):
             # What goes on here is met in every grammar: its effect is known.
+            noted = note_after(table, noted, after, node + 1, end, np.int64(debt))
             depth = push(table, depth, node + 1, np.int64(end), after, np.int64(continuation), np.int64(debt))
             if depth < 0:
                 return -1
