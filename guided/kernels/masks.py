@@ -54,6 +54,9 @@ _MASK32 = 0xFFFFFFFF
 SEGMENT = 1 << 40
 """In the place of a task's obligation: this boundary's part of the mask is to be kept."""
 
+ALONE = 1 << 41
+"""With a task's obligation: this share has the row of what is around it, in which nothing was yet."""
+
 OWN_RANGE = 2048
 """Nodes up to which a range is walked from a state that may be this grammar's alone: 10 us, when making an effect
 costs 40 us of Python and the state may never come by again."""
@@ -91,6 +94,14 @@ def _apply(table, found, row):
     for i in range(first, first + effects.list_count[found]):
         token = effects.listed[i]
         row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+
+
+@inner
+def _is_empty(row):
+    found = np.uint32(0)
+    for i in range(row.shape[0]):
+        found |= row[i]
+    return found == 0
 
 
 @inner
@@ -171,12 +182,16 @@ def fill(table, lexed, root, state, limit):
             high = scratch.tasks[3 * depth + 1] & _MASK32
             if obligation & SEGMENT:
                 whole = n_missing + n_closed + counters[N_UNKNOWN] == 0
-                continuation = obligation & _MASK32
-                if close_segment(table, low, high, continuation, rows[level], rows[level - 1], whole) < 0:
+                key = (np.int64(low) << 32) | (obligation & _MASK32)
+                if close_segment(table, key, rows[level], rows[level - 1], whole) < 0:
                     return -1
             else:
-                if forbid(table, rows[level], low, high, obligation) < 0:
+                if forbid(table, rows[level], low, high, obligation & _MASK32) < 0:
                     return -1
+                if obligation & ALONE:
+                    counters[STAMP] += 1
+                    stamps[level] = counters[STAMP]
+                    continue
                 for i in range(rows.shape[1]):
                     rows[level - 1, i] |= rows[level, i]
                     rows[level, i] = 0
@@ -270,11 +285,13 @@ def fill(table, lexed, root, state, limit):
             n_missing += 1
             continue
         if obligation != 0:
-            depth = _open_share(table, depth, level, low, high, obligation)
+            alone = _is_empty(rows[level])
+            depth = _open_share(table, depth, level, low, high, obligation | (ALONE if alone else 0))
             if depth < 0:
                 return -1
-            level += 1
-            counters[SHARES] = max(counters[SHARES], level)
+            if not alone:
+                level += 1
+                counters[SHARES] = max(counters[SHARES], level)
             counters[STAMP] += 1
             stamps[level] = counters[STAMP]
         _apply(table, found, rows[level])

@@ -9,6 +9,7 @@ same constraint had walked before.
 from __future__ import annotations
 
 import numpy as np
+from numba.cpython.unsafe.numbers import trailing_zeros
 
 from guided.kernels import views
 from guided.kernels.jit import inner
@@ -16,6 +17,9 @@ from guided.kernels.layout import GROW_SCRATCH, GROW_SEGMENTS, N_SEGMENT_TOKENS,
 
 LEAST_NODES, MOST_NODES = 32, 4096
 """Sizes of ranges that are kept: smaller ones are walked as fast, larger ones have too many tokens to list."""
+
+LINE = 16
+"""Words of a row that are looked at together."""
 
 MOST_TOKENS = 2048
 """Tokens up to which a segment is kept; more are better put into a row again."""
@@ -164,20 +168,30 @@ def rehash_segments(table):
 
 
 @inner
-def close_segment(table, low, high, continuation, own, row, keeps):
+def close_segment(table, key, own, row, keeps):
     """Move what a boundary allows of a trie range from ``own`` to ``row``, and keep it if small; -1: request.
 
-    Token by token of the range, which can hold no others: rows have many more words.  ``own`` is zero behind it.
+    ``own`` is zero behind it.
     """
     counters = views.counters(table)
-    tokens = views.tokens(table)
     keeps = keeps and counters[N_SEGMENT_TOKENS] <= POOL
     at = counters[N_SEGMENT_TOKENS] if keeps else np.int64(-1)
-    for i in range(tokens.token_offset[low], tokens.token_offset[high]):
-        token = tokens.token_ids[i]
-        bit = np.uint32(1) << np.uint32(token & 31)
-        if own[token >> 5] & bit:
-            own[token >> 5] ^= bit
-            row[token >> 5] |= bit
-            at = note(table, at, token)
-    return keep_noted(table, (np.int64(low) << 32) | continuation, at) if keeps else 0
+    for first in range(0, own.shape[0], LINE):
+        stop = min(first + LINE, own.shape[0])
+        found = np.uint32(0)
+        if stop == first + LINE:
+            for word in range(LINE):
+                found |= own[first + word]
+        else:
+            for word in range(first, stop):
+                found |= own[word]
+        if found == 0:
+            continue
+        for word in range(first, stop):
+            bits = own[word]
+            row[word] |= bits
+            own[word] = 0
+            while bits:
+                at = note(table, at, (word << 5) + trailing_zeros(bits))
+                bits &= bits - np.uint32(1)
+    return keep_noted(table, key, at) if keeps else 0
