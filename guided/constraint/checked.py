@@ -22,7 +22,19 @@ from guided.constraint.beside import BesideMachine
 from guided.constraint.checked_completion import CheckedCompletions
 from guided.constraint.demands import has_open_names, marks_of
 from guided.constraint.frames import Frames
-from guided.constraint.json_text import QUOTE, Expects, Level, Mode, Reader, Text
+from guided.constraint.json_text import (
+    BETWEEN,
+    NAME,
+    QUOTE,
+    SCALAR,
+    SKIPPED,
+    SKIPPED_ESCAPE,
+    STRING,
+    Expects,
+    Level,
+    Reader,
+    Text,
+)
 from guided.constraint.likeness import Likeness
 from guided.constraint.limits import Limits
 from guided.constraint.look_ahead import LookAhead
@@ -102,6 +114,8 @@ class CheckedMachine(BesideMachine):
         self.refusals = Refusals(self)
         self._byte_steps: dict[tuple[int, int], int] = {}
         # Side by side, since every pair of its own would be one more object for the garbage collector to walk.
+        self._pairs: dict[int, int] = {}
+        """Pairs by the text's number and the machine's state."""
         self._pair_states: list[int] = []
         self._pair_texts: list[Text] = []
         self._events = self._texts.events_or_arrays if self.compares else self._texts.events
@@ -143,14 +157,15 @@ class CheckedMachine(BesideMachine):
         """The one state of a pair; `DEAD` where nothing can follow."""
         if text is None:
             return state if self._spelled is None or self._spelled.alive(state, None) else DEAD
-        found = text.states.get(state)
+        pair = text.number << 32 | state
+        found = self._pairs.get(pair)
         if found is None:
             found = DEAD
-            if state != DEAD and self._lives(state, text):
+            if state != DEAD and (self.only_names or self._lives(state, text)):
                 found = _PAIRED + len(self._pair_states)
                 self._pair_states.append(state)
                 self._pair_texts.append(text)
-            text.states[state] = found
+            self._pairs[pair] = found
         return found
 
     def _lives(self, state: int, text: Text | None) -> bool:
@@ -176,15 +191,15 @@ class CheckedMachine(BesideMachine):
             if text is None:
                 if self._events[token] == 1 and not self.inner.owing:
                     # A name that is begun by the only quotation mark has not ended: else nothing is remembered.
-                    found = self.inner.advance_marked(own, token)
+                    found = self.inner.step(own, token, True)
                     name = self.reader.name(None, data, data.index(QUOTE) + 1) if found & INSIDE else None
                     return self.join(found >> 2, name)
             elif not self._texts.structural[token]:
                 then = self.reader.plain(text, data)
                 if then is not None:
                     after = self.inner.advance_token_text(own, token)
-                    return self.join(after, self._still_name(after, then) if then.mode is Mode.NAME else then)
-            elif text.mode is Mode.NAME and self._texts.lone[token] and self._events[token] == 1:
+                    return self.join(after, self._still_name(after, then) if then.mode is NAME else then)
+            elif text.mode is NAME and self._texts.lone[token] and self._events[token] == 1:
                 after, ended = self._close_name(own, text, data, token)
                 if ended:
                     return after
@@ -199,7 +214,7 @@ class CheckedMachine(BesideMachine):
         name = text.text + data[:at] if at else text.text
         if level is not None and name in level.seen:
             return DEAD, False
-        found = self.inner.advance_marked(own, token)
+        found = self.inner.step(own, token, True)
         if found == DEAD:
             return DEAD, True
         then = self.reader.with_name(level, name, bool(found & BEHIND))
@@ -238,7 +253,7 @@ class CheckedMachine(BesideMachine):
                 if state == DEAD:
                     return DEAD, None
                 text = self._woken(state, data[at - 1])
-            elif text.mode is Mode.NAME:
+            elif text.mode is NAME:
                 text, at = reader.spelled(text, data, at)
                 if at < size:
                     at += 1
@@ -269,7 +284,7 @@ class CheckedMachine(BesideMachine):
             state = self._after(state, data[asked:])
         if state == DEAD:
             return DEAD, None
-        return state, self._still_name(state, text) if text is not None and text.mode is Mode.NAME else text
+        return state, self._still_name(state, text) if text is not None and text.mode is NAME else text
 
     def _after(self, state: int, data: bytes) -> int:
         """The machine's state after some bytes; a token that has these is the cheapest way to say it."""
@@ -310,18 +325,18 @@ class CheckedMachine(BesideMachine):
         if text is None:
             return after, self._woken(after, byte) if byte == QUOTE or (byte == _OPEN_ARRAY and self.compares) else None
         level, mode = text.level, text.mode
-        if mode is Mode.BETWEEN:
+        if mode is BETWEEN:
             assert level is not None
             return self._between(after, level, byte)
         then = reader.inside(text, byte)
         if then is not None:
-            return after, self._still_name(after, then) if mode is Mode.NAME else then
-        if mode is Mode.NAME:
+            return after, self._still_name(after, then) if mode is NAME else then
+        if mode is NAME:
             return self._named(after, text)
         assert level is not None
-        if mode is Mode.STRING:
+        if mode is STRING:
             return self._completed(after, level, reader.values.string(text.text))
-        if mode is Mode.SCALAR:
+        if mode is SCALAR:
             longer = text.text + bytes((byte,))
             if text.text[:1] in b"ntf":
                 return self._completed(after, level, reader.values.literal(longer))
@@ -365,7 +380,7 @@ class CheckedMachine(BesideMachine):
             return text
         if level is None:
             return None
-        return self.reader.text(level, Mode.SKIPPED_ESCAPE if text.pending == b"\\" else Mode.SKIPPED)
+        return self.reader.text(level, SKIPPED_ESCAPE if text.pending == b"\\" else SKIPPED)
 
     # What the rest of a constraint asks for.
 
@@ -397,6 +412,6 @@ class CheckedMachine(BesideMachine):
                 return None
             if self.step(own, text, byte)[0] != DEAD:
                 return "leaves no way on that does not repeat a name or an item"
-            if text is not None and text.mode is Mode.NAME:
+            if text is not None and text.mode is NAME:
                 return f"would repeat the name {text.text.decode('utf-8', 'replace')!r}"
             return "would repeat an item of an array whose items must differ"

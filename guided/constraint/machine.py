@@ -166,10 +166,14 @@ class ConstraintMachine:
                 self._seen = -1
             self._extra.text[:n] = np.frombuffer(data, np.uint8)
             # No bytes would be those of token 0.
-            return self._step(False, state, -n) if n else state
+            return self.step(state, -n) if n else state
 
-    def _step(self, marking: bool, state: int, token: int) -> int:
-        """Run the kernel that reads a token, or the text."""
+    def step(self, state: int, token: int, marking: bool = False) -> int:
+        """As `advance_token_text`, whether or not what is owed can be spared; the lock must be held.
+
+        With ``marking`` the state ``<< 2``, with the bits of `guided.kernels.marks`; with ``token`` < 0 for so many
+        bytes of the text.
+        """
         if self._seen != self.states.version + self.effects.version:
             self._refresh()
         after = self._advance_one(self._addresses, self.lexed, marking, state, token)
@@ -177,25 +181,22 @@ class ConstraintMachine:
 
     def advance_token(self, state: int, token: int) -> int:
         """The state after a token's bytes (not an end-of-text id), `DEAD` when they cannot come here."""
-        after = self.advance_token_text(state, token)
-        return after if self._plain else spellable(self, after)
+        if self._plain:
+            with self.lock:
+                return self.step(state, token)
+        return spellable(self, self.advance_token_text(state, token))
 
     def advance_token_text(self, state: int, token: int) -> int:
         """As `advance_token`, but for texts whose rest may be spelled with any bytes."""
         with self.lock:
-            after = self._step(False, state, token)
+            after = self.step(state, token)
             return after if self._plain else payable(self, after)
 
     def mark(self, rules: NDArray[np.uint8]) -> None:
-        """Say which rules `advance_marked` tells of, ``uint8[rules]``."""
+        """Say which rules a marking `step` tells of, ``uint8[rules]``."""
         with self.lock:
             self._extra = self._extra._replace(marked=rules)
             self._seen = -1
-
-    def advance_marked(self, state: int, token: int) -> int:
-        """The state after a token's bytes ``<< 2``, with the bits of `guided.kernels.marks`; `DEAD` when dead."""
-        with self.lock:
-            return self._step(True, state, token)
 
     def alike(self, state: int) -> int:
         """A state with the same mask that may be at hand: here always the state itself."""
@@ -233,17 +234,16 @@ class ConstraintMachine:
 
     def visit(self, state: int) -> tuple[NDArray[np.uint32], bool, int]:
         """The mask of a state, to be written to and valid until the next mask, whether the text may end there, and the
-        row's fingerprint for `SharedRows`, -1 where it is not at hand.
+        row's fingerprint for `SharedRows`, -1 where it is not at hand.  The lock must be held.
         """
-        with self.lock:
-            if not self._plain:
-                return self.mask(state), self.is_accepting(state), -1
-            if self._seen != self.states.version + self.effects.version:
-                self._refresh()
-            code = self._fill(self._addresses, self.lexed, self.effects.root, state, -1)
-            if code < 0:
-                code = self._go_on(entry.fill, (self.lexed, self.effects.root, state, -1))
-            return self._row, bool(code & 1), code >> 1
+        if not self._plain:
+            return self.mask(state), self.is_accepting(state), -1
+        if self._seen != self.states.version + self.effects.version:
+            self._refresh()
+        code = self._fill(self._addresses, self.lexed, self.effects.root, state, -1)
+        if code < 0:
+            code = self._go_on(entry.fill, (self.lexed, self.effects.root, state, -1))
+        return self._row, code & 1 == 1, code >> 1
 
     def cost(self, state: int) -> int:
         """Fewest bytes after which the text may end, obligations aside."""
@@ -351,7 +351,7 @@ class ConstraintMachine:
         """Run an entry kernel until it answers."""
         if self._seen != self.states.version + self.effects.version:
             self._refresh()
-        code: int = kernel(self._addresses, *arguments)
+        code: int = direct(kernel)(self._addresses, *arguments)
         return code if code >= 0 else self._go_on(kernel, arguments)
 
     def _go_on(self, kernel: Callable[..., Any], arguments: tuple[Any, ...]) -> int:

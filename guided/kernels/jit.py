@@ -24,11 +24,19 @@ def inner(kernel: Callable[..., Any]) -> Any:
     return njit(kernel, cache=True, nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True)
 
 
+_entry_points: dict[Any, Callable[..., Any]] = {}
+
+
 def direct(kernel: Any) -> Callable[..., Any]:
     """A kernel as it is called where the types of its arguments are known: half of what a call from Python costs.
 
     Numba's dispatcher asks each argument for its type, 0.4 us where one is an array.  This is what it would choose,
     once the kernel has been called and only ever for one kind of arguments; until then it is the dispatcher itself.
     """
-    made = list(getattr(kernel, "overloads", {}).values())
-    return made[0].entry_point if len(made) == 1 and made[0].entry_point is not None else kernel
+    found = _entry_points.get(kernel)
+    if found is None:
+        made = list(getattr(kernel, "overloads", {}).values())
+        if len(made) != 1 or made[0].entry_point is None:
+            return kernel  # type: ignore[no-any-return]
+        found = _entry_points[kernel] = made[0].entry_point
+    return found
