@@ -2,8 +2,10 @@
 
 A state is a pair of the machine's state and of what the text holds so far (`guided.constraint.json_text`), interned as
 an int; where the text holds nothing to remember it is the machine's own state, so that grammars and texts without
-undeclared names and without distinct items cost what they cost without a checker.  The pair is refused where a name or
-item repeats one seen before, and where it could only come to that (`guided.constraint.look_ahead`).
+undeclared names and without distinct items cost what they cost without a checker.  Nor do the beginnings of names that
+turn out to be declared: the first with which the automaton comes to a state is kept beside that state, and only others
+make a pair of it.  The pair is refused where a name or item repeats one seen before, and where it could only come to
+that (`guided.constraint.look_ahead`).
 
 It has the methods of `ConstraintMachine` on which `Constraint` and `Completions` rest, and the same contracts.
 """
@@ -114,6 +116,8 @@ class CheckedMachine(BesideMachine):
         self.refusals = Refusals(self)
         self._byte_steps: dict[tuple[int, int], int] = {}
         # Side by side, since every pair of its own would be one more object for the garbage collector to walk.
+        self._begun: dict[int, bytes] = {}
+        """By the machine's own state: what was read of a name, the first time, where nothing else is remembered."""
         self._pairs: dict[int, int] = {}
         """Pairs by the text's number and the machine's state."""
         self._pair_states: list[int] = []
@@ -145,18 +149,37 @@ class CheckedMachine(BesideMachine):
         """
         return self._spelled is None and not self.compares and self.open_names
 
+    @cached_property
+    def _keeps_begun(self) -> bool:
+        """Is the mask of a state in which a name has begun, and nothing else is remembered, the automaton's own?"""
+        return self.refusals.trusts_idle and not self.inner.owing
+
     # Pairs.
 
     def split(self, state: int) -> tuple[int, Text | None]:
         """The machine's state, and what the text holds."""
         if state < _PAIRED:
-            return state, None
+            name = self._begun.get(state)
+            return state, None if name is None else self.reader.text(None, NAME, name)
         return self._pair_states[state - _PAIRED], self._pair_texts[state - _PAIRED]
 
     def join(self, state: int, text: Text | None) -> int:
         """The one state of a pair; `DEAD` where nothing can follow."""
         if text is None:
             return state if self._spelled is None or self._spelled.alive(state, None) else DEAD
+        if text.level is None and text.mode is NAME and not text.pending and self._keeps_begun:
+            return self._begin(state, text.text)
+        return self._pair(state, text)
+
+    def _begin(self, state: int, name: bytes) -> int:
+        """The one state of a pair in which a name has begun and nothing else is remembered."""
+        if state == DEAD or self._begun.setdefault(state, name) == name:
+            return state
+        text = self.reader.text(None, NAME, name)
+        assert text is not None
+        return self._pair(state, text)
+
+    def _pair(self, state: int, text: Text) -> int:
         pair = text.number << 32 | state
         found = self._pairs.get(pair)
         if found is None:
@@ -178,9 +201,25 @@ class CheckedMachine(BesideMachine):
 
     def advance_token(self, state: int, token: int) -> int:
         """The state after a token's bytes (not an end-of-text id)."""
-        if state < _PAIRED and not self._events[token]:
-            return self.inner.advance_token(state, token) if self._spelled is None else self._advance(state, token)
+        if state < _PAIRED and self._spelled is None:
+            name = self._begun.get(state)
+            if name is not None:
+                return self._name_on(state, name, token)
+            if not self._events[token]:
+                return self.inner.advance_token(state, token)
         return self._advance(state, token)
+
+    def _name_on(self, state: int, name: bytes, token: int) -> int:
+        """The state after a token behind the beginning of a name, where nothing else is remembered."""
+        inner, texts = self.inner, self._texts
+        with self.lock:
+            if not texts.structural[token]:
+                return self._begin(inner.step(state, token), name + texts.spelled(token))
+            if texts.lone[token] and self._events[token] == 1:
+                found = inner.step(state, token, True)
+                if not found & BEHIND:
+                    return found >> 2
+            return self._advance(state, token)
 
     def _advance(self, state: int, token: int) -> int:
         with self.lock:
@@ -192,8 +231,12 @@ class CheckedMachine(BesideMachine):
                 if self._events[token] == 1 and not self.inner.owing:
                     # A name that is begun by the only quotation mark has not ended: else nothing is remembered.
                     found = self.inner.step(own, token, True)
-                    name = self.reader.name(None, data, data.index(QUOTE) + 1) if found & INSIDE else None
-                    return self.join(found >> 2, name)
+                    if not found & INSIDE:
+                        return self.join(found >> 2, None)
+                    at = data.index(QUOTE) + 1
+                    if self._texts.lone[token] and self._keeps_begun:
+                        return self._begin(found >> 2, data[at:])
+                    return self.join(found >> 2, self.reader.name(None, data, at))
             elif not self._texts.structural[token]:
                 then = self.reader.plain(text, data)
                 if then is not None:
