@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.byte_classes import class_of_byte
-from guided.automata.runs import begins_run
+from guided.automata.runs import begins_run, far_run
 from guided.collection import untrack
 from guided.grammar.regular.any_text import any_text
 from guided.grammar.regular.derivative import edges, least_length
@@ -122,6 +122,11 @@ class PartTable:
         begun, follows, _ = of
         content, mode = self._reading(follows)
         return concat(begun, content), mode
+
+    def boundless(self, part: int) -> tuple[Reading, int] | None:
+        """A part without the bound on its length, and that bound; None where it has none that may be far."""
+        bound = int(self._bound[part])
+        return (self._reading(self._boundless[part]), bound) if bound else None
 
     def has_trait(self, state: int, trait: int) -> bool:
         """Does some part of a state have a trait?"""
@@ -260,7 +265,16 @@ class PartTable:
         if part == self.arrays.traits.size:
             self._grow(*_PER_PART)
         self._traits[part] = traits
+        if len(of) == 3:
+            bound, boundless = int(self._bound[of[1]]), int(self._boundless[of[1]])
+            if bound:
+                self._note_bound(part, bound, self._begun(of[0], boundless))
+        elif of[1] and (run := far_run(of[0])) is not None:
+            self._note_bound(part, run[1], self._part(run[0], of[1]))
         return part
+
+    def _note_bound(self, part: int, bound: int, boundless: int) -> None:
+        self._bound[part], self._boundless[part] = bound, boundless
 
     def reserve_states(self, size: int) -> None:
         """Room for so many states."""
@@ -285,11 +299,13 @@ class PartTable:
         arrays = self.arrays
         written: tuple[NDArray[Any], ...] = (arrays.low, arrays.high, arrays.to, arrays.edge_first, arrays.edge_count)
         self._edge_views = tuple([array.data for array in written])
-        self._traits = arrays.traits.data
+        self._traits, self._bound, self._boundless = arrays.traits.data, arrays.bound.data, arrays.boundless.data
 
 
 _PER_STATE = {"set_first": -1, "set_count": 0, "asked": 0}
-_PER_PART = {"edge_first": -1, "edge_count": 0, "traits": 0, "alone": 0, "met": 0, "work": 0}
+_PER_PART = {
+    "edge_first": -1, "edge_count": 0, "traits": 0, "alone": 0, "bound": 0, "boundless": 0, "met": 0, "work": 0,
+}  # fmt: skip
 """The arrays with an entry per state and per part, and what they hold at first."""
 
 

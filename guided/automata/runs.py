@@ -78,6 +78,18 @@ def run_of(expr: Expr) -> Run | None:
     return Run(*parts, close, None)
 
 
+NEAR = 32
+"""Characters up to which a bound is near to the tokens of any vocabulary."""
+
+
+def far_run(content: Expr) -> tuple[Expr, int] | None:
+    """Recognise a run of up to many characters from a character boundary: without its bound, and the bound."""
+    if content.kind is not Kind.REPEAT:
+        return None
+    body, low, high = cast("tuple[Expr, int, int | None]", content.parts)
+    return None if high is None or high <= NEAR or body.nullable else (repeat(body, low), high)
+
+
 def begins_run(content: Expr) -> bool:
     """Is a language of texts a run, after the rest of a character perhaps?"""
     return _prefixed(content) is not None

@@ -428,6 +428,7 @@ class StateTable:
             self.parts.arrays.set_count[state] = count
             self.parts.arrays.set_first[state] = first
             if count == 1:
+                self._note_bound(state, int(self.parts.arrays.pool[first]))
                 of = self.parts.members(state)[0]
                 if not self.parts.find(of):
                     self.parts.stands_for(of, state)
@@ -438,6 +439,14 @@ class StateTable:
         else:
             ways = cast(LexerState, key).edges()
             self._give_edges(state, [(low, high, self.add(target)) for low, high, target in ways], loops=True)
+
+    def _note_bound(self, state: int, part: int) -> None:
+        """Note of which state a state's effects are where its bound is far (`determinise` does of those it makes)."""
+        found = self.parts.boundless(part)
+        if found is not None:
+            (content, mode), bound = found
+            self.arrays.boundless[state] = self.target(terminal(content, mode))
+            self.arrays.bound[state] = bound
 
     def _close_text(self, state: int) -> None:
         """Note whether a state that leads back to itself on some class does so on characters above ASCII."""

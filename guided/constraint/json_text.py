@@ -148,9 +148,7 @@ class Reader:
         """By the id of the level, and by what is read in it."""
         self._n_texts = 0
 
-    def text(
-        self, level: Level | None, mode: Mode = BETWEEN, text: bytes = b"", pending: bytes = b""
-    ) -> Text | None:
+    def text(self, level: Level | None, mode: Mode = BETWEEN, text: bytes = b"", pending: bytes = b"") -> Text | None:
         """The one text of this content; idle when nothing is open and nothing is read."""
         if level is None and mode is BETWEEN:
             return None

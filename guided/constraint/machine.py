@@ -42,6 +42,7 @@ from guided.kernels.layout import (
     GROW_SCRATCH,
     GROW_SEGMENTS,
     JOIN_OBLIGATIONS,
+    LONGEST,
     N_CLOSURE,
     N_ITEMS,
     N_PRICED,
@@ -103,6 +104,7 @@ class ConstraintMachine:
         self._extra, of_extra = FirstExtra.of(vocabulary).block.fresh()
         self.counters = self._extra.counters
         self.counters[OWING] = self.owing
+        self.counters[LONGEST] = self.effects.tries.longest
         self.counters[FUEL] = self._fuel
         self.segments, of_segments = first_segments().fresh()
         self._addresses = np.zeros((N_ROWS, 3), np.int64)

@@ -61,6 +61,12 @@ def _new_state(automaton, parts, counts, first, count):
         automaton.tag[state] = 0
     parts.set_first[state] = first
     parts.set_count[state] = count
+    if count == 1:
+        part = np.int64(parts.pool[first])
+        boundless = np.int64(parts.alone[parts.boundless[part]])
+        if parts.bound[part] > 0 and boundless > 0:
+            automaton.boundless[state] = boundless
+            automaton.bound[state] = parts.bound[part]
     return state
 
 

@@ -34,7 +34,8 @@ class Automaton(NamedTuple):
     it; elsewhere ``decode[x] = 0`` and ``base[x] = x``.  ``owes[x]``: a state with which ``base[x]`` goes on as an
     obligation (a run of characters that must not be one of some words), 0 for none.  ``partials`` finds states inside
     escapes by hash of (base, decode).  ``closed[x]``: the classes of bytes (`guided.automata.byte_classes`) on all of
-    which ``x`` leads back to itself.
+    which ``x`` leads back to itself.  ``bound[x]`` > 0: so many characters may still come and no more, and
+    ``boundless[x]`` is the same state without that bound.
     """
 
     first: Ints
@@ -54,6 +55,8 @@ class Automaton(NamedTuple):
     owes: Ints
     partials: Ints
     closed: Longs
+    boundless: Ints
+    bound: Ints
 
 
 class Parts(NamedTuple):
@@ -62,8 +65,9 @@ class Parts(NamedTuple):
     The parts of state ``x`` are ``pool[set_first[x] : set_first[x] + set_count[x]]``, ascending; ``set_first[x] < 0``:
     not known, or not made of parts.  ``set_hash`` finds the states of sets of several parts, ``alone[p]`` is the one of
     a part by itself (0: none yet).  Edges of part ``p``: ``edge_first[p] .. edge_first[p] + edge_count[p]``, -1 where
-    they are not known; ``low..high`` leads to the part ``to``, several to several parts.  ``asked[x]``, ``met[p]`` and
-    ``work`` are working memory; ``counts``, ``queue``, ``firsts`` and ``missing`` are what a call is told and answers.
+    they are not known; ``low..high`` leads to the part ``to``, several to several parts.  ``bound[p]`` and
+    ``boundless[p]`` as of states.  ``asked[x]``, ``met[p]`` and ``work`` are working memory; ``counts``, ``queue``,
+    ``firsts`` and ``missing`` are what a call is told and answers.
     """
 
     set_first: Ints
@@ -75,6 +79,8 @@ class Parts(NamedTuple):
     edge_count: Ints
     traits: Ints
     alone: Ints
+    boundless: Ints
+    bound: Ints
     met: Ints
     low: Bytes
     high: Bytes
@@ -262,8 +268,8 @@ FINAL, OPEN = 1, 2
 # Slots of `counters`.
 N_SETS, N_ITEMS, N_CLOSURE, N_STATES, N_THREADS, N_PRICED = range(6)
 FUEL, STAMP, REQUEST, REQUEST_A, REQUEST_B = range(6, 11)
-OWING, N_SEGMENTS, N_SEGMENT_TOKENS, N_UNKNOWN, SHARES, NOTED = range(11, 17)
-N_COUNTERS = 17
+OWING, N_SEGMENTS, N_SEGMENT_TOKENS, N_UNKNOWN, SHARES, NOTED, LONGEST = range(11, 18)
+N_COUNTERS = 18
 
 # Requests.
 EXPAND_STATE, EXPAND_NODE, GROW_MACHINE, GROW_SCRATCH = 1, 2, 3, 4

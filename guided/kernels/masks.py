@@ -17,6 +17,7 @@ from guided.kernels.jit import entry, inner
 from guided.kernels.layout import (
     FUEL,
     GROW_SCRATCH,
+    LONGEST,
     N_PRICED,
     N_SEGMENT_TOKENS,
     N_UNKNOWN,
@@ -226,6 +227,9 @@ def fill(table, lexed, root, state, limit):
                 if depth < 0:
                     return -1
             continue
+        if automaton.bound[inside] > counters[LONGEST] and limit < 0:
+            # No token comes to the bound, and every grammar has the state without one.
+            inside = np.int64(automaton.boundless[inside])
         if automaton.first[automaton.base[inside]] < 0:
             if not wait_for(table, np.int64(automaton.base[inside])):
                 return -1

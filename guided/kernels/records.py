@@ -23,7 +23,7 @@ _TOGETHER: dict[type, tuple[tuple[str, ...], ...]] = {
     Automaton: (
         (
             "first", "count", "mode", "loops", "tag", "owes", "base", "decode", "pending", "also", "minimum", "widest",
-            "closed",
+            "closed", "boundless", "bound",
         ),
         ("target", "low", "high"),
     ),

@@ -20,9 +20,10 @@ from guided.constraint.constraint import Constraint
 from guided.constraint.machine import ConstraintMachine
 from guided.testing import check_constraint
 
-NAMES = ["", "a", "ab", "abc", "b", "é", "\U0001f600", 'q"', "k\\", "known", "other", "\n", "/"]
+NAMES = ["", "a", "ab", "abc", "ax", "b", "é", "éb", "éx", "\U0001f600", 'q"', "k\\", "known", "other", "\n", "/"]
 SCHEMAS: dict[str, Any] = {
     "open": {"properties": {"known": {"type": "integer"}, "other": True}},
+    "ends alike": {"properties": {"ab": {"type": "integer"}, "éb": True, "known": {"type": "object"}}},
     "patterns": {"patternProperties": {"^a": {"type": "object"}, "b$": {"type": "array"}}},
     "at least": {"type": "object", "minProperties": 2},
     "short values": {"type": "object", "additionalProperties": {"enum": ["", ",", 1, [], {}]}},

@@ -1,0 +1,50 @@
+"""Bounds on a string's length that tokens do and do not come near: masks against a vocabulary of single bytes."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+import guided
+from guided.automata.runs import NEAR
+from guided.kernels.layout import DEAD
+
+LETTERS = ["a", "b", "é", "\\n", "\\u00e9", '"', "}", "ab", "日本"]
+BYTES = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
+
+
+def vocabulary_of(seed: random.Random) -> tuple[list[bytes], guided.Vocabulary]:
+    """Tokens some of which are longer than any bound that is near."""
+    some = {"".join(seed.choices(LETTERS, k=seed.randint(1, 9))).encode() for _ in range(200)}
+    long = {(letter * (NEAR + 6 + more)).encode()[: NEAR + 6 + more] for letter in "ab" for more in range(3)}
+    tokens = sorted(some | long | {b'"', b"a", b"b", b"\xc3", b"\xa9", b"["})
+    return tokens, guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+
+
+@pytest.mark.parametrize("low", [0, 1, 9])
+@pytest.mark.parametrize("pattern", [None, "^[ab]*$"])
+def test_masks_as_a_run_comes_near_to_its_bound(low, pattern):
+    seed = random.Random(low)
+    tokens, vocabulary = vocabulary_of(seed)
+    longest = max(map(len, tokens))
+    for high in (NEAR, NEAR + 1, longest - 1, longest, longest + 1, longest + 7):
+        schema = {"type": "string", "minLength": low, "maxLength": high}
+        if pattern is not None:
+            schema["pattern"] = pattern
+        grammar = guided.json_schema(schema)
+        by_token, by_byte = guided.compile(grammar, vocabulary), guided.compile(grammar, BYTES)
+        for _ in range(2):
+            state, place = by_token.start, by_byte.start
+            for _ in range(12):
+                row = np.zeros(vocabulary.n_words, np.uint32)
+                by_token.fill_mask(state, row)
+                found = {t for t in range(len(tokens)) if row[t >> 5] >> (t & 31) & 1}
+                fits = {token for token, text in enumerate(tokens) if by_byte.advance_bytes(place, text) != DEAD}
+                assert found == fits, (low, high)
+                inside = sorted(token for token in fits if b'"' not in tokens[token] or state == by_token.start)
+                if not inside:
+                    break
+                token = seed.choice(inside)
+                state, place = by_token.advance(state, token), by_byte.advance_bytes(place, tokens[token])
