@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.constraint.demands import marks_of
+from guided.constraint.end_tokens import EndTokens
 from guided.constraint.limits import Limits
 from guided.constraint.protocol import Constrains
 from guided.constraint.survivors import Survivors
@@ -81,9 +82,7 @@ class CanonicalConstraint:
         self._steps: dict[tuple[int, int], int] = {}
         self._paths: dict[int, tuple[int, ...]] = {}
         self._priced: set[int] = set()
-        self._eos_row = np.zeros(self.vocabulary.n_words, np.uint32)
-        for token in self.vocabulary.eos_ids:
-            self._eos_row[token >> 5] |= np.uint32(1 << (token & 31))
+        self._ending = EndTokens.of(self.vocabulary)
         self.start: int = self.state_at(constraint.start, self.before)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -121,18 +120,18 @@ class CanonicalConstraint:
     def fill_mask(self, state: int, row: NDArray[np.uint32]) -> None:
         """Write the mask of ``state`` to ``row`` (``uint32[n_words]``)."""
         if state <= FINISHED:
-            row[:] = self._eos_row if state == FINISHED else 0
+            row[:] = self._ending.row if state == FINISHED else 0
             return
         with self.tokenizer.lock:
             row[:] = self._row(state)
 
     def _row(self, state: int) -> NDArray[np.uint32]:
         inner, last, places = self._contents[state]
-        row = np.zeros_like(self._eos_row)
+        row = np.zeros_like(self._ending.row)
         for place in places:
             row |= self._survivors.row(inner, place, last)
         if self.is_accepting(state):
-            row |= self._eos_row
+            row |= self._ending.row
         return row
 
     def advance(self, state: int, token: int) -> int:
@@ -250,4 +249,4 @@ class CanonicalConstraint:
             if path:
                 row[path[0] >> 5] |= np.uint32(1 << (path[0] & 31))
             if self.is_accepting(state):
-                row |= self._eos_row
+                row |= self._ending.row

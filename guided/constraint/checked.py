@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.collection import untrack
 from guided.constraint.beside import BesideMachine
 from guided.constraint.checked_completion import CheckedCompletions
 from guided.constraint.demands import has_open_names, marks_of
@@ -134,6 +135,9 @@ class CheckedMachine(BesideMachine):
                 "this vocabulary's tokens cannot spell any text of the grammar that repeats no name and no item",
                 remedy="Use a tokenizer that has tokens for these characters.",
             )
+        # None of them is in a cycle: those that refer to this do so weakly.
+        for part in (self, self.frames, self.reader, self.likeness, self.look, self.refusals, self.completions):
+            untrack(part)
 
     @cached_property
     def open_names(self) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.constraint.checked import machine_for
+from guided.constraint.end_tokens import EndTokens
 from guided.constraint.explain import explain
 from guided.constraint.limits import Limits
 from guided.constraint.shared_rows import SharedRows
@@ -44,15 +45,11 @@ class Constraint:
         """The state before any text."""
         self.end: int = FINISHED
         """The state after an end-of-text id; only such ids are allowed in it."""
-        self._completions = self._machine.completions
-        self._eos = frozenset(vocabulary.eos_ids)
-        self._eos_row = np.zeros(vocabulary.n_words, np.uint32)
-        for token in vocabulary.eos_ids:
-            self._eos_row[token >> 5] |= np.uint32(1 << (token & 31))
+        self._ending = EndTokens.of(vocabulary)
         self._n_tokens = vocabulary.size
         self._most_masks = self.limits.mask_bytes // max(4 * vocabulary.n_words, 1)
         self._steps: dict[int, int] = {}
-        self._masks: dict[int, NDArray[np.uint32]] = {FINISHED: self._eos_row, DEAD: np.zeros_like(self._eos_row)}
+        self._masks: dict[int, NDArray[np.uint32]] = {FINISHED: self._ending.row, DEAD: self._ending.nothing}
         self._shared = SharedRows.of(vocabulary)
         self._accepting: dict[int, bool] = {DEAD: False, FINISHED: True}
         self._addresses: dict[int, tuple[int, NDArray[np.uint32]]] = {}
@@ -140,14 +137,14 @@ class Constraint:
     def shortest_text(self, state: int) -> bytes:
         """The shortest text that completes a live state, the first in byte order among equals."""
         with self._machine.lock:
-            return self._completions.text(state)
+            return self._machine.completions.text(state)
 
     def shortest_completion(self, state: int) -> int:
         """Tokens to the nearest end, the end-of-text token not counted: of the shortest text, in its fewest tokens.
 
         Can be kept always: after the first of those tokens the number is one less.  A longer text may take fewer.
         """
-        return len(self._completions.tokens(state))
+        return len(self._machine.completions.tokens(state))
 
     def fill_budget_mask(self, state: int, row: NDArray[np.uint32], budget: int) -> None:
         """As `fill_mask`, but only tokens after which the text can still be completed within ``budget`` tokens.
@@ -159,9 +156,9 @@ class Constraint:
             self.fill_mask(state, row)
             return
         with self._machine.lock:
-            self._completions.fill(state, row, budget)
+            self._machine.completions.fill(state, row, budget)
         if self.is_accepting(state):
-            row |= self._eos_row
+            row |= self._ending.row
         # More tokens never forbid more: a budget that forbids nothing here makes all above it a copy of the mask.
         if state not in self._ample:
             self._ample[state] = _NEVER
@@ -182,7 +179,7 @@ class Constraint:
                 row, ends, key = machine.visit(alike)
                 self._accepting[alike] = ends
                 if ends:
-                    row |= self._eos_row
+                    row |= self._ending.row
                     key = -1
                 row = self._masks[alike] = self._shared.share(row, key)
             if len(self._masks) >= self._most_masks:
@@ -195,7 +192,7 @@ class Constraint:
             return row
 
     def _advance(self, state: int, token: int) -> int:
-        if token in self._eos:
+        if token in self._ending.ids:
             after = FINISHED if self.is_accepting(state) else DEAD
         elif state <= FINISHED or not 0 <= token < self._n_tokens:
             after = DEAD

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -92,7 +92,6 @@ class ConstraintMachine:
         self.spelled: dict[int, bool] = {}
         self.paid: dict[int, bool] = {}
         """What `guided.constraint.survival` found of states: can the rest be spelled, and paid?"""
-        self.completions = Completions(self)
         self.stacks: LalrStacks | None = None
         starts, ignored = lexer_states(grammar, self.states)
         if self.lexed:
@@ -108,9 +107,6 @@ class ConstraintMachine:
         self.counters[FUEL] = self._fuel
         self.segments, of_segments = first_segments().fresh()
         self._addresses = np.zeros((N_ROWS, 3), np.int64)
-        self._tokens_of = TerminalTokens(vocabulary, self.states)
-        self._byte_prices = Prices(self.graph, partial(minimum, self.states))
-        self._token_prices = Prices(self.graph, self._tokens_of)
         self._held: tuple[Any, ...] = ()
         self._made = {3: of_tables, 4: of_scratch, 7: of_segments, 8: of_extra}
         """Rows of addresses, by the number of their group in `_refresh`, that are known before they are asked for."""
@@ -125,6 +121,25 @@ class ConstraintMachine:
         self._fill: Callable[..., int] = entry.fill
         self._advance_one: Callable[..., int] = entry.advance
         self.start = self._start()
+        # What refers to it does so weakly, so that the collector need not walk it.
+        untrack(self)
+
+    @cached_property
+    def completions(self) -> Completions:
+        """The shortest texts from states to the end."""
+        return Completions(self)
+
+    @cached_property
+    def _byte_prices(self) -> Prices:
+        return Prices(self.graph, partial(minimum, self.states))
+
+    @cached_property
+    def _tokens_of(self) -> TerminalTokens:
+        return TerminalTokens(self.vocabulary, self.states)
+
+    @cached_property
+    def _token_prices(self) -> Prices:
+        return Prices(self.graph, self._tokens_of)
 
     def _start(self) -> int:
         with self.lock:

@@ -84,7 +84,7 @@ def rambling_text(constraint: Constraint, seed: int, steps: int) -> str:
         (token,) = rng.choices(choices, [float(weights[one]) for one in choices])
         out += special.get(token) or bytes([token])
         state = constraint.advance(state, token)
-    rest = constraint._completions.tokens(state)
+    rest = constraint._machine.completions.tokens(state)
     return (out + b"".join(special.get(token) or bytes([token]) for token in rest)).decode()
 
 
