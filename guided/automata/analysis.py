@@ -11,7 +11,19 @@ from dataclasses import dataclass, field, replace
 
 from guided.errors import UnsatisfiableError
 from guided.grammar.goals import fewest_to_meet
-from guided.grammar.ir import Body, Choice, Grammar, Member, Members, Reference, Repetition, Rule, Sequence, Terminal
+from guided.grammar.ir import (
+    Body,
+    Choice,
+    Common,
+    Grammar,
+    Member,
+    Members,
+    Reference,
+    Repetition,
+    Rule,
+    Sequence,
+    Terminal,
+)
 from guided.grammar.regular.derivative import inhabited
 
 UNROLLED = 3
@@ -31,6 +43,9 @@ class Analysis:
 
     whole: bool = False
     """Is it known that every part of every rule derives some text?"""
+
+    common: Common | None = None
+    """Rules that other grammars have too."""
 
     finishing: dict[Body, bool] = field(default_factory=dict, repr=False)
     """What `can_finish` has answered: the same parts are asked about wherever they are lowered."""
@@ -58,7 +73,9 @@ def analyse(grammar: Grammar) -> Analysis:
     if (known := grammar.prepared) is not None:
         n_rules = len(grammar.rules)
         everything = frozenset(range(n_rules))
-        return Analysis(grammar.rules, everything, known.nullable, known.rank, (None,) * n_rules, whole=True)
+        return Analysis(
+            grammar.rules, everything, known.nullable, known.rank, (None,) * n_rules, whole=True, common=known.common
+        )
     rules = list(grammar.rules)
     for index in range(len(grammar.rules)):
         rules[index] = replace(rules[index], body=_outline(rules[index].body, rules, rules[index].name))

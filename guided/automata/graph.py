@@ -10,30 +10,38 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable
-from functools import lru_cache
 from itertools import islice
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.analysis import Analysis, counts_trivially, is_counted
+from guided.automata.beginnings import ACCEPT, FEW_RULES, Beginning, alone, block_of, of_few_rules, views
 from guided.automata.chains import MemberChain
 from guided.automata.costs import RuleCosts
 from guided.automata.left_corner import lower_cycle
 from guided.automata.members import FreeMembers
 from guided.automata.states import StateTable
 from guided.errors import LimitError
-from guided.grammar.ir import Body, Choice, DeferredMembers, Members, Reference, Repetition, Sequence, Terminal
+from guided.grammar.ir import (
+    Body,
+    Choice,
+    Common,
+    DeferredMembers,
+    Members,
+    Reference,
+    Repetition,
+    Rule,
+    Sequence,
+    Terminal,
+)
 from guided.grammar.regular.expr import EPSILON
-from guided.kernels.addresses import Block
-from guided.kernels.layout import CALL, EMPTY, FINAL, OPEN, READ, Rules
+from guided.kernels.layout import CALL, EMPTY, FINAL, OPEN, READ
 
 Edges: TypeAlias = "list[tuple[int, int, int, int]]"
 """``(kind, argument, target node, label)``."""
-
-ACCEPT = 0
-"""The node that stands for the end of the text."""
 
 COUNTED = 8
 """Counts whose nodes are made at once: three microseconds each, where a request takes fifty."""
@@ -50,15 +58,10 @@ class RuleGraph:
         self.states = states
         self._whole = analysis.whole
         self._lexer_starts = lexer_starts
-        self._labelled: list[Terminal] = []
-        """The terminals that were read, by the labels of the edges that read them."""
         self._makers: dict[int, Callable[[RuleGraph], None]] = {}
         """What adds the edges of lazy nodes; told the graph, so that a graph holds nothing that holds it."""
         self.pending: dict[int, Edges] = {}
         """Edges that are not yet written, by node."""
-        self._final: set[int] = set()
-        self._reads: dict[Terminal, tuple[int, int, bool]] = {}
-        """What `entered` has answered."""
         self._ends: dict[int, int] = {}
         """For lazy nodes, the end of the body they belong to, which can be reached from each of them."""
         self._chains: list[MemberChain] = []
@@ -70,22 +73,30 @@ class RuleGraph:
         """Is this the first request, which somebody waits for, and which most of a text comes after?"""
         self.postponed: list[int] = []
         """Left out of the first request and asked for soon: nodes to be closed, or made where they are not known."""
-        self._closed: set[int] = {ACCEPT}
-        """Nodes of which all is known that closing them asks for."""
         self.prices: dict[int, tuple[Callable[[RuleCosts], int], int]] = {}
         """What lazy nodes cost to the end of their body, and which node that is."""
-        self.n_nodes = 0
-        self.n_edges = 0
         n_rules = len(analysis.rules)
+        if n_rules > FEW_RULES or ignored:
+            begin = alone(n_rules, np.asarray(ignored, np.int32))
+        else:
+            begin = of_few_rules() if analysis.common is None else _beginning(states, analysis.common)
         self.first_rows: NDArray[np.int64] | None = None
         """The addresses of the arrays that a graph begins with, where they were made with them."""
-        if n_rules <= _FEW_RULES and not ignored:
-            self.arrays, self.first_rows = _first_arrays().fresh()
+        if begin.block is None:
+            self.arrays = begin.arrays
         else:
-            self.arrays = _arrays(n_rules, np.asarray(ignored, np.int32))
+            self.arrays, self.first_rows = begin.block.fresh()
         self.arrays.rank.data[:n_rules] = array("i", analysis.rank)
-        self._views = _views(self.arrays)
-        self.n_nodes = n_rules + 1
+        self._views = views(self.arrays)
+        self.n_nodes = begin.n_nodes
+        self.n_edges = begin.n_edges
+        self._labelled = [*begin.labelled]
+        """The terminals that were read, by the labels of the edges that read them."""
+        self._reads = dict(begin.reads or ())
+        """What `entered` has answered."""
+        self._final = {*begin.final}
+        self._closed = {*begin.closed}
+        """Nodes of which all is known that closing them asks for."""
         self.first = self.node()
         self._add(self.first, CALL, start, ACCEPT)
         if start in analysis.nullable:
@@ -127,6 +138,16 @@ class RuleGraph:
                     queue.append(after)
         self._commit()
         self.is_first = False
+
+    def make_all(self) -> None:
+        """Lower every rule but the first, and all that is in them; of rules that are finite, with nothing counted."""
+        self.is_first = False
+        for node in range(2, len(self.analysis.rules) + 1):
+            self.expand(node)
+        node = FEW_RULES
+        while node + 1 < self.n_nodes:
+            node += 1
+            self.expand(node)
 
     def is_known(self, node: int) -> bool:
         """Are the edges of a node written or pending?"""
@@ -269,7 +290,7 @@ class RuleGraph:
         for name, column in grown.items():
             column[: getattr(old, name).shape[0]] = getattr(old, name)
         self.arrays = old._replace(**grown)
-        self._views = _views(self.arrays)
+        self._views = views(self.arrays)
 
     def label(self, number: int) -> str:
         """What an edge with this label reads, in the grammar's own words."""
@@ -423,36 +444,22 @@ class RuleGraph:
             FreeMembers(self.analysis, body, end).edges(self, start, 0, 0, 0)
 
 
-_FEW_RULES = 256
-"""Rules up to which graphs begin with arrays of one size, which are made at once."""
+_beginnings: WeakKeyDictionary[StateTable, dict[Common, Beginning]] = WeakKeyDictionary()
 
 
-def _arrays(n_rules: int, ignored: NDArray[np.int32]) -> Rules:
-    size = n_rules + 256
-    arrays = Rules(
-        node_first=np.full(size, -1, np.int32),
-        node_count=np.zeros(size, np.int32),
-        flags=np.zeros(size, np.uint8),
-        kind=np.zeros(512, np.uint8),
-        argument=np.zeros(512, np.int32),
-        to=np.zeros(512, np.int32),
-        label=np.zeros(512, np.int32),
-        rule_start=np.arange(1, max(n_rules, 1) + 1, dtype=np.int32),
-        rank=np.zeros(max(n_rules, 1), np.int32),
-        ignored=ignored,
-    )
-    arrays.node_first[ACCEPT] = 0
-    arrays.flags[ACCEPT] = OPEN
-    return arrays
-
-
-@lru_cache(maxsize=1)
-def _first_arrays() -> Block[Rules]:
-    """The arrays of graphs of few rules and nothing ignored."""
-    return Block(_arrays(_FEW_RULES, np.zeros(0, np.int32)), shared=("rule_start", "ignored"))
-
-
-def _views(arrays: Rules) -> tuple[memoryview, ...]:
-    """The arrays that are written when nodes are added, by node and by edge."""
-    per_node = (arrays.node_first, arrays.node_count, arrays.flags)
-    return tuple([column.data for column in (*per_node, arrays.kind, arrays.argument, arrays.to, arrays.label)])
+def _beginning(states: StateTable, common: Common) -> Beginning:
+    """What graphs begin with that have some rules in common: these rules are lowered already."""
+    made = _beginnings.setdefault(states, {})
+    found = made.get(common)
+    if found is None:
+        # Rule 0 is the grammar's own; here it stands for nothing else than the first of the others.
+        rules = (Rule("", Reference(1)), *common.rules)
+        everything = frozenset(range(len(rules)))
+        known = Analysis(rules, everything, frozenset(), (0, *common.rank), (None,) * len(rules), whole=True)
+        graph = RuleGraph(known, 1, states, [], [])
+        graph.make_all()
+        found = made[common] = Beginning(
+            graph.arrays, block_of(graph.arrays), graph.n_nodes, graph.n_edges, graph._labelled, graph._reads,
+            graph._final, {ACCEPT, *range(2, len(rules) + 1), *range(FEW_RULES + 1, graph.n_nodes)},
+        )  # fmt: skip
+    return found

@@ -251,6 +251,17 @@ class DeferredRule(Rule):
         return body
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Common:
+    """Rules that many grammars have, from rule 1 on, and that mention none but each other: lowered once for all.
+
+    They derive no empty text and nothing else than what `Prepared` vouches for.
+    """
+
+    rules: tuple[Rule, ...]
+    rank: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """What a front end knows of all its rules, so that compiling need not look at bodies that no text comes to.
@@ -268,6 +279,8 @@ class Prepared:
     """May shortest texts hold several undeclared names of one object, or several items of an array of distinct ones?"""
     names: tuple[Expr, ...]
     """The languages of undeclared names, as texts, but for such as hold all texts except finitely many."""
+    common: Common | None = None
+    """Rules of this grammar that others have too."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,8 @@ from guided.grammar.json_schema.distinct import drop_unfillable
 from guided.grammar.json_schema.document import Document, Schema
 from guided.grammar.json_schema.formats import Formats
 from guided.grammar.json_schema.graph import Graph
-from guided.grammar.json_schema.lower import Layout, Lowering, Order
+from guided.grammar.json_schema.layout import Layout, Order
+from guided.grammar.json_schema.lower import Lowering
 from guided.grammar.json_schema.normalise import Branches, Normaliser
 from guided.grammar.json_schema.recent import Recent
 from guided.grammar.json_schema.report import Enforcement, Line, Report, lines, refusal

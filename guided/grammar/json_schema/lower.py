@@ -6,10 +6,8 @@ White space stands where RFC 8259 allows it, each position once, so that no text
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from enum import Enum, IntEnum
-from fractions import Fraction
-from functools import lru_cache, partial
+from dataclasses import replace
+from functools import partial
 from heapq import nsmallest
 
 from guided.errors import LimitError
@@ -28,63 +26,34 @@ from guided.grammar.ir import (
     Sequence,
     Terminal,
 )
+from guided.grammar.json_schema.any_value import ANY_VALUES, UNDECLARED, any_value
 from guided.grammar.json_schema.counting import ItemCounter, State, Step
 from guided.grammar.json_schema.distinct import Distinct
 from guided.grammar.json_schema.document import escape
 from guided.grammar.json_schema.extras import Extra, goals
 from guided.grammar.json_schema.graph import Graph, living_numbers, pointer_of, strings_alive
+from guided.grammar.json_schema.layout import Layout, Order, Rank
 from guided.grammar.json_schema.number_text import may_be_refused, number_text, number_texts
-from guided.grammar.json_schema.numbers import ANY_NUMBER, NumberRange
-from guided.grammar.json_schema.shape import ANY, ANYTHING, OF_TYPES, ArrayShape, Need, ObjectShape, Shape
-from guided.grammar.json_schema.strings import (
-    CONTENT,
-    StringSet,
-    canonical,
-    every_word,
-    quoted,
+from guided.grammar.json_schema.numbers import NumberRange
+from guided.grammar.json_schema.shape import ANY, ANYTHING, OF_TYPES, TRUE, ArrayShape, Need, ObjectShape, Shape
+from guided.grammar.json_schema.strings import CONTENT, StringSet
+from guided.grammar.json_schema.terminals import (
+    FALSE_TEXT,
+    NO_TEXT,
+    NULL_TEXT,
+    TRUE_TEXT,
+    any_scalar,
+    key_of,
+    other_key,
+    plain,
+    punctuation,
+    sequence,
+    shown,
 )
-from guided.grammar.regular.expr import EPSILON, Expr, alternation, concat, literal
-
-
-class Order(Enum):
-    """In which order the members of an object may come."""
-
-    SCHEMA = "schema"
-    """Declared members in the order of the schema, others anywhere between."""
-    ANY = "any"
-    """Every order."""
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How JSON is written: order of members, white space between tokens (None: none), one or every spelling."""
-
-    order: Order
-    space: Terminal | None
-    compact: bool
-
+from guided.grammar.regular.expr import EPSILON, Expr, alternation, literal
 
 MAX_WRITTEN_OUT = 3
 """Repetitions up to this bound are not counted by engines, see `guided.grammar.ir.Prepared`."""
-
-
-class Rank(IntEnum):
-    """Rules by what a text of them may begin with: only with rules of a higher rank."""
-
-    START = 0
-    REST = 1
-    """Items of an array from some place on."""
-    VALUE = 2
-    OPENED = 3
-    """A container without its closing bracket."""
-    INNER = 4
-    """What begins with a colon or comma."""
-
-
-_NULL = Terminal(literal(b"null"), "null")
-_TRUE = Terminal(literal(b"true"), "true")
-_FALSE = Terminal(literal(b"false"), "false")
-_EMPTY = Sequence(())
 
 
 class Lowering:
@@ -123,11 +92,18 @@ class Lowering:
         self._space: tuple[Body, ...] = () if layout.space is None else (layout.space,)
         space = EPSILON if layout.space is None else layout.space.expr
         # White space is one terminal with what it stands behind: a member has two nodes less.
-        self._colon = _punctuation(":", space, space)
-        self._comma = _punctuation(",", EPSILON, space)
-        self._open_array, self._close_array = _punctuation("[", EPSILON, space), _punctuation("]", EPSILON, EPSILON)
-        self._open_object, self._close_object = _punctuation("{", EPSILON, space), _punctuation("}", EPSILON, EPSILON)
-        self._rule("JSON text", Rank.START, lambda: _sequence(*self._space, self.value(graph.root), *self._space))
+        self._colon = punctuation(":", space, space)
+        self._comma = punctuation(",", EPSILON, space)
+        self._open_array, self._close_array = punctuation("[", EPSILON, space), punctuation("]", EPSILON, EPSILON)
+        self._open_object, self._close_object = punctuation("{", EPSILON, space), punctuation("}", EPSILON, EPSILON)
+        self._rule("JSON text", Rank.START, lambda: sequence(*self._space, self.value(graph.root), *self._space))
+        self._common = any_value(layout) if TRUE in graph.shapes and not graph.compares else None
+        if self._common is not None:
+            self.rules += self._common.rules
+            self._ranks += self._common.rank
+            self._values.update(ANY_VALUES)
+            self._planned.update(ANY_VALUES)
+            self._undeclared[TRUE] = UNDECLARED
 
     def run(self) -> tuple[Rule, ...]:
         """All rules; the first is the start."""
@@ -155,7 +131,7 @@ class Lowering:
     def prepared(self) -> Prepared:
         """What is known of the rules, once they are planned."""
         names = dict.fromkeys(extra.names for extras in self._sorts.values() for extra in extras)
-        return Prepared(frozenset(self._nullable), tuple(self._ranks), self._forces_several, tuple(names))
+        return Prepared(frozenset(self._nullable), tuple(self._ranks), self._forces_several, tuple(names), self._common)
 
     # -- planning -------------------------------------------------------------------------------------------------
 
@@ -229,7 +205,7 @@ class Lowering:
         """A rule for an item that engines count, led by a comma or not."""
         if (need, led) not in self._items:
             lead = (self._comma,) if led else ()
-            self._items[need, led] = self._rule(pointer, Rank.REST, lambda: _sequence(*lead, *self._item(need)))
+            self._items[need, led] = self._rule(pointer, Rank.REST, lambda: sequence(*lead, *self._item(need)))
 
     def _plan_counts(self, array: ArrayShape, pointer: str) -> None:
         """One rule for each state of the counts; the first is written in place."""
@@ -285,7 +261,7 @@ class Lowering:
         self, shape: ArrayShape | ObjectShape, pointer: str, mark: Mark, make: Callable[[], tuple[Body, ...]]
     ) -> None:
         """A rule for a container up to before its closing bracket: the checker must know that it is open."""
-        self._opened[shape] = self._rule(pointer, Rank.OPENED, lambda: _sequence(*make()), mark)
+        self._opened[shape] = self._rule(pointer, Rank.OPENED, lambda: sequence(*make()), mark)
 
     def _check_numbers(self, shape: Shape) -> None:
         """What can be refused of numbers is refused now."""
@@ -326,7 +302,7 @@ class Lowering:
     def _alternatives(self, shape: Shape, arrays: list[ArrayShape], things: list[ObjectShape], pointer: str) -> Body:
         options: list[Body] = []
         if shape is ANYTHING and pointer.startswith(ANY):
-            options.extend(_any_scalar())
+            options.extend(any_scalar())
         elif shape.strings or shape.numbers:
             patterns = self._patterns.get(shape)
             if patterns:
@@ -342,11 +318,11 @@ class Lowering:
         for array in arrays:
             options.append(self._array(array, pointer))
         if shape.true:
-            options.append(_TRUE)
+            options.append(TRUE_TEXT)
         if shape.false:
-            options.append(_FALSE)
+            options.append(FALSE_TEXT)
         if shape.null:
-            options.append(_NULL)
+            options.append(NULL_TEXT)
         return options[0] if len(options) == 1 else Choice(tuple(options))
 
     # -- scalars --------------------------------------------------------------------------------------------------
@@ -356,8 +332,8 @@ class Lowering:
         # That there is such a string is known by now, and costly to find out again behind the spelling.
         expr.inhabited = True
         if len(found) == 1 and found[0].words is not None:
-            shown = nsmallest(5, found[0].words)
-            kind = ", ".join(_quoted(word) for word in shown[:4]) + (", ..." if len(shown) > 4 else "")
+            first = nsmallest(5, found[0].words)
+            kind = ", ".join(shown(word) for word in first[:4]) + (", ..." if len(first) > 4 else "")
             return Terminal(expr, _label(kind, pointer))
         return Terminal(expr, _label("string", pointer))
 
@@ -368,7 +344,7 @@ class Lowering:
 
     def _number(self, item: NumberRange) -> Expr:
         if self.compact and item.low is not None and item.low == item.high:
-            return literal(_plain(item.low))
+            return literal(plain(item.low))
         return number_text(item)
 
     # -- arrays ---------------------------------------------------------------------------------------------------
@@ -376,8 +352,8 @@ class Lowering:
     def _array(self, array: ArrayShape, pointer: str) -> Body:
         opened = self._opened.get(array)
         if opened is not None:
-            return _sequence(opened, self._close_array)
-        return _sequence(self._open_array, self._items_of(array, pointer), self._close_array)
+            return sequence(opened, self._close_array)
+        return sequence(self._open_array, self._items_of(array, pointer), self._close_array)
 
     def _items_of(self, array: ArrayShape, pointer: str) -> Body:
         if array.counts:
@@ -392,7 +368,7 @@ class Lowering:
         for index, need in enumerate(prefix[: array.low]):
             parts.extend((self._comma, *self._item(need)) if index else self._item(need))
         optional = self._optional.get(array)
-        return _sequence(*parts, optional[0] if optional else self._tail(array))
+        return sequence(*parts, optional[0] if optional else self._tail(array))
 
     def _rest_of(self, array: ArrayShape, index: int) -> Body:
         """The optional items from a place in the prefix on."""
@@ -401,19 +377,19 @@ class Lowering:
         following = index + 1 - array.low
         optional = self._optional[array]
         rest = optional[following] if following < len(optional) else self._tail(array)
-        return Choice((_EMPTY, _sequence(*lead, *self._item(prefix[index]), rest)))
+        return Choice((NO_TEXT, sequence(*lead, *self._item(prefix[index]), rest)))
 
     def _tail(self, array: ArrayShape) -> Body:
         """The items behind the prefix."""
         prefix, high = self._places(array)
         left = None if high is None else high - len(prefix)
         if left is not None and left <= 0:
-            return _EMPTY
+            return NO_TEXT
         low = max(array.low - len(prefix), 0)
         item = self._items.get((array.rest, bool(prefix)))
         if prefix:
-            return Repetition(item or _sequence(self._comma, *self._item(array.rest)), low, left)
-        return Repetition(item or _sequence(*self._item(array.rest)), low, left, self._comma)
+            return Repetition(item or sequence(self._comma, *self._item(array.rest)), low, left)
+        return Repetition(item or sequence(*self._item(array.rest)), low, left, self._comma)
 
     def _places(self, array: ArrayShape) -> tuple[tuple[Need, ...], int | None]:
         """The prefix as far as items can be there, and how many items there can be."""
@@ -430,9 +406,9 @@ class Lowering:
 
     def _after(self, state: State, steps: list[Step], counter: ItemCounter, rules: dict[State, Reference]) -> Body:
         """The items from a state of the counts on."""
-        options: list[Body] = [_EMPTY] if counter.accepts(state) else []
+        options: list[Body] = [NO_TEXT] if counter.accepts(state) else []
         lead = (self._comma,) if state[0] else ()
-        options.extend(_sequence(*lead, *self._item(step.need), rules[step.state]) for step in steps)
+        options.extend(sequence(*lead, *self._item(step.need), rules[step.state]) for step in steps)
         return options[0] if len(options) == 1 else Choice(tuple(options))
 
     def _item(self, need: Need) -> tuple[Body, ...]:
@@ -443,20 +419,20 @@ class Lowering:
     def _object(self, thing: ObjectShape, pointer: str) -> Body:
         opened = self._opened.get(thing)
         if opened is not None:
-            return _sequence(opened, self._close_object)
-        return _sequence(self._open_object, self._members_of(thing, pointer), self._close_object)
+            return sequence(opened, self._close_object)
+        return sequence(self._open_object, self._members_of(thing, pointer), self._close_object)
 
     def _members_of(self, thing: ObjectShape, pointer: str) -> Body:
         alive = self.graph.alive
         at = "" if " " in pointer else f"{pointer}/properties/"
         names = tuple([name for name, need in thing.declared.items() if need in alive])
         compact, needed = self.compact, thing.required
-        keys = tuple([_key(name, compact) for name in names])
+        keys = tuple([key_of(name, compact) for name in names])
         required = tuple([name in needed for name in names])
         sorts = self._sorts.get(thing) or self.graph.living_extras(thing)
         extras = tuple(
             [
-                Member(_other_key(extra.names, compact), self._undeclared[extra.need], meets=extra.meets)
+                Member(other_key(extra.names, compact), self._undeclared[extra.need], meets=extra.meets)
                 for extra in sorts
             ]
         )
@@ -501,58 +477,5 @@ def _label(kind: str, pointer: str) -> str:
     return kind if pointer.startswith(ANY) else f"{kind} at {pointer}"
 
 
-def _sequence(*parts: Body) -> Body:
-    if _EMPTY in parts:
-        parts = tuple([part for part in parts if part is not _EMPTY])
-    return parts[0] if len(parts) == 1 else Sequence(parts)
-
-
 _of_types: dict[Need, Body] = {}
 """Values of the needs that say only a type, where they are one token: the same in every schema."""
-
-
-@lru_cache(maxsize=1)
-def _any_scalar() -> tuple[Terminal, ...]:
-    """Any string and any number."""
-    return Terminal(quoted(CONTENT, False), "string"), Terminal(number_text(ANY_NUMBER), "number")
-
-
-@lru_cache(maxsize=64)
-def _punctuation(text: str, before: Expr, after: Expr) -> Terminal:
-    return Terminal(concat(before, literal(text.encode()), after), text)
-
-
-@lru_cache(maxsize=65536)
-def _key(name: str, compact: bool) -> Terminal:
-    """The terminal of a declared name; names recur from schema to schema, so terminals are shared."""
-    if compact:
-        expr = literal(canonical(name))
-    else:
-        expr = quoted(literal(name.encode()) if name.isascii() else every_word(frozenset((name,))), False)
-    return Terminal(expr, f"property name {_quoted(name)}")
-
-
-@lru_cache(maxsize=16384)
-def _other_key(names: Expr, compact: bool) -> Terminal:
-    return Terminal(quoted(names, compact), "another property name")
-
-
-def _plain(value: Fraction) -> bytes:
-    """The number as ``json.dumps`` writes it where a float holds it exactly, else in plain decimals."""
-    if value.denominator == 1:
-        return str(value.numerator).encode()
-    near = repr(float(value))
-    from decimal import Decimal
-
-    if Fraction(Decimal(near)) == value:
-        return near.encode()
-    places = 0
-    while value.denominator != 1:
-        value, places = value * 10, places + 1
-    sign, digits = ("-", -value.numerator) if value < 0 else ("", value.numerator)
-    text = str(digits).rjust(places + 1, "0")
-    return f"{sign}{text[:-places]}.{text[-places:]}".encode()
-
-
-def _quoted(name: str) -> str:
-    return f'"{name}"' if len(name) <= 40 else f'"{name[:37]}..."'

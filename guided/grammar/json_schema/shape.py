@@ -47,17 +47,18 @@ FALSE: Need = frozenset((Located(False, "", None),))  # type: ignore[arg-type]
 ANY = "any "
 """What the pointers of needs begin with that stand at no place of the schema."""
 _NAMES = ("null", "boolean", "number", "integer", "string", "array", "object")
-_TYPED = {
+OF_TYPE = {
     dialect: {name: frozenset((Located({"type": name}, ANY + name, Resource({}, "", dialect, "")),)) for name in _NAMES}
     for dialect in (DRAFT4, DRAFT2020)
 }
+"""The needs that say only a type, by dialect and name."""
 
 
 def typed(name: Any, dialect: Dialect) -> Need | None:
     """The need that a schema asks for which says only ``type``, by name: one for all of its places; None for others."""
     if not isinstance(name, str) or not dialect.asserts:
         return None
-    return _TYPED[DRAFT4 if dialect.order == 4 else DRAFT2020].get(name)
+    return OF_TYPE[DRAFT4 if dialect.order == 4 else DRAFT2020].get(name)
 
 
 def ordered(need: Need) -> Iterable[Atom]:
@@ -190,7 +191,7 @@ ANYTHING = Shape(True, True, True, (ANY_NUMBER,), (ANY_STRING,), (ANY_ARRAY,), (
 
 def _of_types() -> dict[Need, Shape]:
     found: dict[Need, Shape] = {}
-    for dialect, needs in _TYPED.items():
+    for dialect, needs in OF_TYPE.items():
         shapes = {
             "null": Shape(null=True),
             "boolean": Shape(true=True, false=True),
