@@ -30,7 +30,7 @@ class Beginning:
     """Makes copies of the arrays; None where there is no other graph that begins like this one."""
     n_nodes: int
     n_edges: int = 0
-    labelled: Iterable[Terminal] = ()
+    labelled: Iterable[Any] = ()
     reads: dict[Terminal, tuple[int, int, bool]] | None = None
     final: Iterable[int] = ()
     closed: Iterable[int] = (ACCEPT,)
@@ -69,7 +69,7 @@ def block_of(arrays: Rules) -> Block[Rules]:
     return Block(arrays, shared=("rule_start", "ignored"))
 
 
-def views(arrays: Rules) -> tuple[memoryview, ...]:
+def views_of(arrays: Rules) -> tuple[memoryview, ...]:
     """The arrays that are written when nodes are added, by node and by edge."""
     per_node = (arrays.node_first, arrays.node_count, arrays.flags)
     columns: tuple[NDArray[Any], ...] = (*per_node, arrays.kind, arrays.argument, arrays.to, arrays.label)

@@ -2,15 +2,15 @@
 
 A key is laid down with those that may come instead of it, up to the next that must come; what stands behind a key only
 when the parser comes to it, with that of the next few, so that a record of hundreds of members costs what is written
-of it.  Members in any order, or counted, are in `guided.automata.members`.
+of it.  Records whose values are made when they are looked at are in `guided.automata.records`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from guided.grammar.ir import Body, DeferredMembers, Members, Sequence, Terminal
-from guided.kernels.layout import EMPTY, READ
+from guided.grammar.ir import Body, Members, Sequence, Terminal
+from guided.kernels.layout import EMPTY
 
 if TYPE_CHECKING:
     from guided.automata.graph import RuleGraph
@@ -26,22 +26,15 @@ class MemberChain:
     """
 
     __slots__ = (
-        "_after", "_deferred", "_due", "_end", "_extras", "_finishing", "_inside", "_key", "_keys", "_laid", "_lead",
-        "_n", "_required", "_separator", "_values",
+        "_after", "_due", "_end", "_extras", "_finishing", "_inside", "_key", "_keys", "_laid", "_n", "_required",
+        "_separator", "_values",
     )  # fmt: skip
 
     def __init__(self, graph: RuleGraph, body: Members, start: int, end: int) -> None:
-        self._deferred = body if isinstance(body, DeferredMembers) else None
-        self._values: list[Body] = []
-        """The values of members that are made already."""
-        if isinstance(body, DeferredMembers):
-            self._keys, self._required = body.keys, body.required
-            self._lead = graph.entered(body.lead)
-        else:
-            declared = graph.analysis.usable(body.declared)
-            self._keys = tuple(member.key for member in declared)
-            self._required = tuple(member.required for member in declared)
-            self._values = [member.value for member in declared]
+        declared = graph.analysis.usable(body.declared)
+        self._keys = tuple(member.key for member in declared)
+        self._required = tuple(member.required for member in declared)
+        self._values = [member.value for member in declared]
         self._n = n = len(self._keys)
         self._end = end
         self._extras = graph.analysis.usable(body.extras)
@@ -60,15 +53,9 @@ class MemberChain:
         if self._finishing == 0:
             graph.pending[start].append((EMPTY, 0, end, -1))
         self._offer(graph, start, 0)
-        if self._deferred is None or not graph.defers or not graph.is_first:
-            # Behind another name, or where its value may be empty, this is asked for at once.
-            self._due.append(0)
-        if not graph.defers:
-            self._lay(graph, 0, n)
-        elif graph.is_first:
-            graph.postponed.append(self._inside)
-        else:
-            self._lay(graph, 0, GROUP)
+        # Behind another name, or where its value may be empty, this is asked for at once.
+        self._due.append(0)
+        self._lay(graph, 0, GROUP if graph.defers else n)
         self._pay(graph)
 
     def make(self, graph: RuleGraph, node: int) -> None:
@@ -93,8 +80,6 @@ class MemberChain:
             value = graph.node()
             graph.read(extra.key, edges, value)
             graph.lower(extra.value, value, self._after + position)
-            if graph.is_first:
-                graph.postponed.append(value)
 
     def _lay_keys(self, graph: RuleGraph, first: int) -> None:
         """Keys from one on, up to that of a member which must come before all later ones."""
@@ -106,11 +91,7 @@ class MemberChain:
             value = graph.node()
             edges = pending[self._key + position] = []
             graph.read(self._keys[position], edges, value)
-            if self._deferred is None:
-                self._lay_value(graph, position, value)
-            else:
-                state, label, _ = self._lead
-                pending[value].append((READ, state, self._inside + position, label))
+            self._lay_value(graph, position, value)
             if self._required[position]:
                 break
             if position + 1 < n:
@@ -129,17 +110,13 @@ class MemberChain:
         """What stands behind the first part of some values, and behind them."""
         for position in range(first, min(first + count, self._n)):
             node = self._inside + position
-            if self._deferred is not None:
-                parts = self._deferred.rest(position)
-            else:
-                found = _split(self._values[position])
-                if found is None:
-                    continue
-                parts = found[1:]
+            parts = _split(self._values[position])
+            if parts is None:
+                continue
             if graph.is_known(node):
                 break
             graph.pending[node] = []
-            graph.lower_sequence(parts, node, self._after + position + 1)
+            graph.lower_sequence(parts[1:], node, self._after + position + 1)
             self._settle(graph, position + 1)
 
     def _settle(self, graph: RuleGraph, position: int) -> None:

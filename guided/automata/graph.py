@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable
 from itertools import islice
 from typing import Any, TypeAlias
@@ -18,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.analysis import Analysis, counts_trivially, is_counted
-from guided.automata.beginnings import ACCEPT, FEW_RULES, Beginning, alone, block_of, of_few_rules, views
+from guided.automata.beginnings import ACCEPT, FEW_RULES, Beginning, alone, block_of, of_few_rules, views_of
 from guided.automata.chains import MemberChain
 from guided.automata.costs import RuleCosts
 from guided.automata.left_corner import lower_cycle
 from guided.automata.members import FreeMembers
+from guided.automata.records import Record
 from guided.automata.states import StateTable
 from guided.errors import LimitError
 from guided.grammar.ir import (
@@ -46,6 +48,13 @@ Edges: TypeAlias = "list[tuple[int, int, int, int]]"
 COUNTED = 8
 """Counts whose nodes are made at once: three microseconds each, where a request takes fifty."""
 
+AT_FIRST = 1
+"""Postponed nodes that the first request makes too; somebody waits for it."""
+
+SOON = 120
+"""Edges up to which other requests go on with what was postponed.  A request by itself is 100 us; with this there are
+half as many, which together take a fifth less, and of the slowest tokens none is slower."""
+
 MAX_AT_ONCE = 4096
 """Lazy nodes made at once because nothing need be read before them: only where items or values may be empty."""
 
@@ -64,15 +73,15 @@ class RuleGraph:
         """Edges that are not yet written, by node."""
         self._ends: dict[int, int] = {}
         """For lazy nodes, the end of the body they belong to, which can be reached from each of them."""
-        self._chains: list[MemberChain] = []
+        self._chains: list[MemberChain | Record] = []
         self._chain_bases: list[int] = []
         """The first of the nodes that each chain has to itself, ascending."""
         self.defers = True
         """May parts of records wait?  Where only some are kept, all of them must be there to be looked at."""
         self.is_first = True
         """Is this the first request, which somebody waits for, and which most of a text comes after?"""
-        self.postponed: list[int] = []
-        """Left out of the first request and asked for soon: nodes to be closed, or made where they are not known."""
+        self.postponed: deque[int] = deque()
+        """Nodes to be closed that are asked for soon."""
         self.prices: dict[int, tuple[Callable[[RuleCosts], int], int]] = {}
         """What lazy nodes cost to the end of their body, and which node that is."""
         n_rules = len(analysis.rules)
@@ -87,15 +96,15 @@ class RuleGraph:
         else:
             self.arrays, self.first_rows = begin.block.fresh()
         self.arrays.rank.data[:n_rules] = array("i", analysis.rank)
-        self._views = views(self.arrays)
+        self.views = views_of(self.arrays)
         self.n_nodes = begin.n_nodes
         self.n_edges = begin.n_edges
-        self._labelled = [*begin.labelled]
-        """The terminals that were read, by the labels of the edges that read them."""
+        self._labelled: list[Terminal | tuple[Terminal | None, DeferredMembers, int]] = [*begin.labelled]
+        """What was read, by the labels of the edges that read it; of a record, the value or key of which member."""
         self._reads = dict(begin.reads or ())
         """What `entered` has answered."""
         self._final = {*begin.final}
-        self._closed = {*begin.closed}
+        self.closed = {*begin.closed}
         """Nodes of which all is known that closing them asks for."""
         self.first = self.node()
         self._add(self.first, CALL, start, ACCEPT)
@@ -106,36 +115,34 @@ class RuleGraph:
     def expand(self, node: int) -> None:
         """Make the edges of ``node`` known, and of all nodes that closing it asks for next: one request for many.
 
-        Also what is behind the bracket or colon that a rule begins with, since few tokens end there.
+        Also what is behind the bracket or colon that a rule begins with, since few tokens end there, and some of what
+        was postponed.
         """
-        queue = [node]
-        if self.postponed and not self.is_first:
-            for later in self.postponed:
-                if self.is_known(later):
-                    queue.append(later)
-                else:
-                    self._make(later)
-            self.postponed.clear()
-        closed, pending, n_rules = self._closed, self.pending, len(self.analysis.rules)
-        firsts = self._views[0]
-        n_written = len(firsts)
+        left = AT_FIRST if self.is_first else SOON
+        most = self.n_edges + SOON
+        queue, postponed = [node], self.postponed
+        closed, pending, n_rules = self.closed, self.pending, len(self.analysis.rules)
         while queue:
             item = queue.pop()
+            if not self.is_known(item):
+                self._make(item)
             edges = pending.get(item)
             if edges is None:
-                if item >= n_written or firsts[item] < 0:
-                    self._make(item)
-                    edges = pending[item]
-                else:
-                    edges = self._written(item)
+                edges = self._written(item)
             leads = item <= n_rules and len(edges) == 1
             for kind, argument, target, _ in edges:
-                if target not in pending and (target >= n_written or firsts[target] < 0):
+                if not self.is_known(target):
                     self._make(target)
                 after = argument + 1 if kind == CALL else target
                 if (leads or kind != READ) and after not in closed:
                     closed.add(after)
                     queue.append(after)
+            while not queue and left and postponed and self.n_edges < most:
+                left -= 1
+                later = postponed.popleft()
+                if later not in closed:
+                    closed.add(later)
+                    queue.append(later)
         self._commit()
         self.is_first = False
 
@@ -151,7 +158,7 @@ class RuleGraph:
 
     def is_known(self, node: int) -> bool:
         """Are the edges of a node written or pending?"""
-        firsts = self._views[0]
+        firsts = self.views[0]
         return node in self.pending or (node < len(firsts) and firsts[node] >= 0)
 
     def _make(self, node: int) -> None:
@@ -175,10 +182,18 @@ class RuleGraph:
         return [edge[:3] for edge in self._written(node)]
 
     def _written(self, node: int) -> Edges:
-        firsts, counts, _, *columns = self._views
+        firsts, counts, _, *columns = self.views
         first = firsts[node]
         stop = first + counts[node]
         return list(zip(*(column[first:stop].tolist() for column in columns), strict=True))
+
+    def room(self, n: int) -> int:
+        """Where so many edges can be written next, and all nodes that have a number."""
+        at = self.n_edges
+        self.n_edges = at + n
+        self._reserve()
+        self.n_edges = at
+        return at
 
     def is_end(self, node: int) -> bool:
         """Is this the node at which its rule ends?"""
@@ -197,7 +212,7 @@ class RuleGraph:
         self.pending[node] = []
         return node
 
-    def reserve(self, n: int, chain: MemberChain) -> int:
+    def reserve(self, n: int, chain: MemberChain | Record) -> int:
         """The first of ``n`` nodes whose edges ``chain`` makes, each when it is needed."""
         base = self.n_nodes
         self.n_nodes = base + n
@@ -245,7 +260,7 @@ class RuleGraph:
         self.n_edges = at + sum(map(len, pending.values()))
         self._reserve()
         # Entry by entry through memory views: an array's own entries cost three times as much.
-        firsts, counts, flags, kinds, arguments, targets, labels = self._views
+        firsts, counts, flags, kinds, arguments, targets, labels = self.views
         final = self._final
         empty: list[tuple[int, int]] = []
         for node, row in pending.items():
@@ -290,11 +305,21 @@ class RuleGraph:
         for name, column in grown.items():
             column[: getattr(old, name).shape[0]] = getattr(old, name)
         self.arrays = old._replace(**grown)
-        self._views = views(self.arrays)
+        self.views = views_of(self.arrays)
 
     def label(self, number: int) -> str:
         """What an edge with this label reads, in the grammar's own words."""
-        return self._labelled[number].label
+        found = self._labelled[number]
+        if isinstance(found, Terminal):
+            return found.label
+        terminal, members, position = found
+        return (members.key(position) if terminal is None else members.placed(position, terminal)).label
+
+    def labelled_at(self, terminal: Terminal | None, members: DeferredMembers, position: int) -> int:
+        """A label for what is read as the value of a member, or (None) as its key."""
+        labelled = self._labelled
+        labelled.append((terminal, members, position))
+        return len(labelled) - 1
 
     # Lowering.
 
@@ -438,7 +463,9 @@ class RuleGraph:
         return target
 
     def _lower_members(self, body: Members, start: int, end: int) -> None:
-        if isinstance(body, DeferredMembers) or (body.ordered and counts_trivially(body)):
+        if isinstance(body, DeferredMembers):
+            Record(self, body, start, end)
+        elif body.ordered and counts_trivially(body):
             MemberChain(self, body, start, end)
         else:
             FreeMembers(self.analysis, body, end).edges(self, start, 0, 0, 0)

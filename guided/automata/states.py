@@ -114,6 +114,8 @@ class StateTable:
         self.n_edges = 0
         self.arrays.first[0] = 0
         self._ids: dict[object, int] = {}
+        self.names: dict[bytes, int] = {}
+        """Of `guided.automata.names`."""
         self._owing: dict[tuple[int, int], int] = {}
         self._joined: dict[tuple[int, int], int] = {}
         self._n_partials = 0
@@ -247,7 +249,7 @@ class StateTable:
 
         From ``state`` over those from ``after`` on, which are new.
         """
-        at = begin = self._reserve(len(data))
+        at = begin = self.reserve_edges(len(data))
         whole = state
         lows, highs, targets, firsts, counts, modes = self._views
         # Byte by byte through memory views: slices cost more up to thirty bytes, and names are short.
@@ -268,7 +270,7 @@ class StateTable:
         firsts[whole] = begin
 
     def _write(self, state: int, row: Sequence[tuple[int, int, int]]) -> None:
-        at = self._reserve(len(row))
+        at = self.reserve_edges(len(row))
         lows, highs, targets, firsts, counts, _ = self._views
         for i, edge in enumerate(row, at):
             lows[i], highs[i], targets[i] = edge
@@ -280,14 +282,15 @@ class StateTable:
         keys = self.keys
         state = len(keys)
         if state + n > self._room:
-            self._reserve_states(n)
+            self.reserve_states(n)
         if n:
             keys.append(key)
         if n > 1:
             keys.extend([None] * (n - 1))
         return state
 
-    def _reserve_states(self, n: int) -> None:
+    def reserve_states(self, n: int) -> None:
+        """Room for ``n`` more states."""
         state = len(self.keys)
         if state + n > self._room:
             size = self._room = 2 * (state + n)
@@ -299,7 +302,7 @@ class StateTable:
             self._views = _views(self.arrays)
             self.version += 1
 
-    def _reserve(self, n: int) -> int:
+    def reserve_edges(self, n: int) -> int:
         """The first of ``n`` new edges."""
         at = self.n_edges
         self._make_edge_room(n)
@@ -410,7 +413,7 @@ class StateTable:
     def _make_room(self) -> None:
         """Room for the kernel to go on: twice of what is used up."""
         if len(self.keys) == self.arrays.first.size:
-            self._reserve_states(1)
+            self.reserve_states(1)
         elif self.n_edges + MOST_EDGES > self.arrays.low.size:
             self._make_edge_room(MOST_EDGES)
         else:

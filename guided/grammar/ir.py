@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from guided.collection import untrack
 from guided.grammar.regular.expr import Expr
@@ -140,15 +140,27 @@ class DeferredMembers(Members):
     Most members of a record are never written; `declared` makes all of them.
     """
 
-    __slots__ = ("keys", "lead", "required", "rest")
+    __slots__ = ("key", "lead", "names", "placed", "required", "trail", "value")
 
-    keys: tuple[Terminal, ...]
-    """The key of each declared member."""
+    names: tuple[bytes | None, ...]
+    """For each declared member the text of which its key is every spelling as a JSON string; None for another key."""
+    key: Callable[[int], Terminal]
+    """The key of the member with this index."""
     required: tuple[bool, ...]
     lead: Terminal
     """What every value begins with."""
-    rest: Callable[[int], tuple[Body, ...]]
+    value: Callable[[int], Body]
     """What stands behind that in the value of the member with this index; gives equal parts whenever it is called."""
+    placed: Callable[[int, Terminal], Terminal]
+    """Such a value that is a terminal with the place in its label, where that is not there already."""
+    trail: Terminal | None
+    """What stands behind each."""
+    separator: Terminal
+
+    @property
+    def others(self) -> list[tuple[Terminal, int]]:
+        """The key of each extra, and the rule that its value is."""
+        return [(extra.key, cast("Reference", extra.value).rule) for extra in self.extras]
 
     def __new__(cls, *fields: Any, **named: Any) -> DeferredMembers:
         """Members with other fields, as `dataclasses.replace` asks for them: all of them are made already."""
@@ -157,31 +169,38 @@ class DeferredMembers(Members):
     @classmethod
     def of(
         cls,
-        keys: tuple[Terminal, ...],
+        names: tuple[bytes | None, ...],
+        key: Callable[[int], Terminal],
         required: tuple[bool, ...],
         lead: Terminal,
-        rest: Callable[[int], tuple[Body, ...]],
+        value: Callable[[int], Body],
+        placed: Callable[[int, Terminal], Terminal],
+        trail: Terminal | None,
         extras: tuple[Member, ...],
-        separator: Body,
+        separator: Terminal,
     ) -> DeferredMembers:
-        """Members whose values are each ``lead`` and then what ``rest`` makes."""
+        """Members whose values are each ``lead``, then what ``value`` makes, then ``trail``; extras, of references."""
         made = object.__new__(cls)
-        made.keys, made.required, made.lead, made.rest = keys, required, lead, rest
+        made.names, made.key, made.required, made.lead = names, key, required, lead
+        made.value, made.placed, made.trail = value, placed, trail
         made.extras, made.separator, made.ordered = extras, separator, True
         made.low, made.high, made.goals = 0, None, 0
-        for item in (made, keys, required, extras):
+        for item in (made, names, required, extras):
             untrack(item)
         return made
 
     def __getattr__(self, name: str) -> tuple[Member, ...]:
         if name != "declared":
             raise AttributeError(name)
-        found = tuple(
-            Member(key, Sequence((self.lead, *self.rest(index))), required)
-            for index, (key, required) in enumerate(zip(self.keys, self.required, strict=True))
-        )
-        self.declared = found
-        return found
+        found = []
+        trail = () if self.trail is None else (self.trail,)
+        for index, required in enumerate(self.required):
+            value = self.value(index)
+            if type(value) is Terminal:
+                value = self.placed(index, value)
+            found.append(Member(self.key(index), Sequence((self.lead, value, *trail)), required))
+        self.declared = tuple(found)
+        return self.declared
 
 
 Body: TypeAlias = "Terminal | Reference | Sequence | Choice | Repetition | Members"

@@ -55,7 +55,7 @@ def _common(space: Terminal) -> Common:
         Repetition(Sequence((VALUE, space)), separator=comma),
         punctuation("]", EPSILON, EPSILON),
     )
-    options = (*any_scalar(), Sequence(object_), Sequence(array), TRUE_TEXT, FALSE_TEXT, NULL_TEXT)
+    options: tuple[Body, ...] = (*any_scalar(), Sequence(object_), Sequence(array), TRUE_TEXT, FALSE_TEXT, NULL_TEXT)
     return Common(
         (
             Rule(f"{ANY}value", Choice(options)),

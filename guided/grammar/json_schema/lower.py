@@ -49,6 +49,7 @@ from guided.grammar.json_schema.terminals import (
     punctuation,
     sequence,
     shown,
+    text_of,
 )
 from guided.grammar.regular.expr import EPSILON, Expr, alternation, literal
 
@@ -275,19 +276,14 @@ class Lowering:
 
     # -- bodies ---------------------------------------------------------------------------------------------------
 
-    def value(self, need: Need, where: str = "") -> Body:
-        """A value of a living need: a terminal when it is one token, a reference to its rule otherwise.
-
-        ``where`` is the place of a need that has none of its own.
-        """
+    def value(self, need: Need) -> Body:
+        """A value of a living need: a terminal when it is one token, a reference to its rule otherwise."""
         container = self._values.get(need)
         if container is not None:
             return container
         found = self._scalars.get(need)
         if found is None:
             found = self._scalars[need] = self._scalar(need)
-        if where and type(found) is Terminal and found.label in _PLACELESS:
-            return Terminal(found.expr, f"{found.label} at {where}")
         return found
 
     def _scalar(self, need: Need) -> Body:
@@ -427,7 +423,6 @@ class Lowering:
         at = "" if " " in pointer else f"{pointer}/properties/"
         names = tuple([name for name, need in thing.declared.items() if need in alive])
         compact, needed = self.compact, thing.required
-        keys = tuple([key_of(name, compact) for name in names])
         required = tuple([name in needed for name in names])
         sorts = self._sorts.get(thing) or self.graph.living_extras(thing)
         extras = tuple(
@@ -441,23 +436,24 @@ class Lowering:
         if high is not None and not extras and high >= len(names):
             high = None
         if self.layout.order is Order.SCHEMA and low == 0 and high is None and not thing.some:
-            rest = partial(self._rest, thing, names, at)
-            return DeferredMembers.of(keys, required, self._colon, rest, extras, self._comma)
+            texts = tuple([None if compact else text_of(name) for name in names])
+            key, value = partial(_key, names, compact), partial(self._declared, thing, names)
+            placed, space = partial(_placed, names, at), self.layout.space
+            return DeferredMembers.of(texts, key, required, self._colon, value, placed, space, extras, self._comma)
         members = tuple(
             [
-                Member(key, self._members[thing.declared[name]], must)
-                for key, name, must in zip(keys, names, required, strict=True)
+                Member(key_of(name, compact), self._members[thing.declared[name]], must)
+                for name, must in zip(names, required, strict=True)
             ]
         )
         return Members(members, extras, self._comma, self.layout.order is Order.SCHEMA, low, high, goals(thing))
 
-    def _rest(self, thing: ObjectShape, names: tuple[str, ...], at: str, index: int) -> tuple[Body, ...]:
-        """What stands behind the colon of a declared member."""
-        name = names[index]
-        return (self.value(thing.declared[name], at and at + escape(name)), *self._space)
+    def _declared(self, thing: ObjectShape, names: tuple[str, ...], index: int) -> Body:
+        """The value of a declared member."""
+        return self.value(thing.declared[names[index]])
 
-    def _member(self, need: Need, where: str = "") -> Body:
-        return Sequence((self._colon, self.value(need, where), *self._space))
+    def _member(self, need: Need) -> Body:
+        return Sequence((self._colon, self.value(need), *self._space))
 
 
 def _pattern(item: StringSet, label: str) -> Terminal:
@@ -471,6 +467,17 @@ def _is_counted(low: int, high: int | None) -> bool:
 
 _PLACELESS = frozenset(("string", "number", "integer"))
 """Labels of terminals that stand at no place of their own."""
+
+
+def _key(names: tuple[str, ...], compact: bool, index: int) -> Terminal:
+    return key_of(names[index], compact)
+
+
+def _placed(names: tuple[str, ...], at: str, index: int, terminal: Terminal) -> Terminal:
+    """The value of a declared member whose place is known and not in the label."""
+    if not at or terminal.label not in _PLACELESS:
+        return terminal
+    return Terminal(terminal.expr, f"{terminal.label} at {at}{escape(names[index])}")
 
 
 def _label(kind: str, pointer: str) -> str:

@@ -36,6 +36,11 @@ def punctuation(text: str, before: Expr, after: Expr) -> Terminal:
     return Terminal(concat(before, literal(text.encode()), after), text)
 
 
+def text_of(name: str) -> bytes | None:
+    """The text of a name whose key is every spelling of it; None where that is seen only with a closer look."""
+    return name.encode() if name.isascii() else None
+
+
 @lru_cache(maxsize=65536)
 def key_of(name: str, compact: bool) -> Terminal:
     """The terminal of a declared name; names recur from schema to schema, so terminals are shared."""
