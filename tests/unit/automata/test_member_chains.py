@@ -65,13 +65,17 @@ def test_deferred_and_written_out_are_one_language(seed: int) -> None:
 
 def test_other_fields_make_plain_members() -> None:
     terminal = Terminal(literal(b"x"))
-    made = DeferredMembers.of((terminal,), (True,), terminal, lambda index: (terminal,), (), terminal)
+    made = DeferredMembers.of(
+        (None,), lambda index: terminal, (True,), terminal, lambda index: terminal, lambda index, value: value, terminal,
+        (), terminal,
+    )  # fmt: skip
     changed = replace(made, low=1)
     assert type(changed) is Members
     assert changed.low == 1
     (member,) = changed.declared
     assert member.key is terminal
     assert member.required
+    assert member.value.parts == (terminal, terminal, terminal)
 
 
 def test_records_in_left_recursion_are_kept_whole() -> None:

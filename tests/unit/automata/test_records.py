@@ -1,0 +1,144 @@
+"""Records of a JSON Schema, and the rules that all have in common, are the language of their rules written out."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import guided
+from guided.automata.beginnings import FEW_RULES
+from guided.automata.names import states_of_names
+from guided.automata.records import GROUP
+from guided.automata.states import StateTable
+from guided.grammar.ir import Common, Grammar, Rule
+from guided.grammar.regular.expr import concat, json_string, literal
+
+BYTES = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
+NAMES = ["a", "", 'q"uote', "back\\slash", "é", "日本", "tab\t", "a/b~c", "aa", "ab", "x" * 300, "n0", "n1", "n2"]
+VALUES: list[dict[str, Any]] = [
+    {},
+    {"type": "string"},
+    {"type": ["boolean", "null"]},
+    {"type": ["integer", "array"]},
+    {"enum": ["a", 1, None]},
+    {"type": "object"},
+    {"type": "array", "items": {"type": "object", "properties": {"a": {}}, "required": ["a"]}},
+]
+OTHERS: list[dict[str, Any]] = [
+    {},
+    {"additionalProperties": False},
+    {"additionalProperties": {"type": "integer"}},
+    {"patternProperties": {"^n": {"type": "null"}, "^z": {}}, "additionalProperties": {"type": "string"}},
+]
+
+
+def written_out(grammar: Grammar) -> Grammar:
+    """The same rules, of which nothing is known beforehand, with every member made."""
+    return Grammar(tuple(Rule(rule.name, rule.body, rule.mark) for rule in grammar.rules), grammar.start)
+
+
+def same(one: guided.Constraint, other: guided.Constraint, text: bytes) -> None:
+    """The same masks all along a text, up to where it is refused."""
+    states = one.start, other.start
+    rows = np.zeros((2, BYTES.n_words), np.uint32)
+    for byte in text:
+        one.fill_mask(states[0], rows[0])
+        other.fill_mask(states[1], rows[1])
+        assert (rows[0] == rows[1]).all(), text
+        states = one.advance(states[0], byte), other.advance(states[1], byte)
+        if not all(states):
+            break
+    assert bool(states[0]) == bool(states[1])
+
+
+def value(rnd: random.Random, depth: int = 0) -> Any:
+    kind = rnd.randrange(7 if depth < 3 else 5)
+    if kind < 5:
+        return rnd.choice(["a", "", "é\\n", 1, -20, 1.5, None, True])
+    if kind == 5:
+        return [value(rnd, depth + 1) for _ in range(rnd.randrange(3))]
+    return {name: value(rnd, depth + 1) for name in rnd.sample(NAMES, rnd.randrange(4))}
+
+
+@pytest.mark.parametrize("options", [{}, {"whitespace": "compact"}, {"whitespace": " "}], ids=["any", "none", "one"])
+@pytest.mark.parametrize("seed", range(10))
+def test_records_are_their_rules_written_out(seed: int, options: dict[str, str]) -> None:
+    rnd = random.Random(seed)
+    names = rnd.sample(NAMES, rnd.choice([0, 1, 3, len(NAMES)])) + [
+        f"m{i}" for i in range(rnd.choice([0, 2, 2 * GROUP]))
+    ]
+    schema = {
+        "properties": {name: rnd.choice(VALUES) for name in names},
+        "required": rnd.sample(names, rnd.randrange(min(4, len(names)) + 1)),
+        **rnd.choice([{}, {"type": "object"}]),
+        **rnd.choice(OTHERS),
+    }
+    grammar = guided.json_schema(schema, **options)
+    one, other = guided.compile(grammar, BYTES), guided.compile(written_out(grammar), BYTES)
+    for _ in range(12):
+        chosen = [name for name in names if name in schema["required"] or rnd.random() < 0.6]
+        members = {name: value(rnd) for name in (*chosen, *rnd.sample(["n7", "zz", "other"], rnd.randrange(3)))}
+        found: Any = rnd.choice([members, members, value(rnd)])
+        separators, indent = rnd.choice([((",", ":"), None), ((" , ", " : "), None), ((",", ": "), 2)])
+        same(one, other, json.dumps(found, separators=separators, indent=indent).encode())
+    assert one.shortest_text(one.start) == other.shortest_text(other.start)
+
+
+def test_places_and_names_are_told() -> None:
+    schema = {
+        "properties": {"a/b": {"type": "string"}, "c": {"enum": [1]}, "d": {"type": "integer"}},
+        "additionalProperties": False,
+        "type": "object",
+    }
+    constraint = guided.compile(guided.json_schema(schema), BYTES)
+    state = constraint.advance_bytes(constraint.start, b"{")
+    assert 'property name "a/b"' in constraint.explain(state, ord("x"))
+    state = constraint.advance_bytes(state, b'"a/b":')
+    assert "string at #/properties/a~1b" in constraint.explain(state, ord("x"))
+    state = constraint.advance_bytes(state, b'"",')
+    assert 'property name "d"' in constraint.explain(state, ord("x"))
+    state = constraint.advance_bytes(state, b'"d":')
+    assert "integer at #/properties/d" in constraint.explain(state, ord("x"))
+
+
+@pytest.mark.parametrize("n_rules", [4, FEW_RULES + 40])
+def test_common_rules_are_there_in_small_grammars_and_large(n_rules: int) -> None:
+    properties = {f"n{i}": {"type": "object", "properties": {"x": {"const": i}}} for i in range(n_rules)}
+    grammar = guided.json_schema({"type": "object", "properties": properties})
+    assert isinstance(grammar.prepared.common, Common)  # type: ignore[union-attr]
+    assert (len(grammar.rules) > FEW_RULES) == (n_rules > FEW_RULES)
+    constraint = guided.compile(grammar, BYTES)
+    for text in ({"n1": {"x": 1, "y": {"z": [{}, [], ["a", None]]}}}, {"other": {"a": 1.5e3}, "n2": {}}):
+        state = constraint.advance_bytes(constraint.start, json.dumps(text).encode())
+        assert constraint.is_accepting(state)
+    assert not constraint.advance_bytes(constraint.start, b'{"n1": {"x": 2')
+
+
+def test_two_tables_of_states_have_beginnings_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    grammar = guided.json_schema({"type": "object", "properties": {"own": {"type": "integer"}}})
+    one = guided.compile(grammar, BYTES)
+    monkeypatch.setattr(StateTable, "_current", StateTable())
+    again = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
+    other = guided.compile(grammar, again)
+    for text in (b'{"own": 1, "x": [{}, {"y": "a"}]}', b'{"x": 1.5e3, "own": 1.5', b'{"x" : tru'):
+        same(one, other, text)
+
+
+def test_names_are_the_strings_that_they_spell() -> None:
+    table = StateTable()
+    texts = [b"a", b"", b'"', b"\\", b"a", b"\x00", "é".encode(), b"x" * 5000]
+    found = states_of_names(table, texts)
+    assert found[0] == found[4]
+    assert found == states_of_names(table, texts)
+    assert len(set(found)) == len(set(texts))
+    from guided.automata.distances import minimum, shortest
+
+    for state, text in zip(found, texts, strict=True):
+        expected = table.add(concat(literal(b'"'), json_string(literal(text))))
+        if len(text) < 300:
+            assert shortest(table, state) == shortest(table, expected)
+            assert minimum(table, state) == minimum(table, expected)
