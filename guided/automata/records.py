@@ -178,10 +178,11 @@ class Record:
         """What stands behind some colons."""
         body, n = self._body, self._n
         stop = min(first + GROUP, n)
-        found = [body.value(position) for position in range(first, stop)]
+        found = [(first, body.value(first))]
+        found += [(position, body.value(position)) for position in range(first + 1, stop) if body.at_hand(position)]
         space, space_label, skips = graph.entered(body.trail) if body.trail is not None else (-1, -1, True)
         flag = FINAL if graph.is_end(self._end) else OPEN
-        for position, value in enumerate(found, first):
+        for position, value in found:
             if type(value) is not Terminal and type(value) is not Reference:
                 node = self._inside + position
                 if graph.is_known(node):
@@ -190,7 +191,7 @@ class Record:
                 graph.lower(value, node, self._behind + position)
         at = graph.room(3 * len(found))
         firsts, counts, flags, kinds, arguments, targets, labels = graph.views
-        for position, value in enumerate(found, first):
+        for position, value in found:
             node, behind, after = self._inside + position, self._behind + position, self._after + position + 1
             if firsts[behind] >= 0:
                 break

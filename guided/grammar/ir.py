@@ -140,7 +140,7 @@ class DeferredMembers(Members):
     Most members of a record are never written; `declared` makes all of them.
     """
 
-    __slots__ = ("key", "lead", "names", "placed", "required", "trail", "value")
+    __slots__ = ("at_hand", "key", "lead", "names", "placed", "required", "trail", "value")
 
     names: tuple[bytes | None, ...]
     """For each declared member the text of which its key is every spelling as a JSON string; None for another key."""
@@ -151,6 +151,8 @@ class DeferredMembers(Members):
     """What every value begins with."""
     value: Callable[[int], Body]
     """What stands behind that in the value of the member with this index; gives equal parts whenever it is called."""
+    at_hand: Callable[[int], bool]
+    """Is that soon made, so that it may be asked for before a text comes to it?"""
     placed: Callable[[int, Terminal], Terminal]
     """Such a value that is a terminal with the place in its label, where that is not there already."""
     trail: Terminal | None
@@ -174,6 +176,7 @@ class DeferredMembers(Members):
         required: tuple[bool, ...],
         lead: Terminal,
         value: Callable[[int], Body],
+        at_hand: Callable[[int], bool],
         placed: Callable[[int, Terminal], Terminal],
         trail: Terminal | None,
         extras: tuple[Member, ...],
@@ -182,7 +185,7 @@ class DeferredMembers(Members):
         """Members whose values are each ``lead``, then what ``value`` makes, then ``trail``; extras, of references."""
         made = object.__new__(cls)
         made.names, made.key, made.required, made.lead = names, key, required, lead
-        made.value, made.placed, made.trail = value, placed, trail
+        made.value, made.at_hand, made.placed, made.trail = value, at_hand, placed, trail
         made.extras, made.separator, made.ordered = extras, separator, True
         made.low, made.high, made.goals = 0, None, 0
         for item in (made, names, required, extras):

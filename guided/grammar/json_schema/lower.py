@@ -438,8 +438,10 @@ class Lowering:
         if self.layout.order is Order.SCHEMA and low == 0 and high is None and not thing.some:
             texts = tuple([None if compact else text_of(name) for name in names])
             key, value = partial(_key, names, compact), partial(self._declared, thing, names)
-            placed, space = partial(_placed, names, at), self.layout.space
-            return DeferredMembers.of(texts, key, required, self._colon, value, placed, space, extras, self._comma)
+            at_hand, placed = partial(self._is_at_hand, thing, names), partial(_placed, names, at)
+            return DeferredMembers.of(
+                texts, key, required, self._colon, value, at_hand, placed, self.layout.space, extras, self._comma
+            )
         members = tuple(
             [
                 Member(key_of(name, compact), self._members[thing.declared[name]], must)
@@ -451,6 +453,11 @@ class Lowering:
     def _declared(self, thing: ObjectShape, names: tuple[str, ...], index: int) -> Body:
         """The value of a declared member."""
         return self.value(thing.declared[names[index]])
+
+    def _is_at_hand(self, thing: ObjectShape, names: tuple[str, ...], index: int) -> bool:
+        """Bounds of numbers may take milliseconds to write out, other values some microseconds."""
+        need = thing.declared[names[index]]
+        return need in OF_TYPES or need in self._scalars or not self.graph.shapes[need].numbers
 
     def _member(self, need: Need) -> Body:
         return Sequence((self._colon, self.value(need), *self._space))

@@ -66,8 +66,8 @@ def test_deferred_and_written_out_are_one_language(seed: int) -> None:
 def test_other_fields_make_plain_members() -> None:
     terminal = Terminal(literal(b"x"))
     made = DeferredMembers.of(
-        (None,), lambda index: terminal, (True,), terminal, lambda index: terminal, lambda index, value: value, terminal,
-        (), terminal,
+        (None,), lambda index: terminal, (True,), terminal, lambda index: terminal, lambda index: True,
+        lambda index, value: value, terminal, (), terminal,
     )  # fmt: skip
     changed = replace(made, low=1)
     assert type(changed) is Members
