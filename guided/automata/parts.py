@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.byte_classes import class_of_byte
-from guided.automata.runs import begins_run, far_run
+from guided.automata.runs import NEAR, begins_run, far_run
 from guided.collection import untrack
 from guided.grammar.regular.any_text import any_text
 from guided.grammar.regular.derivative import edges, least_length
-from guided.grammar.regular.expr import ALL, EPSILON, Expr, Kind, concat, is_listed, json_string
+from guided.grammar.regular.expr import ALL, EPSILON, Expr, Kind, concat, is_listed, json_string, repeat
 from guided.grammar.regular.partial import Letter, alternatives, begins_with, is_begun, letter_of
 from guided.kernels.determinise import (
     ABSORBS,
@@ -34,6 +34,9 @@ from guided.kernels.determinise import (
 from guided.kernels.layout import CANONICAL, STRING, Parts
 
 __all__ = ["PartTable", "begins", "is_word_list", "loops", "reading", "terminal"]
+
+COUNTED = 24
+"""Characters of a far bounded run whose parts are made at once: a microsecond for each part, alone it takes five."""
 
 AT_ONCE = 32
 """States that are asked about in one round, nearest first."""
@@ -174,8 +177,7 @@ class PartTable:
         n = 0
         for item in work:
             before = len(self._all)
-            self._find_edges(item)
-            n += 1
+            n += self._find_edges(item)
             if n >= most:
                 break
             known = self.arrays.edge_first
@@ -183,9 +185,12 @@ class PartTable:
             work += [new for new in ahead if not self.is_dear(new)]
         return n
 
-    def _find_edges(self, part: int) -> None:
+    def _find_edges(self, part: int) -> int:
         of = self._all[part]
+        if len(of) == 2 and of[0].kind is Kind.REPEAT and (found := self._count_ahead(part, *of)):
+            return found
         self._write(part, self._edges(*of) if len(of) == 2 else self._begun_edges(of[0], of[1]))
+        return 1
 
     def _write(self, part: int, row: list[tuple[int, int, int]]) -> None:
         at = self.n_edges
@@ -214,6 +219,64 @@ class PartTable:
                     parts = self._parts(concat(begun, tail), mode)
                 row += [(low, high, part) for part in parts]
         return row
+
+    def _count_ahead(self, part: int, content: Expr, mode: int) -> int:
+        """Make the edges of a run with a far bound known, and those of the next characters; of how many, 0: it is none.
+
+        The parts of each character are those of the one before with other numbers: what is left of the character, and
+        the run with a bound less by one.
+        """
+        body, low, high = cast("tuple[Expr, int, int | None]", content.parts)
+        letter = letter_of(body)
+        if letter is None or high is None or high < 2 * COUNTED or low:
+            return 0
+        runs = [repeat(body, 0, high - i) for i in range(1, COUNTED + 1)]
+        found = next((i for i, run in enumerate(runs) if (run, mode) in self._ids), COUNTED)
+        if not found:
+            return 0
+        n_rests, start = len(letter.rests), len(self._all)
+        size = n_rests + 1
+        stop = start + found * size
+        for i in range(found):
+            follows = start + i * size + n_rests
+            self._all += [(begun, follows, None) for begun in letter.rests]
+            self._all.append((runs[i], mode))
+        made = self._all[start:]
+        for of in made:
+            untrack(of)
+        self._ids.update(zip(made, range(start, stop), strict=True))
+        while stop > self.arrays.traits.size:
+            self._grow(*_PER_PART)
+        rows = (letter.first, *letter.rows)
+        counts = [len(row) for row in rows]
+        edges = np.array([edge for row in rows for edge in row], np.int32)
+        edges[edges[:, 2] < 0, 2] = n_rests
+        at = self.n_edges
+        self.n_edges = end = at + found * len(edges)
+        while end > self.arrays.to.size:
+            self._grow("low", "high", "to")
+        arrays, blocks = self.arrays, np.arange(found)[:, None]
+        arrays.low[at:end] = np.tile(edges[:, 0], found)
+        arrays.high[at:end] = np.tile(edges[:, 1], found)
+        arrays.to[at:end] = (start + size * blocks + edges[:, 2]).ravel()
+        firsts = at + len(edges) * blocks + np.cumsum([0, *counts[:-1]])
+        arrays.edge_count[part], arrays.edge_first[part] = counts[0], at
+        arrays.edge_count[start:stop] = np.tile([*counts[1:], counts[0]], found)
+        # The edges of the last run are not known.
+        arrays.edge_first[start:stop] = np.append(firsts.ravel()[1:], -1)
+        traits = self._traits[part]
+        arrays.traits[start:stop] = np.tile([traits & (LOOPS | TEXTUAL | SPELLED_ONCE)] * n_rests + [traits], found)
+        if boundless := self._boundless[part]:
+            begun = [self._begun(rest, boundless) for rest in letter.rests]
+            bounds = np.array([bound if bound > NEAR else 0 for bound in range(high - 1, high - 1 - found, -1)])
+            self.arrays.bound[start:stop] = np.repeat(bounds, size)
+            self.arrays.boundless[start:stop] = np.tile([*begun, boundless], found)
+            arrays = self.arrays
+        for i in range(found):
+            state = self._state_of(runs[i], mode)
+            if state:
+                arrays.alone[start + i * size + n_rests] = state
+        return found
 
     def _rests(self, letter: Letter, follows: int) -> list[int]:
         """The parts that the rests of a letter are before a part, whose edges are made known, and last that part."""

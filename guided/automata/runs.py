@@ -22,6 +22,7 @@ from guided.grammar.regular.expr import (
     json_string,
     repeat,
 )
+from guided.grammar.regular.lengths import character_counts, farthest_end
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,11 @@ class Run:
     high: int | None
     close: Expr
     canonical: bool | None
+
+    @property
+    def is_counted_by_home(self) -> bool:
+        """Does each body, and nothing else, lead to `home`?  Not where it may go on after an end, as in ``(a+|b)*``."""
+        return character_counts(self.body) == (1, 1)
 
     @property
     def home(self) -> Expr:
@@ -152,6 +158,38 @@ def run_with_pattern(expr: Expr) -> tuple[Run, Expr] | None:
     if run is None or all(part.kind is Kind.COMPLEMENT for part in others):
         return None
     return run, json_string(intersection(others), canonical=canonical)
+
+
+def within_reach(content: Expr, longest: int) -> Expr:
+    """The language without the bounds that ``longest`` bytes more stay within: they all lead on in both, or in none.
+
+    A repetition reads a byte at least; beside a pattern, which must still be able to end within a bound on the length
+    wherever it has been led, the pattern alone is enough.
+    """
+    match content.kind:
+        case Kind.REPEAT:
+            body, low, high = cast("tuple[Expr, int, int | None]", content.parts)
+            if body.nullable or ((low <= longest) if high is None else high <= longest):
+                return content
+            return repeat(body, min(low, longest + 1))
+        case Kind.CONCAT:
+            items: list[Expr] = []
+            rest = content
+            while rest.kind is Kind.CONCAT:
+                head, rest = cast("tuple[Expr, Expr]", rest.parts)
+                items.append(head)
+            items.append(rest)
+            near = [within_reach(item, longest) if item.kind is Kind.REPEAT else item for item in items]
+            return content if near == items else concat(*near)
+        case Kind.INTERSECTION:
+            found = run_with_pattern(json_string(content))
+            if found is not None:
+                run, other = found
+                pattern = cast(Expr, other.parts[0])
+                ends = farthest_end(pattern)
+                if ends is not None and cast(int, run.high) > longest + ends[1]:
+                    return within_reach(pattern, longest)
+    return content
 
 
 _ANY = utf8(ANY_CHARACTER)

@@ -16,6 +16,12 @@ DENSE = 512
 """Tokens from which an effect is kept as a bitmask row rather than a list; a guess at where the costs meet."""
 
 
+MOST_ROWS = 4096
+ROOM = 64 << 20
+"""Rows, and bytes, that there is room for at first: memory that is not written to is not taken, and copying what is
+full takes milliseconds."""
+
+
 class EffectStore:
     """Effects that only grow in number; arrays are replaced when they are full, so that old views stay right."""
 
@@ -26,12 +32,29 @@ class EffectStore:
         self.arrays = Effects(
             hash_slot=np.full(1024, -1, np.int32),
             **records(Effects, "mask", 512),
-            masks=np.zeros((8, n_words), np.uint32),
+            masks=np.zeros((max(8, min(MOST_ROWS, ROOM // (4 * max(n_words, 1)))), n_words), np.uint32),
             listed=np.zeros(4096, np.int32),
             **records(Effects, "exit_low", 1024),
         )
         self._n_words = n_words
         self._n_effects = self._n_masks = self._n_listed = self._n_exits = 0
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory in use."""
+        held: int = sum(array.nbytes for array in self.arrays)
+        unused = int(self.arrays.masks.shape[0]) - self._n_masks
+        return held - 4 * unused * self._n_words
+
+    def find(self, low: int, high: int, state: int) -> int:
+        """The effect of a range and state, -1 where none is kept."""
+        effects = self.arrays
+        slot = self._slot(low, state)
+        while (index := int(effects.hash_slot[slot])) >= 0:
+            if effects.key_state[index] == state and effects.key_low[index] == low and effects.key_high[index] == high:
+                return index
+            slot = (slot + 1) % effects.hash_slot.size
+        return -1
 
     def add(
         self,
@@ -106,14 +129,15 @@ class EffectStore:
     def _enter(self, index: int) -> None:
         """Put an effect into the hash, the last step of making it visible."""
         effects = self.arrays
-        mixed = (int(effects.key_low[index]) * 0x9E3779B97F4A7C15 & _MASK64) ^ (
-            int(effects.key_state[index]) * 0xC2B2AE3D27D4EB4F & _MASK64
-        )
-        size = effects.hash_slot.size
-        slot = (mixed ^ (mixed >> 32)) % size
+        slot = self._slot(int(effects.key_low[index]), int(effects.key_state[index]))
         while effects.hash_slot[slot] >= 0:
-            slot = (slot + 1) % size
+            slot = (slot + 1) % effects.hash_slot.size
         effects.hash_slot[slot] = index
+
+    def _slot(self, low: int, state: int) -> int:
+        """Where to look for an effect first; as kernels do."""
+        mixed = (low * 0x9E3779B97F4A7C15 & _MASK64) ^ (state * 0xC2B2AE3D27D4EB4F & _MASK64)
+        return (mixed ^ (mixed >> 32)) % self.arrays.hash_slot.size
 
     def _list(self, kept: NDArray[np.int32]) -> int:
         first = self._n_listed

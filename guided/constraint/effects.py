@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.byte_classes import UTF8_PHASES
-from guided.automata.runs import Run, run_of, run_with_pattern
+from guided.automata.parts import terminal
+from guided.automata.runs import Run, run_of, run_with_pattern, within_reach
 from guided.automata.states import StateTable
 from guided.constraint.characters_left import CharactersLeft
 from guided.constraint.effect_store import EffectStore
@@ -28,7 +29,7 @@ from guided.constraint.run_lengths import RunLengths
 from guided.constraint.surveys import Surveys
 from guided.constraint.token_tries import TokenTries
 from guided.grammar.regular.characters import Utf8
-from guided.grammar.regular.expr import Expr, json_string
+from guided.grammar.regular.expr import Expr, alternation, json_string
 from guided.kernels.determinise import TOTAL
 from guided.kernels.layout import CANONICAL, STRING
 from guided.vocab.vocabulary import Vocabulary
@@ -68,6 +69,10 @@ class TokenEffects:
         self._left = CharactersLeft(states)
         self._derived: dict[tuple[int, int, int, int, int, int], int] = {}
         self._lengths: dict[tuple[int, int, int, int, int, bool], RunLengths] = {}
+        self._nearer: dict[tuple[int, int, int], int] = {}
+        """Effects of states that others have but for bounds out of reach."""
+        self._walked: set[int] = set()
+        """States whose effects are not told from others."""
         self._totals: dict[int, bool] = {}
         self._any_strings: dict[tuple[int, int], tuple[int, NDArray[np.int32]]] = {}
 
@@ -79,30 +84,57 @@ class TokenEffects:
     @property
     def n_bytes(self) -> int:
         """Memory held, beyond the vocabulary's own."""
-        arrays = (*self.tries.arrays, *self.store.arrays)
-        return sum(array.nbytes for array in arrays) - 5 * self.root
+        return sum(array.nbytes for array in self.tries.arrays) - 5 * self.root + self.store.n_bytes
 
     def need(self, low: int, high: int, state: int) -> None:
         """Make the effect of a trie range and state known to the kernels."""
         with self.lock:
-            key = self.states.key(state)
-            patterned = run_with_pattern(key) if isinstance(key, Expr) else None
-            if patterned is not None:
-                self._bounded(low, high, state, *patterned)
+            if state not in self._walked and self._told(low, high, state):
                 return
-            run = run_of(key) if isinstance(key, Expr) else None
-            if run is not None and (run.low or run.high is not None):
-                self._bounded(low, high, state, run)
-                return
-            if self._is_total(state) and key is not _ANY_STRING:
-                self._total(low, high, state)
-                return
+            self._walked.add(state)
             found = self._surveys.survey(low, high, state)
             if found is None:
                 # Its tokens come to owe something: they are walked with the parser.
                 self.states.arrays.loops[state] = 0
             else:
                 self.store.add(low, high, state, found.kept, self.tries.exit_ranges(found.exits))
+
+    def _told(self, low: int, high: int, state: int) -> bool:
+        """Make an effect known that is told from others; False where the state is walked, whatever the range."""
+        near = self._within_reach(state)
+        if near != state:
+            # No token comes near the bounds that are left out, so it is as if there were none.
+            same = self._nearer.get((low, high, near), -1)
+            if same < 0:
+                if self.store.find(low, high, near) < 0:
+                    self.need(low, high, near)
+                same = self._nearer[low, high, near] = self.store.find(low, high, near)
+            if same >= 0:
+                self.store.alias(low, high, state, same)
+                return True
+        key = self.states.key(state)
+        if isinstance(key, Expr):
+            patterned = run_with_pattern(key)
+            if patterned is not None:
+                self._bounded(low, high, state, *patterned)
+                return True
+            run = run_of(key)
+            # After one character a run without a bound leads back to itself, and is not walked character by character.
+            if run is not None and (run.low > 1 or run.high is not None) and run.is_counted_by_home:
+                self._bounded(low, high, state, run)
+                return True
+        if self._is_total(state) and key is not _ANY_STRING:
+            self._total(low, high, state)
+            return True
+        return False
+
+    def _within_reach(self, state: int) -> int:
+        """The state without the bounds in it that no token comes near; itself if there are none."""
+        members = self.states.parts.members(state)
+        near = [within_reach(content, self.tries.longest) for content, _ in members]
+        if all(content is same for (content, _), same in zip(members, near, strict=True)):
+            return state
+        return self.states.add(terminal(alternation(near) if len(near) > 1 else near[0], members[0][1]))
 
     def _is_total(self, start: int) -> bool:
         """Inside a string, may any text come, for ever?  Decided on all that may follow, by the phases of UTF-8.

@@ -41,8 +41,8 @@ class RunLengths:
         needed = np.maximum(survey.count - begun, 0)
         if left is not None:
             needed = needed + left(inside)
-        self._inside, self._needed = _by_length(survey.kept[inside], needed[inside])
-        self._ended, self._whole = _by_length(survey.kept[~inside], -1 - survey.count[~inside] - begun)
+        self._inside, self._up_to = _by_length(survey.kept[inside], needed[inside])
+        self._ended, self._ended_up_to = _by_length(survey.kept[~inside], -1 - survey.count[~inside] - begun)
         self._exits = survey.exits
         self._length = survey.exits[:, 3] - begun
         self._lengths: list[int] = np.unique(self._length).tolist()
@@ -54,11 +54,9 @@ class RunLengths:
 
         -1: without a bound.
         """
-        size = self._needed.size
-        n = size if bound < 0 else int(np.searchsorted(self._needed, bound, "right"))
-        first = int(np.searchsorted(self._whole, least, "left"))
-        last = self._whole.size if most < 0 else int(np.searchsorted(self._whole, most, "right"))
-        listed = self._ended[first : max(first, last)]
+        n = _count(self._up_to, bound)
+        first = _count(self._ended_up_to, least - 1) if least else 0
+        listed = self._ended[first : max(first, _count(self._ended_up_to, most))]
         mask = -1
         if n > DENSE:
             mask = self._row(n)
@@ -84,9 +82,16 @@ class RunLengths:
         return found
 
 
-def _by_length(tokens: NDArray[np.int32], length: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _by_length(tokens: NDArray[np.int32], length: NDArray[np.int32]) -> tuple[NDArray[np.int32], list[int]]:
+    """Tokens by length, and how many of them have at most none, one, two and so on."""
     if length.size and int(length.max()) < 1 << 15:
         # Numbers of 16 bits are sorted by counting them.
         length = length.astype(np.int16)
-    order = np.argsort(length, kind="stable")
-    return tokens[order], length[order]
+    return tokens[np.argsort(length, kind="stable")], np.cumsum(np.bincount(length)).tolist()
+
+
+def _count(up_to: list[int], length: int) -> int:
+    """How many have at most a length; -1: any."""
+    if not up_to:
+        return 0
+    return up_to[length] if 0 <= length < len(up_to) else up_to[-1]

@@ -44,6 +44,7 @@ class Surveys:
     def __init__(self, states: StateTable, tries: TokenTries) -> None:
         self.states = states
         self.tries = tries
+        self._explored: set[int] = set()
         self._counters = np.zeros(N_COUNTERS, np.int64)
         self._scratch = small_scratch(tries.longest)
         self._table = np.zeros((N_ROWS, 3), np.int64)
@@ -60,9 +61,11 @@ class Surveys:
         With ``home`` the visits to that state are counted.  With ``also`` the walk is of the intersection with that
         state.  What is noted of tokens is good until the next survey.
         """
-        base = self.states.arrays.base
-        self.states.explore([int(base[one]) for one in (state, also) if one], AHEAD, PARTS, DEAR // 2)
-        self._make_room(int(np.diff(self.tries.arrays.token_offset[[low, high]])[0]))
+        self._explore(state)
+        if also:
+            self._explore(also)
+        offset = self.tries.arrays.token_offset
+        self._make_room(int(offset[high]) - int(offset[low]))
         while True:
             code = survey(
                 self._addresses(), low, high, state, also, home or -1, self._kept, self._count, self._at,
@@ -85,11 +88,17 @@ class Surveys:
     def closing(self, low: int, high: int, state: int, nodes: NDArray[np.int32]) -> NDArray[np.bool_]:
         """At which of some nodes a string that goes on from a state closes."""
         closes = np.zeros(nodes.size, np.uint8)
-        self.states.explore([int(self.states.arrays.base[state])], AHEAD, PARTS, DEAR // 2)
+        self._explore(state)
         while closings(self._addresses(), low, high, state, nodes, closes, self._unknown) < 0:
             self.states.explore(self._unknown[: int(self._counters[REQUEST_A])].tolist(), AHEAD, PARTS, DEAR)
         found: NDArray[np.bool_] = closes != 0
         return found
+
+    def _explore(self, state: int) -> None:
+        """Find the edges around a state, the first time that it is surveyed."""
+        if state not in self._explored:
+            self._explored.add(state)
+            self.states.explore([int(self.states.arrays.base[state])], AHEAD, PARTS, DEAR // 2)
 
     def _addresses(self) -> NDArray[np.int64]:
         """What kernels get: the table of addresses, with those of arrays that others replace."""

@@ -26,7 +26,7 @@ class TokenTries:
     def __init__(self, vocabulary: Vocabulary) -> None:
         trie = vocabulary.trie
         n_nodes, n_ids = trie.n_nodes, trie.token_ids.size
-        room = n_nodes // 2 + 1024
+        room = 2 * n_nodes + 1024
         self.longest = max(vocabulary.spelling.longest, 1)
         self.version = 0
         """Changes whenever an array is replaced."""

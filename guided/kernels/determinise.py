@@ -19,7 +19,7 @@ from guided.kernels.layout import CANONICAL, CLOSES, STRING
 __all__ = [
     "ABSORBS", "AT_HEAD", "COMMON", "EDGES", "LOOPS", "MISSING", "NEEDED", "NULLABLE", "N_COUNTS", "POOL",
     "QUEUED", "RUN", "SETS", "SPELLED_ONCE", "STATES", "TEXTUAL", "TOTAL", "WIDE", "WORDS", "describe", "determinise",
-    "leads_back", "rehash",
+    "lay_words", "leads_back", "rehash",
 ]  # fmt: skip
 
 NULLABLE, LOOPS, AT_HEAD, COMMON, ABSORBS, TEXTUAL, SPELLED_ONCE, TOTAL, WORDS = (1 << bit for bit in range(9))
@@ -251,6 +251,63 @@ def determinise(t, n_queue, limit):
     if n_queue == n_begin:
         counts[NEEDED] = counts[MISSING]
     return 0
+
+
+@entry
+def lay_words(t, data, ends, state, last, mode):
+    """Write the edges of ``state``, new states for what is left of some words, and their edges; where its own begin.
+
+    The words, sorted and none twice, are ``data[ends[i - 1] : ends[i]]``; each leads to ``last``, or to a state that
+    may end where another goes on.  There must be room for as many states and edges as there are bytes.  The caller
+    writes ``automaton.first[state]``, once this has returned.
+    """
+    automaton = views.automaton(t)
+    counts = views.parts(t).counts
+    # What is left after ``depth`` bytes of the words from ``low`` to ``high``, of the first state and each new one.
+    nodes = np.empty((data.shape[0] + 1, 3), np.int32)
+    nodes[0, 0], nodes[0, 1], nodes[0, 2] = 0, ends.shape[0], 0
+    n_nodes = 1
+    before = np.int64(counts[STATES]) - 1
+    begin = edge = np.int64(counts[EDGES])
+    at = 0
+    while at < n_nodes:
+        here = before + at if at else np.int64(state)
+        word, stop, depth = np.int64(nodes[at, 0]), np.int64(nodes[at, 1]), np.int64(nodes[at, 2])
+        start = np.int64(ends[word - 1]) if word else np.int64(0)
+        automaton.mode[here] = mode
+        if start + depth == ends[word]:
+            if mode:
+                automaton.mode[here] = mode | CLOSES
+            else:
+                automaton.tag[here] = 0
+            start = np.int64(ends[word])
+            word += 1
+        first = edge
+        while word < stop:
+            byte = data[start + depth]
+            low = word
+            whole = start + depth + 1 == ends[word]
+            while word < stop and data[start + depth] == byte:
+                start = np.int64(ends[word])
+                word += 1
+            target = np.int64(last)
+            if word > low + 1 or not whole:
+                nodes[n_nodes, 0], nodes[n_nodes, 1], nodes[n_nodes, 2] = low, word, depth + 1
+                target = before + n_nodes
+                n_nodes += 1
+            elif edge > first and automaton.target[edge - 1] == last and automaton.high[edge - 1] == byte - 1:
+                automaton.high[edge - 1] = byte
+                continue
+            automaton.low[edge] = automaton.high[edge] = byte
+            automaton.target[edge] = target
+            edge += 1
+        automaton.count[here] = edge - first
+        if at:
+            automaton.first[here] = first
+        at += 1
+    counts[STATES] = before + n_nodes
+    counts[EDGES] = edge
+    return begin
 
 
 @entry

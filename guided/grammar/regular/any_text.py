@@ -1,4 +1,4 @@
-"""Any text: any number of characters in UTF-8, and what is left of that inside a character; what is seen to be text."""
+"""Runs of characters, any text above all, and what is left of them inside a character; what is seen to lie in a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ RawEdges: TypeAlias = "Callable[[Expr], Sequence[Edge]]"
 MAX_DEPTH = 60
 """Nested expressions that are looked into to see that they are text."""
 MAX_REMEMBERED = 20_000
-"""Parts of expressions that are remembered to be characters or not."""
+"""Parts of expressions that are remembered to be characters or not, and runs."""
+MAX_RUN_STATES = 64
+"""What may be left of a run; UTF-8 has eight of any character, and a class seldom twice as many."""
 
 
 @lru_cache(maxsize=1)
@@ -24,20 +26,38 @@ def any_text() -> tuple[Expr, Expr]:
     return character, repeat(character)
 
 
-_states: dict[Expr, tuple[Edge, ...]] = {}
+States: TypeAlias = "dict[Expr, tuple[Edge, ...]]"
+
+_states: dict[Expr, States | None] = {}
 
 
-def text_states(raw_edges: RawEdges) -> dict[Expr, tuple[Edge, ...]]:
+def text_states(raw_edges: RawEdges) -> States:
     """Any text, first, and all that can be left of it, with their edges."""
-    if not _states:
-        found: dict[Expr, tuple[Edge, ...]] = {}
-        work = [any_text()[1]]
+    return cast(States, _run_states(any_text()[1], raw_edges))
+
+
+def is_run(expr: Expr) -> bool:
+    """Is this a repetition without bounds, or what is left of one after the beginning of a character?"""
+    if expr.kind is Kind.CONCAT:
+        head, expr = cast("tuple[Expr, Expr]", expr.parts)
+        if head.kind is not Kind.SWITCH and head.kind is not Kind.BYTES:
+            return False
+    return expr.kind is Kind.REPEAT and expr.parts[1:] == (0, None)
+
+
+def _run_states(run: Expr, raw_edges: RawEdges) -> States | None:
+    """A run and all that can be left of it, with their edges; None where that is much.  Remembered."""
+    if run not in _states:
+        if len(_states) >= MAX_REMEMBERED:
+            _states.clear()
+        found: States = {}
+        work = [run]
         for item in work:
-            if item not in found:
+            if item not in found and len(found) <= MAX_RUN_STATES:
                 found[item] = tuple(raw_edges(item))
                 work.extend(target for _, _, target in found[item])
-        _states.update(found)
-    return _states
+        _states[run] = None if len(found) > MAX_RUN_STATES else found
+    return _states[run]
 
 
 _after: dict[tuple[Expr, Expr], Expr | None] = {}
@@ -45,13 +65,32 @@ _after: dict[tuple[Expr, Expr], Expr | None] = {}
 
 def is_text(expr: Expr, text: Expr, raw_edges: RawEdges) -> bool:
     """Is it plain from its structure that what is left of any text, ``text``, holds all of a language?"""
+    return _read_all(expr, text, text_states(raw_edges)) is any_text()[1]
+
+
+def is_within(expr: Expr, run: Expr, raw_edges: RawEdges) -> bool:
+    """Is it plain from its structure that a run, or what is left of one, holds all of a language?
+
+    >>> from guided.grammar.regular.derivative import possible_edges
+    >>> from guided.grammar.regular.expr import byte_range, literal
+    >>> is_within(literal(b"abc"), repeat(byte_range(0x61, 0x7A)), possible_edges)
+    True
+    """
+    states = _run_states(run, raw_edges)
+    if states is None:
+        return False
+    end = _read_all(expr, run, states)
+    return end is not None and end.nullable
+
+
+def _read_all(expr: Expr, text: Expr, states: States) -> Expr | None:
     if len(_after) >= MAX_REMEMBERED:
         _after.clear()
-    return _read(expr, text, text_states(raw_edges), 0) is any_text()[1]
+    return _read(expr, text, states, 0)
 
 
-def _read(expr: Expr, text: Expr, states: dict[Expr, tuple[Edge, ...]], depth: int) -> Expr | None:
-    """What is left of any text after whichever string of a language; None if that differs, or is not to be seen."""
+def _read(expr: Expr, text: Expr, states: States, depth: int) -> Expr | None:
+    """What is left of a run, ``text``, after any string of a language; None if that differs, or is not to be seen."""
     key = (expr, text)
     if key not in _after:
         # What leads to itself again reads nothing meanwhile.
@@ -60,7 +99,7 @@ def _read(expr: Expr, text: Expr, states: dict[Expr, tuple[Edge, ...]], depth: i
     return _after[key]
 
 
-def _read_parts(expr: Expr, text: Expr, states: dict[Expr, tuple[Edge, ...]], depth: int) -> Expr | None:
+def _read_parts(expr: Expr, text: Expr, states: States, depth: int) -> Expr | None:
     found: Expr | None = text
     match expr.kind:
         case Kind.EPSILON:
@@ -100,7 +139,7 @@ def _one(found: set[Expr | None]) -> Expr | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _range(text: Expr, low: int, high: int, states: dict[Expr, tuple[Edge, ...]]) -> set[Expr | None]:
+def _range(text: Expr, low: int, high: int, states: States) -> set[Expr | None]:
     """What is left after one of these bytes; with None where one of them does not come next."""
     found: set[Expr | None] = set()
     for first, last, target in states[text]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from guided.grammar.regular.any_text import any_text, is_text, text_states
+from guided.grammar.regular.any_text import any_text, is_run, is_text, is_within, text_states
 from guided.grammar.regular.attained import has_length_between
 from guided.grammar.regular.expr import (
     EMPTY,
@@ -30,6 +30,7 @@ from guided.grammar.regular.expr import (
     is_listed,
     untrack_edges,
 )
+from guided.grammar.regular.lengths import n_letters
 from guided.grammar.regular.product import Formula, RawEdges, States, combines, is_read_by_bytes, lock, operands_of
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ MAX_STATES = 4000
 """States of a product before equal ones are merged; 2 to 5 microseconds each."""
 MAX_EXPRESSIONS = 250
 """New expressions for the states of its operands; those of property names make below 200."""
+MAX_LETTERS = 3 * MAX_EXPRESSIONS
+"""Letters of an operand, counting repetitions: addresses have 1,000, and giving up only later takes 7 ms."""
 MAX_REMEMBERED = 20_000
 """Combinations remembered with what became of them; what is forgotten is made again and found to be the same."""
 _COMBINING = frozenset({Kind.INTERSECTION, Kind.ALTERNATION, Kind.COMPLEMENT})
@@ -71,11 +74,41 @@ def is_large(expr: Expr) -> bool:
     return expr in _large
 
 
-def stay_large(edges: Sequence[Edge]) -> None:
-    """What is left of a combination that was too large is not tried again."""
+def stay_large(edges: Sequence[Edge], raw_edges: RawEdges) -> Sequence[Edge]:
+    """What is left of a combination that was too large, which is not tried again, less what adds nothing any more."""
     if len(_large) >= MAX_REMEMBERED:
         _large.clear()
-    _large.update(target for _, _, target in edges if target.kind in _COMBINING)
+    left = [(low, high, without_runs(target, raw_edges)) for low, high, target in edges]
+    _large.update(target for _, _, target in left if target.kind in _COMBINING)
+    return left
+
+
+def without_runs(expr: Expr, raw_edges: RawEdges) -> Expr:
+    """An intersection without the runs in which something beside them lies anyway.
+
+    Of a pattern and a format the pattern is mostly read up to where it says no more than that any text may come, or
+    any without a line's end; from there on the format's own states are known.
+    """
+    if expr.kind is not Kind.INTERSECTION:
+        return expr
+    parts = [_less_held(cast(Expr, part), raw_edges) for part in expr.parts]
+    runs = [part for part in parts if is_run(part)]
+    others = [part for part in parts if part not in runs]
+    if not runs or not others:
+        return expr
+    needed = [run for run in runs if not any(is_within(part, run, raw_edges) for part in others)]
+    return expr if len(needed) == len(runs) else intersection((*others, *needed))
+
+
+def _less_held(expr: Expr, raw_edges: RawEdges) -> Expr:
+    """A union without what lies in a run that is part of it."""
+    if expr.kind is not Kind.ALTERNATION:
+        return expr
+    parts = cast("tuple[Expr, ...]", expr.parts)
+    run = next((part for part in parts if is_run(part)), None)
+    if run is None:
+        return expr
+    return alternation(part for part in parts if part is run or not is_within(part, run, raw_edges))
 
 
 def lengths_of(expr: Expr) -> Lengths | None:
@@ -239,7 +272,7 @@ def _product(formula: Formula, leaves: States, raw_edges: RawEdges) -> Expr | No
 
     from guided.grammar.regular import walks
 
-    if not all(map(is_read_by_bytes, leaves)):
+    if not all(map(is_read_by_bytes, leaves)) or any(n_letters(leaf) > MAX_LETTERS for leaf in leaves):
         return None
     walk = walks.the_walk(raw_edges)
     program, operands = formula.program(leaves)

@@ -62,7 +62,7 @@ def edges(expr: Expr) -> tuple[Edge, ...]:
                 return edges(small)
         raw = _raw_edges(expr)
         if is_large(expr):
-            stay_large(raw)
+            raw = stay_large(raw, _raw_edges)
         found = tuple(edge for edge in raw if edge[2].inhabited or inhabited(edge[2]))
         if expr.kind not in _TRANSIENT:
             untrack_edges(found)

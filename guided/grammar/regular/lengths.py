@@ -22,7 +22,7 @@ from guided.grammar.regular.expr import (
     repeat,
 )
 
-__all__ = ["character_counts", "with_length"]
+__all__ = ["character_counts", "farthest_end", "n_letters", "with_length"]
 
 MAX_DEPTH = 60
 """Nested expressions that are looked into."""
@@ -97,6 +97,104 @@ def _begins(byte: int) -> bool:
 _CONTINUES = ((1 << 64) - 1) << 0x80
 
 
+_letters: dict[Expr, int] = {}
+
+
+def n_letters(expr: Expr, depth: int = MAX_DEPTH) -> int:
+    """How many characters and bytes a pattern is written with, where repetitions are written out; remembered.
+
+    Less where expressions are nested deeper than is looked.
+    """
+    found = _letters.get(expr)
+    if found is None:
+        found = _letters[expr] = _n_letters(expr, depth - 1) if depth else 0
+    return found
+
+
+def _n_letters(expr: Expr, depth: int) -> int:
+    match expr.kind:
+        case Kind.LITERAL:
+            return len(cast(bytes, expr.parts[0]))
+        case Kind.BYTES | Kind.SWITCH:
+            return 1
+        case Kind.CONCAT:
+            found = 0
+            while expr.kind is Kind.CONCAT:
+                head, expr = cast("tuple[Expr, Expr]", expr.parts)
+                found += n_letters(head, depth)
+            return found + n_letters(expr, depth)
+        case Kind.REPEAT:
+            body, low, high = cast("tuple[Expr, int, int | None]", expr.parts)
+            return n_letters(body, depth) * (max(low, 1) if high is None else high)
+        case Kind.ALTERNATION | Kind.INTERSECTION | Kind.COMPLEMENT:
+            return sum([n_letters(part, depth) for part in cast("tuple[Expr, ...]", expr.parts)])
+        case _:
+            return 0
+
+
+Ends = tuple[int, int]
+
+_ends: dict[Expr, Ends | None] = {}
+
+
+def farthest_end(expr: Expr, depth: int = MAX_DEPTH) -> Ends | None:
+    """Characters with which a text surely can end: at first, and wherever in the language it is; remembered.
+
+    Both are upper bounds on the fewest; None where the structure does not tell.
+
+    >>> from guided.grammar.regular.expr import literal
+    >>> farthest_end(concat(repeat(literal(b"abc")), literal(b"x")))
+    (1, 4)
+    """
+    if expr not in _ends:
+        _ends[expr] = _farthest_end(expr, depth - 1) if depth else None
+    return _ends[expr]
+
+
+def _farthest_end(expr: Expr, depth: int) -> Ends | None:
+    match expr.kind:
+        case Kind.EPSILON:
+            return 0, 0
+        case Kind.LITERAL:
+            return (len(cast(bytes, expr.parts[0])),) * 2
+        case Kind.BYTES:
+            return 1, 1
+        case Kind.CONCAT:
+            items: list[Expr] = []
+            while expr.kind is Kind.CONCAT:
+                head, expr = cast("tuple[Expr, Expr]", expr.parts)
+                items.append(head)
+            found = farthest_end(expr, depth)
+            for head in reversed(items):
+                ends = farthest_end(head, depth)
+                if found is None or ends is None:
+                    return None
+                found = ends[0] + found[0], max(ends[1] + found[0], found[1])
+            return found
+        case Kind.REPEAT:
+            body, low, _ = cast("tuple[Expr, int, int | None]", expr.parts)
+            ends = farthest_end(body, depth)
+            return None if ends is None else (low * ends[0], ends[1] + max(low - 1, 0) * ends[0])
+        case Kind.ALTERNATION:
+            return _any_of([farthest_end(part, depth) for part in cast("tuple[Expr, ...]", expr.parts)])
+        case Kind.SWITCH if not is_listed(expr):
+            # Bytes for characters, which are no more.
+            ways: list[Ends | None] = [(0, 0)] if expr.nullable else []
+            for _, _, target in cast("tuple[Edge, ...]", expr.parts[0]):
+                ends = farthest_end(target, depth)
+                ways.append(None if ends is None else (ends[0] + 1, ends[1] + 1))
+            return _any_of(ways)
+        case _:
+            return None
+
+
+def _any_of(ways: list[Ends | None]) -> Ends | None:
+    known = [way for way in ways if way is not None]
+    if len(known) < len(ways):
+        return None
+    return min(first for first, _ in known), max(anywhere for _, anywhere in known)
+
+
 def with_length(language: Expr, character: Expr, low: int, high: int | None) -> Expr:
     """The texts of a language, all of them valid, that have ``low`` to ``high`` characters.
 
@@ -116,6 +214,33 @@ def with_length(language: Expr, character: Expr, low: int, high: int | None) -> 
     return intersection((language, repeat(character, low, high)))
 
 
+def _of_least(language: Expr, depth: int) -> Expr | None:
+    """The texts of as many characters as `character_counts` says that none has fewer; None where that is not seen."""
+    least, most = character_counts(language)
+    if least == most:
+        return language
+    if not depth:
+        return None
+    match language.kind:
+        case Kind.CONCAT:
+            items: list[Expr | None] = []
+            while language.kind is Kind.CONCAT:
+                head, language = cast("tuple[Expr, Expr]", language.parts)
+                items.append(_of_least(head, depth - 1))
+            items.append(_of_least(language, depth - 1))
+            return None if None in items else concat(*cast("list[Expr]", items))
+        case Kind.REPEAT:
+            body, low, _ = cast("tuple[Expr, int, int | None]", language.parts)
+            shortest = _of_least(body, depth - 1) if character_counts(body)[0] else None
+            return None if shortest is None else repeat(shortest, low, low)
+        case Kind.ALTERNATION:
+            parts = cast("tuple[Expr, ...]", language.parts)
+            few = [_of_least(part, depth - 1) for part in parts if character_counts(part)[0] == least]
+            return None if None in few else alternation(cast("list[Expr]", few))
+        case _:
+            return None
+
+
 def _settled(language: Expr, low: int, high: int | None) -> Expr | None:
     """The texts of a length without a language beside the first; None where that cannot be said."""
     least, most = character_counts(language)
@@ -123,6 +248,10 @@ def _settled(language: Expr, low: int, high: int | None) -> Expr | None:
         return language
     if (high is not None and least > high) or (most is not None and most < low):
         return EMPTY
+    if high == least:
+        shortest = _of_least(language, MAX_DEPTH)
+        if shortest is not None:
+            return shortest
     if language.kind is Kind.ALTERNATION:
         parts = [_settled(cast(Expr, part), low, high) for part in language.parts]
         return None if None in parts else alternation(cast("list[Expr]", parts))

@@ -9,7 +9,7 @@ import pytest
 
 from guided.grammar.json_schema.strings import CHARACTER, CONTENT
 from guided.grammar.regular.characters import Utf8
-from guided.grammar.regular.derivative import inhabited, matches
+from guided.grammar.regular.derivative import derivative, inhabited, matches
 from guided.grammar.regular.expr import (
     EMPTY,
     EPSILON,
@@ -23,7 +23,7 @@ from guided.grammar.regular.expr import (
     repeat,
     words,
 )
-from guided.grammar.regular.lengths import character_counts, with_length
+from guided.grammar.regular.lengths import character_counts, farthest_end, n_letters, with_length
 from tests.twin.expressions import expression
 
 LETTERS = ("a", "b", "é", "ഀ")
@@ -71,10 +71,42 @@ def run(low: int = 0, high: int | None = None) -> Expr:
         (run(3), 0, 2, EMPTY),
         (concat(run(1), literal(b"c")), 1, 9, intersection([concat(run(1), literal(b"c")), repeat(CHARACTER, 0, 9)])),
         (concat(run(), literal(b"c")), 4, 4, intersection([concat(run(), literal(b"c")), repeat(CHARACTER, 4, 4)])),
+        (concat(CONTENT, run(4, 4), CONTENT), 4, 4, run(4, 4)),
+        (concat(run(), alternation([literal(b"c"), literal(b"dd")]), run(2)), 0, 3, concat(literal(b"c"), run(2, 2))),
     ],
 )  # fmt: skip
 def test_bounds_that_a_language_can_say_are_its_own(expr, low, high, expected):
     assert with_length(expr, CHARACTER, low, high) is expected
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_ends_are_no_farther_than_said(number):
+    seed = random.Random(number)
+    for _ in range(12):
+        expr = pattern(seed, 3)
+        found = farthest_end(expr)
+        if found is None:
+            continue
+        texts = [text for text in TEXTS if matches(expr, text.encode())]
+        at_first, anywhere = found
+        assert at_first <= anywhere
+        if at_first <= 5 and inhabited(expr):
+            assert any(len(text) <= at_first for text in texts), (expr, found)
+        for text in seed.sample(TEXTS, 60):
+            left = expr
+            for byte in text.encode():
+                left = derivative(left, byte)
+                if left is None:
+                    break
+            else:
+                short = 5 - len(text)
+                if anywhere <= short:
+                    assert any(more.startswith(text) and len(more) <= len(text) + anywhere for more in texts), text
+
+
+def test_letters_are_counted_with_repetitions():
+    assert n_letters(concat(literal(b"ab"), run(2, 9), repeat(literal("é".encode()), 3))) == 2 + 9 + 6
+    assert n_letters(alternation([run(), intersection([run(1), run(2)])])) == 1 + 1 + 2
 
 
 def test_letters_of_several_bytes_are_one_character():
@@ -90,5 +122,8 @@ def test_deep_languages_are_left_alone():
     for _ in range(3000):
         expr = alternation([concat(byte_set(6), expr), literal(b"x")])
     assert character_counts(expr)[1] is None
+    assert farthest_end(expr) is None
+    assert n_letters(expr) < 3000
+    with_length(expr, CHARACTER, 1, 1)
     assert expr.kind is Kind.ALTERNATION
     assert inhabited(expr)

@@ -1,0 +1,104 @@
+"""Bounds that no token comes near, beside a pattern and in it: masks against a vocabulary of single bytes."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+import guided
+from guided.automata.runs import within_reach
+from guided.grammar.json_schema.format_patterns import pattern_language
+from guided.grammar.json_schema.strings import CHARACTER
+from guided.grammar.regular.expr import Expr, byte_range, concat, intersection, literal, repeat
+from guided.kernels.layout import DEAD
+
+PATTERNS = [
+    "^[a-z](-?[a-z])*$", "^([a-z]{1,5}[.])*[a-z]{1,4}$", "^(aé|b)*xyz$", "[0-9]b", "^[a-c]*(dd){3}$",
+    "^[a-d]{2,14}-[a-d]{0,40}b$", "^([a-z]+|7){2,9}$", "^([a-z]|[a-z]b){1,40}$", "^([a-z]+|7-)+$", "^(ab){2,30}$",
+    "^(é|aé|q){2,5}$", "^[^a]{2,20}$",
+]  # fmt: skip
+LETTERS = ["a", "b", "-", ".", "é", "xyz", "dd", "7", "7b", "c", '"', "aé", "ab"]
+BYTES = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
+
+
+def allowed(state, constraint, n: int) -> set[int]:
+    row = np.zeros(constraint.vocabulary.n_words, np.uint32)
+    constraint.fill_mask(state, row)
+    return {token for token in range(n) if row[token >> 5] >> (token & 31) & 1}
+
+
+def compare_masks(schema: dict[str, object], seed: random.Random, tokens: list[bytes], vocabulary) -> None:
+    grammar = guided.json_schema(schema)
+    by_token, by_byte = guided.compile(grammar, vocabulary), guided.compile(grammar, BYTES)
+    for _ in range(3):
+        state, place = by_token.start, by_byte.start
+        for _ in range(8):
+            fits = set()
+            for token, text in enumerate(tokens):
+                after = place
+                for byte in text:
+                    after = by_byte.advance(after, byte) if after != DEAD else DEAD
+                if after != DEAD:
+                    fits.add(token)
+            assert allowed(state, by_token, len(tokens)) == fits, schema
+            if not fits:
+                break
+            token = seed.choice(sorted(fits - {tokens.index(b'"')} or fits))
+            state = by_token.advance(state, token)
+            for byte in tokens[token]:
+                place = by_byte.advance(place, byte)
+
+
+def some_tokens(seed: random.Random) -> tuple[list[bytes], guided.Vocabulary]:
+    pieces = {"".join(seed.choices(LETTERS, k=seed.randint(1, 5))).encode() for _ in range(2500)}
+    tokens = sorted(pieces | {b'"', b"q", b"a", b"d", b'a"', b'b"', b'-"', b'ab"'})
+    return tokens, guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("also", [False, True])
+def test_masks_under_bounds_near_and_far(pattern, also):
+    seed = random.Random(pattern)
+    tokens, vocabulary = some_tokens(seed)
+    longest = max(map(len, tokens))
+    for high in range(max(longest - 6, 7), longest + 9, 3):
+        schema: dict[str, object] = {"type": "string", "pattern": pattern, "maxLength": high}
+        if also:
+            schema = {"anyOf": [schema, {"type": "string", "pattern": "^q[a-c]+$"}]}
+        compare_masks(schema, seed, tokens, vocabulary)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("least", [0, 1, 3])
+def test_masks_of_what_repeats_more_than_single_characters(pattern, least):
+    seed = random.Random(pattern)
+    tokens, vocabulary = some_tokens(seed)
+    compare_masks({"type": "string", "pattern": pattern, "minLength": least}, seed, tokens, vocabulary)
+
+
+def bounded(pattern: str, high: int) -> Expr:
+    return intersection((pattern_language(pattern), repeat(CHARACTER, 0, high)))
+
+
+def test_bounds_are_dropped_when_the_pattern_can_end_within_them():
+    pattern = pattern_language("[a-z]*wxyz")
+    assert within_reach(bounded("[a-z]*wxyz", 16), 10) is pattern
+    assert within_reach(bounded("[a-z]*wxyz", 15), 10) is not pattern
+    short = intersection((pattern, repeat(CHARACTER, 2, 99)))
+    assert within_reach(short, 10) is short
+    assert within_reach(pattern, 10) is pattern
+
+
+def test_bounds_of_repetitions_are_dropped_where_no_token_reaches_them():
+    letters = byte_range(0x61, 0x7A)
+    assert within_reach(repeat(letters, 2, 11), 10) is repeat(letters, 2)
+    assert within_reach(repeat(letters, 2, 10), 10) is repeat(letters, 2, 10)
+    assert within_reach(repeat(letters, 70, 99), 10) is repeat(letters, 11)
+    assert within_reach(repeat(letters, 11), 10) is repeat(letters, 11)
+    both = concat(repeat(letters, 0, 40), literal(b"-"), repeat(letters, 1, 9), literal(b"-"), repeat(letters, 5, 30))
+    near = concat(repeat(letters), literal(b"-"), repeat(letters, 1, 9), literal(b"-"), repeat(letters, 5))
+    assert within_reach(both, 10) is near
+    assert within_reach(near, 10) is near
+    assert within_reach(intersection((both, repeat(CHARACTER, 0, 60))), 10) is near
