@@ -266,7 +266,8 @@ class PartTable:
         arrays.edge_first[start:stop] = np.append(firsts.ravel()[1:], -1)
         traits = self._traits[part]
         arrays.traits[start:stop] = np.tile([traits & (LOOPS | TEXTUAL | SPELLED_ONCE)] * n_rests + [traits], found)
-        if boundless := self._boundless[part]:
+        if self._bound[part]:
+            boundless = self._boundless[part]
             begun = [self._begun(rest, boundless) for rest in letter.rests]
             bounds = np.array([bound if bound > NEAR else 0 for bound in range(high - 1, high - 1 - found, -1)])
             self.arrays.bound[start:stop] = np.repeat(bounds, size)
