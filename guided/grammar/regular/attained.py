@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from guided.grammar.regular.expr import EMPTY, Edge, Expr, Kind, is_listed, listed_words
+from guided.grammar.regular.lengths import CONTINUING, begins, n_begun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,7 +62,7 @@ def _attained(expr: Expr, automata: Callable[[Expr], Lengths | None], depth: int
         case Kind.LITERAL:
             return _length(cast(bytes, expr.parts[0]))
         case Kind.BYTES:
-            n = int(bool(cast(int, expr.parts[0]) & _BEGINS))
+            n = int(cast(int, expr.parts[0]) & ~CONTINUING != 0)
             return n, n
         case Kind.CONCAT:
             low, high = 0, cast("int | None", 0)
@@ -88,18 +89,15 @@ def _attained(expr: Expr, automata: Callable[[Expr], Lengths | None], depth: int
             for low, _, target in cast("tuple[Edge, ...]", expr.parts[0])[:_FEW_EDGES]:
                 found = None if target is EMPTY else surely_attained(target, automata, depth)
                 if found is not None:
-                    n = int(low & 0xC0 != 0x80)
+                    n = int(begins(low))
                     ways.append((found[0] + n, None if found[1] is None else found[1] + n))
             return _joined(ways)
     return None
 
 
 def _length(text: bytes) -> Span:
-    n = sum(byte & 0xC0 != 0x80 for byte in text)
+    n = n_begun(text)
     return n, n
-
-
-_BEGINS = ((1 << 256) - 1) & ~(((1 << 64) - 1) << 0x80)
 
 
 def _repeated(span: Span, fewest: int, most: int | None) -> Span:

@@ -22,7 +22,7 @@ from guided.grammar.regular.expr import (
     repeat,
 )
 
-__all__ = ["character_counts", "farthest_end", "n_letters", "with_length"]
+__all__ = ["CONTINUING", "begins", "character_counts", "farthest_end", "n_begun", "n_letters", "with_length"]
 
 MAX_DEPTH = 60
 """Nested expressions that are looked into."""
@@ -53,11 +53,11 @@ def _counts(expr: Expr, depth: int) -> Counts:
         case Kind.EPSILON:
             return 0, 0
         case Kind.LITERAL:
-            n = sum(map(_begins, cast(bytes, expr.parts[0])))
+            n = n_begun(cast(bytes, expr.parts[0]))
             return n, n
         case Kind.BYTES:
             mask = cast(int, expr.parts[0])
-            return (0, 1) if mask & _CONTINUES and mask & ~_CONTINUES else (int(not mask & _CONTINUES),) * 2
+            return (0, 1) if mask & CONTINUING and mask & ~CONTINUING else (int(not mask & CONTINUING),) * 2
         case Kind.CONCAT:
             least, most = 0, cast("int | None", 0)
             while expr is not EPSILON:
@@ -78,7 +78,8 @@ def _counts(expr: Expr, depth: int) -> Counts:
             ways: list[Counts] = [(0, 0)] if expr.nullable else []
             for low, high, target in cast("tuple[Edge, ...]", expr.parts[0]):
                 least, most = character_counts(target, depth)
-                first = [_begins(byte) for byte in (low, high)] + [_begins(b) for b in (0x80, 0xC0) if low <= b <= high]
+                ways_in = (low, high, *(byte for byte in (0x80, 0xC0) if low <= byte <= high))
+                first = [begins(byte) for byte in ways_in]
                 ways.append((least + min(first), None if most is None else most + max(first)))
             return _either(ways)
         case _:
@@ -90,11 +91,18 @@ def _either(ways: list[Counts]) -> Counts:
     return min(least for least, _ in ways), max(most) if len(most) == len(ways) else None
 
 
-def _begins(byte: int) -> bool:
+CONTINUING = ((1 << 64) - 1) << 0x80
+"""The set of bytes that continue a character of UTF-8."""
+
+
+def begins(byte: int) -> bool:
+    """Does a byte begin a character of UTF-8?"""
     return byte & 0xC0 != 0x80
 
 
-_CONTINUES = ((1 << 64) - 1) << 0x80
+def n_begun(text: bytes) -> int:
+    """How many characters begin in a text."""
+    return sum(map(begins, text))
 
 
 _letters: dict[Expr, int] = {}
