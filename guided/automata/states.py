@@ -58,6 +58,7 @@ from guided.kernels.determinise import (
     leads_back,
     rehash,
 )
+from guided.kernels.jit import direct
 from guided.kernels.layout import CANONICAL, CLOSES, MATCHED, STRING, Automaton
 from guided.kernels.records import grown_records, records
 from guided.kernels.views import N_ROWS
@@ -268,8 +269,8 @@ class StateTable:
         self.reserve_states(len(data))
         self._make_edge_room(len(data))
         self._counts[STATES], self._counts[EDGES] = n_states, self.n_edges
-        ends = np.array(list(accumulate(map(len, words))), np.int32)
-        first = int(lay_words(self._addresses(), np.frombuffer(data, np.uint8), ends, state, last, mode))
+        ends = np.array((len(data),) if len(words) == 1 else list(accumulate(map(len, words))), np.int32)
+        first: int = direct(lay_words)(self._addresses(), np.frombuffer(data, np.uint8), ends, state, last, mode)
         self.n_edges = int(self._counts[EDGES])
         self.keys.extend([None] * (int(self._counts[STATES]) - n_states))
         # Last, since kernels of other threads may be at this state.
