@@ -76,4 +76,4 @@ def first_scratch(longest: int) -> Block[Scratch]:
 @lru_cache(maxsize=1)
 def first_segments() -> Block[Segments]:
     """The kept parts of a constraint's masks."""
-    return Block(segments_of(64, 4 * MOST_TOKENS))
+    return Block(segments_of(512, 4 * MOST_TOKENS))

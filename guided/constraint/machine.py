@@ -513,7 +513,7 @@ class ConstraintMachine:
                 grown[name] = np.empty(2 * grown[of].size + 1, np.int32)
         self.tables = tables._replace(**grown)
         self._refresh()
-        entry.rehash(self._addresses)
+        entry.rehash(self._addresses, False)
 
     def _is_full(self, name: str, counter: int, slack: int) -> bool:
         return bool(2 * (int(self.counters[counter]) + slack) > getattr(self.tables, name).shape[0])
@@ -530,13 +530,13 @@ class ConstraintMachine:
 
     def _grow_segments(self) -> None:
         old, used = self.segments, int(self.counters[N_SEGMENTS])
-        grown = segments_of(2 * old.key.size, 2 * old.tokens.size)
+        grown = segments_of(4 * old.key.size, 2 * old.tokens.size)
         grown.tokens[: old.tokens.size] = old.tokens
         for name in ("key", "first", "count"):
             getattr(grown, name)[:used] = getattr(old, name)[:used]
         self.segments = grown
         self._refresh()
-        entry.rehash(self._addresses)
+        entry.rehash(self._addresses, True)
 
     @property
     def n_bytes(self) -> int:

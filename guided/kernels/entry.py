@@ -48,15 +48,17 @@ def advance(t, lexed, marking, state, token):
 
 
 @entry
-def rehash(t):
-    """Make the hashes of continuations, states and segments anew, after room was made for more of them."""
+def rehash(t, kept):
+    """Make the hash of segments anew (``kept``), or those of continuations and states, after room was made for more."""
+    if kept:
+        views.segments(t).hash_slot[:] = -1
+        segments.rehash_segments(t)
+        return np.int64(0)
     machine = views.machine(t)
     machine.set_hash[:] = -1
     machine.state_hash[:] = -1
-    views.segments(t).hash_slot[:] = -1
     parser.rehash_sets(t)
     threads.rehash_states(t)
-    segments.rehash_segments(t)
     return np.int64(0)
 
 

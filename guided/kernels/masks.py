@@ -48,7 +48,7 @@ from guided.kernels.segments import (
     push,
 )
 from guided.kernels.threads import open_boundary, past
-from guided.kernels.walks import SMALL_RANGE, forbid, payable_below, wait_for, walk
+from guided.kernels.walks import SMALL_RANGE, begins, forbid, payable_below, wait_for, walk
 
 _MASK32 = 0xFFFFFFFF
 
@@ -223,6 +223,8 @@ def fill(table, lexed, root, state, limit):
             first = machine.closure_first[continuation]
             for i in range(first, first + machine.closure_count[continuation]):
                 inside, following = np.int64(machine.closure_state[i]), np.int64(machine.closure_next[i])
+                if not begins(automaton, tokens, inside, low, high):
+                    continue
                 depth = push(table, depth, low, high, inside, following, obligation)
                 if depth < 0:
                     return -1

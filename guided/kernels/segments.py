@@ -30,7 +30,7 @@ WALK = 1 << 62
 AFTER = 4
 """Numbers for what follows a walk: a state (0: a boundary) with all bits inverted, the range and what is owed."""
 
-LEAST_WALKED = 8
+LEAST_WALKED = 16
 """Nodes of a range from which a walk over it is kept."""
 
 POOL = 1 << 18

@@ -98,6 +98,27 @@ def payable_below(automaton, tokens, obligation, low, high):
 
 
 @inner
+def begins(automaton, tokens, state, low, high):
+    """May a child of a range be read from a state?  True also where that is not known.
+
+    Of what may come at a boundary hardly anything begins with the few bytes that a small range has.
+    """
+    first = automaton.first[state]
+    if first < 0 or automaton.mode[state] != 0 or automaton.count[state] == 0:
+        return True
+    least, most = automaton.low[first], automaton.high[first + automaton.count[state] - 1]
+    if tokens.fan[low]:
+        return least < most or tokens.children[tokens.fan[low] - 1, least] > 0
+    node = np.int64(low)
+    while node < high:
+        byte = tokens.byte[node]
+        if byte >= least:
+            return byte <= most
+        node = np.int64(tokens.end[node])
+    return False
+
+
+@inner
 def wait_for(table, state):
     """Note that the edges of a state are needed, so that one round asks for all that it comes to; False: no room."""
     counters = views.counters(table)
