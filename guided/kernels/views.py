@@ -52,7 +52,7 @@ def _array_type(group: type, name: str) -> types.Array:
 
 
 def _build(context, builder, kind, data, line, stride=0):  # type: ignore[no-untyped-def]
-    """The array that a line of the table at ``data`` says: address, length, width; ``stride`` of records."""
+    """The array that a line of the table at ``data`` says (address, length, width), ``stride`` bytes apart if not 0."""
     words = builder.bitcast(data, ir.IntType(64).as_pointer())
 
     def word(number):  # type: ignore[no-untyped-def]
