@@ -26,8 +26,8 @@ class MemberChain:
     """
 
     __slots__ = (
-        "_after", "_due", "_end", "_extras", "_finishing", "_inside", "_key", "_keys", "_laid", "_n", "_required",
-        "_separator", "_values",
+        "_after", "_due", "_extras", "_finishing", "_inside", "_key", "_keys", "_laid", "_n", "_required",
+        "_separator", "_values", "end",
     )  # fmt: skip
 
     def __init__(self, graph: RuleGraph, body: Members, start: int, end: int) -> None:
@@ -36,7 +36,7 @@ class MemberChain:
         self._required = tuple(member.required for member in declared)
         self._values = [member.value for member in declared]
         self._n = n = len(self._keys)
-        self._end = end
+        self.end = end
         self._extras = graph.analysis.usable(body.extras)
         self._separator = body.separator if graph.analysis.can_finish(body.separator) else None
         self._finishing = n
@@ -58,8 +58,8 @@ class MemberChain:
         self._lay(graph, 0, GROUP if graph.defers else n)
         self._pay(graph)
 
-    def make(self, graph: RuleGraph, node: int) -> None:
-        """Make the edges of one of the reserved nodes known."""
+    def make(self, graph: RuleGraph, node: int, base: int) -> None:
+        """Make the edges of one of the nodes known that are reserved from ``base`` on."""
         if node < self._after:
             self._lay(graph, node - self._inside, GROUP)
         else:
@@ -126,7 +126,7 @@ class MemberChain:
             return
         edges = graph.pending[node] = []
         if position >= self._finishing:
-            edges.append((EMPTY, 0, self._end, -1))
+            edges.append((EMPTY, 0, self.end, -1))
         if self._separator is None or (position == self._n and not self._extras):
             return
         if self._extras:

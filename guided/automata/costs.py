@@ -164,9 +164,9 @@ class RuleCosts:
     def _steps(self, node: int) -> Iterator[tuple[int, int]]:
         """What leads on from a node, with its price; a lazy node leads to the end of its body."""
         graph = self._graph
-        if node in graph.prices:
-            price, end = graph.prices[node]
-            yield price(self), end
+        known = graph.price(self, node)
+        if known is not None:
+            yield known
             return
         for kind, argument, target in graph.edges(node):
             if kind == EMPTY:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable
 from itertools import islice
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
@@ -22,6 +21,7 @@ from guided.automata.analysis import Analysis, counts_trivially, is_counted
 from guided.automata.beginnings import ACCEPT, FEW_RULES, Beginning, alone, block_of, of_few_rules, views_of
 from guided.automata.chains import MemberChain
 from guided.automata.costs import RuleCosts
+from guided.automata.counted import Copies
 from guided.automata.left_corner import lower_cycle
 from guided.automata.members import FreeMembers
 from guided.automata.records import Record
@@ -45,8 +45,8 @@ from guided.kernels.layout import CALL, EMPTY, FINAL, OPEN, READ
 Edges: TypeAlias = "list[tuple[int, int, int, int]]"
 """``(kind, argument, target node, label)``."""
 
-COUNTED = 8
-"""Counts whose nodes are made at once: three microseconds each, where a request takes fifty."""
+Maker: TypeAlias = "MemberChain | Record | FreeMembers | Copies"
+"""What adds the edges of nodes when they are needed; is told the graph, so that a graph holds nothing that holds it."""
 
 AT_FIRST = 1
 """Postponed nodes that the first request makes too; somebody waits for it."""
@@ -67,23 +67,21 @@ class RuleGraph:
         self.states = states
         self._whole = analysis.whole
         self._lexer_starts = lexer_starts
-        self._makers: dict[int, Callable[[RuleGraph], None]] = {}
-        """What adds the edges of lazy nodes; told the graph, so that a graph holds nothing that holds it."""
         self.pending: dict[int, Edges] = {}
         """Edges that are not yet written, by node."""
-        self._ends: dict[int, int] = {}
-        """For lazy nodes, the end of the body they belong to, which can be reached from each of them."""
-        self._chains: list[MemberChain | Record] = []
-        self._chain_bases: list[int] = []
-        """The first of the nodes that each chain has to itself, ascending."""
+        self._makers: list[Maker] = []
+        self._bases: list[int] = []
+        """The first of the nodes that each maker has to itself, ascending."""
+        self._sizes = array("i")
+        """How many they are."""
+        self.may_reach = False
+        """May an empty edge lead to a node whose edges are not yet made?"""
         self.defers = True
         """May parts of records wait?  Where only some are kept, all of them must be there to be looked at."""
         self.is_first = True
         """Is this the first request, which somebody waits for, and which most of a text comes after?"""
         self.postponed: deque[int] = deque()
         """Nodes to be closed that are asked for soon."""
-        self.prices: dict[int, tuple[Callable[[RuleCosts], int], int]] = {}
-        """What lazy nodes cost to the end of their body, and which node that is."""
         n_rules = len(analysis.rules)
         if n_rules > FEW_RULES or ignored:
             begin = alone(n_rules, np.asarray(ignored, np.int32))
@@ -162,15 +160,14 @@ class RuleGraph:
         return node in self.pending or (node < len(firsts) and firsts[node] >= 0)
 
     def _make(self, node: int) -> None:
-        """Let the edges of a node be pending that are not known."""
+        """Let the edges of a node be pending that are not known, and of those that it leads to by empty edges."""
         before = len(self.pending)
         if node <= len(self.analysis.rules):
             self._lower_rule(node - 1, node)
-        elif node in self._makers:
-            self._makers.pop(node)(self)
         else:
-            self._chains[bisect_right(self._chain_bases, node) - 1].make(self, node)
-        if self._ends:
+            at = bisect_right(self._bases, node) - 1
+            self._makers[at].make(self, node, self._bases[at])
+        if self.may_reach:
             self._make_reached(list(islice(self.pending, before, None)))
 
     def edges(self, node: int) -> list[tuple[int, int, int]]:
@@ -212,34 +209,34 @@ class RuleGraph:
         self.pending[node] = []
         return node
 
-    def reserve(self, n: int, chain: MemberChain | Record) -> int:
-        """The first of ``n`` nodes whose edges ``chain`` makes, each when it is needed."""
+    def reserve(self, n: int, maker: Maker) -> int:
+        """The first of ``n`` nodes whose edges ``maker`` makes, each when it is needed."""
         base = self.n_nodes
         self.n_nodes = base + n
-        self._chains.append(chain)
-        self._chain_bases.append(base)
+        self._makers.append(maker)
+        self._bases.append(base)
+        self._sizes.append(n)
         return base
 
-    def _lazy(self, maker: Callable[[RuleGraph, int], None], end: int) -> int:
-        """A node inside a body that finishes at ``end``, whose edges ``maker`` adds when they are needed."""
-        node = self.n_nodes
-        self.n_nodes = node + 1
-        self._ends[node] = end
+    def end_of(self, node: int) -> int:
+        """For a node whose edges are not yet made, the end of what it is in, which can be reached from it."""
+        return self._makers[bisect_right(self._bases, node) - 1].end
 
-        def make(graph: RuleGraph) -> None:
-            graph.pending[node] = []
-            del graph._ends[node]
-            maker(graph, node)
-
-        self._makers[node] = make
-        return node
+    def price(self, costs: RuleCosts, node: int) -> tuple[int, int] | None:
+        """What a node costs to the end of what it is in and which node that is, where its maker can tell."""
+        at = bisect_right(self._bases, node) - 1
+        if at < 0 or node >= self._bases[at] + self._sizes[at]:
+            return None
+        maker = self._makers[at]
+        price = maker.price(costs, node, self._bases[at]) if isinstance(maker, (FreeMembers, Copies)) else None
+        return None if price is None else (price, maker.end)
 
     def _make_reached(self, work: list[int]) -> None:
         """Make the lazy nodes that empty edges lead to, since what they offer is offered by the edges' sources."""
         made = 0
         for node in work:
             for kind, _, target, _ in self.pending[node]:
-                if kind == EMPTY and target in self._ends:
+                if kind == EMPTY and not self.is_known(target):
                     made += 1
                     if made > MAX_AT_ONCE:
                         raise LimitError(
@@ -247,7 +244,8 @@ class RuleGraph:
                             remedy="Make the repeated part non-empty, and the repetition itself optional.",
                         )
                     before = len(self.pending)
-                    self._makers.pop(target)(self)
+                    at = bisect_right(self._bases, target) - 1
+                    self._makers[at].make(self, target, self._bases[at])
                     work.extend(islice(self.pending, before, None))
 
     def _add(self, node: int, kind: int, argument: int, target: int, label: int = -1) -> None:
@@ -405,7 +403,7 @@ class RuleGraph:
         elif not is_counted(body):
             self._lower_short(body, start, end)
         else:
-            self._count(body, {}, start, end, 0)
+            Copies(self, body, end).begin(self, start)
 
     def _lower_short(self, body: Repetition, start: int, end: int) -> None:
         """Written out copies, then a loop when there is no upper bound."""
@@ -428,47 +426,13 @@ class RuleGraph:
                 self.lower(body.separator, at, item)
             self.lower(body.body, item, at)
 
-    def _count(self, body: Repetition, nodes: dict[int, int], node: int, end: int, count: int) -> None:
-        """Edges of the node after ``count`` copies, and of those after the next few, which are asked for soon."""
-        left = 1 if self.is_first or self.analysis.may_be_empty(body.body) else COUNTED
-        while True:
-            target = self._count_one(body, nodes, node, end, count)
-            left -= 1
-            if not left or target not in self._ends:
-                return
-            del self._ends[target], self._makers[target]
-            self.pending[target] = []
-            node, count = target, count + 1
-
-    def _count_one(self, body: Repetition, nodes: dict[int, int], node: int, end: int, count: int) -> int:
-        """Edges of the node after ``count`` copies; the node after one more, `ACCEPT` where there is none."""
-        # An empty copy may be left out: then every count suffices, and no empty edge leads from count to count.
-        skippable = body.separator is None and self.analysis.may_be_empty(body.body)
-        if skippable or count >= max(body.low, 1):
-            self._add(node, EMPTY, 0, end)
-        if body.high is not None and count == body.high:
-            return ACCEPT
-        item = node
-        if count and body.separator is not None:
-            item = self.node()
-            self.lower(body.separator, node, item)
-        after = count + 1
-        if body.high is None:
-            after = min(after, body.low)
-        target = nodes.get(after)
-        if target is None:
-            target = nodes[after] = self._lazy(lambda graph, made: graph._count(body, nodes, made, end, after), end)
-            self.prices[target] = (lambda costs: costs.copies(body, after), end)
-        self.lower(body.body, item, target, skip_empty=skippable)
-        return target
-
     def _lower_members(self, body: Members, start: int, end: int) -> None:
         if isinstance(body, DeferredMembers):
             Record(self, body, start, end)
         elif body.ordered and counts_trivially(body):
             MemberChain(self, body, start, end)
         else:
-            FreeMembers(self.analysis, body, end).edges(self, start, 0, 0, 0)
+            FreeMembers(self, body, end).begin(self, start)
 
 
 _beginnings: WeakKeyDictionary[StateTable, dict[Common, Beginning]] = WeakKeyDictionary()

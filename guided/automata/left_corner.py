@@ -28,8 +28,8 @@ def lower_cycle(graph: RuleGraph, rule: int, component: frozenset[int], start: i
 
     def lead(node: int) -> int:
         if node not in leading:
-            if node in graph._ends:
-                graph._makers.pop(node)(graph)
+            if not graph.is_known(node):
+                graph._make(node)
             leading[node] = graph.node()
             work.append(node)
         return leading[node]
@@ -59,8 +59,8 @@ def _keep_useful(graph: RuleGraph, nodes: set[int], final: int) -> None:
     for node in nodes:
         for _, _, target, _ in graph.pending[node]:
             sources.setdefault(target, []).append(node)
-    for node, end in graph._ends.items():
-        sources.setdefault(end, []).append(node)
+    for node in [target for target in sources if not graph.is_known(target)]:
+        sources.setdefault(graph.end_of(node), []).append(node)
     useful = {final}
     work = [final]
     while work:

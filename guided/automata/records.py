@@ -32,7 +32,6 @@ class Record:
         "_after",
         "_behind",
         "_body",
-        "_end",
         "_finishing",
         "_inside",
         "_item",
@@ -43,11 +42,12 @@ class Record:
         "_others",
         "_placed",
         "_value",
+        "end",
     )  # fmt: skip
 
     def __init__(self, graph: RuleGraph, body: DeferredMembers, start: int, end: int) -> None:
         self._body = body
-        self._end = end
+        self.end = end
         required = body.required
         self._n = n = len(required)
         finishing = n
@@ -79,7 +79,7 @@ class Record:
         if n:
             graph.postponed.append(self._inside)
 
-    def make(self, graph: RuleGraph, node: int) -> None:
+    def make(self, graph: RuleGraph, node: int, base: int) -> None:
         """Make the edges of one of the nodes known, and of some near it."""
         if node < self._key:
             self._lay_values(graph, (node - self._inside) % self._n)
@@ -103,7 +103,7 @@ class Record:
         entered = self._read(graph, first, stop)
         colon, colon_label, _ = graph.entered(self._body.lead)
         comma, comma_label, _ = graph.entered(self._body.separator)
-        end, finishing = self._end, self._finishing
+        end, finishing = self.end, self._finishing
         flag = FINAL if graph.is_end(end) else OPEN
         at = graph.room(3 * count + (3 + 2 * n_others) * (count + 1))
         firsts, counts, flags, kinds, arguments, targets, labels = graph.views
@@ -181,7 +181,7 @@ class Record:
         found = [(first, body.value(first))]
         found += [(position, body.value(position)) for position in range(first + 1, stop) if body.at_hand(position)]
         space, space_label, skips = graph.entered(body.trail) if body.trail is not None else (-1, -1, True)
-        flag = FINAL if graph.is_end(self._end) else OPEN
+        flag = FINAL if graph.is_end(self.end) else OPEN
         for position, value in found:
             if type(value) is not Terminal and type(value) is not Reference:
                 node = self._inside + position
