@@ -40,9 +40,12 @@ _ESCAPED = 12
 
 def minimum(table: StateTable, state: int) -> int:
     """Fewest bytes from a state to the end of a match; at a start state of a terminal, at least one."""
-    if table.arrays.minimum[state] < 0:
-        measure(table, state)
-    return int(table.arrays.minimum[state])
+    found = int(table.arrays.minimum[state])
+    if found < 0:
+        with table.lock:
+            found = _inside_escape(table, state) if table.arrays.decode[state] else _reach(table, table.whole(state))
+            table.arrays.minimum[state] = found
+    return found
 
 
 def minimum_owing(table: StateTable, state: int, obligation: int) -> int:
@@ -58,12 +61,12 @@ def measure(table: StateTable, state: int) -> None:
     with table.lock:
         if table.arrays.decode[state]:
             base = int(table.arrays.base[state])
-            nearest, widest = _inside_escape(table, state), _widest(table, base)
+            widest = _widest(table, base)
         else:
             whole = table.whole(state)
             bound = _bound_of_run(table, whole)
-            nearest, widest = _explored(table, whole) if bound is None else (_reach(table, whole), bound)
-        table.arrays.minimum[state] = nearest
+            widest = _explored(table, whole) if bound is None else bound
+        minimum(table, state)
         table.arrays.widest[state] = widest
 
 
@@ -87,8 +90,8 @@ def _bound_of_run(table: StateTable, state: int) -> int | None:
     return _widest(table, table.add(run.unbounded)) + run.low * each
 
 
-def _explored(table: StateTable, start: int) -> tuple[int, int]:
-    """Minimum and widest of a state that is not inside an escape."""
+def _explored(table: StateTable, start: int) -> int:
+    """The widest of a state that is not inside an escape, `FAR` where that takes too long."""
     order = [start]
     sources: dict[int, list[tuple[int, int]]] = {start: []}
     table.expand(start)
@@ -116,8 +119,8 @@ def _explored(table: StateTable, start: int) -> tuple[int, int]:
                     if source not in least:
                         heapq.heappush(queue, (distance + price, source))
         spelled = any(table.arrays.mode[item] & STRING for item in order)
-        return least[start], max(least.values()) + spelled * _ESCAPED
-    return _reach(table, start), FAR
+        return max(least.values()) + spelled * _ESCAPED
+    return FAR
 
 
 def _steps(table: StateTable, state: int) -> Iterator[tuple[int, int]]:
@@ -140,21 +143,29 @@ def _price(low: int, high: int) -> int:
 def _reach(table: StateTable, start: int) -> int:
     """Bytes on the way from a state to the nearest end of a match: best first, without a bound.
 
+    Kept for all states on that way: whoever follows it asks for each of them, and a way may have thousands.
+
     What an expression says of the length of its texts is never too much, so the first end that is met is the nearest
     (Hart, Nilsson and Raphael, 1968); where it says nothing, this is Dijkstra's algorithm.
     """
     nearest = {start: 0}
+    before: dict[int, int] = {}
     queue = [(_left(table, start), 0, start)]
     while queue:
         _, behind, item = heapq.heappop(queue)
         if -behind > nearest[item]:
             continue
-        if table.arrays.tag[item] >= 0:
-            return -behind
+        known = 0 if table.arrays.tag[item] >= 0 else int(table.arrays.minimum[item])
+        if known >= 0:
+            total = known - behind
+            while item != start:
+                item = before[item]
+                table.arrays.minimum[item] = total - nearest[item]
+            return total
         for price, target in _steps(table, item):
             distance = price - behind
             if distance < nearest.get(target, FAR):
-                nearest[target] = distance
+                nearest[target], before[target] = distance, item
                 heapq.heappush(queue, (distance + _left(table, target), -distance, target))
     return FAR
 

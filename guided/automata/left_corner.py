@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 def lower_cycle(graph: RuleGraph, rule: int, component: frozenset[int], start: int) -> None:
     """The left-corner loop for one rule of a left-recursive cycle."""
+    # Hubs lead on by empty edges to what is behind a call, which may be counted.
+    graph.may_reach = True
     before = set(graph.pending)
     starts: dict[int, int] = {}
     hubs: dict[int, int] = {}

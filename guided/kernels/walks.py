@@ -259,7 +259,7 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
                         return -1
             ending = np.int64(automaton.also[ending])
         if priced and inside and not fits:
-            if automaton.minimum[after] < 0:
+            if automaton.minimum[after] < 0 or (place >> 32 and automaton.widest[after] < 0):
                 counters[REQUEST] = NEED_MINIMUM
                 counters[REQUEST_A] = after
                 return -1
