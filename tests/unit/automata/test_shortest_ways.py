@@ -1,0 +1,28 @@
+"""Shortest ways through long terminals: each is searched once, not anew from every place on it."""
+
+from __future__ import annotations
+
+import pytest
+
+import guided
+from guided.automata import distances
+
+BYTES = guided.Vocabulary.from_tokens([*(bytes((byte,)) for byte in range(256)), None], eos_ids=[256])
+
+
+@pytest.mark.parametrize("schema", [{"const": "ab" * 400}, {"type": "string", "minLength": 800}, {"const": "\n" * 800}])
+def test_the_work_grows_as_the_text(schema: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = 0
+    real = distances._steps
+
+    def counted(*arguments: object) -> object:
+        nonlocal steps
+        steps += 1
+        return real(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(distances, "_steps", counted)
+    constraint = guided.Constraint(guided.json_schema(schema), BYTES)
+    text = constraint.shortest_text(constraint.start)
+    assert len(text) >= 802
+    assert constraint.is_accepting(constraint.advance_bytes(constraint.start, text))
+    assert steps < 8 * 800
