@@ -25,7 +25,7 @@ from guided.grammar.json_schema.normalise import Branches, Normaliser
 from guided.grammar.json_schema.recent import Recent
 from guided.grammar.json_schema.report import Enforcement, Line, Report, lines, refusal
 from guided.grammar.json_schema.source import read
-from guided.grammar.json_schema.untracked import untrack_shapes
+from guided.grammar.json_schema.untracked import untrack_lowering, untrack_shapes
 from guided.grammar.regular.expr import byte_set, repeat
 
 __all__ = ["Enforcement", "Formats", "JsonSchemaGrammar", "Line", "json_schema", "schema_report"]
@@ -163,6 +163,7 @@ def _made(
         lowering = Lowering(graph, layout)
         rules = lowering.run()
         untrack_shapes(graph.shapes)
+        untrack_lowering(lowering, rules)
     except RecursionError:
         raise refusals.NESTING.at("#") from None
     key = None

@@ -7,11 +7,17 @@ are remembered, at half a millisecond for each new one.  A quarter of them are s
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
 
 from guided.collection import untrack
+from guided.grammar.ir import DeferredRule, Rule
 from guided.grammar.json_schema.shape import ANY_OBJECT, OF_TYPES, Need, Shape
 
-__all__ = ["untrack_shapes"]
+if TYPE_CHECKING:
+    from guided.grammar.json_schema.lower import Lowering
+
+__all__ = ["untrack_lowering", "untrack_shapes"]
 
 MOST = 64
 """Needs of a schema up to which this is done; larger schemas are few, and it would be a tenth of what they take."""
@@ -48,3 +54,26 @@ def untrack_shapes(shapes: Mapping[Need, Shape]) -> None:
             untrack(shape.strings)
             for item in shape.strings:
                 untrack(item)
+
+
+def untrack_lowering(lowering: Lowering, rules: tuple[Rule, ...]) -> None:
+    """Tell the collector of what is kept so that bodies of rules can be made when they are looked at.
+
+    It knows shapes and rules by their numbers, and rules know it; it knows nothing of the grammar that holds them.
+    """
+    untrack(rules)
+    for rule in rules[:MOST]:
+        untrack(rule)
+        make = rule._make if isinstance(rule, DeferredRule) else None
+        if type(make) is partial:
+            untrack(make)
+            untrack(make.args)
+    for thing in (lowering, lowering.graph):
+        for item in vars(thing).values():
+            if type(item) in _CONTAINERS:
+                untrack(item)
+        untrack(thing)
+        untrack(vars(thing))
+
+
+_CONTAINERS = frozenset((dict, list, set, tuple))
