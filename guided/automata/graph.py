@@ -26,6 +26,7 @@ from guided.automata.left_corner import lower_cycle
 from guided.automata.members import FreeMembers
 from guided.automata.records import Record
 from guided.automata.states import StateTable
+from guided.collection import untrack
 from guided.errors import LimitError
 from guided.grammar.ir import (
     Body,
@@ -109,6 +110,9 @@ class RuleGraph:
         if start in analysis.nullable:
             # Not an edge to ACCEPT: a continuation tells that the text may end by holding ACCEPT itself.
             self._final.add(self.first)
+        # No cycle leads through them.
+        for item in (self, self._makers, self._bases, self._labelled, self._final, self.closed):
+            untrack(item)
 
     def expand(self, node: int) -> None:
         """Make the edges of ``node`` known, and of all nodes that closing it asks for next: one request for many.
@@ -311,12 +315,15 @@ class RuleGraph:
         if isinstance(found, Terminal):
             return found.label
         terminal, members, position = found
-        return (members.key(position) if terminal is None else members.placed(position, terminal)).label
+        source = members.source
+        return (source.key(position) if terminal is None else source.placed(position, terminal)).label
 
     def labelled_at(self, terminal: Terminal | None, members: DeferredMembers, position: int) -> int:
         """A label for what is read as the value of a member, or (None) as its key."""
         labelled = self._labelled
-        labelled.append((terminal, members, position))
+        read = (terminal, members, position)
+        untrack(read)
+        labelled.append(read)
         return len(labelled) - 1
 
     # Lowering.

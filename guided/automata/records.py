@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from guided.automata.names import states_of_names
+from guided.collection import untrack
 from guided.grammar.ir import DeferredMembers, Reference, Terminal
 from guided.kernels.layout import CALL, EMPTY, FINAL, OPEN, READ
 
@@ -54,7 +55,7 @@ class Record:
         while finishing and not required[finishing - 1]:
             finishing -= 1
         self._finishing = finishing
-        self._others = [(graph.entered(key), rule) for key, rule in body.others]
+        self._others = tuple([(graph.entered(key), rule) for key, rule in body.others])
         """How each sort of other name is read, and the rule of what follows it."""
         n_others = len(self._others)
         self._inside = base = graph.reserve(4 * n + (2 + n_others) * (n + 1), self)
@@ -78,6 +79,8 @@ class Record:
         self._lay_keys(graph, 0)
         if n:
             graph.postponed.append(self._inside)
+        for item in (self, self._others, *self._others):
+            untrack(item)
 
     def make(self, graph: RuleGraph, node: int, base: int) -> None:
         """Make the edges of one of the nodes known, and of some near it."""
@@ -170,7 +173,7 @@ class Record:
         texts = [name for name in names if name is not None]
         states = iter(states_of_names(graph.states, texts))
         return [
-            (graph.entered(body.key(first + i))[0] if name is None else next(states), label)
+            (graph.entered(body.source.key(first + i))[0] if name is None else next(states), label)
             for i, (name, label) in enumerate(zip(names, labels, strict=True))
         ]
 
@@ -178,8 +181,9 @@ class Record:
         """What stands behind some colons."""
         body, n = self._body, self._n
         stop = min(first + GROUP, n)
-        found = [(first, body.value(first))]
-        found += [(position, body.value(position)) for position in range(first + 1, stop) if body.at_hand(position)]
+        source = body.source
+        found = [(first, source.value(first))]
+        found += [(at, source.value(at)) for at in range(first + 1, stop) if source.is_at_hand(at)]
         space, space_label, skips = graph.entered(body.trail) if body.trail is not None else (-1, -1, True)
         flag = FINAL if graph.is_end(self.end) else OPEN
         for position, value in found:

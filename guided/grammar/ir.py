@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from guided.collection import untrack
 from guided.grammar.regular.expr import Expr
@@ -134,27 +134,40 @@ class Members(_Node):
             untrack(item)
 
 
+class MemberSource(Protocol):
+    """Makes members one by one, by their index; gives equal parts whenever it is asked."""
+
+    def key(self, index: int) -> Terminal:
+        """The key."""
+        ...
+
+    def value(self, index: int) -> Body:
+        """What stands behind the `DeferredMembers.lead` in the value."""
+        ...
+
+    def is_at_hand(self, index: int) -> bool:
+        """Is that soon made, so that it may be asked for before a text comes to it?"""
+        ...
+
+    def placed(self, index: int, terminal: Terminal) -> Terminal:
+        """Such a value that is a terminal with the place in its label, where that is not there already."""
+        ...
+
+
 class DeferredMembers(Members):
     """Members in their order, with no bounds on their number, whose values are made when they are looked at.
 
     Most members of a record are never written; `declared` makes all of them.
     """
 
-    __slots__ = ("at_hand", "key", "lead", "names", "placed", "required", "trail", "value")
+    __slots__ = ("lead", "names", "required", "source", "trail")
 
     names: tuple[bytes | None, ...]
     """For each declared member the text of which its key is every spelling as a JSON string; None for another key."""
-    key: Callable[[int], Terminal]
-    """The key of the member with this index."""
     required: tuple[bool, ...]
+    source: MemberSource
     lead: Terminal
     """What every value begins with."""
-    value: Callable[[int], Body]
-    """What stands behind that in the value of the member with this index; gives equal parts whenever it is called."""
-    at_hand: Callable[[int], bool]
-    """Is that soon made, so that it may be asked for before a text comes to it?"""
-    placed: Callable[[int, Terminal], Terminal]
-    """Such a value that is a terminal with the place in its label, where that is not there already."""
     trail: Terminal | None
     """What stands behind each."""
     separator: Terminal
@@ -172,20 +185,16 @@ class DeferredMembers(Members):
     def of(
         cls,
         names: tuple[bytes | None, ...],
-        key: Callable[[int], Terminal],
         required: tuple[bool, ...],
+        source: MemberSource,
         lead: Terminal,
-        value: Callable[[int], Body],
-        at_hand: Callable[[int], bool],
-        placed: Callable[[int, Terminal], Terminal],
         trail: Terminal | None,
         extras: tuple[Member, ...],
         separator: Terminal,
     ) -> DeferredMembers:
-        """Members whose values are each ``lead``, then what ``value`` makes, then ``trail``; extras, of references."""
+        """Members whose values are each ``lead``, what ``source`` makes, ``trail``; the extras' are references."""
         made = object.__new__(cls)
-        made.names, made.key, made.required, made.lead = names, key, required, lead
-        made.value, made.at_hand, made.placed, made.trail = value, at_hand, placed, trail
+        made.names, made.required, made.source, made.lead, made.trail = names, required, source, lead, trail
         made.extras, made.separator, made.ordered = extras, separator, True
         made.low, made.high, made.goals = 0, None, 0
         for item in (made, names, required, extras):
@@ -198,10 +207,10 @@ class DeferredMembers(Members):
         found = []
         trail = () if self.trail is None else (self.trail,)
         for index, required in enumerate(self.required):
-            value = self.value(index)
+            value = self.source.value(index)
             if type(value) is Terminal:
-                value = self.placed(index, value)
-            found.append(Member(self.key(index), Sequence((self.lead, value, *trail)), required))
+                value = self.source.placed(index, value)
+            found.append(Member(self.source.key(index), Sequence((self.lead, value, *trail)), required))
         self.declared = tuple(found)
         return self.declared
 

@@ -28,8 +28,8 @@ from guided.grammar.ir import (
 )
 from guided.grammar.json_schema.any_value import ANY_VALUES, UNDECLARED, any_value
 from guided.grammar.json_schema.counting import ItemCounter, State, Step
+from guided.grammar.json_schema.declared_members import DeclaredMembers
 from guided.grammar.json_schema.distinct import Distinct
-from guided.grammar.json_schema.document import escape
 from guided.grammar.json_schema.extras import Extra, goals
 from guided.grammar.json_schema.graph import Graph, living_numbers, pointer_of, strings_alive
 from guided.grammar.json_schema.layout import Layout, Order, Rank
@@ -437,11 +437,8 @@ class Lowering:
             high = None
         if self.layout.order is Order.SCHEMA and low == 0 and high is None and not thing.some:
             texts = tuple([None if compact else text_of(name) for name in names])
-            key, value = partial(_key, names, compact), partial(self._declared, thing, names)
-            at_hand, placed = partial(self._is_at_hand, thing, names), partial(_placed, names, at)
-            return DeferredMembers.of(
-                texts, key, required, self._colon, value, at_hand, placed, self.layout.space, extras, self._comma
-            )
+            source = DeclaredMembers(self, names, thing.declared, at)
+            return DeferredMembers.of(texts, required, source, self._colon, self.layout.space, extras, self._comma)
         members = tuple(
             [
                 Member(key_of(name, compact), self._members[thing.declared[name]], must)
@@ -450,13 +447,8 @@ class Lowering:
         )
         return Members(members, extras, self._comma, self.layout.order is Order.SCHEMA, low, high, goals(thing))
 
-    def _declared(self, thing: ObjectShape, names: tuple[str, ...], index: int) -> Body:
-        """The value of a declared member."""
-        return self.value(thing.declared[names[index]])
-
-    def _is_at_hand(self, thing: ObjectShape, names: tuple[str, ...], index: int) -> bool:
-        """Bounds of numbers may take milliseconds to write out, other values some microseconds."""
-        need = thing.declared[names[index]]
+    def is_at_hand(self, need: Need) -> bool:
+        """Has a value no bounds that would have to be written out?"""
         return need in OF_TYPES or need in self._scalars or not self.graph.shapes[need].numbers
 
     def _member(self, need: Need) -> Body:
@@ -470,21 +462,6 @@ def _pattern(item: StringSet, label: str) -> Terminal:
 def _is_counted(low: int, high: int | None) -> bool:
     """May engines count such a repetition rather than write it out?"""
     return low > MAX_WRITTEN_OUT or (high is not None and high > MAX_WRITTEN_OUT)
-
-
-_PLACELESS = frozenset(("string", "number", "integer"))
-"""Labels of terminals that stand at no place of their own."""
-
-
-def _key(names: tuple[str, ...], compact: bool, index: int) -> Terminal:
-    return key_of(names[index], compact)
-
-
-def _placed(names: tuple[str, ...], at: str, index: int, terminal: Terminal) -> Terminal:
-    """The value of a declared member whose place is known and not in the label."""
-    if not at or terminal.label not in _PLACELESS:
-        return terminal
-    return Terminal(terminal.expr, f"{terminal.label} at {at}{escape(names[index])}")
 
 
 def _label(kind: str, pointer: str) -> str:

@@ -1,0 +1,53 @@
+"""The declared members of a record, made one by one when a text comes to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from guided.collection import untrack
+from guided.grammar.ir import Body, Terminal
+from guided.grammar.json_schema.document import escape
+from guided.grammar.json_schema.shape import Need
+from guided.grammar.json_schema.terminals import key_of
+
+if TYPE_CHECKING:
+    from guided.grammar.json_schema.lower import Lowering
+
+__all__ = ["DeclaredMembers"]
+
+_PLACELESS = frozenset(("string", "number", "integer"))
+"""Labels of terminals that stand at no place of their own."""
+
+
+class DeclaredMembers:
+    """What members are, by index: a `guided.grammar.ir.MemberSource`."""
+
+    __slots__ = ("_at", "_lowering", "_names", "_needs")
+
+    def __init__(self, lowering: Lowering, names: tuple[str, ...], needs: Mapping[str, Need], at: str) -> None:
+        """``at``: the place in the schema where the members are declared, with a slash; empty where it is not said."""
+        self._lowering = lowering
+        self._names = names
+        self._needs = needs
+        self._at = at
+        # The lowering holds on to no record.
+        untrack(self)
+
+    def key(self, index: int) -> Terminal:
+        """The key, in every spelling."""
+        return key_of(self._names[index], self._lowering.compact)
+
+    def value(self, index: int) -> Body:
+        """The value."""
+        return self._lowering.value(self._needs[self._names[index]])
+
+    def is_at_hand(self, index: int) -> bool:
+        """Is the value soon made?  Bounds of numbers may take milliseconds to write out, others some microseconds."""
+        return self._lowering.is_at_hand(self._needs[self._names[index]])
+
+    def placed(self, index: int, terminal: Terminal) -> Terminal:
+        """A value that is a terminal with its place in the label, where that is known and not there already."""
+        if not self._at or terminal.label not in _PLACELESS:
+            return terminal
+        return Terminal(terminal.expr, f"{terminal.label} at {self._at}{escape(self._names[index])}")
