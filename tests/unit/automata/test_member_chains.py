@@ -65,10 +65,21 @@ def test_deferred_and_written_out_are_one_language(seed: int) -> None:
 
 def test_other_fields_make_plain_members() -> None:
     terminal = Terminal(literal(b"x"))
-    made = DeferredMembers.of(
-        (None,), lambda index: terminal, (True,), terminal, lambda index: terminal, lambda index: True,
-        lambda index, value: value, terminal, (), terminal,
-    )  # fmt: skip
+
+    class Source:
+        def key(self, index: int) -> Terminal:
+            return terminal
+
+        def value(self, index: int) -> Terminal:
+            return terminal
+
+        def is_at_hand(self, index: int) -> bool:
+            return True
+
+        def placed(self, index: int, value: Terminal) -> Terminal:
+            return value
+
+    made = DeferredMembers.of((None,), (True,), Source(), terminal, terminal, (), terminal)
     changed = replace(made, low=1)
     assert type(changed) is Members
     assert changed.low == 1
