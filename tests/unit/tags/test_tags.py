@@ -106,7 +106,7 @@ def test_what_is_generated(name: str) -> None:
             text += VOCABULARY.token_bytes(token) or b""
             state = constraint.advance(state, token)
         while not constraint.is_accepting(state):
-            token = next(t for t in constraint._completions.tokens(state))
+            token = next(t for t in constraint._machine.completions.tokens(state))
             text += VOCABULARY.token_bytes(token) or b""
             state = constraint.advance(state, token)
         assert re.fullmatch(pattern, text.decode()), text
