@@ -49,6 +49,7 @@ from guided.kernels.determinise import (
     NEEDED,
     POOL,
     QUEUED,
+    ROOM,
     SETS,
     STATES,
     WIDE,
@@ -91,8 +92,13 @@ class LexerState(Protocol):
         """Sorted, disjoint byte ranges and their targets."""
 
 
-FIRST_ROOM = 1024
-"""States that a table has room for at first."""
+MOST_STATES = 1 << 20
+MOST_FIRST_EDGES = 1 << 21
+"""States and edges that there is room for at first: those of eight thousand schemas, some 80 MB of addresses.  Memory
+that is not written to is not taken, and to copy the states of seven hundred took 6 ms in the middle of a mask."""
+
+AT_ONCE = 4096
+"""States that are made ready to be used together."""
 
 MOST_EDGES = 256
 """Of one state: room that the kernel wants before it begins one."""
@@ -116,18 +122,17 @@ class StateTable:
         self.version = 0
         """Changes whenever an array is replaced, so that holders of `arrays` know to fetch them again."""
         self.arrays = Automaton(
-            **records(Automaton, "low", 4096),
+            **records(Automaton, "low", MOST_FIRST_EDGES),
             partials=np.zeros(256, np.int32),
-            **_unset(FIRST_ROOM),
+            **records(Automaton, "first", MOST_STATES),
         )
-        self._room = FIRST_ROOM
-        """States for which there is room in the arrays."""
+        self._room = 0
+        """States that are ready to be used."""
         self._views = _views(self.arrays)
         self.addresses = SharedAddresses()
         self.keys: list[object] = [None]
         """What each state stands for; None inside chains and escapes, and where only the parts are known (`key`)."""
         self.n_edges = 0
-        self.arrays.first[0] = 0
         self._ids: dict[object, int] = {}
         self.names: dict[bytes, int] = {}
         """Of `guided.automata.names`."""
@@ -139,6 +144,8 @@ class StateTable:
         self._table = np.zeros((N_ROWS + len(self.parts.arrays), 3), np.int64)
         """What the kernels get: rows of addresses, of the automaton first and of the parts last."""
         self._held: tuple[Any, Any] = ((), ())
+        self.reserve_states(1)
+        self.arrays.first[0] = 0
         if self.add(EPSILON) != MATCHED:
             raise AssertionError("the state after a closing quote has a fixed id")
 
@@ -295,14 +302,16 @@ class StateTable:
         """Room for ``n`` more states."""
         state = len(self.keys)
         if state + n > self._room:
-            size = self._room = 2 * (state + n)
-            grown = _unset(size)
-            for name, array in grown.items():
-                array[:state] = getattr(self.arrays, name)[:state]
-            self.parts.reserve_states(size)
-            self.arrays = self.arrays._replace(**grown)
-            self._views = _views(self.arrays)
-            self.version += 1
+            ready = self._room
+            self._room = self._counts[ROOM] = room = state + n + AT_ONCE
+            if room > self.arrays.first.shape[0]:
+                self.arrays = self.arrays._replace(**grown_records(self.arrays, "first", 2 * room, ready))
+                self._views = _views(self.arrays)
+                self.version += 1
+            self.parts.reserve_states(room)
+            for name, unset in _UNSET.items():
+                getattr(self.arrays, name)[ready:room] = unset
+            self.arrays.base[ready:room] = np.arange(ready, room, dtype=np.int32)
 
     def reserve_edges(self, n: int) -> int:
         """The first of ``n`` new edges."""
@@ -414,7 +423,7 @@ class StateTable:
 
     def _make_room(self) -> None:
         """Room for the kernel to go on: twice of what is used up."""
-        if len(self.keys) == self.arrays.first.size:
+        if len(self.keys) == self._room:
             self.reserve_states(1)
         elif self.n_edges + MOST_EDGES > self.arrays.low.size:
             self._make_edge_room(MOST_EDGES)
@@ -573,15 +582,6 @@ class StateTable:
 
 _UNSET = {"first": -1, "tag": -1, "minimum": -1, "widest": -1}
 """What the arrays with an entry per state hold for a new one, where not 0; ``base`` is the state itself."""
-
-
-def _unset(size: int) -> dict[str, NDArray[Any]]:
-    """The arrays of an `Automaton` with an entry per state, for so many new ones."""
-    made = records(Automaton, "first", size)
-    for name, unset in _UNSET.items():
-        made[name][:] = unset
-    made["base"][:] = np.arange(size, dtype=np.int32)
-    return made
 
 
 def _views(arrays: Automaton) -> tuple[memoryview, ...]:

@@ -63,8 +63,9 @@ def segments_of(size: int, n_tokens: int) -> Segments:
 
 @lru_cache(maxsize=1)
 def first_tables() -> Block[Machine]:
-    """The tables of a constraint."""
-    return Block(_tables(256))
+    """The tables of a constraint; each time they grow somebody waits for a mask, one in ten with this, one in five with
+    half as much."""
+    return Block(_tables(512))
 
 
 @lru_cache(maxsize=8)

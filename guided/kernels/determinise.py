@@ -18,8 +18,8 @@ from guided.kernels.layout import CANONICAL, CLOSES, STRING
 
 __all__ = [
     "ABSORBS", "AT_HEAD", "COMMON", "EDGES", "LOOPS", "MISSING", "NEEDED", "NULLABLE", "N_COUNTS", "POOL",
-    "QUEUED", "RUN", "SETS", "SPELLED_ONCE", "STATES", "TEXTUAL", "TOTAL", "WIDE", "WORDS", "describe", "determinise",
-    "lay_words", "leads_back", "rehash",
+    "QUEUED", "ROOM", "RUN", "SETS", "SPELLED_ONCE", "STATES", "TEXTUAL", "TOTAL", "WIDE", "WORDS", "describe",
+    "determinise", "lay_words", "leads_back", "rehash",
 ]  # fmt: skip
 
 NULLABLE, LOOPS, AT_HEAD, COMMON, ABSORBS, TEXTUAL, SPELLED_ONCE, TOTAL, WORDS = (1 << bit for bit in range(9))
@@ -28,11 +28,11 @@ the run of a class without a bound; no other part adds to it; it is inside a JSO
 text in any spelling may come next, for ever; it begins with a word or a list of them, which by itself
 is laid down."""
 
-STATES, EDGES, POOL, SETS, RUN, QUEUED, MISSING, NEEDED, MARK = range(9)
-"""What `counts` holds: entries in use, the number of the last call, what a call leaves in `queue` and `missing`, and
-how many of the missing are for the states that the call is about."""
+STATES, EDGES, POOL, SETS, RUN, QUEUED, MISSING, NEEDED, MARK, ROOM = range(10)
+"""What `counts` holds: entries in use, the number of the last call, what a call leaves in `queue` and `missing`, how
+many of the missing are for the states that the call is about, and how many states there may be."""
 
-N_COUNTS = 9
+N_COUNTS = 10
 
 PAIRS = 64
 """States inside a character, with its phase, that are looked at; more only where bytes are told apart one by one."""
@@ -168,7 +168,7 @@ def _expand(automaton, parts, counts, state):
                 found[0] = whole
                 n = np.int64(1)
             if (
-                counts[STATES] == automaton.first.shape[0]
+                counts[STATES] == counts[ROOM]
                 or counts[POOL] + n > parts.pool.shape[0]
                 or 2 * counts[SETS] >= parts.set_hash.shape[0]
             ):
