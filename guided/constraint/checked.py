@@ -449,7 +449,7 @@ class CheckedMachine(BesideMachine):
         if state < _PAIRED and self.refusals.trusts_idle:
             return self.inner.visit(state)
         with self.lock:
-            return self.mask(state).copy(), self.is_accepting(state), -1
+            return self.mask(state).copy(), self.refusals.ends(state), -1
 
     def repetition(self, state: int, byte: int) -> str | None:
         """Why the checker alone refuses a byte, after "it"; None when the automaton refuses it too."""

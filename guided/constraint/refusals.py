@@ -36,6 +36,7 @@ class Refusals:
         self._machine: CheckedMachine = weakref.proxy(machine)
         self._texts = TokenTexts.of(machine.vocabulary)
         self._rows: OrderedDict[int, NDArray[np.uint32]] = OrderedDict()
+        self._ends: dict[int, bool] = {}
         self._refused: dict[int, NDArray[np.int64]] = {}
         self._free: dict[int, bool] = {}
         self._doubtful: dict[int, NDArray[np.int64]] = {}
@@ -51,13 +52,9 @@ class Refusals:
             row = without(machine.inner.mask(own, limit), refused)
             machine.completions.drop_far(state, row, limit)
             return row
-        if text is None:
-            row = machine.inner.mask(own)
-            if machine.vocabulary.byte_complete and not self._texts.reaching(self._begun, Place.IDLE, row).size:
-                return row
-            row = row.copy()
-        else:
-            row = self._row(own)
+        row = self._row(own)
+        if text is None and machine.vocabulary.byte_complete and not self._allowed(own, Place.IDLE, self._begun).size:
+            return row
         refused = self.refused(state)
         return without(row, refused) if refused.size else row
 
@@ -135,10 +132,19 @@ class Refusals:
             self._doubtful[state] = found
         return found
 
+    def ends(self, state: int) -> bool:
+        """May the text end in a state?"""
+        own = self._machine.split(state)[0]
+        if own not in self._ends:
+            self._row(own)
+        return self._ends[own]
+
     def _row(self, own: int) -> NDArray[np.uint32]:
         row = self._rows.get(own)
         if row is None:
-            row = self._rows[own] = self._machine.inner.mask(own).copy()
+            with self._machine.lock:
+                row, self._ends[own], _ = self._machine.inner.visit(own)
+                row = self._rows[own] = row.copy()
             if len(self._rows) > _ROWS:
                 self._rows.popitem(last=False)
         else:
