@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from engines import open_engines
 from figures import time_limit
 from maskbench_rows import choose, load_rows, load_tokenizer
@@ -62,7 +63,7 @@ def hold(name: str, setting: Setting, count: int) -> dict[str, Any]:
     if name == "guided":
         small = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
         constraint = guided.compile(guided.json_schema({"type": "object"}), small)
-        constraint.fill_mask(constraint.start, constraint.fill_mask.__self__._eos_row.copy())
+        constraint.fill_mask(constraint.start, np.zeros(small.n_words, np.uint32))
         constraint.advance_bytes(constraint.start, b'{"a": [1, null]}')
     found = {"before": resident()}
     engine = open_engines([name], tokenizer)[0]
