@@ -116,11 +116,11 @@ class CheckedMachine(BesideMachine):
         self.look = LookAhead(self)
         self.refusals = Refusals(self)
         self._byte_steps: dict[tuple[int, int], int] = {}
-        # Side by side, since every pair of its own would be one more object for the garbage collector to walk.
         self._begun: dict[int, bytes] = {}
         """By the machine's own state: what was read of a name, the first time, where nothing else is remembered."""
         self._pairs: dict[int, int] = {}
         """Pairs by the text's number and the machine's state."""
+        # Side by side, since every pair of its own would be one more object for the garbage collector to walk.
         self._pair_states: list[int] = []
         self._pair_texts: list[Text] = []
         self._events = self._texts.events_or_arrays if self.compares else self._texts.events
@@ -188,7 +188,7 @@ class CheckedMachine(BesideMachine):
         found = self._pairs.get(pair)
         if found is None:
             found = DEAD
-            if state != DEAD and (self.only_names or self._lives(state, text)):
+            if state != DEAD and self._lives(state, text):
                 found = _PAIRED + len(self._pair_states)
                 self._pair_states.append(state)
                 self._pair_texts.append(text)
@@ -220,9 +220,7 @@ class CheckedMachine(BesideMachine):
             if not texts.structural[token]:
                 return self._begin(inner.step(state, token), name + texts.spelled(token))
             if texts.lone[token] and self._events[token] == 1:
-                found = inner.step(state, token, True)
-                if not found & BEHIND:
-                    return found >> 2
+                return self._ended(inner.step(state, token, True), None, name, texts.spelled(token))
             return self._advance(state, token)
 
     def _advance(self, state: int, token: int) -> int:
@@ -257,17 +255,19 @@ class CheckedMachine(BesideMachine):
         level = text.level
         if text.pending or self.inner.owing or (level is not None and level.collects):
             return DEAD, False
-        at = data.index(QUOTE)
-        name = text.text + data[:at] if at else text.text
-        if level is not None and name in level.seen:
+        if level is not None and text.text + data[: data.index(QUOTE)] in level.seen:
             return DEAD, False
-        found = self.inner.step(own, token, True)
+        return self._ended(self.inner.step(own, token, True), level, text.text, data), True
+
+    def _ended(self, found: int, level: Level | None, begun: bytes, data: bytes) -> int:
+        """The state after a token with the only quotation mark that ends a name, of which the kernel says ``found``."""
         if found == DEAD:
-            return DEAD, True
-        then = self.reader.with_name(level, name, bool(found & BEHIND))
+            return DEAD
+        at = data.index(QUOTE)
+        then = self.reader.with_name(level, begun + data[:at], bool(found & BEHIND))
         if then is not None and at + 1 < len(data):
             then, _ = self.reader.skimmed(then, data, at + 1)
-        return self.join(found >> 2, then), True
+        return self.join(found >> 2, then)
 
     def lives(self, state: int, token: int) -> bool:
         """Is a token (not an end-of-text id) allowed?  As `advance_token`, but leaves no state behind."""

@@ -50,6 +50,7 @@ _CLOSED = rb'"[\s\S]*'
 _SPANNING = re.compile(rb'"\s*:[\s\S]*,\s*"[\s\S]*"')
 _NEXT = rb"[\]}][\s\S]*,"
 _NEAR = rb',\s*(?:"[\x20\x21\x23-\x5b\x5d-\x7e]*)?\Z'
+# Two items may be equal only behind an array's bracket with which the first of them begins.
 _ARRAY = re.compile(rb"""\[\s*["\-0-9tfn\[{][\s\S]*,""")
 _PATTERNS = {
     (Reach.NAME_BEGUN, Place.IDLE): re.compile(_TWO_NAMES + _BEGUN),

@@ -33,10 +33,8 @@ def direct(kernel: Any) -> Callable[..., Any]:
     Numba's dispatcher asks each argument for its type, 0.4 us where one is an array.  This is what it would choose,
     once the kernel has been called and only ever for one kind of arguments; until then it is the dispatcher itself.
     """
-    found = _entry_points.get(kernel)
-    if found is None:
+    if kernel not in _entry_points:
         made = list(getattr(kernel, "overloads", {}).values())
-        if len(made) != 1 or made[0].entry_point is None:
-            return kernel  # type: ignore[no-any-return]
-        found = _entry_points[kernel] = made[0].entry_point
-    return found
+        if len(made) == 1 and made[0].entry_point is not None:
+            _entry_points[kernel] = made[0].entry_point
+    return _entry_points.get(kernel, kernel)

@@ -34,8 +34,8 @@ class Automaton(NamedTuple):
     it; elsewhere ``decode[x] = 0`` and ``base[x] = x``.  ``owes[x]``: a state with which ``base[x]`` goes on as an
     obligation (a run of characters that must not be one of some words), 0 for none.  ``partials`` finds states inside
     escapes by hash of (base, decode).  ``closed[x]``: the classes of bytes (`guided.automata.byte_classes`) on all of
-    which ``x`` leads back to itself.  ``bound[x]`` > 0: so many characters may still come and no more, and
-    ``boundless[x]`` is the same state without that bound.
+    which ``x`` leads back to itself.  ``bound[x]`` > 0: of a repetition, each a byte at least, so many may still
+    come, and ``boundless[x]`` is the same state without that bound.
     """
 
     first: Ints

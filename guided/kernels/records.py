@@ -7,6 +7,7 @@ many misses of the cache.  Python still sees an array for each field, of which e
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
@@ -41,7 +42,8 @@ def _record(group: type, names: tuple[str, ...]) -> np.dtype[Any]:
     hints = get_type_hints(group)
     kinds = [np.dtype(get_args(get_args(hints[name])[1])[0]) for name in names]
     record = np.dtype({"names": names, "formats": kinds}, align=True)
-    offsets = [record.fields[name][1] for name in names]  # type: ignore[index]
+    placed: Mapping[str, Any] = record.fields or {}
+    offsets = [placed[name][1] for name in names]
     size = 1 << (record.itemsize - 1).bit_length()
     return np.dtype({"names": names, "formats": kinds, "offsets": offsets, "itemsize": size}, align=True)
 

@@ -109,7 +109,8 @@ def test_places_and_names_are_told() -> None:
 def test_common_rules_are_there_in_small_grammars_and_large(n_rules: int) -> None:
     properties = {f"n{i}": {"type": "object", "properties": {"x": {"const": i}}} for i in range(n_rules)}
     grammar = guided.json_schema({"type": "object", "properties": properties})
-    assert isinstance(grammar.prepared.common, Common)  # type: ignore[union-attr]
+    assert grammar.prepared is not None
+    assert isinstance(grammar.prepared.common, Common)
     assert (len(grammar.rules) > FEW_RULES) == (n_rules > FEW_RULES)
     constraint = guided.compile(grammar, BYTES)
     for text in ({"n1": {"x": 1, "y": {"z": [{}, [], ["a", None]]}}}, {"other": {"a": 1.5e3}, "n2": {}}):

@@ -54,6 +54,7 @@ def spelled(item: Any, rnd: random.Random) -> str:
 
 def vocabulary_of(rnd: random.Random) -> guided.Vocabulary:
     pieces = {b'"},{"', b'"},', b"},{", b'","', b'":"a"},{"id":"a"}', b"],[", b'"a","a"', b'a"}', b'\\u0061"}', b"[0,0"}
+    pieces |= {b'[ "a", "a"', b"[\n0,0]", b"[[],[]]", b"[{},{}", b"[],", b"[[],", b"[:,", b"[,", b'"[0,0", "'}
     for _ in range(50):
         data = spelled([value(rnd) for _ in range(3)], rnd).encode()
         at = rnd.randrange(len(data))
