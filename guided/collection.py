@@ -1,8 +1,8 @@
 """Holding back Python's cyclic garbage collector during work that somebody waits for.
 
 A full collection walks every object of the process: with a model and a data set loaded it takes 0.2 to 1 s, and it may
-start at any allocation.  Inside `uncollected` it waits until the work is done; what was allocated counts as before, so
-it comes at the next allocation outside: between two masks, or, where nothing else allocates, at the entry of the next.
+start at any allocation.  While it is held back it waits until the work is done; what was allocated counts as before, so
+it comes at the next allocation outside, between two masks.
 """
 
 from __future__ import annotations
@@ -10,40 +10,38 @@ from __future__ import annotations
 import ctypes
 import gc
 import platform
-import threading
-from types import TracebackType
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["uncollected", "untrack"]
+__all__ = ["hold", "release", "uncollected", "untrack"]
 
 
-class _Uncollected:
-    """Reentrant, for any number of threads; a collector that is switched off stays off."""
+def hold() -> bool:
+    """Hold the collector back; is it this call after which it has to be released?
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._was_enabled = False
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._inside == 0:
-                self._was_enabled = gc.isenabled()
-                if self._was_enabled:
-                    gc.disable()
-            self._inside += 1
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0 and self._was_enabled:
-                gc.enable()
+    0.1 us, so that every mask can afford it.  Nests, and a collector that is switched off stays off.  Among threads
+    the first to come is the one that releases it, whoever is still at work.
+    """
+    if gc.isenabled():
+        gc.disable()
+        return True
+    return False
 
 
-uncollected = _Uncollected()
-"""``with uncollected:`` no cyclic garbage is collected in this process."""
+release = gc.enable
+"""Ends what `hold` began, where that returned True."""
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """``with uncollected():`` no cyclic garbage is collected in this process."""
+    held = hold()
+    try:
+        yield
+    finally:
+        if held:
+            release()
 
 
 def _untracking() -> Any:

@@ -47,7 +47,7 @@ def compile(grammar: Grammar, vocabulary: Vocabulary, *, limits: Limits | None =
         if found is not None:
             recent.move_to_end(key)
             return found
-    with uncollected:
+    with uncollected():
         made = Constraint(grammar, vocabulary, limits)
     forgotten: list[object] = []  # taken apart when this returns, not under the lock
     with _lock:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.collection import hold, release
 from guided.constraint.checked import machine_for
 from guided.constraint.end_tokens import EndTokens
 from guided.constraint.explain import explain
@@ -67,7 +68,7 @@ class Constraint:
         A state met before costs one copy of the row.
         """
         found = self._masks.get(state)
-        row[:] = self._mask(state) if found is None else found
+        row[...] = self._mask(state) if found is None else found
 
     def remembered_row(self, state: int) -> tuple[int, NDArray[np.uint32]] | None:
         """Address and array of a mask that is at hand, for copying many at once; None for a state to be filled.
@@ -170,6 +171,14 @@ class Constraint:
         return explain(self, self._machine, state, token)
 
     def _mask(self, state: int) -> NDArray[np.uint32]:
+        held = hold()
+        try:
+            return self._made_mask(state)
+        finally:
+            if held:
+                release()
+
+    def _made_mask(self, state: int) -> NDArray[np.uint32]:
         machine = self._machine
         with machine.lock:
             # States of a checked machine mostly share the mask of the automaton's own state, row and all.
@@ -192,6 +201,14 @@ class Constraint:
             return row
 
     def _advance(self, state: int, token: int) -> int:
+        held = hold()
+        try:
+            return self._step(state, token)
+        finally:
+            if held:
+                release()
+
+    def _step(self, state: int, token: int) -> int:
         if token in self._ending.ids:
             after = FINISHED if self.is_accepting(state) else DEAD
         elif state <= FINISHED or not 0 <= token < self._n_tokens:

@@ -377,7 +377,7 @@ class ConstraintMachine:
         Only now does it get all its fuel, since hardly any comes here: what others have left was enough so far, and
         where that was not enough, it begins again.
         """
-        with uncollected:
+        with uncollected():
             if self.counters[REQUEST] != OUT_OF_FUEL:
                 self._serve()
             self.counters[FUEL] = self._fuel

@@ -125,7 +125,7 @@ def json_schema(
         if source is None:
             source = read(schema)
             text = _written(source)
-        with uncollected:
+        with uncollected():
             made = _made(source, text, member_order, whitespace, registry, asserted)
         _recent.keep(key, made, len(text))
     return made
