@@ -169,13 +169,15 @@ def alternation(items: Iterable[Expr]) -> Expr:
     """Any of the items: union of languages."""
     flat: set[Expr] = set()
     mask = 0
-    strings: dict[bool, list[Expr]] = {}
+    strings: dict[tuple[Expr, bool], list[Expr]] = {}
     stack = list(items)
     while stack:
         item = stack.pop()
-        if item.kind is Kind.JSON_STRING:
-            content, canonical = cast("tuple[Expr, bool]", item.parts)
-            strings.setdefault(canonical, []).append(content)
+        head, text = cast("tuple[Expr, Expr]", item.parts) if item.kind is Kind.CONCAT else (EPSILON, item)
+        if text.kind is Kind.JSON_STRING:
+            # Behind an opening quote, too: as one text it is read a character at a time, and its effects are kept.
+            content, canonical = cast("tuple[Expr, bool]", text.parts)
+            strings.setdefault((head, canonical), []).append(content)
         elif item.kind is Kind.ALTERNATION:
             stack.extend(item.parts)  # type: ignore[arg-type]
         elif item.kind is Kind.BYTES:
@@ -184,8 +186,9 @@ def alternation(items: Iterable[Expr]) -> Expr:
             flat.add(item)
     if mask:
         flat.add(byte_set(mask))
-    for canonical, contents in strings.items():
-        flat.add(json_string(alternation(contents) if len(contents) > 1 else contents[0], canonical=canonical))
+    for (head, canonical), contents in strings.items():
+        text = json_string(alternation(contents) if len(contents) > 1 else contents[0], canonical=canonical)
+        flat.add(concat(head, text))
     if ALL in flat:
         return ALL
     if EPSILON in flat and any(item.nullable for item in flat if item is not EPSILON):

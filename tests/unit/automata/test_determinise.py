@@ -26,6 +26,7 @@ from guided.grammar.regular.expr import (
     words,
 )
 from guided.grammar.regular.partial import alternatives, begins_with, letter_of
+from guided.kernels.layout import MATCHED, STRING
 from tests.twin.expressions import expression
 
 LETTERS = ["a", "b", "c", "é", "ഀ"]
@@ -45,6 +46,14 @@ def read(table: StateTable, state: int, text: bytes) -> int:
         state = next((target for low, high, target in table.edges(state) if low <= byte <= high), 0)
         state = table.whole(state)
     return state
+
+
+def spelled(table: StateTable, state: int, text: bytes) -> int:
+    """As `read`, for bytes that may spell a JSON string."""
+    place = table.place(state)
+    for byte in text:
+        place = table.move(place, byte) if place else 0
+    return place
 
 
 @pytest.mark.parametrize("number", range(20))
@@ -103,6 +112,22 @@ def test_any_text_takes_in_what_else_may_come():
     state = read(table, table.add(searched), b"xxab")
     assert state == table.add(json_string(Utf8().text))
     assert read(table, table.add(alternation([ALL, literal(b"a")])), b"a") == table.add(ALL)
+
+
+def test_strings_behind_one_quote_are_one_string():
+    table, quote = StateTable(), literal(b'"')
+    texts = [concat(Utf8().text, literal(ending)) for ending in (b".yml", b".json")]
+    pieces = [concat(quote, json_string(text)) for text in texts]
+    number = concat(literal(b"-"), json_string(texts[0]))
+    assert alternation(pieces) is concat(quote, json_string(alternation(texts)))
+    both = alternation([*pieces, number, concat(quote, json_string(texts[0], canonical=True))])
+    assert both is alternation([number, alternation(pieces), concat(quote, json_string(texts[0], canonical=True))])
+    inside = spelled(table, table.add(alternation(pieces)), b'"a.y')
+    assert table.arrays.mode[inside] & STRING and table.arrays.loops[inside]
+    for text in (b"a.yml", b"a.json", b".json.yml", "é.yml".encode(), b"a.yam", b"a.xml"):
+        ends = not text.endswith((b"m", b"xml"))
+        assert (spelled(table, table.add(both), b'"' + text + b'"') == MATCHED) == ends
+    assert spelled(table, table.add(number), b'-.yml"') == MATCHED
 
 
 def test_parts_are_about_as_many_as_letters():
