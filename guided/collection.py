@@ -2,7 +2,8 @@
 
 A full collection walks every object of the process: with a model and a data set loaded it takes 0.2 to 1 s, and it may
 start at any allocation.  While it is held back it waits until the work is done; what was allocated counts as before, so
-it comes at the next allocation outside, between two masks.
+it comes at the next allocation outside, between two masks.  So whoever holds it does so before anything else, and
+returns as soon as it is released.
 """
 
 from __future__ import annotations
@@ -10,18 +11,16 @@ from __future__ import annotations
 import ctypes
 import gc
 import platform
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["hold", "release", "uncollected", "untrack"]
+__all__ = ["hold", "release", "untrack"]
 
 
 def hold() -> bool:
     """Hold the collector back; is it this call after which it has to be released?
 
-    0.1 us, so that every mask can afford it.  Nests, and a collector that is switched off stays off.  Among threads
-    the first to come is the one that releases it, whoever is still at work.
+    0.1 us, so that every mask can afford it; no ``with``, which would itself allocate.  Nests, and a collector that is
+    switched off stays off.  Among threads the first to come is the one that releases it, whoever is still at work.
     """
     if gc.isenabled():
         gc.disable()
@@ -31,17 +30,6 @@ def hold() -> bool:
 
 release = gc.enable
 """Ends what `hold` began, where that returned True."""
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """``with uncollected():`` no cyclic garbage is collected in this process."""
-    held = hold()
-    try:
-        yield
-    finally:
-        if held:
-            release()
 
 
 def _untracking() -> Any:

@@ -6,7 +6,7 @@ import threading
 import weakref
 from collections import OrderedDict
 
-from guided.collection import uncollected
+from guided.collection import hold, release
 from guided.constraint.constraint import Constraint
 from guided.constraint.limits import Limits
 from guided.grammar.ir import Grammar
@@ -38,7 +38,15 @@ def compile(grammar: Grammar, vocabulary: Vocabulary, *, limits: Limits | None =
     >>> constraint.is_accepting(constraint.advance(constraint.start, 1))
     True
     """
-    limits = limits or _DEFAULT
+    held = hold()
+    try:
+        return _compiled(grammar, vocabulary, limits or _DEFAULT)
+    finally:
+        if held:
+            release()
+
+
+def _compiled(grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> Constraint:
     # A grammar without a source of its own, such as a schema with a registry, is known by being the same object.
     key = (grammar.key or grammar, limits)
     with _lock:
@@ -47,8 +55,7 @@ def compile(grammar: Grammar, vocabulary: Vocabulary, *, limits: Limits | None =
         if found is not None:
             recent.move_to_end(key)
             return found
-    with uncollected():
-        made = Constraint(grammar, vocabulary, limits)
+    made = Constraint(grammar, vocabulary, limits)
     forgotten: list[object] = []  # taken apart when this returns, not under the lock
     with _lock:
         recent[key] = made

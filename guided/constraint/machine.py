@@ -20,7 +20,7 @@ from guided.automata.analysis import analyse
 from guided.automata.distances import measure, minimum, minimum_owing, shortest, tags
 from guided.automata.graph import RuleGraph
 from guided.automata.stacks import LalrStacks, lexer_states, no_tables
-from guided.collection import uncollected, untrack
+from guided.collection import hold, release, untrack
 from guided.constraint.completion import Completions
 from guided.constraint.effects import TokenEffects
 from guided.constraint.first_arrays import FirstExtra, first_scratch, first_segments, first_tables, segments_of
@@ -377,7 +377,8 @@ class ConstraintMachine:
         Only now does it get all its fuel, since hardly any comes here: what others have left was enough so far, and
         where that was not enough, it begins again.
         """
-        with uncollected():
+        held = hold()
+        try:
             if self.counters[REQUEST] != OUT_OF_FUEL:
                 self._serve()
             self.counters[FUEL] = self._fuel
@@ -388,6 +389,9 @@ class ConstraintMachine:
                 if code >= 0:
                     return code
                 self._serve()
+        finally:
+            if held:
+                release()
 
     def _refresh(self) -> None:
         """Take the addresses of arrays that were replaced, and hold on to the arrays that they belong to."""

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from guided.collection import uncollected
+from guided.collection import hold, release
 from guided.errors import GrammarError, GuidedError
 from guided.grammar.ir import Grammar, Terminal
 from guided.grammar.json_schema import refusals
@@ -105,6 +105,15 @@ def json_schema(
     >>> json_schema({"type": "array", "items": {"enum": ["a", "b"]}})
     <Grammar 'JSON text': 2 rules, lexing none>
     """
+    held = hold()
+    try:
+        return _found(schema, order, whitespace, registry, formats)
+    finally:
+        if held:
+            release()
+
+
+def _found(schema: Any, order: str, whitespace: str | None, registry: Any, formats: str | Formats) -> JsonSchemaGrammar:
     try:
         member_order = Order(order)
     except ValueError:
@@ -125,8 +134,7 @@ def json_schema(
         if source is None:
             source = read(schema)
             text = _written(source)
-        with uncollected():
-            made = _made(source, text, member_order, whitespace, registry, asserted)
+        made = _made(source, text, member_order, whitespace, registry, asserted)
         _recent.keep(key, made, len(text))
     return made
 

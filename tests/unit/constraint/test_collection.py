@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import guided
-from guided.collection import hold, release, uncollected
+from guided.collection import hold, release
 from guided.constraint.constraint import Constraint
 
 VOCABULARY = guided.Vocabulary.from_tokens([bytes([i]) for i in range(256)] + [b'", "', b'": ', None], eos_ids=[258])
@@ -31,10 +31,25 @@ def eager() -> Iterator[None]:
         gc.disable()
 
 
-@pytest.mark.parametrize(("schema", "text"), zip(SCHEMAS, TEXTS, strict=True))
-def test_no_collection_begins_within_a_mask_or_a_step(schema: dict[str, object], text: bytes, eager: None) -> None:
-    constraint = Constraint(guided.json_schema(schema), VOCABULARY)
+def _allocate() -> None:
+    several: list[list[int]] = [[] for _ in range(200)]  # more than the interpreter has ready
+    assert len(several) == 200
+
+
+def _read(constraint: Constraint, text: bytes) -> None:
     row = np.zeros(VOCABULARY.n_words, np.uint32)
+    state = constraint.start
+    for byte in text:
+        constraint.fill_mask(state, row)
+        state = constraint.advance(state, byte)
+        assert state
+
+
+@pytest.mark.parametrize(("schema", "text"), zip(SCHEMAS, TEXTS, strict=True))
+def test_no_collection_begins_within_a_call(schema: dict[str, object], text: bytes, eager: None) -> None:
+    _read(guided.compile(guided.json_schema(schema), VOCABULARY), text)  # which imports what is needed
+    row = np.zeros(VOCABULARY.n_words, np.uint32)
+    schema = {**schema, "title": "not seen before"}
     within = False
     begun: list[bool] = []
 
@@ -44,14 +59,21 @@ def test_no_collection_begins_within_a_mask_or_a_step(schema: dict[str, object],
 
     gc.callbacks.append(seen)
     try:
+        within = True
+        grammar = guided.json_schema(schema)
+        within = False
+        _allocate()
+        within = True
+        constraint = guided.compile(grammar, VOCABULARY)
+        within = False
         state = constraint.start
         for byte in text:
+            _allocate()
             within = True
             constraint.fill_mask(state, row)
             within = False
             assert gc.isenabled()
-            several: list[list[int]] = [[] for _ in range(200)]  # more than the interpreter has ready
-            assert len(several) == 200
+            _allocate()
             within = True
             state = constraint.advance(state, byte)
             within = False
@@ -68,8 +90,7 @@ def test_a_collector_that_is_off_stays_off() -> None:
     gc.disable()
     try:
         assert not hold()
-        with uncollected(), uncollected():
-            assert not gc.isenabled()
+        _read(guided.compile(guided.json_schema(SCHEMAS[0]), VOCABULARY), TEXTS[0])
         assert not gc.isenabled()
     finally:
         if enabled:
@@ -77,8 +98,11 @@ def test_a_collector_that_is_off_stays_off() -> None:
 
 
 def test_it_is_on_again_after_errors_and_nested_holds(eager: None) -> None:
-    with pytest.raises(ZeroDivisionError), uncollected(), uncollected():
-        raise ZeroDivisionError
+    with pytest.raises(guided.GuidedError):
+        guided.json_schema({"$ref": "#/nowhere"})
+    assert gc.isenabled()
+    with pytest.raises(guided.GuidedError):
+        guided.compile(guided.regex("a"), guided.Vocabulary.from_tokens([b"b", None], eos_ids=[1]))
     assert gc.isenabled()
     assert hold()
     assert not hold()
@@ -90,14 +114,7 @@ def test_it_is_on_again_after_many_threads(eager: None) -> None:
     gc.set_threshold(700, 10, 10)
     constraint = Constraint(guided.json_schema(ITEMS), VOCABULARY)
 
-    def work() -> None:
-        row = np.zeros(VOCABULARY.n_words, np.uint32)
-        state = constraint.start
-        for byte in TEXTS[1]:
-            constraint.fill_mask(state, row)
-            state = constraint.advance(state, byte)
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
+    threads = [threading.Thread(target=_read, args=(constraint, TEXTS[1])) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
