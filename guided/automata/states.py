@@ -42,7 +42,7 @@ from guided.grammar.regular.expr import (
     made_json_string,
 )
 from guided.grammar.regular.json_text import RAW_BYTES
-from guided.kernels.addresses import SharedAddresses, address_rows
+from guided.kernels.addresses import SharedAddresses, address, address_rows
 from guided.kernels.determinise import (
     EDGES,
     MISSING,
@@ -412,14 +412,14 @@ class StateTable:
         self.arrays.first[seen[made]] = firsts[made]
         return seen if code >= 0 else None
 
-    def _addresses(self) -> NDArray[np.int64]:
+    def _addresses(self) -> int:
         automaton, parts = self._held
         if automaton is not self.arrays:
             self._table[: len(self.arrays)] = self.addresses.of(self.arrays)
         if parts is not self.parts.arrays:
             self._table[N_ROWS:] = address_rows(self.parts.arrays)
         self._held = self.arrays, self.parts.arrays
-        return self._table
+        return address(self._table)
 
     def _make_room(self) -> None:
         """Room for the kernel to go on: twice of what is used up."""

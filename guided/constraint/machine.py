@@ -30,7 +30,7 @@ from guided.constraint.survival import payable, spellable, tokens_of
 from guided.errors import LimitError, UnsatisfiableError, VocabularyError
 from guided.grammar.ir import Grammar, Lexing
 from guided.kernels import entry
-from guided.kernels.addresses import address_row
+from guided.kernels.addresses import address, address_row
 from guided.kernels.jit import direct
 from guided.kernels.layout import (
     DEAD,
@@ -107,6 +107,8 @@ class ConstraintMachine:
         self.counters[FUEL] = self._fuel
         self.segments, of_segments = first_segments().fresh()
         self._addresses = np.zeros((N_ROWS, 3), np.int64)
+        self._table = address(self._addresses)
+        """What kernels get: where the addresses of all arrays are."""
         self._held: tuple[Any, ...] = ()
         self._made = {3: of_tables, 4: of_scratch, 7: of_segments, 8: of_extra}
         """Rows of addresses, by the number of their group in `_refresh`, that are known before they are asked for."""
@@ -193,7 +195,7 @@ class ConstraintMachine:
         """
         if self._seen != self.states.version + self.effects.version:
             self._refresh()
-        after = self._advance_one(self._addresses, self.lexed, marking, state, token)
+        after = self._advance_one(self._table, self.lexed, marking, state, token)
         return after if after >= 0 else self._go_on(entry.advance, (self.lexed, marking, state, token))
 
     def advance_token(self, state: int, token: int) -> int:
@@ -257,7 +259,7 @@ class ConstraintMachine:
             return self.mask(state), self.is_accepting(state), -1
         if self._seen != self.states.version + self.effects.version:
             self._refresh()
-        code = self._fill(self._addresses, self.lexed, self.effects.root, state, -1)
+        code = self._fill(self._table, self.lexed, self.effects.root, state, -1)
         if code < 0:
             code = self._go_on(entry.fill, (self.lexed, self.effects.root, state, -1))
         return self._row, code & 1 == 1, code >> 1
@@ -368,7 +370,7 @@ class ConstraintMachine:
         """Run an entry kernel until it answers."""
         if self._seen != self.states.version + self.effects.version:
             self._refresh()
-        code: int = direct(kernel)(self._addresses, *arguments)
+        code: int = direct(kernel)(self._table, *arguments)
         return code if code >= 0 else self._go_on(kernel, arguments)
 
     def _go_on(self, kernel: Callable[..., Any], arguments: tuple[Any, ...]) -> int:
@@ -385,7 +387,7 @@ class ConstraintMachine:
             while True:
                 if self._seen != self.states.version + self.effects.version:
                     self._refresh()
-                code: int = kernel(self._addresses, *arguments)
+                code: int = kernel(self._table, *arguments)
                 if code >= 0:
                     return code
                 self._serve()
@@ -478,7 +480,7 @@ class ConstraintMachine:
     def _open(self, continuation: int) -> None:
         """Make known what may come at a boundary."""
         if self.stacks is None:
-            while entry.open_boundary(self._addresses, False, continuation) < 0:
+            while entry.open_boundary(self._table, False, continuation) < 0:
                 self._serve()
                 self._refresh()
             return
@@ -517,7 +519,7 @@ class ConstraintMachine:
                 grown[name] = np.empty(2 * grown[of].size + 1, np.int32)
         self.tables = tables._replace(**grown)
         self._refresh()
-        entry.rehash(self._addresses, False)
+        entry.rehash(self._table, False)
 
     def _is_full(self, name: str, counter: int, slack: int) -> bool:
         return bool(2 * (int(self.counters[counter]) + slack) > getattr(self.tables, name).shape[0])
@@ -540,7 +542,7 @@ class ConstraintMachine:
             getattr(grown, name)[:used] = getattr(old, name)[:used]
         self.segments = grown
         self._refresh()
-        entry.rehash(self._addresses, True)
+        entry.rehash(self._table, True)
 
     @property
     def n_bytes(self) -> int:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from guided.automata.states import StateTable
 from guided.constraint.scratch import small_scratch
 from guided.constraint.token_tries import TokenTries
-from guided.kernels.addresses import address_row, address_rows
+from guided.kernels.addresses import address, address_row, address_rows
 from guided.kernels.effects import OWING, closings, survey
 from guided.kernels.layout import EXPAND_STATE, N_COUNTERS, REQUEST, REQUEST_A, Extra
 from guided.kernels.views import AUTOMATON, EXTRA, N_ROWS, SCRATCH, TOKENS
@@ -100,12 +100,12 @@ class Surveys:
             self._explored.add(state)
             self.states.explore([int(self.states.arrays.base[state])], AHEAD, PARTS, DEAR // 2)
 
-    def _addresses(self) -> NDArray[np.int64]:
-        """What kernels get: the table of addresses, with those of arrays that others replace."""
+    def _addresses(self) -> int:
+        """What kernels get: where the table of addresses is, with those of arrays that others replace."""
         states, tokens = self.states.arrays, self.tries.arrays
         self._table[AUTOMATON : AUTOMATON + len(states)] = self.states.addresses.of(states)
         self._table[TOKENS : TOKENS + len(tokens)] = self.tries.addresses.of(tokens)
-        return self._table
+        return address(self._table)
 
     def _make_room(self, n_tokens: int) -> None:
         """For what is noted of tokens; a trie of what is left of them may hold one at several nodes."""
