@@ -81,6 +81,7 @@ class Level:
         "parent",
         "repeating",
         "seen",
+        "shape",
     )
 
     def __init__(
@@ -96,6 +97,8 @@ class Level:
         self.items = items
         self.members = members
         self.name = name
+        self.shape = 0
+        """The same for containers that are open in the same way, whatever they hold."""
         self.origin: Level | None = None
         """The level one part earlier, when it is known."""
         self.repeating: tuple[int, ...] = seen.tokens
@@ -142,6 +145,7 @@ class Reader:
         self._wholes = wholes or {}
         """The tokens that hold a string as a whole (`guided.constraint.token_texts`)."""
         self._levels: dict[tuple[object, ...], Level] = {}
+        self._shapes: dict[tuple[int, bool, bool], int] = {}
         self._turned: dict[tuple[int, Expects], Level] = {}
         """By the id of a level and what may come next: the level that differs from it only in that."""
         self._texts: dict[int, dict[bytes, Text]] = {id(None): {}}
@@ -176,6 +180,8 @@ class Reader:
             found = self._levels[key] = Level(parent, is_array, compares, collects, expects, seen, items, members, name)
             untrack(found)
             found.origin = origin
+            shape = (0 if parent is None else parent.shape, is_array, compares)
+            found.shape = self._shapes.setdefault(shape, len(self._shapes) + 1)
             self._texts[id(found)] = {}
         return found
 

@@ -33,6 +33,8 @@ A zero comes late, since zeros at the end of a number may be undone by an expone
 
 _LENGTHENING = {Mode.NAME: b"aA0 ", Mode.STRING: b"aA0 ", Mode.SCALAR: b"19"}
 """Bytes of which each is one more character, or digit that counts."""
+_PLAIN_ESCAPE = 0x6E
+"""What ends an escape that a backslash begins, wherever some string may hold escapes."""
 _ESCAPING = 400
 """States in which a way to a free value is looked for, about 2 ms; a way over a declared name takes some forty."""
 _PATIENCE = 48
@@ -49,12 +51,11 @@ class LookAhead:
 
     def __init__(self, machine: CheckedMachine) -> None:
         self._machine: CheckedMachine = weakref.proxy(machine)
-        self._strings = FiniteStrings(machine)
+        self.strings = FiniteStrings(machine)
         self._alive: dict[tuple[int, Text], bool] = {}
         self._open: dict[tuple[int, Mode], bool] = {}
         self._leads: dict[int, bool] = {}
         self._escaping: dict[tuple[int, int, bool], bool] = {}
-        self._free: dict[tuple[int, bool], bool] = {}
         self._uniform: dict[tuple[int, Mode], bool] = {}
         self._bytes: dict[int, list[int]] = {}
         self._byte_sets: dict[int, frozenset[int]] = {}
@@ -88,7 +89,7 @@ class LookAhead:
         if mode not in (Mode.BETWEEN, Mode.STRING) or self._machine.likeness.candidates(level):
             return None
         pending = None if mode is Mode.BETWEEN else text.pending
-        rests = (self._strings.listed if listing else self._strings.known)(state, pending)
+        rests = (self.strings.listed if listing else self.strings.known)(state, pending)
         if rests is None:
             return None
         return rests.has_new(STRING_KEY + text.text, level.seen) or (False if rests.whole else None)
@@ -107,7 +108,7 @@ class LookAhead:
         """The same behind one way to end the escape that is being read."""
         if not 1 <= len(text.pending) <= 5:
             return False
-        for byte in b"n" if text.pending == b"\\" else b"\\u0061"[len(text.pending) :]:
+        for byte in (_PLAIN_ESCAPE,) if text.pending == b"\\" else b"\\u0061"[len(text.pending) :]:
             state = self._machine.byte_step(state, byte)
         return state != DEAD and self._has_loop(state, text.mode, _LENGTHENING[text.mode])
 
@@ -145,11 +146,32 @@ class LookAhead:
             return False
         if text.pending or (level.compares and (text.mode is not Mode.BETWEEN or level.expects is not Expects.VALUE)):
             return False
-        place = (state, _FRESH if text.mode is Mode.BETWEEN else _STRING, not level.compares)
+        return self._leads_out(state, text.mode, level.compares)
+
+    def _leads_out(self, state: int, mode: Mode, compares: bool) -> bool:
+        place = (state, _FRESH if mode is Mode.BETWEEN else _STRING, not compares)
         found = self._escaping.get(place)
         if found is None:
             found = self._escaping[place] = self._finds_open(place)
         return found
+
+    def is_free(self, state: int, mode: Mode, pending: bytes, in_array: bool, *, compares: bool) -> bool:
+        """As `alive` where a next item or member, or what is read of it, has just begun: whatever is there already.
+
+        ``in_array``: does the innermost container, which gathers, hold items?  Decided by the automaton's state alone;
+        wrong only where it says False.
+        """
+        if pending:
+            state = self._machine.byte_step(state, _PLAIN_ESCAPE)
+            return state != DEAD and self._has_loop(state, mode, _LENGTHENING[mode])
+        if mode is Mode.BETWEEN:
+            if in_array and self._leads_to_open(state):
+                return True
+        elif self._has_loop(state, mode, _LENGTHENING[mode]):
+            return True
+        if not self._machine.open_names or mode is Mode.SCALAR or (compares and mode is not Mode.BETWEEN):
+            return False
+        return self._leads_out(state, mode, compares)
 
     def _finds_open(self, place: tuple[int, int, bool]) -> bool:
         """From a state; whether a name or value may begin there, and whether a comma stays in the item."""
@@ -177,21 +199,6 @@ class LookAhead:
                     seen.add(then)
                     stack.append(then)
         return False
-
-    def is_free_behind_comma(self, state: int, text: Text) -> bool:
-        """Behind the end of what is read and a comma: is there a way out, and from all that begins a string there?"""
-        place = (state, text.mode in (Mode.NAME, Mode.STRING))
-        found = self._free.get(place)
-        if found is None:
-            step = self._machine.byte_step
-            comma = step(step(state, QUOTE) if place[1] else state, COMMA)
-            quote = step(comma, QUOTE)
-            found = self._free[place] = (
-                comma != DEAD
-                and self._leads_to_open(comma)
-                and (quote == DEAD or all(step(quote, byte) == quote for byte in _LETTERS))
-            )
-        return found and not text.pending and text.mode is not Mode.NAME
 
     def bytes_to_new(self, state: int, text: Text) -> int | None:
         """A bound on the bytes after which an open name, string or number has gone its own way and the text ended.

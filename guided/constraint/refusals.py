@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.constraint.crossings import Place
 from guided.constraint.json_text import Mode, Text
+from guided.constraint.next_items import NextItems
 from guided.constraint.seen import Seen
 from guided.constraint.survival import tokens_of
-from guided.constraint.token_texts import NO_TOKENS, Place, Reach, TokenTexts
+from guided.constraint.token_texts import NO_TOKENS, Reach, TokenTexts
 from guided.kernels.layout import DEAD
 
 if TYPE_CHECKING:
@@ -35,13 +37,14 @@ class Refusals:
     def __init__(self, machine: CheckedMachine) -> None:
         self._machine: CheckedMachine = weakref.proxy(machine)
         self._texts = TokenTexts.of(machine.vocabulary)
+        self._next = NextItems(machine)
         self._rows: OrderedDict[int, NDArray[np.uint32]] = OrderedDict()
         self._ends: dict[int, bool] = {}
         self._refused: dict[int, NDArray[np.int64]] = {}
         self._free: dict[int, bool] = {}
         self._doubtful: dict[int, NDArray[np.int64]] = {}
         self._begun = _BEGUN_OR_ARRAY if machine.compares else _BEGUN
-        self._reaching: dict[tuple[int, Place, frozenset[Reach]], NDArray[np.int64]] = {}
+        self._reaching: dict[tuple[int, Place, frozenset[Reach]], list[int]] = {}
 
     def mask(self, state: int, limit: int) -> NDArray[np.uint32]:
         """See `CheckedMachine.mask`."""
@@ -53,7 +56,7 @@ class Refusals:
             machine.completions.drop_far(state, row, limit)
             return row
         row = self._row(own)
-        if text is None and machine.vocabulary.byte_complete and not self._allowed(own, Place.IDLE, self._begun).size:
+        if text is None and machine.vocabulary.byte_complete and not self._allowed(own, Place.IDLE, self._begun):
             return row
         refused = self.refused(state)
         return without(row, refused) if refused.size else row
@@ -80,7 +83,7 @@ class Refusals:
         found = self._refused.get(state)
         if found is None:
             own, text = self._machine.split(state)
-            if self._machine.only_names and (text is None or text.mode is not Mode.NAME or not text.pending):
+            if self._repeats_names(text):
                 found = self._repeating(state, own, text)
             else:
                 found = self._find(state)[0]
@@ -88,10 +91,19 @@ class Refusals:
                 self._refused[state] = found
         return found
 
+    def _repeats_names(self, text: Text | None) -> bool:
+        """Can a token only be refused for a name that it ends, or for what it holds as a whole?"""
+        machine = self._machine
+        if not (machine.open_names and machine.vocabulary.byte_complete):
+            return False
+        return text is None or not (text.pending or (text.level is not None and text.level.gathers))
+
     def _repeating(self, state: int, own: int, text: Text | None) -> NDArray[np.int64]:
-        """The tokens that end a name which the object holds already, where nothing else can be refused."""
+        """The tokens that end a name which the object holds already, or hold names or items that repeat others."""
         level = None if text is None else text.level
         tried = self._texts.spanning
+        if self._machine.compares:
+            tried = (*tried, *self._allowed(own, _place(text), _ARRAYS))
         if level is None:
             if not tried:
                 return NO_TOKENS
@@ -157,33 +169,34 @@ class Refusals:
         refused: list[int] = []
         doubtful: list[int] = []
         if not machine.vocabulary.byte_complete:
-            tried = np.asarray(tokens_of(self._row(own)), np.int64)
+            tried = tokens_of(self._row(own))
         else:
             if text is not None and machine.likeness.consistent(text):
                 _Walk(machine, state, self._texts, refused, doubtful, doubts).run(own, text)
             tried = self._tried(own, text, doubts)
-        for token in tried.tolist():
+        for token in tried:
             (doubtful if machine.lives(state, token) else refused).append(token)
         return _tokens(refused), _tokens(doubtful)
 
-    def _tried(self, own: int, text: Text | None, doubts: bool) -> NDArray[np.int64]:
+    def _tried(self, own: int, text: Text | None, doubts: bool) -> list[int]:
         """The tokens that the automaton allows and that reach a next name or item, having left what was seen."""
         place = _place(text)
         level = None if text is None else text.level
-        if level is not None and not level.is_array and level.gathers and not doubts and self._machine.open_names:
+        if text is not None and level is not None and level.gathers:
+            if level.is_array or doubts or not self._machine.open_names:
+                found = self._allowed(own, place, _ITEMS)
+                return found if doubts else self._next.doubtful(own, text, place, found)
             # Within an object that is an item only names can repeat; then come other items.
             row = self._row(own)
             named = [t for t in (*level.repeating, *self._texts.spanning) if int(row[t >> 5]) >> (t & 31) & 1]
-            return np.union1d(self._allowed(own, place, _NEXT_ITEMS), np.asarray(named, np.int64))
-        if text is not None and level is not None and level.gathers:
-            free = not doubts and self._machine.look.is_free_behind_comma(own, text)
-            return self._allowed(own, place, _FAR_ITEMS if free else _ITEMS)
+            found = self._next.doubtful(own, text, place, self._allowed(own, place, _NEXT_ITEMS))
+            return [*named, *(token for token in found if token not in named)] if named else found
         found = self._allowed(own, place, self._begun)
-        if found.size and not doubts and self._machine.open_names:
+        if found and not doubts and self._machine.open_names:
             return self._allowed(own, place, _ENDED_OR_ARRAY if self._machine.compares else _ENDED)
         return found
 
-    def _allowed(self, own: int, place: Place, reaches: frozenset[Reach]) -> NDArray[np.int64]:
+    def _allowed(self, own: int, place: Place, reaches: frozenset[Reach]) -> list[int]:
         key = (own, place, reaches)
         found = self._reaching.get(key)
         if found is None:
@@ -193,7 +206,7 @@ class Refusals:
 
 _ITEMS = frozenset((Reach.ITEM,))
 _NEXT_ITEMS = frozenset((Reach.NEXT_ITEM, Reach.ARRAY))
-_FAR_ITEMS = frozenset((Reach.FAR_ITEM,))
+_ARRAYS = frozenset((Reach.ARRAY,))
 _ENDED = frozenset((Reach.NAME_ENDED,))
 _ENDED_OR_ARRAY = frozenset((Reach.NAME_ENDED, Reach.ARRAY))
 _BEGUN = frozenset((Reach.NAME_BEGUN,))

@@ -10,20 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.constraint.crossings import Place
 from guided.constraint.json_text import COLON, QUOTE, Mode, Reader
 from guided.constraint.per_vocabulary import PerVocabulary
 from guided.vocab.vocabulary import Vocabulary
-
-
-class Place(Enum):
-    """Where in a JSON text a token begins, as far as the checker knows."""
-
-    IDLE = "idle"
-    """Anywhere; nothing is remembered of the text before."""
-    BETWEEN = "between"
-    """Between names and strings, or in a number."""
-    STRING = "string"
-    """In a name or string."""
 
 
 class Reach(Enum):
@@ -39,8 +29,6 @@ class Reach(Enum):
     """To the place of a next item."""
     NEXT_ITEM = "next item"
     """From inside a container that is an item: behind its end, to the place of another."""
-    FAR_ITEM = "far item"
-    """The same and further: not just over a comma and into a string."""
 
 
 _BEGUN = rb',\s*(?:"|$)'
@@ -49,7 +37,6 @@ _TWO_NAMES = rb'"\s*:[\s\S]*'
 _CLOSED = rb'"[\s\S]*'
 _SPANNING = re.compile(rb'"\s*:[\s\S]*,\s*"[\s\S]*"')
 _NEXT = rb"[\]}][\s\S]*,"
-_NEAR = rb',\s*(?:"[\x20\x21\x23-\x5b\x5d-\x7e]*)?\Z'
 # Two items may be equal only behind an array's bracket with which the first of them begins.
 _ARRAY = re.compile(rb"""\[\s*["\-0-9tfn\[{][\s\S]*,""")
 _PATTERNS = {
@@ -67,8 +54,6 @@ _PATTERNS = {
     (Reach.ITEM, Place.STRING): re.compile(_CLOSED + rb","),
     (Reach.NEXT_ITEM, Place.BETWEEN): re.compile(_NEXT),
     (Reach.NEXT_ITEM, Place.STRING): re.compile(_CLOSED + _NEXT),
-    (Reach.FAR_ITEM, Place.BETWEEN): re.compile(rb'\A(?![^"\[\]{},:]*' + _NEAR + rb")[\s\S]*,"),
-    (Reach.FAR_ITEM, Place.STRING): re.compile(rb'\A(?![^"\\]*"\s*' + _NEAR + rb')[\s\S]*"[\s\S]*,'),
 }
 """Every token that reaches so far matches; others may match too.  A next name or item comes after a comma."""
 
@@ -164,7 +149,7 @@ class TokenTexts(PerVocabulary):
             {text: tuple(sorted(set(some))) for text, some in wholes.items()},
         )
 
-    def reaching(self, reaches: frozenset[Reach], place: Place, row: NDArray[np.uint32]) -> NDArray[np.int64]:
+    def reaching(self, reaches: frozenset[Reach], place: Place, row: NDArray[np.uint32]) -> list[int]:
         """The tokens of a row that, beginning in a place, may reach so far; a few more may be among them."""
         key = (reaches, place)
         found = self._lists.get(key)
@@ -174,7 +159,8 @@ class TokenTexts(PerVocabulary):
             tokens = np.asarray(chosen, np.int64)
             found = self._lists[key] = _Tokens(tokens, tokens >> 5, np.uint32(1) << (tokens & 31).astype(np.uint32))
         hits = row[found.word] & found.bit
-        return found.token[hits != 0] if hits.any() else NO_TOKENS
+        reached: list[int] = found.token[hits != 0].tolist() if hits.any() else []
+        return reached
 
     def has_quote_below(self, node: int, end: int) -> bool:
         """Does some token below a node of the trie hold a quotation mark?"""

@@ -32,13 +32,19 @@ SCHEMAS: dict[str, Any] = {
     "anything": UNIQUE,
     "nested": {**UNIQUE, "items": {**UNIQUE, "items": {"anyOf": [{"enum": [0, "a"]}, {**RECORD, "required": ["n"]}]}}},
     "open": {**UNIQUE, "items": {"type": "object", "properties": {"k": {"const": 0}}, "required": ["k"]}},
+    "strings": {**UNIQUE, "items": {"type": "string"}},
+    "words": {**UNIQUE, "items": {"enum": ["", "a", "ab", 'q"', "b", "\u00e9", "\u00e8"]}, "minItems": 2},
+    "letters": {**UNIQUE, "items": {"type": "string", "pattern": "^[ab]*$"}},
+    "short": {**UNIQUE, "items": {"type": "string", "pattern": "^[ab]{0,2}$"}},
+    "rows": {**UNIQUE, "items": {**UNIQUE, "items": {"enum": ["", "a", "ab", 0]}}},
+    "digits": {**UNIQUE, "items": {"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}]}},
     "fixed members": {**UNIQUE, "items": {"type": "object", "additionalProperties": {"enum": [0, "a"]}}},
 }
 
 
 def value(rnd: random.Random, depth: int = 0) -> Any:
     if depth > 2 or rnd.random() < 0.35:
-        return rnd.choice([0, 10, "a", "b", "", 'q"', None])
+        return rnd.choice([0, 10, "a", "b", "ab", "", 'q"', "\u00e9", None])
     if rnd.random() < 0.35:
         return [value(rnd, depth + 1) for _ in range(rnd.randint(0, 3))]
     names = rnd.sample(["id", "kind", "n", "k", "x"], rnd.randint(0, 3))
@@ -55,6 +61,36 @@ def spelled(item: Any, rnd: random.Random) -> str:
 def vocabulary_of(rnd: random.Random) -> guided.Vocabulary:
     pieces = {b'"},{"', b'"},', b"},{", b'","', b'":"a"},{"id":"a"}', b"],[", b'"a","a"', b'a"}', b'\\u0061"}', b"[0,0"}
     pieces |= {b'[ "a", "a"', b"[\n0,0]", b"[[],[]]", b"[{},{}", b"[],", b"[[],", b"[:,", b"[,", b'"[0,0", "'}
+    pieces |= {
+        b'","","',
+        b'","",',
+        b'","\\',
+        b'\\",',
+        b'\\",\\"',
+        b'",[',
+        b'",-',
+        b'", "',
+        b' "',
+        b'"a',
+        b'a",',
+        b'"]',
+        b'","#',
+    }
+    pieces |= {
+        b'"\\',
+        b"\\u",
+        b"\\u006",
+        b'"ab',
+        b'ab"',
+        b'","a',
+        b'"a", ',
+        b"0,",
+        b",0",
+        b",0,",
+        b"null,",
+        b'","a","b',
+        b'"\xc3',
+    }
     for _ in range(50):
         data = spelled([value(rnd) for _ in range(3)], rnd).encode()
         at = rnd.randrange(len(data))
@@ -93,7 +129,7 @@ def compare(name: str, seed: int, n_texts: int) -> None:
     quick = Constraint(guided.json_schema(SCHEMAS[name], whitespace=whitespace), vocabulary)
     plain = searching(quick)
     row = np.zeros(vocabulary.n_words, np.uint32)
-    letters = frozenset(rnd.sample(b"0aidkn", 3)) | frozenset(b'"{}[],:')
+    letters = frozenset(rnd.sample(b"0abidkn", 3)) | frozenset(b'"{}[],:')
     for _ in range(n_texts):
         done = b""
         state, other = quick.start, plain.start

@@ -1,0 +1,111 @@
+"""How tokens, as pieces of JSON text, cross from one item or member to the next; found once per vocabulary."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import NamedTuple
+
+from guided.constraint.json_text import COMMA, QUOTE
+from guided.constraint.per_vocabulary import PerVocabulary
+from guided.vocab.vocabulary import Vocabulary
+
+
+class Place(Enum):
+    """Where in a JSON text a token begins, as far as the checker knows."""
+
+    IDLE = "idle"
+    """Anywhere; nothing is remembered of the text before."""
+    BETWEEN = "between"
+    """Between names and strings, or in a number."""
+    STRING = "string"
+    """In a name or string, and not in an escape."""
+
+
+class Crossing(NamedTuple):
+    """What a token does that ends one item or member at most, and then goes on just to the beginning of another."""
+
+    crosses: bool
+    """Is there a comma outside of strings?  If not, nothing else is said."""
+    closed: int = 0
+    """Containers that it closes before the comma."""
+    opened: bytes = b""
+    """The bracket that it opens behind the comma, if any."""
+    quoted: bool = False
+    """Does it end in a string or name?"""
+    pending: bytes = b""
+    """The escape in which it ends."""
+    number: bool = False
+    """Does it end in a number?"""
+    end: bytes | None = None
+    """Begun in a string, its end without the quotation mark; None for what has escapes."""
+    held: bytes | None = None
+    """The string that it holds as a whole item, between two commas."""
+
+
+_QUOTED = re.compile(rb'(?:[^"\\]|\\[\s\S])*"')
+_BEHIND = re.compile(rb'\s*(?:([\[{])\s*)?(?:("(?:[^"\\]|\\["\\/bfnrt])*)(\\?)|(-?[0-9]*))\Z')
+_HELD = re.compile(rb'\s*"([^"\\]*)"\s*,')
+
+
+class Crossings(PerVocabulary):
+    """Answers for the tokens of one vocabulary, remembered."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._spelling = vocabulary.spelling
+        self._found: dict[tuple[int, Place], Crossing | None] = {}
+
+    def crossing(self, token: int, place: Place) -> Crossing | None:
+        """What a token does that begins in a place other than `Place.IDLE`; None where it does something else."""
+        key = (token, place)
+        if key not in self._found:
+            start, stop = self._spelling.offsets[token : token + 2].tolist()
+            self._found[key] = _crossing(self._spelling.data[start:stop].tobytes(), place)
+        return self._found[key]
+
+
+def _crossing(data: bytes, place: Place) -> Crossing | None:
+    at = 0
+    end: bytes | None = None
+    if place is Place.STRING:
+        quoted = _QUOTED.match(data)
+        if quoted is None:
+            return _INSIDE
+        at = quoted.end()
+        end = None if b"\\" in quoted[0] else quoted[0][:-1]
+    depth = closed = 0
+    while at < len(data):
+        byte = data[at]
+        at += 1
+        if byte == QUOTE:
+            quoted = _QUOTED.match(data, at)
+            if quoted is None:
+                return _INSIDE
+            at = quoted.end()
+        elif byte in b"[{":
+            depth += 1
+        elif byte in b"]}":
+            if depth:
+                depth -= 1
+            else:
+                closed += 1
+        elif byte == COMMA:
+            return None if depth else _behind(data, at, closed, end)
+    return _INSIDE
+
+
+def _behind(data: bytes, at: int, closed: int, end: bytes | None) -> Crossing | None:
+    held = None
+    found = _BEHIND.match(data, at)
+    if found is None:
+        whole = _HELD.match(data, at)
+        if whole is None:
+            return None
+        held = whole[1]
+        found = _BEHIND.match(data, whole.end())
+        if found is None:
+            return None
+    return Crossing(True, closed, found[1] or b"", found[2] is not None, found[3] or b"", bool(found[4]), end, held)
+
+
+_INSIDE = Crossing(False)

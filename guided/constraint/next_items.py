@@ -1,0 +1,105 @@
+"""Tokens that end an item which is surely new and go just to the next: which are free, whatever the array holds.
+
+A new item may be followed by another if there is one more value that no item has yet, and where values are infinitely
+many the automaton's state alone tells that.  So the verdict on such a token depends on the state and on the containers
+that are open, and is found once; where the values are finitely many it depends on their number.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, NamedTuple
+
+from guided.constraint.crossings import Crossing, Crossings, Place
+from guided.constraint.json_text import Level, Mode, Text
+from guided.constraint.json_values import STRING_KEY
+
+if TYPE_CHECKING:
+    from guided.constraint.checked import CheckedMachine
+
+
+class _Verdicts(NamedTuple):
+    """Of the tokens that reach a next item those that are not surely free."""
+
+    doubtful: list[int]
+    counted: list[tuple[int, int, bytes | None]]
+    """Free where more strings may begin than are seen: the token, the state behind it, as in `FiniteStrings.known`."""
+    holding: list[tuple[int, bytes, bytes]]
+    """Free where the string that such a token ends, and the item behind it, are new: the end, and the item."""
+
+
+class NextItems:
+    """Verdicts for the states of one checked machine."""
+
+    def __init__(self, machine: CheckedMachine) -> None:
+        self._machine: CheckedMachine = weakref.proxy(machine)
+        self._crossings = Crossings.of(machine.vocabulary)
+        self._verdicts: dict[tuple[int, Place, int], _Verdicts] = {}
+
+    def doubtful(self, own: int, text: Text, place: Place, tokens: list[int]) -> list[int]:
+        """Of the tokens that reach a next item, a function of the other arguments, those that are not surely free.
+
+        Where what is in progress may still turn out to be something seen, the tokens that make it so, and those that
+        leave that open, are not looked for here.
+        """
+        level = text.level
+        assert level is not None
+        if text.pending or not tokens:
+            return tokens
+        key = (own, place, level.shape)
+        found = self._verdicts.get(key)
+        if found is None:
+            found = self._verdicts[key] = self._judged(own, level, place, tokens)
+        if not found.counted and not found.holding:
+            return found.doubtful
+        doubtful, seen = found.doubtful.copy(), level.seen
+        for token, after, pending in found.counted:
+            rests = self._machine.look.strings.known(after, pending)
+            if rests is None or len(rests.texts) <= seen.size + 1:
+                doubtful.append(token)
+        for token, end, item in found.holding:
+            if STRING_KEY + item in seen or text.text + end == item:
+                doubtful.append(token)
+        return doubtful
+
+    def _judged(self, own: int, level: Level, place: Place, tokens: list[int]) -> _Verdicts:
+        found = _Verdicts([], [], [])
+        for token in tokens:
+            crossing = self._crossings.crossing(token, place)
+            if crossing is None:
+                found.doubtful.append(token)
+                continue
+            around: Level | None = level
+            for _ in range(crossing.closed):
+                around = None if around is None else around.parent
+            if not crossing.crosses or around is None:
+                continue
+            if around.compares:
+                self._judge(own, around is level, token, crossing, found)
+            elif not around.is_array and not self._machine.open_names:
+                found.doubtful.append(token)
+            # Else the item in progress goes on, which is new already.
+        return found
+
+    def _judge(self, own: int, innermost: bool, token: int, crossing: Crossing, found: _Verdicts) -> None:
+        machine = self._machine
+        after = machine.inner.advance_token_text(own, token)
+        opened = crossing.opened
+        in_array = opened != b"{"
+        if crossing.number:
+            mode = Mode.SCALAR
+        elif crossing.quoted:
+            mode = Mode.STRING if in_array else Mode.NAME
+        else:
+            mode = Mode.BETWEEN
+        free = machine.look.is_free(after, mode, crossing.pending, in_array, compares=in_array)
+        if crossing.held is not None:
+            if free and innermost and crossing.end is not None:
+                found.holding.append((token, crossing.end, crossing.held))
+            else:
+                found.doubtful.append(token)
+        elif not free:
+            if innermost and not opened and mode in (Mode.STRING, Mode.BETWEEN):
+                found.counted.append((token, after, crossing.pending if crossing.quoted else None))
+            else:
+                found.doubtful.append(token)
