@@ -11,7 +11,7 @@ from array import array
 from bisect import bisect_right
 from collections import deque
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -41,7 +41,9 @@ from guided.grammar.ir import (
     Terminal,
 )
 from guided.grammar.regular.expr import EPSILON
-from guided.kernels.layout import CALL, EMPTY, FINAL, OPEN, READ
+from guided.kernels.addresses import address, address_rows
+from guided.kernels.layout import CALL, EMPTY, FINAL, OPEN, READ, Rules
+from guided.kernels.views import RULES
 
 Edges: TypeAlias = "list[tuple[int, int, int, int]]"
 """``(kind, argument, target node, label)``."""
@@ -96,11 +98,18 @@ class RuleGraph:
             self.arrays, self.first_rows = begin.block.fresh()
         self.arrays.rank.data[:n_rules] = array("i", analysis.rank)
         self.views = views_of(self.arrays)
+        self._table = np.zeros((RULES + len(self.arrays), 3), np.int64)
+        """The addresses of the arrays, for kernels that write nodes; nobody else's are in it."""
+        self._addressed: Rules | None = None
+        """The arrays whose addresses are in it."""
+        if self.first_rows is not None:
+            self._table[RULES:] = self.first_rows
+            self._addressed = self.arrays
         self.n_nodes = begin.n_nodes
         self.n_edges = begin.n_edges
-        self._labelled: list[Terminal | tuple[Terminal | None, DeferredMembers, int]] = [*begin.labelled]
-        """What was read, by the labels of the edges that read it; of a record, the value or key of which member."""
-        self._reads = dict(begin.reads or ())
+        self._labelled: list[Terminal | tuple[DeferredMembers, int]] = [*begin.labelled]
+        """What was read, by the labels of the edges that read it; of a record, with its first label."""
+        self.reads = dict(begin.reads or ())
         """What `entered` has answered."""
         self._final = {*begin.final}
         self.closed = {*begin.closed}
@@ -195,6 +204,13 @@ class RuleGraph:
         self._reserve()
         self.n_edges = at
         return at
+
+    def addresses(self) -> int:
+        """What kernels get that write nodes: where the table of addresses of this graph's own arrays is."""
+        if self._addressed is not self.arrays:
+            self._table[RULES:] = address_rows(self.arrays)
+            self._addressed = self.arrays
+        return address(self._table)
 
     def is_end(self, node: int) -> bool:
         """Is this the node at which its rule ends?"""
@@ -314,17 +330,20 @@ class RuleGraph:
         found = self._labelled[number]
         if isinstance(found, Terminal):
             return found.label
-        terminal, members, position = found
-        source = members.source
-        return (source.key(position) if terminal is None else source.placed(position, terminal)).label
+        members, first = found
+        source, position = members.source, number - first
+        n = len(members.required)
+        if position < n:
+            return source.key(position).label
+        return source.placed(position - n, cast("Terminal", source.value(position - n))).label
 
-    def labelled_at(self, terminal: Terminal | None, members: DeferredMembers, position: int) -> int:
-        """A label for what is read as the value of a member, or (None) as its key."""
-        labelled = self._labelled
-        read = (terminal, members, position)
+    def labelled(self, members: DeferredMembers, n: int) -> int:
+        """The first of ``n`` labels, for the keys of members and behind them for the values that are terminals."""
+        first = len(self._labelled)
+        read = (members, first)
         untrack(read)
-        labelled.append(read)
-        return len(labelled) - 1
+        self._labelled.extend([read] * n)
+        return first
 
     # Lowering.
 
@@ -379,7 +398,7 @@ class RuleGraph:
 
     def read(self, body: Terminal, edges: Edges, end: int, *, skip_empty: bool = False) -> None:
         """Add the edges that read a terminal to those of a node."""
-        state, label, nullable = self._reads.get(body) or self.entered(body)
+        state, label, nullable = self.reads.get(body) or self.entered(body)
         if nullable and not skip_empty:
             edges.append((EMPTY, 0, end, -1))
         if state >= 0:
@@ -387,7 +406,7 @@ class RuleGraph:
 
     def entered(self, body: Terminal) -> tuple[int, int, bool]:
         """The lexer state in which a terminal begins (-1: none), the label of what reads it, and may it be empty?"""
-        found = self._reads.get(body)
+        found = self.reads.get(body)
         if found is None:
             expr, label = body.expr, len(self._labelled)
             if body.lexer is not None:
@@ -397,7 +416,7 @@ class RuleGraph:
             else:
                 found = self.states.add(expr), label, expr.nullable
             self._labelled.append(body)
-            self._reads[body] = found
+            self.reads[body] = found
         return found
 
     def _lower_repetition(self, body: Repetition, start: int, end: int) -> None:
@@ -457,7 +476,7 @@ def _beginning(states: StateTable, common: Common) -> Beginning:
         graph = RuleGraph(known, 1, states, [], [])
         graph.make_all()
         found = made[common] = Beginning(
-            graph.arrays, block_of(graph.arrays), graph.n_nodes, graph.n_edges, graph._labelled, graph._reads,
+            graph.arrays, block_of(graph.arrays), graph.n_nodes, graph.n_edges, graph._labelled, graph.reads,
             graph._final, {ACCEPT, *range(2, len(rules) + 1), *range(FEW_RULES + 1, graph.n_nodes)},
         )  # fmt: skip
     return found

@@ -145,8 +145,12 @@ class MemberSource(Protocol):
         """What stands behind the `DeferredMembers.lead` in the value."""
         ...
 
-    def is_at_hand(self, index: int) -> bool:
-        """Is that soon made, so that it may be asked for before a text comes to it?"""
+    def at_hand(self, first: int, stop: int) -> list[Body | None]:
+        """Values that are made already: terminals, references and choices of both; None for others."""
+        ...
+
+    def is_soon_made(self, index: int) -> bool:
+        """May another value be asked for before a text comes to it?"""
         ...
 
     def placed(self, index: int, terminal: Terminal) -> Terminal:

@@ -42,9 +42,14 @@ class DeclaredMembers:
         """The value."""
         return self._lowering.value(self._needs[self._names[index]])
 
-    def is_at_hand(self, index: int) -> bool:
+    def at_hand(self, first: int, stop: int) -> list[Body | None]:
+        """The values that are there already."""
+        needs = self._needs
+        return self._lowering.at_hand([needs[name] for name in self._names[first:stop]])
+
+    def is_soon_made(self, index: int) -> bool:
         """Is the value soon made?  Bounds of numbers may take milliseconds to write out, others some microseconds."""
-        return self._lowering.is_at_hand(self._needs[self._names[index]])
+        return not self._lowering.graph.shapes[self._needs[self._names[index]]].numbers
 
     def placed(self, index: int, terminal: Terminal) -> Terminal:
         """A value that is a terminal with its place in the label, where that is known and not there already."""

@@ -447,9 +447,12 @@ class Lowering:
         )
         return Members(members, extras, self._comma, self.layout.order is Order.SCHEMA, low, high, goals(thing))
 
-    def is_at_hand(self, need: Need) -> bool:
-        """Has a value no bounds that would have to be written out?"""
-        return need in OF_TYPES or need in self._scalars or not self.graph.shapes[need].numbers
+    def at_hand(self, needs: list[Need]) -> list[Body | None]:
+        """Values as `value` gives them, those that are made already and of needs that say only a type."""
+        rules, scalars = self._values, self._scalars
+        return [
+            rules.get(need) or scalars.get(need) or (self.value(need) if need in OF_TYPES else None) for need in needs
+        ]
 
     def _member(self, need: Need) -> Body:
         return Sequence((self._colon, self.value(need), *self._space))

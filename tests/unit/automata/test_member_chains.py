@@ -73,7 +73,10 @@ def test_other_fields_make_plain_members() -> None:
         def value(self, index: int) -> Terminal:
             return terminal
 
-        def is_at_hand(self, index: int) -> bool:
+        def at_hand(self, first: int, stop: int) -> list[Terminal]:
+            return [terminal] * (stop - first)
+
+        def is_soon_made(self, index: int) -> bool:
             return True
 
         def placed(self, index: int, value: Terminal) -> Terminal:
