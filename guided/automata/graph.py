@@ -95,7 +95,8 @@ class RuleGraph:
         if begin.block is None:
             self.arrays = begin.arrays
         else:
-            self.arrays, self.first_rows = begin.block.fresh()
+            fresh = begin.block.fresh()
+            self.arrays, self.first_rows = fresh.group(), fresh.rows
         self.arrays.rank.data[:n_rules] = array("i", analysis.rank)
         self.views = views_of(self.arrays)
         self._table = np.zeros((RULES + len(self.arrays), 3), np.int64)

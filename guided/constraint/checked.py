@@ -100,7 +100,7 @@ class CheckedMachine(BesideMachine):
                 where=where,
                 remedy="Drop the negated uniqueItems.",
             )
-        self.inner = ConstraintMachine(grammar, vocabulary, limits)
+        self.inner = ConstraintMachine(grammar, vocabulary, limits, tells=Mark.UNDECLARED)
         self.grammar = grammar
         self.vocabulary = vocabulary
         self.limits = limits
@@ -124,8 +124,6 @@ class CheckedMachine(BesideMachine):
         self._pair_states: list[int] = []
         self._pair_texts: list[Text] = []
         self._events = self._texts.events_or_arrays if self.compares else self._texts.events
-        rules = self.inner.graph.analysis.rules
-        self.inner.mark(np.asarray([rule.mark is Mark.UNDECLARED for rule in rules], np.uint8))
         self._wakes = _NAMES_AND_ARRAYS if self.compares else _NAMES
         self.completions = CheckedCompletions(self)
         self._spelled = None if vocabulary.byte_complete else Spelled(self)

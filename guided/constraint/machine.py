@@ -28,9 +28,9 @@ from guided.constraint.limits import Limits
 from guided.constraint.prices import Prices, TerminalTokens, spell
 from guided.constraint.survival import payable, spellable, tokens_of
 from guided.errors import LimitError, UnsatisfiableError, VocabularyError
-from guided.grammar.ir import Grammar, Lexing
+from guided.grammar.ir import Grammar, Lexing, Mark
 from guided.kernels import entry
-from guided.kernels.addresses import address, address_row
+from guided.kernels.addresses import Fresh, address, address_row
 from guided.kernels.jit import direct
 from guided.kernels.layout import (
     DEAD,
@@ -61,7 +61,9 @@ from guided.kernels.layout import (
     REQUEST,
     REQUEST_A,
     REQUEST_B,
+    Extra,
     Scratch,
+    Segments,
 )
 from guided.kernels.loading import load_compiled
 from guided.kernels.views import N_ROWS
@@ -74,7 +76,8 @@ ENDS = 1
 class ConstraintMachine:
     """The append-only tables of a compiled constraint; states are ints into them."""
 
-    def __init__(self, grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> None:
+    def __init__(self, grammar: Grammar, vocabulary: Vocabulary, limits: Limits, tells: Mark | None = None) -> None:
+        """With ``tells`` a marking `step` tells of the rules with that mark."""
         load_compiled()
         self.grammar = grammar
         self.vocabulary = vocabulary
@@ -98,19 +101,25 @@ class ConstraintMachine:
             self.stacks = LalrStacks(grammar, self.states)
         self.graph = RuleGraph(analyse(grammar), grammar.start, self.states, starts, ignored)
         self.lalr = LalrStacks.arrays(self.stacks)
-        self.tables, of_tables = first_tables().fresh()
-        self.scratch, of_scratch = first_scratch(max(self.effects.tries.longest, 8)).fresh()
-        self._extra, of_extra = FirstExtra.of(vocabulary).block.fresh()
+        tables = first_tables().fresh()
+        self.tables = tables.group()
+        self._scratch: Fresh[Scratch] | Scratch = first_scratch(max(self.effects.tries.longest, 8)).fresh()
+        self._segments: Fresh[Segments] | Segments = first_segments().fresh()
+        extra = FirstExtra.of(vocabulary).block.fresh()
+        self._extra = extra.group()
+        if tells is not None:
+            marked = np.asarray([rule.mark is tells for rule in self.graph.analysis.rules], np.uint8)
+            self._extra = self._extra._replace(marked=marked)
+            extra.rows[Extra._fields.index("marked")] = address_row(marked)
         self.counters = self._extra.counters
         self.counters[OWING] = self.owing
         self.counters[LONGEST] = self.effects.tries.longest
         self.counters[FUEL] = self._fuel
-        self.segments, of_segments = first_segments().fresh()
         self._addresses = np.zeros((N_ROWS, 3), np.int64)
         self._table = address(self._addresses)
         """What kernels get: where the addresses of all arrays are."""
         self._held: tuple[Any, ...] = ()
-        self._made = {3: of_tables, 4: of_scratch, 7: of_segments, 8: of_extra}
+        self._made = {3: tables.rows, 8: extra.rows}
         """Rows of addresses, by the number of their group in `_refresh`, that are known before they are asked for."""
         if self.graph.first_rows is not None:
             self._made[1] = self.graph.first_rows
@@ -125,6 +134,16 @@ class ConstraintMachine:
         self.start = self._start()
         # What refers to it does so weakly, so that the collector need not walk it.
         untrack(self)
+
+    @property
+    def scratch(self) -> Scratch:
+        """The working memory of the kernels."""
+        return self._scratch.group() if isinstance(self._scratch, Fresh) else self._scratch
+
+    @property
+    def segments(self) -> Segments:
+        """The kept parts of masks."""
+        return self._segments.group() if isinstance(self._segments, Fresh) else self._segments
 
     @cached_property
     def completions(self) -> Completions:
@@ -210,12 +229,6 @@ class ConstraintMachine:
         with self.lock:
             after = self.step(state, token)
             return after if self._plain else payable(self, after)
-
-    def mark(self, rules: NDArray[np.uint8]) -> None:
-        """Say which rules a marking `step` tells of, ``uint8[rules]``."""
-        with self.lock:
-            self._extra = self._extra._replace(marked=rules)
-            self._seen = -1
 
     def alike(self, state: int) -> int:
         """A state with the same mask that may be at hand: here always the state itself."""
@@ -399,9 +412,9 @@ class ConstraintMachine:
         """Take the addresses of arrays that were replaced, and hold on to the arrays that they belong to."""
         self._seen = self.states.version + self.effects.version
         states, effects = self.states, self.effects
-        groups = (
-            states.arrays, self.graph.arrays, self.lalr, self.tables, self.scratch, effects.tries.arrays,
-            effects.store.arrays, self.segments, self._extra,
+        groups: tuple[Any, ...] = (
+            states.arrays, self.graph.arrays, self.lalr, self.tables, self._scratch, effects.tries.arrays,
+            effects.store.arrays, self._segments, self._extra,
         )  # fmt: skip
         shared = {0: states.addresses, 5: effects.tries.addresses, 6: effects.store.addresses}
         row = 0
@@ -410,15 +423,16 @@ class ConstraintMachine:
             if before is not group:
                 # Arrays alone, of which the garbage collector walks none.
                 untrack(group)
-                rows = self._made.pop(index, None)
+                rows = group.rows if isinstance(group, Fresh) else self._made.pop(index, None)
                 if rows is None and index in shared:
                     rows = shared[index].of(group)
                 if rows is not None:
                     self._addresses[row : row + len(group)] = rows
                 else:
                     # An address takes a microsecond, and seldom more than a few arrays of a group were replaced.
+                    known = () if before is None or isinstance(before, Fresh) else before
                     for i, array in enumerate(group):
-                        if before is None or before[i] is not array:
+                        if not known or known[i] is not array:
                             self._addresses[row + i] = address_row(array)
             row += len(group)
         self._held = groups
@@ -529,7 +543,7 @@ class ConstraintMachine:
         if scratch.longs.size > self.limits.table_items:
             raise LimitError("the parser's working memory passed its limit", remedy="Simplify the grammar.")
         bigger = {name: np.zeros(2 * array.size, array.dtype) for name, array in scratch._asdict().items()}
-        self.scratch = Scratch(**bigger)
+        self._scratch = Scratch(**bigger)
         rows = self._extra.rows
         self._extra = self._extra._replace(rows=np.zeros((min(2 * rows.shape[0], 64), rows.shape[1]), np.uint32))
         self._seen = -1
@@ -540,7 +554,7 @@ class ConstraintMachine:
         grown.tokens[: old.tokens.size] = old.tokens
         for name in ("key", "first", "count"):
             getattr(grown, name)[:used] = getattr(old, name)[:used]
-        self.segments = grown
+        self._segments = grown
         self._refresh()
         entry.rehash(self._table, True)
 

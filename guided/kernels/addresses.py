@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Block", "SharedAddresses", "address", "address_row", "address_rows"]
+__all__ = ["Block", "Fresh", "SharedAddresses", "address", "address_row", "address_rows"]
 
 Arrays = Sequence[NDArray[Any]]
 Group = TypeVar("Group", bound=NamedTuple)
@@ -52,17 +52,40 @@ class SharedAddresses:
         return rows
 
 
+class Fresh(Generic[Group]):
+    """A group of arrays in one piece of memory: there for kernels at once, for Python when it is asked for."""
+
+    __slots__ = ("_block", "_group", "_memory", "rows")
+
+    def __init__(self, block: Block[Group], memory: NDArray[np.uint8], rows: NDArray[np.int64]) -> None:
+        self._block = block
+        self._memory = memory
+        self._group: Group | None = None
+        self.rows = rows
+        """The group's `address_rows`, good while this is held on to."""
+
+    def group(self) -> Group:
+        """The arrays, made the first time in a third of a microsecond each."""
+        found = self._group
+        if found is None:
+            found = self._group = self._block.views(self._memory)
+        return found
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
 class Block(Generic[Group]):
     """Makes groups of arrays that begin alike, each group in one piece of memory; their addresses follow by addition.
 
-    A third of a microsecond an array; made by itself each takes longer, and a constraint begins with forty.
+    An array made by itself takes a microsecond and more, and a constraint begins with forty.
 
     >>> class Pair(NamedTuple):
     ...     ids: NDArray[np.int32]
     ...     rows: NDArray[np.int64]
     >>> block = Block(Pair(np.full(3, -1, np.int32), np.zeros((2, 2), np.int64)))
-    >>> pair, rows = block.fresh()
-    >>> pair.ids.tolist(), (rows == address_rows(pair)).all()
+    >>> fresh = block.fresh()
+    >>> fresh.group().ids.tolist(), (fresh.rows == address_rows(fresh.group())).all()
     ([-1, -1, -1], np.True_)
     """
 
@@ -90,8 +113,8 @@ class Block(Generic[Group]):
                 np.ndarray(shape, kind, self._memory, offset)[...] = array
         self._is_zero = not self._memory.any()
 
-    def fresh(self) -> tuple[Group, NDArray[np.int64]]:
-        """A group of new arrays, and its `address_rows`."""
+    def fresh(self) -> Fresh[Group]:
+        """A group of new arrays."""
         memory = np.zeros(self._memory.size, np.uint8) if self._is_zero else self._memory.copy()
         rows = self._rows.copy()
         # Entry by entry: numpy's own addition takes fifteen microseconds where it was not used for a while.
@@ -99,10 +122,14 @@ class Block(Generic[Group]):
         begin = address(memory)
         for i in self._moved:
             view[i, 0] += begin
+        return Fresh(self, memory, rows)
+
+    def views(self, memory: NDArray[np.uint8]) -> Group:
+        """The arrays of a group that lies in ``memory``."""
         arrays = [
             np.ndarray(part[0], part[1], memory, part[2]) if isinstance(part, tuple) else part for part in self._parts
         ]
-        return self._kind._make(arrays), rows
+        return self._kind._make(arrays)
 
 
 _ALIGNED = 16

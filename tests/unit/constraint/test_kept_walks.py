@@ -86,7 +86,7 @@ def test_masks_are_the_same_where_there_is_hardly_room_to_keep_walks(monkeypatch
     free = _machine(SCHEMAS[1])
     wanted = [free.mask(state).copy() for state in _states(free, TEXTS[1])]
     machine = _machine(SCHEMAS[1])
-    machine.segments = segments_of(1, 4)
+    machine._segments = segments_of(1, 4)
     machine._seen = -1
     grown = []
     grow = machines.ConstraintMachine._grow_segments
