@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 from guided.constraint.json_text import BACKSLASH, QUOTE, escaped
 from guided.constraint.seen import Seen
 from guided.grammar.ir import Mark
-from guided.kernels.layout import DEAD
+from guided.kernels.layout import DEAD, STRING
 
 if TYPE_CHECKING:
     from guided.constraint.checked import CheckedMachine
 
+_PRINTED = 0x20
+"""The first byte that a string may hold as it is."""
 _SPACE = frozenset(b" \t\n\r")
 _PLACES = 20_000
 """States that one listing may visit; 280 names of some 12 characters have 11,800 with all their escapes."""
@@ -161,10 +163,25 @@ class FiniteStrings:
                     return None, False
                 ends = True
             elif byte == BACKSLASH:
-                ways.append((b"", (then, b"\\")))
+                if self._needs_escape(state):
+                    ways.append((b"", (then, b"\\")))
             else:
                 ways.append((bytes((byte,)), (then, b"")))
         return ways, ends
+
+    def _needs_escape(self, state: int) -> bool:
+        """May the next character be one that a string holds in an escape only?  Others are told without."""
+        inner = self._machine.inner
+        states = inner.states
+        for lexer_state, _, _ in inner.threads(state):
+            if not states.arrays.mode[lexer_state] & STRING or states.arrays.decode[lexer_state]:
+                return True
+            if any(
+                low < _PRINTED or low <= QUOTE <= high or low <= BACKSLASH <= high
+                for low, high, _ in states.edges(lexer_state)
+            ):
+                return True
+        return False
 
     def _joined(self, ways: list[tuple[bytes, _Place]] | None, ends: bool) -> Rests | None:
         if ways is None:

@@ -18,6 +18,7 @@ import numpy as np
 from guided.constraint.finite_strings import FiniteStrings
 from guided.constraint.json_text import BACKSLASH, COMMA, QUOTE, Expects, Mode, Text
 from guided.constraint.json_values import STRING_KEY, is_zero
+from guided.constraint.string_counts import StringCounts
 from guided.errors import LimitError
 from guided.kernels.layout import DEAD, FINISHED
 
@@ -34,7 +35,7 @@ A zero comes late, since zeros at the end of a number may be undone by an expone
 _LENGTHENING = {Mode.NAME: b"aA0 ", Mode.STRING: b"aA0 ", Mode.SCALAR: b"19"}
 """Bytes of which each is one more character, or digit that counts."""
 _PLAIN_ESCAPE = 0x6E
-"""What ends an escape that a backslash begins, wherever some string may hold escapes."""
+"""What ends an escape that a backslash begins."""
 _ESCAPING = 400
 """States in which a way to a free value is looked for, about 2 ms; a way over a declared name takes some forty."""
 _PATIENCE = 48
@@ -52,6 +53,7 @@ class LookAhead:
     def __init__(self, machine: CheckedMachine) -> None:
         self._machine: CheckedMachine = weakref.proxy(machine)
         self.strings = FiniteStrings(machine)
+        self.counts = StringCounts(machine)
         self._alive: dict[tuple[int, Text], bool] = {}
         self._open: dict[tuple[int, Mode], bool] = {}
         self._leads: dict[int, bool] = {}
@@ -106,11 +108,16 @@ class LookAhead:
 
     def _is_open_behind_escape(self, state: int, text: Text) -> bool:
         """The same behind one way to end the escape that is being read."""
-        if not 1 <= len(text.pending) <= 5:
-            return False
-        for byte in (_PLAIN_ESCAPE,) if text.pending == b"\\" else b"\\u0061"[len(text.pending) :]:
-            state = self._machine.byte_step(state, byte)
-        return state != DEAD and self._has_loop(state, text.mode, _LENGTHENING[text.mode])
+        return bool(text.pending) and self.is_open_string(state, text.mode, text.pending)
+
+    def is_open_string(self, state: int, mode: Mode, pending: bytes) -> bool:
+        """The same of a string or name, behind one way to end the escape that is being read, if there is one."""
+        if pending:
+            if len(pending) > 5:
+                return False
+            for byte in (_PLAIN_ESCAPE,) if pending == b"\\" else b"\\u0061"[len(pending) :]:
+                state = self._machine.byte_step(state, byte)
+        return state != DEAD and self._has_loop(state, mode, _LENGTHENING[mode])
 
     def _has_loop(self, state: int, mode: Mode, tried: bytes) -> bool:
         key = (state, mode)
@@ -162,8 +169,7 @@ class LookAhead:
         wrong only where it says False.
         """
         if pending:
-            state = self._machine.byte_step(state, _PLAIN_ESCAPE)
-            return state != DEAD and self._has_loop(state, mode, _LENGTHENING[mode])
+            return self.is_open_string(state, mode, pending)
         if mode is Mode.BETWEEN:
             if in_array and self._leads_to_open(state):
                 return True

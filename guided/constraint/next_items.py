@@ -11,8 +11,9 @@ import weakref
 from typing import TYPE_CHECKING, NamedTuple
 
 from guided.constraint.crossings import Crossing, Crossings, Place
-from guided.constraint.json_text import Level, Mode, Text
+from guided.constraint.json_text import QUOTE, Level, Mode, Text
 from guided.constraint.json_values import STRING_KEY
+from guided.kernels.layout import DEAD
 
 if TYPE_CHECKING:
     from guided.constraint.checked import CheckedMachine
@@ -22,8 +23,8 @@ class _Verdicts(NamedTuple):
     """Of the tokens that reach a next item those that are not surely free."""
 
     doubtful: list[int]
-    counted: list[tuple[int, int, bytes | None]]
-    """Free where more strings may begin than are seen: the token, the state behind it, as in `FiniteStrings.known`."""
+    counted: list[tuple[int, int, bytes]]
+    """Free where more strings may come than are seen: the token, the state in the string, and what is pending in it."""
     holding: list[tuple[int, bytes, bytes]]
     """Free where the string that such a token ends, and the item behind it, are new: the end, and the item."""
 
@@ -53,10 +54,9 @@ class NextItems:
         if not found.counted and not found.holding:
             return found.doubtful
         doubtful, seen = found.doubtful.copy(), level.seen
-        for token, after, pending in found.counted:
-            rests = self._machine.look.strings.known(after, pending)
-            if rests is None or len(rests.texts) <= seen.size + 1:
-                doubtful.append(token)
+        more_than = self._machine.look.counts.more_than
+        # The item that such a token ends is one more.
+        doubtful += [token for token, at, pending in found.counted if not more_than(at, pending, seen.size + 1)]
         for token, end, item in found.holding:
             if STRING_KEY + item in seen or text.text + end == item:
                 doubtful.append(token)
@@ -99,7 +99,8 @@ class NextItems:
             else:
                 found.doubtful.append(token)
         elif not free:
-            if innermost and not opened and mode in (Mode.STRING, Mode.BETWEEN):
-                found.counted.append((token, after, crossing.pending if crossing.quoted else None))
+            inside = after if crossing.quoted else machine.byte_step(after, QUOTE)
+            if innermost and not opened and mode is not Mode.SCALAR and inside != DEAD:
+                found.counted.append((token, inside, crossing.pending))
             else:
                 found.doubtful.append(token)

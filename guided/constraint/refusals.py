@@ -20,6 +20,7 @@ from guided.constraint.crossings import Place
 from guided.constraint.json_text import Mode, Text
 from guided.constraint.next_items import NextItems
 from guided.constraint.seen import Seen
+from guided.constraint.seen_items import SeenItems
 from guided.constraint.survival import tokens_of
 from guided.constraint.token_texts import NO_TOKENS, Reach, TokenTexts
 from guided.kernels.layout import DEAD
@@ -38,6 +39,7 @@ class Refusals:
         self._machine: CheckedMachine = weakref.proxy(machine)
         self._texts = TokenTexts.of(machine.vocabulary)
         self._next = NextItems(machine)
+        self._items = SeenItems(machine)
         self._rows: OrderedDict[int, NDArray[np.uint32]] = OrderedDict()
         self._ends: dict[int, bool] = {}
         self._refused: dict[int, NDArray[np.int64]] = {}
@@ -168,15 +170,21 @@ class Refusals:
         own, text = machine.split(state)
         refused: list[int] = []
         doubtful: list[int] = []
+        told: NDArray[np.int64] | None = None
         if not machine.vocabulary.byte_complete:
             tried = tokens_of(self._row(own))
         else:
             if text is not None and machine.likeness.consistent(text):
-                _Walk(machine, state, self._texts, refused, doubtful, doubts).run(own, text)
+                told = None if doubts else self._items.refused(state, own, text)
+                if told is None:
+                    _Walk(machine, state, self._texts, refused, doubtful, doubts).run(own, text)
             tried = self._tried(own, text, doubts)
         for token in tried:
             (doubtful if machine.lives(state, token) else refused).append(token)
-        return _tokens(refused), _tokens(doubtful)
+        found = _tokens(refused)
+        if told is not None and told.size:
+            found = np.concatenate((told, found)) if refused else told
+        return found, _tokens(doubtful)
 
     def _tried(self, own: int, text: Text | None, doubts: bool) -> list[int]:
         """The tokens that the automaton allows and that reach a next name or item, having left what was seen."""

@@ -10,9 +10,12 @@ Source: Aragon and Seidel, "Randomized search trees", 1989.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from guided.collection import untrack
+
+Link: TypeAlias = "tuple[bytes, Link | None]"
+"""The key that was added last, and those before it."""
 
 
 class _Node(NamedTuple):
@@ -25,10 +28,14 @@ class _Node(NamedTuple):
 class Seen:
     """A set of byte strings; a set and a key give the same larger set each time."""
 
-    __slots__ = ("_after", "_root", "size", "tokens")
+    __slots__ = ("_after", "_root", "link", "size", "tokens")
 
-    def __init__(self, root: _Node | None = None, size: int = 0, tokens: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self, root: _Node | None = None, size: int = 0, tokens: tuple[int, ...] = (), link: Link | None = None
+    ) -> None:
         self._root = root
+        self.link = link
+        """The keys in the order in which they were added; the same object for what was added before."""
         self.size = size
         self.tokens = tokens
         """What was said of the keys when they were added: the tokens that hold one of them."""
@@ -47,7 +54,9 @@ class Seen:
         found = self._after.get(key)
         if found is None:
             tokens = tuple(sorted({*self.tokens, *tokens})) if tokens else self.tokens
-            found = self._after[key] = Seen(_with(self._root, key), self.size + 1, tokens)
+            link = (key, self.link)
+            untrack(link)
+            found = self._after[key] = Seen(_with(self._root, key), self.size + 1, tokens, link)
             untrack(found)
         return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,10 @@ _PATTERNS = {
 NO_TOKENS = np.zeros(0, np.int64)
 
 
+_Begun: TypeAlias = dict[bytes, list[tuple[int, bytes]]]
+_ESCAPED = b'"\\'
+
+
 class Closing(NamedTuple):
     """The tokens that begin in a name, spell what is left of it in one way, and end it."""
 
@@ -110,6 +114,13 @@ class TokenTexts(PerVocabulary):
         self._lists: dict[tuple[frozenset[Reach], Place], _Tokens] = {}
         self.closing, self.wholes = self._strings(np.flatnonzero(quotes).tolist())
         """By what is left of a name, the tokens that spell it and end it; by a string, the tokens that hold it."""
+        self.opening, self.escaping = self._begun(np.flatnonzero(quotes + self._number_of(b"\\")).tolist())
+        """By the beginning of a string, the tokens that are only that and what is before it, and by what comes next in
+        a string the tokens that spell it with escapes; each with the escape in which it ends."""
+        self.longest_opening = max(map(len, self.opening), default=0)
+        self.longest_escaping = max(map(len, self.escaping), default=0)
+        self._ids, self._first = memoryview(trie.token_ids.data), memoryview(trie.token_offset.data)
+        self._children: dict[int, dict[int, int]] = {}
         self.spanning = tuple(token for token, data in self._with_comma if _SPANNING.search(data))
         """The tokens that may end a name and, behind its value, another one."""
         self.short = {self.spelled(token): token for token in np.flatnonzero(np.diff(self._offsets) == 1).tolist()}
@@ -120,6 +131,10 @@ class TokenTexts(PerVocabulary):
     def spelled(self, token: int) -> bytes:
         """The bytes of a token, as automata read it."""
         return self._bytes[self._places[token] : self._places[token + 1]]
+
+    def size(self, token: int) -> int:
+        """The number of a token's bytes."""
+        return self._places[token + 1] - self._places[token]
 
     def _strings(
         self, tokens: list[int]
@@ -148,6 +163,45 @@ class TokenTexts(PerVocabulary):
             },
             {text: tuple(sorted(set(some))) for text, some in wholes.items()},
         )
+
+    def _begun(self, tokens: list[int]) -> tuple[_Begun, _Begun]:
+        """What the tokens begin of a string, and what they spell within one without ending it."""
+        reader = Reader()
+        inside = reader.text(None, Mode.NAME)
+        assert inside is not None
+        found: tuple[_Begun, _Begun] = ({}, {})
+        for token in tokens:
+            data = self.spelled(token)
+            quote = len(data) - len(data.lstrip(b" \t\n\r"))
+            for start, begun in zip((quote + 1, 0), found, strict=True):
+                if start and data[quote : quote + 1] != b'"':
+                    continue
+                text, at = reader.spelled(inside, data, start)
+                if at == len(data):
+                    begun.setdefault(text.text, []).append((token, text.pending))
+        return found
+
+    def beginning(self, text: bytes) -> list[int]:
+        """The tokens with which a text begins that a string holds without escapes: as far as it does."""
+        found: list[int] = []
+        node, first = 0, self._first
+        for byte in text:
+            children = self._children.get(node)
+            if children is None:
+                children = self._children[node] = self._children_of(node)
+            node = children.get(byte, 0)
+            if not node or byte in _ESCAPED:
+                break
+            found += self._ids[first[node] : first[node + 1]]
+        return found
+
+    def _children_of(self, node: int) -> dict[int, int]:
+        found = {}
+        child, stop = node + 1, self.end[node]
+        while child < stop:
+            found[self.byte[child]] = child
+            child = self.end[child]
+        return found
 
     def reaching(self, reaches: frozenset[Reach], place: Place, row: NDArray[np.uint32]) -> list[int]:
         """The tokens of a row that, beginning in a place, may reach so far; a few more may be among them."""
