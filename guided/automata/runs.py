@@ -138,7 +138,8 @@ def run_less_words(content: Expr) -> tuple[Expr, Expr] | None:
 
 
 def run_with_pattern(expr: Expr) -> tuple[Run, Expr] | None:
-    """Recognise a JSON string of a pattern together with a greatest length: the run, and the pattern.
+    """Recognise a JSON string of a pattern together with a greatest length, and a least one perhaps: the run, and the
+    pattern.
 
     The run must be of any characters, so that the pattern's texts are all made of them.
     """
@@ -151,13 +152,30 @@ def run_with_pattern(expr: Expr) -> tuple[Run, Expr] | None:
     others: list[Expr] = []
     for part in cast("tuple[Expr, ...]", content.parts):
         found = _prefixed(part) if run is None else None
-        if found is not None and found[1] is _ANY and not found[2] and found[3] is not None:
+        if found is not None and found[1] is _ANY and found[3] is not None:
             run = Run(*found, EPSILON, canonical)
         else:
             others.append(part)
     if run is None or all(part.kind is Kind.COMPLEMENT for part in others):
         return None
     return run, json_string(intersection(others), canonical=canonical)
+
+
+def without_least(content: Expr) -> Expr:
+    """The language without a bound on the length that a text meets by going on, beside something else.
+
+    Where any text may come for ever, it may also be that long; so it is in both, or in none.
+    """
+    if content.kind is not Kind.INTERSECTION:
+        return content
+    parts = cast("tuple[Expr, ...]", content.parts)
+    others = [part for part in parts if not _has_least(part)]
+    return content if len(others) == len(parts) or not others else intersection(others)
+
+
+def _has_least(part: Expr) -> bool:
+    """Is this any text of so many characters or more?"""
+    return part.kind is Kind.REPEAT and part.parts[0] is _ANY and part.parts[1] != 0 and part.parts[2] is None
 
 
 def within_reach(content: Expr, longest: int) -> Expr:
@@ -187,8 +205,12 @@ def within_reach(content: Expr, longest: int) -> Expr:
                 run, other = found
                 pattern = cast(Expr, other.parts[0])
                 ends = farthest_end(pattern)
-                if ends is not None and cast(int, run.high) > longest + ends[1]:
-                    return within_reach(pattern, longest)
+                if ends is None or cast(int, run.high) <= max(longest, run.low) + ends[1]:
+                    return content
+                if run.low:
+                    # Where so many characters more can come, the pattern can end soon behind them.
+                    return intersection((pattern, concat(run.prefix or EPSILON, repeat(run.body, run.low))))
+                return within_reach(pattern, longest)
     return content
 
 

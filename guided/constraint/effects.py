@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from guided.automata.byte_classes import UTF8_PHASES
 from guided.automata.parts import terminal
-from guided.automata.runs import Run, run_of, run_with_pattern, within_reach
+from guided.automata.runs import Run, run_of, run_with_pattern, within_reach, without_least
 from guided.automata.states import StateTable
 from guided.constraint.characters_left import CharactersLeft
 from guided.constraint.effect_store import EffectStore
@@ -115,7 +115,7 @@ class TokenEffects:
         key = self.states.key(state)
         if isinstance(key, Expr):
             patterned = run_with_pattern(key)
-            if patterned is not None:
+            if patterned is not None and not patterned[0].low:
                 self._bounded(low, high, state, *patterned)
                 return True
             run = run_of(key)
@@ -145,7 +145,7 @@ class TokenEffects:
         if known is not None:
             return known
         states = self.states
-        if states.parts.has_trait(start, TOTAL):
+        if states.parts.has_trait(start, TOTAL) or self._is_total_but_for_length(start):
             self._totals[start] = True
             return True
         total = states.arrays.mode[start] & STRING != 0 and not states.arrays.mode[start] & CANONICAL
@@ -182,6 +182,14 @@ class TokenEffects:
             self._totals.update((state, True) for state, phase in order if phase == 0)
         self._totals[start] = total
         return total
+
+    def _is_total_but_for_length(self, state: int) -> bool:
+        """Has a state a part that may go on with any text if it need not be so long?  Then the part itself may."""
+        for content, mode in self.states.parts.members(state):
+            any_length = without_least(content)
+            if any_length is not content and self._is_total(self.states.add(terminal(any_length, mode))):
+                return True
+        return False
 
     def _total(self, low: int, high: int, state: int) -> None:
         """The effect of a string's state after which any text may come."""

@@ -14,6 +14,7 @@ import itertools
 from functools import lru_cache
 
 from guided.grammar.regex.assertions import solve
+from guided.grammar.regex.beside_text import beside_text
 from guided.grammar.regex.plain import contains_assertions, lower_plain, widths
 from guided.grammar.regex.syntax import (
     Alternatives,
@@ -77,6 +78,7 @@ def search(node: Node, encoding: Encoding) -> Expr:
     """
     starts, inner, ends = _unanchored(node)
     if not contains_assertions(inner):
+        inner = beside_text(inner, not starts, not ends)
         before, after = EPSILON if starts else encoding.text, EPSILON if ends else encoding.text
         return concat(before, lower_plain(inner, encoding), after)
     return _search_with_assertions(node, encoding)

@@ -212,6 +212,15 @@ def with_length(language: Expr, character: Expr, low: int, high: int | None) -> 
     >>> with_length(repeat(digit), any_text()[0], 2, 9) is repeat(digit, 2, 9)
     True
     """
+    if language.kind is Kind.INTERSECTION:
+        parts = cast("tuple[Expr, ...]", language.parts)
+        bounds = [part for part in parts if part.kind is Kind.REPEAT and part.parts[0] is character]
+        others = [part for part in parts if part not in bounds]
+        if bounds and bounds[0].parts[1:] != (0, None) and any(part.kind is not Kind.COMPLEMENT for part in others):
+            # Of two bounds one is a language too many.
+            fewest, most = cast("tuple[int, int | None]", bounds[0].parts[1:])
+            high = most if high is None or (most is not None and most < high) else high
+            return with_length(intersection((*others, *bounds[1:])), character, max(low, fewest), high)
     settled = _settled(language, low, high)
     if settled is not None:
         return settled

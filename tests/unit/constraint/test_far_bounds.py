@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 
 import numpy as np
 import pytest
 
 import guided
-from guided.automata.runs import within_reach
+from guided.automata.runs import within_reach, without_least
 from guided.grammar.json_schema.format_patterns import pattern_language
 from guided.grammar.json_schema.strings import CHARACTER
 from guided.grammar.regular.expr import Expr, byte_range, concat, intersection, literal, repeat
@@ -70,6 +71,27 @@ def test_masks_under_bounds_near_and_far(pattern, also):
         compare_masks(schema, seed, tokens, vocabulary)
 
 
+@pytest.mark.parametrize("pattern", [*PATTERNS, "b+-", "^q?(dd|é)+$"])
+@pytest.mark.parametrize("least", [1, 6, 17])
+def test_masks_under_bounds_on_both_sides(pattern, least):
+    seed = random.Random(pattern)
+    tokens, vocabulary = some_tokens(seed)
+    longest = max(map(len, tokens))
+    for high in (least, least + 2, longest + 1, max(longest, least) + 9):
+        schema: dict[str, object] = {"type": "string", "pattern": pattern, "minLength": least, "maxLength": high}
+        # No text of some patterns is that short, or that long.
+        with contextlib.suppress(guided.UnsatisfiableError):
+            compare_masks(schema, seed, tokens, vocabulary)
+
+
+@pytest.mark.parametrize("pattern", ["a+b*", "(dd|é){2,}", "7.*-.*", "xyz|^b", "(?!aé)b"])
+@pytest.mark.parametrize("least", [1, 7, 18])
+def test_masks_of_what_is_searched_for_in_long_texts(pattern, least):
+    seed = random.Random(pattern)
+    tokens, vocabulary = some_tokens(seed)
+    compare_masks({"type": "string", "pattern": pattern, "minLength": least}, seed, tokens, vocabulary)
+
+
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("least", [0, 1, 3])
 def test_masks_of_what_repeats_more_than_single_characters(pattern, least):
@@ -86,9 +108,26 @@ def test_bounds_are_dropped_when_the_pattern_can_end_within_them():
     pattern = pattern_language("[a-z]*wxyz")
     assert within_reach(bounded("[a-z]*wxyz", 16), 10) is pattern
     assert within_reach(bounded("[a-z]*wxyz", 15), 10) is not pattern
-    short = intersection((pattern, repeat(CHARACTER, 2, 99)))
-    assert within_reach(short, 10) is short
     assert within_reach(pattern, 10) is pattern
+
+
+def test_bounds_on_both_sides_lose_the_far_one():
+    pattern = pattern_language("[a-z]*wxyz")
+    for low, high in ((2, 99), (2, 16), (30, 36)):
+        both = intersection((pattern, repeat(CHARACTER, low, high)))
+        assert within_reach(both, 10) is intersection((pattern, repeat(CHARACTER, low)))
+    for low, high in ((2, 15), (30, 35)):
+        both = intersection((pattern, repeat(CHARACTER, low, high)))
+        assert within_reach(both, 10) is both
+
+
+def test_a_least_length_is_left_out_of_what_any_text_meets():
+    pattern = pattern_language("[a-z]*wxyz")
+    for low in (1, 40):
+        assert without_least(intersection((pattern, repeat(CHARACTER, low)))) is pattern
+    for other in (repeat(CHARACTER), repeat(CHARACTER, 0, 9), repeat(CHARACTER, 2, 9)):
+        both = intersection((pattern, other))
+        assert without_least(both) is both
 
 
 def test_bounds_of_repetitions_are_dropped_where_no_token_reaches_them():

@@ -54,6 +54,14 @@ def test_bounds_keep_the_texts_within_them(number):
             assert matches(found, text.encode()) == (inside and fits), (expr, low, high, text)
 
 
+def test_two_bounds_are_one():
+    expr = concat(run(), literal(b"c"))
+    once = with_length(expr, CHARACTER, 3, 40)
+    assert with_length(once, CHARACTER, 0, 25) is intersection([expr, repeat(CHARACTER, 3, 25)])
+    assert with_length(once, CHARACTER, 5, None) is intersection([expr, repeat(CHARACTER, 5, 40)])
+    assert with_length(once, CHARACTER, 50, None) is EMPTY
+
+
 def run(low: int = 0, high: int | None = None) -> Expr:
     return repeat(byte_set(0x3 << 97), low, high)
 

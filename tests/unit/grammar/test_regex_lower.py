@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 
 from guided.errors import GrammarError, GuidedError, LimitError, UnsatisfiableError, UnsupportedError
 from guided.grammar.regex import Dialect, contains_assertions, lower, parse, regex, search
+from guided.grammar.regex.beside_text import beside_text
 from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.decide import is_empty, is_subset, shortest
 from guided.grammar.regular.derivative import derivative, edges, matches
-from guided.grammar.regular.expr import Expr, Kind, difference, json_string
+from guided.grammar.regular.expr import EPSILON, Expr, Kind, concat, difference, json_string
 from tests.twin import patterns
 
 PATTERNS = [
@@ -139,6 +140,28 @@ def _completes(tail: bytes, length: int) -> bool:
 def test_search_of_anchored_patterns_needs_no_automaton() -> None:
     assert search(parse("^abc$", Dialect.ECMA), Utf8()).kind is Kind.LITERAL
     assert search(parse("^[a-z]{1,9}$", Dialect.ECMA), Utf8()) is lower(parse("[a-z]{1,9}"), Utf8())
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_what_is_left_of_patterns_beside_any_text_finds_the_same_texts(number: int) -> None:
+    seed, text = random.Random(number), Utf8().text
+    for _ in range(6):
+        node = parse(patterns.pattern(seed, assertions=False))
+        for before, after in ((True, True), (True, False), (False, True), (False, False)):
+            whole, less = (
+                concat(text if before else EPSILON, lower(tree, Utf8()), text if after else EPSILON)
+                for tree in (node, beside_text(node, before, after))
+            )
+            assert is_subset(whole, less) and is_subset(less, whole), (node, before, after)
+
+
+def test_repetitions_at_the_ends_of_what_is_searched_for_are_left_out() -> None:
+    text, digits = Utf8().text, Utf8().characters(((0x30, 0x39),))
+    assert search(parse("a*[0-9]+(b*|c)"), Utf8()) == concat(text, digits, text)
+    assert search(parse("([0-9]|x+y?){3}$", Dialect.ECMA), Utf8()) == concat(
+        text, lower(parse("(?:[0-9]|xy?)([0-9]|x+y?){2}"), Utf8())
+    )
+    assert search(parse("^a*b*"), Utf8()) == text
 
 
 def test_counts_are_not_unrolled() -> None:
