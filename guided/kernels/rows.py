@@ -3,10 +3,31 @@
 from __future__ import annotations
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
 
 from guided.kernels.jit import entry
 
-__all__ = ["fingerprint", "same"]
+__all__ = ["LINE", "filled_words", "fingerprint", "same"]
+
+LINE = 16
+"""Words of a row that are looked at together: a line of the cache."""
+
+
+@intrinsic
+def filled_words(typing_context, row, first):  # type: ignore[no-untyped-def]
+    """Which of the `LINE` words of a row from ``first`` on are not 0, as bits, the lowest for the first."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        line = ir.VectorType(ir.IntType(32), LINE)
+        data = builder.gep(make_array(signature.args[0])(context, builder, arguments[0]).data, [arguments[1]])
+        words = builder.load(builder.bitcast(data, line.as_pointer()), align=4)
+        filled = builder.icmp_unsigned("!=", words, ir.Constant(line, [0] * LINE))
+        return builder.zext(builder.bitcast(filled, ir.IntType(LINE)), ir.IntType(32))
+
+    return types.uint32(row, types.intp), generate
 
 
 @entry

@@ -14,12 +14,10 @@ from numba.cpython.unsafe.numbers import trailing_zeros
 from guided.kernels import views
 from guided.kernels.jit import inner
 from guided.kernels.layout import GROW_SCRATCH, GROW_SEGMENTS, N_SEGMENT_TOKENS, N_SEGMENTS, REQUEST
+from guided.kernels.rows import LINE, filled_words
 
 LEAST_NODES, MOST_NODES = 32, 4096
 """Sizes of ranges that are kept: smaller ones are walked as fast, larger ones have too many tokens to list."""
-
-LINE = 16
-"""Words of a row that are looked at together."""
 
 MOST_TOKENS = 2048
 """Tokens up to which a segment is kept; more are better put into a row again."""
@@ -177,17 +175,13 @@ def close_segment(table, key, own, row, keeps):
     keeps = keeps and counters[N_SEGMENT_TOKENS] <= POOL
     at = counters[N_SEGMENT_TOKENS] if keeps else np.int64(-1)
     for first in range(0, own.shape[0], LINE):
-        stop = min(first + LINE, own.shape[0])
-        found = np.uint32(0)
-        if stop == first + LINE:
-            for word in range(LINE):
-                found |= own[first + word]
+        if first + LINE <= own.shape[0]:
+            filled = filled_words(own, first)
         else:
-            for word in range(first, stop):
-                found |= own[word]
-        if found == 0:
-            continue
-        for word in range(first, stop):
+            filled = np.uint32((1 << (own.shape[0] - first)) - 1)
+        while filled:
+            word = first + trailing_zeros(filled)
+            filled &= filled - np.uint32(1)
             bits = own[word]
             row[word] |= bits
             own[word] = 0

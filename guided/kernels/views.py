@@ -16,14 +16,15 @@ did not fit the registers anyway (first visits took 1.3 to 1.4 times as long).
 
 from __future__ import annotations
 
+import operator
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core.typing.templates import AttributeTemplate
-from numba.extending import infer_getattr, intrinsic, lower_getattr_generic, models, register_model
-from numba.np.arrayobj import make_array, populate_array
+from numba.extending import infer_getattr, intrinsic, lower_builtin, lower_getattr_generic, models, register_model
+from numba.np.arrayobj import getitem_array_tuple, getitem_arraynd_intp, make_array, populate_array, setitem_array
 from numba.np.numpy_support import from_dtype
 
 from guided.kernels.jit import inner
@@ -47,11 +48,50 @@ _TWO_DIMENSIONS = {"action", "goto", "children", "masks", "joined", "rows"}
 """Fields that are rows; all others are flat."""
 
 
-def _array_type(group: type, name: str) -> types.Array:
+class Plain(types.Array):  # type: ignore[misc]
+    """An array in which nothing is counted from the end: an index is the place, which must be there.
+
+    Of all others the length is loaded too, and each index compared with 0.
+    """
+
+    def __init__(self, dtype: types.Type, ndim: int, layout: str) -> None:
+        super().__init__(dtype, ndim, layout, name=f"Plain({dtype}, {ndim}, {layout})")
+
+    def copy(self, dtype=None, ndim=None, layout=None, readonly=None):  # type: ignore[no-untyped-def]
+        """The type of a part."""
+        return Plain(dtype or self.dtype, self.ndim if ndim is None else ndim, layout or self.layout)
+
+
+register_model(Plain)(models.ArrayModel)
+
+
+def _unsigned(kind: types.Type) -> types.Type:
+    """The type of an index as of numbers that cannot be negative; the bits are the same."""
+    if isinstance(kind, types.BaseTuple):
+        return types.Tuple([_unsigned(part) for part in kind])
+    return types.uintp if kind == types.intp else kind
+
+
+def _plainly(lower):  # type: ignore[no-untyped-def]
+    """What numba does where an index is unsigned."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        array, index, *rest = signature.args
+        return lower(context, builder, signature.return_type(array, _unsigned(index), *rest), arguments)
+
+    return generate
+
+
+lower_builtin(operator.getitem, Plain, types.Integer)(_plainly(getitem_arraynd_intp))
+lower_builtin(operator.getitem, Plain, types.BaseTuple)(_plainly(getitem_array_tuple))
+lower_builtin(operator.setitem, Plain, types.Any, types.Any)(_plainly(setitem_array))
+
+
+def _array_type(group: type, name: str) -> Plain:
     """The type of a field, from the annotations of `guided.kernels.layout`."""
     (_, dtype) = get_args(get_type_hints(group)[name])
     order = "A" if of_record(group, name) else "C"
-    return types.Array(from_dtype(np.dtype(get_args(dtype)[0])), 2 if name in _TWO_DIMENSIONS else 1, order)
+    return Plain(from_dtype(np.dtype(get_args(dtype)[0])), 2 if name in _TWO_DIMENSIONS else 1, order)
 
 
 def _build(context, builder, kind, data, line, stride=0):  # type: ignore[no-untyped-def]
