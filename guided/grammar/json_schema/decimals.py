@@ -6,7 +6,7 @@ can still come of it is arithmetic, not search: of the digits that may follow, t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor, lcm
@@ -71,30 +71,38 @@ class Decimals:
             return None
         return (DECIMAL, tuple([test.decimal(value, digit) for test, value in zip(self.tests, values, strict=True)]))
 
-    def row(self, state: State) -> list[tuple[int, Hashable]]:
-        """Bytes and the states that they lead to, whether or not anything can come of them."""
-        found: list[tuple[int, Hashable]] = []
+    def row(self, state: State) -> list[tuple[int, int, Hashable]]:
+        """Ranges of bytes and the states that they lead to, ascending, whether or not anything can come of them."""
+        found: list[tuple[int, int, Hashable]] = []
+        target = None if self._plain else self.step(state, 0x2E)
+        if target is not None:
+            found.append((0x2E, 0x2E, target))
         # Divisors tell all digits apart, comparisons only that of the bound from those below and above it.
-        apart = self._told_apart(state)
-        target: State | None = None
-        for byte in self.alphabet:
-            if byte < 0x31 or byte - 0x30 in apart:
-                target = self.step(state, byte)
-            if target is not None:
-                found.append((byte, target))
+        begins = self._told_apart(state)
+        for digit, after in zip(begins, (*begins[1:], 10), strict=True):
+            target = self.step(state, 0x30 + digit)
+            if target is None:
+                continue
+            if found and found[-1][2] == target and found[-1][1] == 0x2F + digit:
+                found[-1] = (found[-1][0], 0x2F + after, target)
+            else:
+                found.append((0x30 + digit, 0x2F + after, target))
         return found
 
-    def _told_apart(self, state: State) -> Collection[int]:
-        """Digits that may lead elsewhere than those just below them, beside zero."""
+    def _told_apart(self, state: State) -> Sequence[int]:
+        """Digits, ascending from zero, that may lead elsewhere than those just below them."""
         if self.divisor is not None or self.numbers.avoid:
             return range(10)
         place, values = state
-        apart = {1}
+        apart = {0, 1}
         for test, (at, _) in zip(self.tests, values, strict=True):
             digits = test.whole if place <= WHOLE else test.fraction
             if at < len(digits):
-                apart |= {int(digits[at]), int(digits[at]) + 1}
-        return apart
+                digit = int(digits[at])
+                apart.add(digit)
+                if digit < 9:
+                    apart.add(digit + 1)
+        return sorted(apart)
 
     def accepts(self, state: Hashable) -> bool:
         """May the text end here?"""

@@ -187,7 +187,10 @@ class Graph:
 
     def living_extras(self, thing: ObjectShape) -> list[Extra]:
         """The sorts of undeclared members that have a value."""
-        return [extra for extra in self._all_extras(thing) if extra.need in self.alive]
+        alive = self.alive
+        if not thing.some and not any(need in alive for _, need in thing.classes):
+            return []
+        return [extra for extra in self._all_extras(thing) if extra.need in alive]
 
     def _all_extras(self, thing: ObjectShape) -> list[Extra]:
         found = self._extras.get(thing)

@@ -53,6 +53,9 @@ from guided.grammar.json_schema.terminals import (
 )
 from guided.grammar.regular.expr import EPSILON, Expr, alternation, literal
 
+FEW_WORDS = 64
+"""Words that are sorted to find the first few, where a heap is slower."""
+
 MAX_WRITTEN_OUT = 3
 """Repetitions up to this bound are not counted by engines, see `guided.grammar.ir.Prepared`."""
 
@@ -324,11 +327,12 @@ class Lowering:
     # -- scalars --------------------------------------------------------------------------------------------------
 
     def _strings(self, found: tuple[StringSet, ...], pointer: str) -> Terminal:
-        expr = alternation([item.text(self.compact) for item in found])
+        texts = [item.text(self.compact) for item in found]
+        expr = texts[0] if len(texts) == 1 else alternation(texts)
         # That there is such a string is known by now, and costly to find out again behind the spelling.
         expr.inhabited = True
         if len(found) == 1 and found[0].words is not None:
-            first = nsmallest(5, found[0].words)
+            first = sorted(found[0].words) if len(found[0].words) <= FEW_WORDS else nsmallest(5, found[0].words)
             kind = ", ".join(shown(word) for word in first[:4]) + (", ..." if len(first) > 4 else "")
             return Terminal(expr, _label(kind, pointer))
         return Terminal(expr, _label("string", pointer))

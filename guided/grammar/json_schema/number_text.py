@@ -291,19 +291,21 @@ def _decimals(
 
 
 def automaton(
-    start: Hashable, row_of: Callable[[Any], Sequence[tuple[int, Hashable]]], accepts: Callable[[Any], bool]
+    start: Hashable, row_of: Callable[[Any], Sequence[tuple[int, int, Hashable]]], accepts: Callable[[Any], bool]
 ) -> Expr:
     """The language of a deterministic automaton given by what leads on from its states; dead ends are trimmed.
+
+    A row is of disjoint ranges of bytes, ascending, each with the state that it leads to.
 
     States on no cycle become plain switches and those with only a loop to themselves a repetition, so that equal
     languages are the same object as far as possible; larger cycles become recursive expressions.
     """
     order: list[Hashable] = [start]
-    table: dict[Hashable, Sequence[tuple[int, Hashable]]] = {}
+    table: dict[Hashable, Sequence[tuple[int, int, Hashable]]] = {}
     sources: dict[Hashable, list[Hashable]] = {start: []}
     for state in order:
         row = table[state] = row_of(state)
-        for _, target in row:
+        for _, _, target in row:
             if target not in sources:
                 sources[target] = []
                 order.append(target)
@@ -319,9 +321,9 @@ def automaton(
                 work.append(source)
     if start not in live:
         return EMPTY
-    rows = {state: [(byte, target) for byte, target in table[state] if target in live] for state in live}
+    rows = {state: [edge for edge in table[state] if edge[2] in live] for state in live}
     built: dict[Hashable, Expr] = {}
-    waiting = {state: len({target for _, target in row if target != state}) for state, row in rows.items()}
+    waiting = {state: len({target for _, _, target in row if target != state}) for state, row in rows.items()}
     ready = [state for state, count in waiting.items() if count == 0]
     while ready:
         state = ready.pop()
@@ -342,14 +344,14 @@ def automaton(
     return built[start]
 
 
-def _edges(row: list[tuple[int, Hashable]], built: dict[Hashable, Expr]) -> list[Edge]:
-    return [(byte, byte, built[target]) for byte, target in sorted(row, key=lambda edge: edge[0])]
+def _edges(row: list[tuple[int, int, Hashable]], built: dict[Hashable, Expr]) -> list[Edge]:
+    return [(low, high, built[target]) for low, high, target in row]
 
 
-def _state(row: list[tuple[int, Hashable]], state: Hashable, built: dict[Hashable, Expr], final: bool) -> Expr:
+def _state(row: list[tuple[int, int, Hashable]], state: Hashable, built: dict[Hashable, Expr], final: bool) -> Expr:
     loop = 0
-    for byte, target in row:
+    for low, high, target in row:
         if target == state:
-            loop |= 1 << byte
-    rest = switch(_edges([edge for edge in row if edge[1] != state], built), final)
+            loop |= (1 << high + 1) - (1 << low)
+    rest = switch(_edges([edge for edge in row if edge[2] != state], built), final)
     return concat(repeat(byte_set(loop)), rest) if loop else rest
