@@ -33,7 +33,7 @@ from guided.kernels.determinise import (
 )
 from guided.kernels.layout import CANONICAL, STRING, Parts
 
-__all__ = ["PartTable", "begins", "is_word_list", "loops", "reading", "terminal"]
+__all__ = ["PartTable", "begins", "is_read_whole", "is_word_list", "loops", "reading", "terminal"]
 
 COUNTED = 24
 """Characters of a far bounded run whose parts are made at once: a microsecond for each part, alone it takes five."""
@@ -145,10 +145,7 @@ class PartTable:
         """Is a part read as a whole, at the price of all that it combines, or of an automaton's next states?"""
         if self.arrays.edge_first[part] >= 0:
             return False
-        content = self._all[part][0]
-        while content.kind is Kind.CONCAT:
-            content = cast(Expr, content.parts[0])
-        return content.kind in _DEAR and content.edges is None
+        return is_read_whole(self._all[part][0])
 
     def set_of(self, of: Reading, used: int) -> tuple[int, int]:
         """Where the parts of a reading stand, ``used`` entries of the pool being taken, and how many they are."""
@@ -374,6 +371,13 @@ _PER_PART = {
 
 
 _DEAR = frozenset({Kind.INTERSECTION, Kind.COMPLEMENT, Kind.RECURSION, Kind.JSON_STRING, Kind.JSON_ESCAPE})
+
+
+def is_read_whole(content: Expr) -> bool:
+    """Does a language begin with what is read as a whole, its edges not known?"""
+    while content.kind is Kind.CONCAT:
+        content = cast(Expr, content.parts[0])
+    return content.kind in _DEAR and content.edges is None
 
 
 def _traits(content: Expr, mode: int) -> int:

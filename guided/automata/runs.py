@@ -121,6 +121,13 @@ def _prefixed(expr: Expr) -> tuple[Expr | None, Expr, int, int | None] | None:
     return None if body.nullable else (prefix, body, low, high)
 
 
+def may_owe(content: Expr) -> bool:
+    """May this be a run minus words, or the string of one?  What is no such intersection has no complement in it."""
+    if content.kind is Kind.JSON_STRING:
+        content = cast(Expr, content.parts[0])
+    return content.kind is Kind.INTERSECTION and any(cast(Expr, part).kind is Kind.COMPLEMENT for part in content.parts)
+
+
 def run_less_words(content: Expr) -> tuple[Expr, Expr] | None:
     """Recognise an unbounded run minus finitely many words: both, as languages of texts."""
     if content.kind is not Kind.INTERSECTION:

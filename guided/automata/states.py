@@ -26,8 +26,8 @@ from guided.automata.byte_classes import (
     flat_phases,
 )
 from guided.automata.joint import Both
-from guided.automata.parts import PartTable, begins, is_word_list, loops, reading, terminal
-from guided.automata.runs import run_less_words
+from guided.automata.parts import PartTable, begins, is_read_whole, is_word_list, loops, reading, terminal
+from guided.automata.runs import may_owe, run_less_words
 from guided.errors import LimitError
 from guided.grammar.regular.derivative import edges as expr_edges
 from guided.grammar.regular.expr import (
@@ -206,7 +206,7 @@ class StateTable:
 
     def _state_of_part(self, content: Expr, mode: int) -> int:
         """The state that is known for a part by itself, 0 for none."""
-        if content.kind is (Kind.INTERSECTION if mode else Kind.JSON_STRING):
+        if content.kind is (Kind.INTERSECTION if mode else Kind.JSON_STRING) and may_owe(content):
             return self.target(terminal(content, mode))
         key = made_json_string(content, canonical=bool(mode & CANONICAL)) if mode else content
         return self._ids.get(key, 0)
@@ -398,7 +398,10 @@ class StateTable:
         if made_of is not None:
             return any(map(self.parts.is_dear, made_of))
         key = self.key(state)
-        return not isinstance(key, Expr) or is_listed(begins(reading(key)[0])[0])
+        if not isinstance(key, Expr):
+            return True
+        content, _ = reading(key)
+        return is_listed(begins(content)[0]) or is_read_whole(content)
 
     def _determinise(self, begin: NDArray[np.int32], limit: int) -> NDArray[np.int32] | None:
         """Run the kernel on some states; those it came by, whose edges are known when this returns.  None: no room."""

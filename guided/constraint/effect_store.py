@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from guided.constraint.scratch import grown
 from guided.kernels.addresses import SharedAddresses
 from guided.kernels.layout import Effects
+from guided.kernels.pages import gradual_zeros
 from guided.kernels.records import grown_records, records
 
 __all__ = ["EffectStore", "pack_bits"]
@@ -32,7 +33,7 @@ class EffectStore:
         self.arrays = Effects(
             hash_slot=np.full(1024, -1, np.int32),
             **records(Effects, "mask", 512),
-            masks=np.zeros((max(8, min(MOST_ROWS, ROOM // (4 * max(n_words, 1)))), n_words), np.uint32),
+            masks=_rows(max(8, min(MOST_ROWS, ROOM // (4 * max(n_words, 1)))), n_words),
             listed=np.zeros(4096, np.int32),
             **records(Effects, "exit_low", 1024),
         )
@@ -101,7 +102,7 @@ class EffectStore:
     def row(self, kept: NDArray[np.int32], like: int = -1) -> int:
         """A new row of tokens, or of those in which it differs from the row ``like``; its number."""
         if self._n_masks == self.arrays.masks.shape[0]:
-            masks = np.zeros((2 * self._n_masks, self._n_words), np.uint32)
+            masks = _rows(2 * self._n_masks, self._n_words)
             masks[: self._n_masks] = self.arrays.masks
             self.arrays = self.arrays._replace(masks=masks)
             self.version += 1
@@ -157,6 +158,11 @@ _PER_EFFECT = (
     "exit_first", "exit_count",
 )  # fmt: skip
 _PER_EXIT = ("exit_low", "exit_high", "exit_tag", "exit_pending")
+
+
+def _rows(n: int, n_words: int) -> NDArray[np.uint32]:
+    """So many rows of no tokens."""
+    return gradual_zeros(4 * n * n_words).view(np.uint32).reshape(n, n_words)
 
 
 def pack_bits(kept: NDArray[np.int32], n_words: int) -> NDArray[np.uint32]:
