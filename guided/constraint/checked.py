@@ -207,8 +207,12 @@ class CheckedMachine(BesideMachine):
             name = self._begun.get(state)
             if name is not None:
                 return self._name_on(state, name, token)
-            if not self._events[token]:
+            events = self._events[token]
+            if not events:
                 return self.inner.advance_token(state, token)
+            if events == 1 and not self.inner.owing:
+                with self.lock:
+                    return self._quoted(state, token)
         return self._advance(state, token)
 
     def _name_on(self, state: int, name: bytes, token: int) -> int:
@@ -229,14 +233,7 @@ class CheckedMachine(BesideMachine):
                 return DEAD
             if text is None:
                 if self._events[token] == 1 and not self.inner.owing:
-                    # A name that is begun by the only quotation mark has not ended: else nothing is remembered.
-                    found = self.inner.step(own, token, True)
-                    if not found & INSIDE:
-                        return self.join(found >> 2, None)
-                    at = data.index(QUOTE) + 1
-                    if self._texts.lone[token] and self._keeps_begun:
-                        return self._begin(found >> 2, data[at:])
-                    return self.join(found >> 2, self.reader.name(None, data, at))
+                    return self._quoted(own, token)
             elif not self._texts.structural[token]:
                 then = self.reader.plain(text, data)
                 if then is not None:
@@ -247,6 +244,18 @@ class CheckedMachine(BesideMachine):
                 if ended:
                     return after
             return self.join(*self._read(own, text, data, token))
+
+    def _quoted(self, own: int, token: int) -> int:
+        """The state after a token with one quotation mark, where nothing is remembered."""
+        # A name that is begun by the only quotation mark has not ended: else nothing is remembered.
+        found = self.inner.step(own, token, True)
+        if not found & INSIDE:
+            return self.join(found >> 2, None)
+        data = self._texts.spelled(token)
+        at = data.index(QUOTE) + 1
+        if self._texts.lone[token] and self._keeps_begun:
+            return self._begin(found >> 2, data[at:])
+        return self.join(found >> 2, self.reader.name(None, data, at))
 
     def _close_name(self, own: int, text: Text, data: bytes, token: int) -> tuple[int, bool]:
         """The state after a token in which a name ends, and whether this is known without reading it in pieces."""

@@ -49,6 +49,7 @@ class Constraint:
         self._ending = EndTokens.of(vocabulary)
         self._n_tokens = vocabulary.size
         self._most_masks = self.limits.mask_bytes // max(4 * vocabulary.n_words, 1)
+        self._most_steps = self.limits.steps
         self._steps: dict[int, int] = {}
         self._masks: dict[int, NDArray[np.uint32]] = {FINISHED: self._ending.row, DEAD: self._ending.nothing}
         self._shared = SharedRows.of(vocabulary)
@@ -172,53 +173,48 @@ class Constraint:
 
     def _mask(self, state: int) -> NDArray[np.uint32]:
         held = hold()
+        machine, masks = self._machine, self._masks
         try:
-            return self._made_mask(state)
+            with machine.lock:
+                # States of a checked machine mostly share the mask of the automaton's own state, row and all.
+                alike = machine.alike(state)
+                row = masks.get(alike)
+                if row is None:
+                    row, ends, key = machine.visit(alike)
+                    self._accepting[alike] = ends
+                    if ends:
+                        row |= self._ending.row
+                        key = -1
+                    row = masks[alike] = self._shared.share(row, key)
+                if len(masks) >= self._most_masks:
+                    for old in list(masks)[2 : len(masks) // 2 + 2]:
+                        del masks[old]
+                        self._addresses.pop(old, None)
+                if alike != state:
+                    self._accepting[state] = self._accepting[alike]
+                masks[state] = row
+                return row
         finally:
             if held:
                 release()
-
-    def _made_mask(self, state: int) -> NDArray[np.uint32]:
-        machine = self._machine
-        with machine.lock:
-            # States of a checked machine mostly share the mask of the automaton's own state, row and all.
-            alike = machine.alike(state)
-            row = self._masks.get(alike)
-            if row is None:
-                row, ends, key = machine.visit(alike)
-                self._accepting[alike] = ends
-                if ends:
-                    row |= self._ending.row
-                    key = -1
-                row = self._masks[alike] = self._shared.share(row, key)
-            if len(self._masks) >= self._most_masks:
-                for old in list(self._masks)[2 : len(self._masks) // 2 + 2]:
-                    del self._masks[old]
-                    self._addresses.pop(old, None)
-            if alike != state:
-                self._accepting[state] = self._accepting[alike]
-            self._masks[state] = row
-            return row
 
     def _advance(self, state: int, token: int) -> int:
         held = hold()
+        steps = self._steps
         try:
-            return self._step(state, token)
+            if token in self._ending.ids:
+                after = FINISHED if self.is_accepting(state) else DEAD
+            elif state <= FINISHED or not 0 <= token < self._n_tokens:
+                after = DEAD
+            else:
+                after = self._machine.advance_token(state, token)
+            if len(steps) >= self._most_steps:
+                with self._machine.lock:
+                    for key in list(steps)[: len(steps) // 2]:
+                        steps.pop(key, None)
+            # One int as the key: a tuple would be one more object for the garbage collector to walk.
+            steps[state << 32 | token] = after
+            return after
         finally:
             if held:
                 release()
-
-    def _step(self, state: int, token: int) -> int:
-        if token in self._ending.ids:
-            after = FINISHED if self.is_accepting(state) else DEAD
-        elif state <= FINISHED or not 0 <= token < self._n_tokens:
-            after = DEAD
-        else:
-            after = self._machine.advance_token(state, token)
-        if len(self._steps) >= self.limits.steps:
-            with self._machine.lock:
-                for key in list(self._steps)[: len(self._steps) // 2]:
-                    self._steps.pop(key, None)
-        # One int as the key: a tuple would be one more object for the garbage collector to walk.
-        self._steps[state << 32 | token] = after
-        return after

@@ -77,11 +77,6 @@ class TokenEffects:
         self._any_strings: dict[tuple[int, int], tuple[int, NDArray[np.int32]]] = {}
 
     @property
-    def version(self) -> int:
-        """Changes whenever an array is replaced."""
-        return self.tries.version + self.store.version
-
-    @property
     def n_bytes(self) -> int:
         """Memory held, beyond the vocabulary's own."""
         return sum(array.nbytes for array in self.tries.arrays) - 5 * self.root + self.store.n_bytes

@@ -85,6 +85,7 @@ class ConstraintMachine:
         self._fuel = limits.step_work
         self.lock = threading.RLock()
         self.effects = TokenEffects.of(vocabulary)
+        self._tries, self._store = self.effects.tries, self.effects.store
         self.states = self.effects.states
         self.lexed = grammar.lexing is Lexing.CONTEXTUAL
         self.owing = grammar.lexing is not Lexing.NONE
@@ -212,7 +213,7 @@ class ConstraintMachine:
         With ``marking`` the state ``<< 2``, with the bits of `guided.kernels.marks`; with ``token`` < 0 for so many
         bytes of the text.
         """
-        if self._seen != self.states.version + self.effects.version:
+        if self._seen != self.states.version + self._tries.version + self._store.version:
             self._refresh()
         after = self._advance_one(self._table, self.lexed, marking, state, token)
         return after if after >= 0 else self._go_on(entry.advance, (self.lexed, marking, state, token))
@@ -221,7 +222,11 @@ class ConstraintMachine:
         """The state after a token's bytes (not an end-of-text id), `DEAD` when they cannot come here."""
         if self._plain:
             with self.lock:
-                return self.step(state, token)
+                # As `step`, whose call would be a tenth of this.
+                if self._seen != self.states.version + self._tries.version + self._store.version:
+                    self._refresh()
+                after = self._advance_one(self._table, self.lexed, False, state, token)
+                return after if after >= 0 else self._go_on(entry.advance, (self.lexed, False, state, token))
         return spellable(self, self.advance_token_text(state, token))
 
     def advance_token_text(self, state: int, token: int) -> int:
@@ -270,7 +275,7 @@ class ConstraintMachine:
         """
         if not self._plain:
             return self.mask(state), self.is_accepting(state), -1
-        if self._seen != self.states.version + self.effects.version:
+        if self._seen != self.states.version + self._tries.version + self._store.version:
             self._refresh()
         code = self._fill(self._table, self.lexed, self.effects.root, state, -1)
         if code < 0:
@@ -381,7 +386,7 @@ class ConstraintMachine:
 
     def run(self, kernel: Callable[..., Any], *arguments: Any) -> int:
         """Run an entry kernel until it answers."""
-        if self._seen != self.states.version + self.effects.version:
+        if self._seen != self._versions:
             self._refresh()
         code: int = direct(kernel)(self._table, *arguments)
         return code if code >= 0 else self._go_on(kernel, arguments)
@@ -398,7 +403,7 @@ class ConstraintMachine:
                 self._serve()
             self.counters[FUEL] = self._fuel
             while True:
-                if self._seen != self.states.version + self.effects.version:
+                if self._seen != self._versions:
                     self._refresh()
                 code: int = kernel(self._table, *arguments)
                 if code >= 0:
@@ -408,9 +413,14 @@ class ConstraintMachine:
             if held:
                 release()
 
+    @property
+    def _versions(self) -> int:
+        """Of the shared arrays; three places that are in a hurry add them up themselves."""
+        return self.states.version + self._tries.version + self._store.version
+
     def _refresh(self) -> None:
         """Take the addresses of arrays that were replaced, and hold on to the arrays that they belong to."""
-        self._seen = self.states.version + self.effects.version
+        self._seen = self._versions
         states, effects = self.states, self.effects
         groups: tuple[Any, ...] = (
             states.arrays, self.graph.arrays, self.lalr, self.tables, self._scratch, effects.tries.arrays,
