@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from guided.constraint.finite_strings import FiniteStrings
-from guided.constraint.json_text import BACKSLASH, COMMA, QUOTE, Expects, Mode, Text
+from guided.constraint.json_text import BACKSLASH, COLON, COMMA, QUOTE, Expects, Mode, Text
 from guided.constraint.json_values import STRING_KEY, is_zero
 from guided.constraint.string_counts import StringCounts
 from guided.errors import LimitError
-from guided.kernels.layout import DEAD, FINISHED
+from guided.kernels.layout import DEAD, FINISHED, STRING
 
 if TYPE_CHECKING:
     from guided.constraint.checked import CheckedMachine
@@ -36,14 +36,19 @@ _LENGTHENING = {Mode.NAME: b"aA0 ", Mode.STRING: b"aA0 ", Mode.SCALAR: b"19"}
 """Bytes of which each is one more character, or digit that counts."""
 _PLAIN_ESCAPE = 0x6E
 """What ends an escape that a backslash begins."""
+_MOST_SPACES = 64
+"""States behind white space that are looked at; where it may be as long as one likes there is one."""
 _ESCAPING = 400
 """States in which a way to a free value is looked for, about 2 ms; a way over a declared name takes some forty."""
 _PATIENCE = 48
 """States that a search visits before what may come is listed; most find a way out in ten, and a list takes longer."""
-_FRESH, _BEHIND, _STRING = range(3)
-"""A name or value may begin; within or behind a scalar; in a string."""
+_FRESH, _VALUE, _BEHIND, _STRING, _CONTENT = range(5)
+"""A name or value may begin; a value; within or behind a scalar; in a string; in one that is no name."""
+_READING = {Mode.BETWEEN: _FRESH, Mode.NAME: _STRING, Mode.STRING: _CONTENT}
+_WIDE = 24
+"""Bytes after which what a string says hardly matters: two of them are followed, and the string's end."""
 _BRACKETS, _OPEN = b"[]}", 0x7B
-_BEFORE, _SPACE = b"{,:", b" \t\n\r"
+_BEFORE, _SPACE = {0x7B: _FRESH, COMMA: _FRESH, COLON: _VALUE}, b" \t\n\r"
 _LETTERS = bytes(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
 
 
@@ -58,6 +63,8 @@ class LookAhead:
         self._open: dict[tuple[int, Mode], bool] = {}
         self._leads: dict[int, bool] = {}
         self._escaping: dict[tuple[int, int, bool], bool] = {}
+        self._any_text: dict[int, bool] = {}
+        self._spaces: dict[int, tuple[int, ...]] = {}
         self._uniform: dict[tuple[int, Mode], bool] = {}
         self._bytes: dict[int, list[int]] = {}
         self._byte_sets: dict[int, frozenset[int]] = {}
@@ -122,6 +129,8 @@ class LookAhead:
     def _has_loop(self, state: int, mode: Mode, tried: bytes) -> bool:
         key = (state, mode)
         found = self._open.get(key)
+        if found is None and mode is not Mode.SCALAR and self.holds_any_text(state):
+            found = self._open[key] = True
         if found is None:
             step = self._machine.byte_step
             after = [then for byte in tried if (then := step(state, byte)) != DEAD]
@@ -156,7 +165,7 @@ class LookAhead:
         return self._leads_out(state, text.mode, level.compares)
 
     def _leads_out(self, state: int, mode: Mode, compares: bool) -> bool:
-        place = (state, _FRESH if mode is Mode.BETWEEN else _STRING, not compares)
+        place = (state, _READING[mode], not compares)
         found = self._escaping.get(place)
         if found is None:
             found = self._escaping[place] = self._finds_open(place)
@@ -179,6 +188,21 @@ class LookAhead:
             return False
         return self._leads_out(state, mode, compares)
 
+    def behind_space(self, state: int) -> tuple[int, ...]:
+        """The state and those that white space leads to; none where these are too many to look at."""
+        found = self._spaces.get(state)
+        if found is None:
+            reached = [state]
+            for at in reached:
+                for byte in _SPACE:
+                    then = self._machine.byte_step(at, byte)
+                    if then != DEAD and then not in reached:
+                        reached.append(then)
+                if len(reached) > _MOST_SPACES:
+                    reached.clear()
+            found = self._spaces[state] = tuple(reached)
+        return found
+
     def _finds_open(self, place: tuple[int, int, bool]) -> bool:
         """From a state; whether a name or value may begin there, and whether a comma stays in the item."""
         step = self._machine.byte_step
@@ -186,21 +210,24 @@ class LookAhead:
         stack = [place]
         while stack and len(seen) < _ESCAPING:
             at, reading, inside = stack.pop()
-            if reading == _FRESH and self._leads_to_open(at):
+            if reading in (_FRESH, _VALUE) and self._leads_to_open(at):
                 return True
-            for byte in reversed(self.next_bytes(at)):
-                if reading == _STRING:
+            ways = self.next_bytes(at)
+            if reading == _CONTENT and len(ways) > _WIDE:
+                ways = [QUOTE, *ways[:2]] if QUOTE in ways else ways[:2]
+            for byte in reversed(ways):
+                if reading in (_STRING, _CONTENT):
                     if byte == BACKSLASH:
                         continue
-                    then = (step(at, byte), _BEHIND if byte == QUOTE else _STRING, inside)
+                    then = (step(at, byte), _BEHIND if byte == QUOTE else reading, inside)
                 elif byte in _BRACKETS or (byte == COMMA and not inside):
                     continue
                 elif byte == QUOTE:
-                    then = (step(at, byte), _STRING, inside)
+                    then = (step(at, byte), _CONTENT if reading == _VALUE else _STRING, inside)
                 else:
                     # Not within a number: zeros may lengthen it without a new value.
-                    fresh = byte in _BEFORE or (reading == _FRESH and byte in _SPACE)
-                    then = (step(at, byte), _FRESH if fresh else _BEHIND, inside or byte == _OPEN)
+                    fresh = reading if reading in (_FRESH, _VALUE) and byte in _SPACE else _BEHIND
+                    then = (step(at, byte), _BEFORE.get(byte, fresh), inside or byte == _OPEN)
                 if then[0] > FINISHED and then not in seen:
                     seen.add(then)
                     stack.append(then)
@@ -225,9 +252,30 @@ class LookAhead:
             return False
         key = (state, text.mode)
         found = self._uniform.get(key)
+        if found is None and text.mode is not Mode.SCALAR and self.holds_any_text(state):
+            found = self._uniform[key] = True
         if found is None:
             tried = b"0123456789" if text.mode is Mode.SCALAR else _LETTERS
             found = self._uniform[key] = all(self._machine.byte_step(state, byte) == state for byte in tried)
+        return found
+
+    def holds_any_text(self, state: int) -> bool:
+        """Inside a string or name: does every character that needs no escape leave the automaton where it is?
+
+        Seen by the edges of its threads, which costs less than to step; wrong only where it says False.
+        """
+        found = self._any_text.get(state)
+        if found is None:
+            inner = self._machine.inner
+            arrays, threads = inner.states.arrays, inner.threads(state)
+            found = self._any_text[state] = bool(threads) and all(
+                not obligation
+                and arrays.mode[at] & STRING
+                and not arrays.decode[at]
+                and not arrays.owes[at]
+                and _covers(inner.states.edges(at), at)
+                for at, _, obligation in threads
+            )
         return found
 
     def next_bytes(self, state: int) -> list[int]:
@@ -347,3 +395,12 @@ class LookAhead:
             f"no new name or item was found within {machine.limits.search_states} states",
             remedy="Generate without a token budget, or pass Limits(search_states=...).",
         )
+
+
+def _covers(edges: list[tuple[int, int, int]], state: int) -> bool:
+    """Do all printed ASCII characters lead back to the state?"""
+    at = 0x20
+    for low, high, target in edges:
+        if target == state and low <= at <= high:
+            at = high + 1
+    return at > 0x7E

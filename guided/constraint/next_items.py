@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from guided.constraint.checked import CheckedMachine
 
 
+_MANY = 8
+"""Strings that are worth a count before a way out is looked for, which takes longer."""
+
+
 class _Verdicts(NamedTuple):
     """Of the tokens that reach a next item those that are not surely free."""
 
@@ -92,15 +96,19 @@ class NextItems:
             mode = Mode.STRING if in_array else Mode.NAME
         else:
             mode = Mode.BETWEEN
-        free = machine.look.is_free(after, mode, crossing.pending, in_array, compares=in_array)
-        if crossing.held is not None:
-            if free and innermost and crossing.end is not None:
-                found.holding.append((token, crossing.end, crossing.held))
-            else:
-                found.doubtful.append(token)
-        elif not free:
-            inside = after if crossing.quoted else machine.byte_step(after, QUOTE)
-            if innermost and not opened and mode is not Mode.SCALAR and inside != DEAD:
-                found.counted.append((token, inside, crossing.pending))
-            else:
-                found.doubtful.append(token)
+        counts = machine.look.counts
+        inside = after if crossing.quoted else machine.byte_step(after, QUOTE)
+        countable = innermost and not opened and mode is not Mode.SCALAR and inside != DEAD and crossing.held is None
+        infinite = countable and counts.is_infinite(inside, crossing.pending)
+        if countable and not infinite and counts.more_than(inside, crossing.pending, _MANY):
+            found.counted.append((token, inside, crossing.pending))
+            return
+        free = infinite or machine.look.is_free(after, mode, crossing.pending, in_array, compares=in_array)
+        if crossing.held is not None and free and innermost and crossing.end is not None:
+            found.holding.append((token, crossing.end, crossing.held))
+        elif free and crossing.held is None:
+            return
+        elif countable:
+            found.counted.append((token, inside, crossing.pending))
+        else:
+            found.doubtful.append(token)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from guided.constraint.json_text import Mode, Text
 from guided.constraint.next_items import NextItems
 from guided.constraint.seen import Seen
 from guided.constraint.seen_items import SeenItems
+from guided.constraint.seen_members import SeenMembers
 from guided.constraint.survival import tokens_of
 from guided.constraint.token_texts import NO_TOKENS, Reach, TokenTexts
 from guided.kernels.layout import DEAD
@@ -40,6 +42,7 @@ class Refusals:
         self._texts = TokenTexts.of(machine.vocabulary)
         self._next = NextItems(machine)
         self._items = SeenItems(machine)
+        self._members = SeenMembers(machine)
         self._rows: OrderedDict[int, NDArray[np.uint32]] = OrderedDict()
         self._ends: dict[int, bool] = {}
         self._refused: dict[int, NDArray[np.int64]] = {}
@@ -115,8 +118,7 @@ class Refusals:
             found = self._closing(state, own, text.text, level.seen) if text.mode is Mode.NAME else []
             tried = (*level.repeating, *tried)
         if tried:
-            row = self._row(own)
-            found += [t for t in tried if int(row[t >> 5]) >> (t & 31) & 1 and not self._machine.lives(state, t)]
+            found += [token for token in self._in_row(own, tried) if not self._machine.lives(state, token)]
         return _tokens(found)
 
     def _closing(self, state: int, own: int, begun: bytes, seen: Seen) -> list[int]:
@@ -128,14 +130,17 @@ class Refusals:
         else:
             size = len(begun)
             rests = [rest for name in seen.beginning(begun) if (rest := name[size:]) in closing]
+        row = self._row(own)
         for rest in rests:
-            for spelling, tokens in closing[rest]:
-                after = machine.inner.advance_text(own, spelling)
-                left = after if after == DEAD else machine.frames.without_undeclared_name(after)
-                if left == DEAD:
-                    found += tokens.tolist()
-                elif left != after:
-                    found += [token for token in tokens.tolist() if not machine.lives(state, token)]
+            for ways in closing[rest]:
+                tokens = ways.within(row)
+                if tokens:
+                    after = machine.inner.advance_text(own, ways.spelling)
+                    left = after if after == DEAD else machine.frames.without_undeclared_name(after)
+                    if left == DEAD:
+                        found += tokens
+                    elif left != after:
+                        found += [token for token in tokens if not machine.lives(state, token)]
         return found
 
     def doubtful(self, state: int) -> NDArray[np.int64]:
@@ -174,11 +179,16 @@ class Refusals:
         if not machine.vocabulary.byte_complete:
             tried = tokens_of(self._row(own))
         else:
-            if text is not None and machine.likeness.consistent(text):
-                told = None if doubts else self._items.refused(state, own, text)
-                if told is None:
-                    _Walk(machine, state, self._texts, refused, doubtful, doubts).run(own, text)
             tried = self._tried(own, text, doubts)
+            if text is not None and machine.likeness.consistent(text):
+                told = None if doubts else self._items.refused(state, own, self._row(own), text)
+                members = None if doubts or told is not None else self._members.doubtful(own, self._row(own), text)
+                if members is not None:
+                    tried = list(dict.fromkeys((*tried, *self._in_row(own, members))))
+                    if text.mode is Mode.NAME and text.level is not None:
+                        refused += self._closing(state, own, text.text, text.level.seen)
+                elif told is None:
+                    _Walk(machine, state, self._texts, refused, doubtful, doubts).run(own, text)
         for token in tried:
             (doubtful if machine.lives(state, token) else refused).append(token)
         found = _tokens(refused)
@@ -195,14 +205,17 @@ class Refusals:
                 found = self._allowed(own, place, _ITEMS)
                 return found if doubts else self._next.doubtful(own, text, place, found)
             # Within an object that is an item only names can repeat; then come other items.
-            row = self._row(own)
-            named = [t for t in (*level.repeating, *self._texts.spanning) if int(row[t >> 5]) >> (t & 31) & 1]
+            named = self._in_row(own, (*level.repeating, *self._texts.spanning))
             found = self._next.doubtful(own, text, place, self._allowed(own, place, _NEXT_ITEMS))
             return [*named, *(token for token in found if token not in named)] if named else found
         found = self._allowed(own, place, self._begun)
         if found and not doubts and self._machine.open_names:
             return self._allowed(own, place, _ENDED_OR_ARRAY if self._machine.compares else _ENDED)
         return found
+
+    def _in_row(self, own: int, tokens: Sequence[int]) -> list[int]:
+        row = self._row(own)
+        return [token for token in tokens if int(row[token >> 5]) >> (token & 31) & 1]
 
     def _allowed(self, own: int, place: Place, reaches: frozenset[Reach]) -> list[int]:
         key = (own, place, reaches)

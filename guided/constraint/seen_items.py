@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from guided.constraint.checked import CheckedMachine
 
 _BEHIND_STRINGS = bytes((STRING_KEY[0] + 1,))
-_SPACE = b" \t\n\r"
-_MOST_SPACES = 64
-"""States behind white space that are looked at; where it may be as long as one likes there is one."""
+_ANY_CHARACTER = (b"\\", b"\\u")
+"""Escapes that may still become any character."""
 _SETTLED = -(1 << 60)
 """For the count of a token that is refused for good."""
 
@@ -59,9 +58,9 @@ class SeenItems:
         self._texts = TokenTexts.of(machine.vocabulary)
         self._places: dict[tuple[int, Mode, bytes], _Place] = {}
         self._after: dict[tuple[int, int], int] = {}
-        self._spaces: dict[int, tuple[int, ...]] = {}
+        self._quotes: dict[int, tuple[int, ...]] = {}
 
-    def refused(self, state: int, own: int, text: Text) -> NDArray[np.int64] | None:
+    def refused(self, state: int, own: int, row: NDArray[np.uint32], text: Text) -> NDArray[np.int64] | None:
         """The allowed tokens that repeat an item, or can only come to that; None where this is not told.
 
         Told are those before which the text agrees with an item as long as it goes, up to the item's end.
@@ -82,7 +81,7 @@ class SeenItems:
         place = self._places.get(key)
         if place is None:
             place = self._places[key] = _Place()
-        self._follow(place, own, text, level.seen)
+        self._follow(place, own, row, text, level.seen)
         if place.full:
             dead = [
                 token for token, inside in place.full.items() if not self._goes_on(state, token, level.seen, inside)
@@ -101,18 +100,10 @@ class SeenItems:
     def _is_free(self, own: int, seen: Seen) -> bool:
         """Can a new string begin here, and behind any white space?"""
         machine = self._machine
-        quotes = self._spaces.get(own)
+        quotes = self._quotes.get(own)
         if quotes is None:
-            reached = [own]
-            for at in reached:
-                for byte in _SPACE:
-                    then = machine.byte_step(at, byte)
-                    if then != DEAD and then not in reached:
-                        reached.append(then)
-                if len(reached) > _MOST_SPACES:
-                    break
-            found = {machine.byte_step(at, QUOTE) for at in reached} if len(reached) <= _MOST_SPACES else {DEAD}
-            quotes = self._spaces[own] = tuple(found)
+            reached = machine.look.behind_space(own)
+            quotes = self._quotes[own] = tuple({machine.byte_step(at, QUOTE) for at in reached}) or (DEAD,)
         counts = machine.look.counts
         return all(quote != DEAD and counts.more_than(quote, b"", seen.size) for quote in quotes)
 
@@ -123,13 +114,13 @@ class SeenItems:
         rests = self._machine.look.strings.listed(at, pending)
         return self._machine.lives(state, token) if rests is None else rests.has_new(key, seen)
 
-    def _follow(self, place: _Place, own: int, text: Text, seen: Seen) -> None:
+    def _follow(self, place: _Place, own: int, row: NDArray[np.uint32], text: Text, seen: Seen) -> None:
         """Take in the items that the place does not know yet."""
         if place.upto is seen.link:
             return
         begun = STRING_KEY + text.text
         if place.upto is None:
-            self._take_in(place, own, text, seen.beginning(begun), len(begun))
+            self._take_in(place, own, row, text, seen.beginning(begun), len(begun))
             place.upto = seen.link
             return
         link, keys = seen.link, []
@@ -140,31 +131,36 @@ class SeenItems:
             # Another array, or one that went another way.
             place.clear()
             keys = list(seen.beginning(begun))
-        self._take_in(place, own, text, (key for key in keys if key.startswith(begun)), len(begun))
+        self._take_in(place, own, row, text, (key for key in keys if key.startswith(begun)), len(begun))
         place.upto = seen.link
 
-    def _take_in(self, place: _Place, own: int, text: Text, keys: Iterable[bytes], size: int) -> None:
+    def _take_in(
+        self, place: _Place, own: int, row: NDArray[np.uint32], text: Text, keys: Iterable[bytes], size: int
+    ) -> None:
         dead: list[int] = []
         for key in keys:
             rest = key[size:]
             if text.mode is Mode.STRING:
-                self._ending(place, own, rest, dead)
+                self._ending(place, own, row, rest, dead)
                 self._inside(place, own, text, rest)
             else:
                 self._opening(place, own, rest)
         if dead:
             place.refused = np.concatenate((place.refused, np.asarray(dead, np.int64)))
 
-    def _ending(self, place: _Place, own: int, rest: bytes, dead: list[int]) -> None:
+    def _ending(self, place: _Place, own: int, row: NDArray[np.uint32], rest: bytes, dead: list[int]) -> None:
         """The tokens that end the string so that it is an item again."""
         machine = self._machine
-        for spelling, tokens in self._texts.closing.get(rest, ()):
-            after = machine.inner.advance_text(own, spelling)
+        for closing in self._texts.closing.get(rest, ()):
+            tokens = closing.within(row)
+            if not tokens:
+                continue
+            after = machine.inner.advance_text(own, closing.spelling)
             left = after if after == DEAD else machine.frames.without(after, Mark.DISTINCT)
-            if after != DEAD and left == DEAD:
-                dead += tokens.tolist()
+            if left == DEAD:
+                dead += tokens
             elif left != after:
-                place.tried.update(dict.fromkeys(tokens.tolist()))
+                place.tried.update(dict.fromkeys(tokens))
 
     def _inside(self, place: _Place, own: int, text: Text, rest: bytes) -> None:
         """The tokens that lead on in what is left of an item, and do not end it."""
@@ -192,8 +188,21 @@ class SeenItems:
         if after == DEAD or counts.is_infinite(after, pending):
             return
         number = place.counts[token] = place.counts.get(token, 0) + 1
-        if token not in place.full and not counts.more_than(after, pending, number):
+        if token in place.full or number < 0:
+            return
+        if pending in _ANY_CHARACTER and counts.more_behind_escape(self._before(own, token, pending), number):
+            return
+        if not counts.more_than(after, pending, number):
             place.full[token] = (after, STRING_KEY + begun, pending)
+
+    def _before(self, own: int, token: int, pending: bytes) -> int:
+        """The automaton's state before the escape in which a token ends."""
+        key = (own, ~token)
+        found = self._after.get(key)
+        if found is None:
+            data = self._texts.spelled(token)[: -len(pending)]
+            found = self._after[key] = self._machine.inner.advance_text(own, data) if data else own
+        return found
 
     def _stepped(self, own: int, token: int) -> int:
         """The automaton's state after a token, remembered."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import sys
 import weakref
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from guided.constraint.json_text import BACKSLASH, QUOTE, Mode
-from guided.kernels.layout import DEAD
+from guided.kernels.layout import CANONICAL, DEAD, STRING
 
 if TYPE_CHECKING:
     from guided.constraint.checked import CheckedMachine
@@ -20,6 +21,8 @@ _STEPS = 64
 """States visited for each string that is asked for; names have some twelve characters."""
 _FEWEST = 4
 """Strings that are counted at least; after that twice as many as are asked for, so that sets may grow by one."""
+_WHOLE = 6
+"""Bytes of an escape by a character's number."""
 _HEX = b"0123456789abcef"
 """Digits with which an escape may go on so that each spells another character, and no half of a pair."""
 
@@ -30,6 +33,7 @@ class StringCounts:
     def __init__(self, machine: CheckedMachine) -> None:
         self._machine: CheckedMachine = weakref.proxy(machine)
         self._infinite: dict[tuple[int, bytes], bool] = {}
+        self._spelled: dict[int, bool] = {}
         self._counts: dict[tuple[int, bytes], tuple[int, int]] = {}
         """What was found, and how much was asked for."""
 
@@ -57,29 +61,44 @@ class StringCounts:
             self._counts[key] = (count, asked)
         return count > number
 
+    def more_behind_escape(self, state: int, number: int) -> bool:
+        """The same of the strings whose next character, which may be any, is spelled by an escape."""
+        found = self._spelled.get(state)
+        if found is None:
+            machine = self._machine
+            mode, decode = machine.inner.states.arrays.mode, machine.inner.states.arrays.decode
+            inside = [lexer_state for lexer_state, _, _ in machine.inner.threads(state)]
+            found = self._spelled[state] = machine.byte_step(state, QUOTE) == DEAD and all(
+                mode[at] & STRING and not mode[at] & CANONICAL and not decode[at] for at in inside
+            )
+        return found and self.more_than(state, b"", number)
+
     def _counted(self, state: int, pending: bytes, wanted: int) -> int:
-        machine = self._machine
-        step, next_bytes = machine.byte_step, machine.look.next_bytes
-        count = 0
+        step = self._machine.byte_step
+        ends, ways = self._ways(state, pending)
+        count = int(ends)
+        stack = [(state, pending, ways)]
         left = _STEPS * wanted
-        stack = [(state, pending)]
-        while stack and left:
+        while stack and left and count < wanted:
             left -= 1
-            at, escape = stack.pop()
-            if escape:
-                size = len(escape)
-                for byte in b"u" if size == 1 else _HEX if size < 6 else b"":
-                    then = step(at, byte)
-                    if then != DEAD:
-                        stack.append((then, escape + b"x" if size < 5 else b""))
+            at, escape, ways = stack[-1]
+            byte = next(ways, -1)
+            if byte < 0:
+                stack.pop()
                 continue
-            for byte in reversed(next_bytes(at)):
-                if byte == QUOTE:
-                    count += 1
-                    if count == wanted:
-                        return count
-                elif byte != BACKSLASH:
-                    then = step(at, byte)
-                    if then != DEAD:
-                        stack.append((then, b""))
+            then = step(at, byte)
+            if then != DEAD:
+                longer = escape + b"x" if 0 < len(escape) < _WHOLE - 1 else b""
+                ends, ways = self._ways(then, longer)
+                count += ends
+                stack.append((then, longer, ways))
         return count
+
+    def _ways(self, state: int, escape: bytes) -> tuple[bool, Iterator[int]]:
+        """May the string end, and the bytes by which it may go on."""
+        if escape:
+            size = len(escape)
+            return False, iter(b"u" if size == 1 else _HEX if size < _WHOLE else b"")
+        look = self._machine.look
+        ways = (byte for byte in look.next_bytes(state) if byte != QUOTE and byte != BACKSLASH)
+        return QUOTE in look.next_byte_set(state), ways

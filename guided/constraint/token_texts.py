@@ -36,6 +36,7 @@ _ENDED = rb',\s*"[\s\S]*"'
 _TWO_NAMES = rb'"\s*:[\s\S]*'
 _CLOSED = rb'"[\s\S]*'
 _SPANNING = re.compile(rb'"\s*:[\s\S]*,\s*"[\s\S]*"')
+_MEMBER = re.compile(rb',\s*"(?:[^"\\]|\\[\s\S])*"\s*:[\s\S]*[\]}]')
 _NEXT = rb"[\]}][\s\S]*,"
 # Two items may be equal only behind an array's bracket with which the first of them begins.
 _ARRAY = re.compile(rb"""\[\s*["\-0-9tfn\[{][\s\S]*,""")
@@ -63,6 +64,8 @@ NO_TOKENS = np.zeros(0, np.int64)
 
 _Begun: TypeAlias = dict[bytes, list[tuple[int, bytes]]]
 _ESCAPED = b'"\\'
+_VALID = re.compile(rb'(?:[^\\]|\\(?:["\\/bfnrt]|u(?:[0-9a-fA-F]{4}|[0-9a-fA-F]{0,3}\Z)))*\\?')
+"""Text in which every backslash begins an escape of JSON; nothing else repeats a string."""
 
 
 class Closing(NamedTuple):
@@ -71,6 +74,12 @@ class Closing(NamedTuple):
     spelling: bytes
     """With the quotation mark."""
     tokens: NDArray[np.int64]
+
+    def within(self, row: NDArray[np.uint32]) -> list[int]:
+        """Those of its tokens that are in a row."""
+        tokens = self.tokens
+        found: list[int] = tokens[(row[tokens >> 5] >> (tokens & 31)) & 1 != 0].tolist()
+        return found
 
 
 class _Tokens(NamedTuple):
@@ -123,6 +132,8 @@ class TokenTexts(PerVocabulary):
         self._children: dict[int, dict[int, int]] = {}
         self.spanning = tuple(token for token, data in self._with_comma if _SPANNING.search(data))
         """The tokens that may end a name and, behind its value, another one."""
+        self.members = tuple(token for token, data in self._with_comma if b":" in data and _MEMBER.search(data))
+        """The tokens that may hold a member as a whole, and the end of the object."""
         self.short = {self.spelled(token): token for token in np.flatnonzero(np.diff(self._offsets) == 1).tolist()}
         """The tokens of one byte, and those that begin with a colon, by their bytes."""
         colons = self._data[self._offsets[:-1].clip(max=max(self._data.size - 1, 0))] == COLON
@@ -172,6 +183,8 @@ class TokenTexts(PerVocabulary):
         found: tuple[_Begun, _Begun] = ({}, {})
         for token in tokens:
             data = self.spelled(token)
+            if not _VALID.fullmatch(data):
+                continue
             quote = len(data) - len(data.lstrip(b" \t\n\r"))
             for start, begun in zip((quote + 1, 0), found, strict=True):
                 if start and data[quote : quote + 1] != b'"':

@@ -32,6 +32,17 @@ SCHEMAS: dict[str, Any] = {
     "anything": UNIQUE,
     "nested": {**UNIQUE, "items": {**UNIQUE, "items": {"anyOf": [{"enum": [0, "a"]}, {**RECORD, "required": ["n"]}]}}},
     "open": {**UNIQUE, "items": {"type": "object", "properties": {"k": {"const": 0}}, "required": ["k"]}},
+    "pairs": {
+        **UNIQUE,
+        "minItems": 3,
+        "items": {
+            "type": "object",
+            "properties": {"k": {"enum": ["a", "ab"]}, "n": {"enum": ["", "b", 0]}},
+            "required": ["k"],
+            "additionalProperties": False,
+        },
+    },
+    "bounded": {**UNIQUE, "items": {**RECORD, "properties": {"id": {"type": "string", "maxLength": 2}}}},
     "strings": {**UNIQUE, "items": {"type": "string"}},
     "words": {**UNIQUE, "items": {"enum": ["", "a", "ab", 'q"', "\\", "\n", "\u00e9", "\u00e8"]}, "minItems": 2},
     "quoted": {**UNIQUE, "items": {"enum": ['"', "\\", "\t"]}},

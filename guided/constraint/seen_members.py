@@ -1,0 +1,156 @@
+"""Tokens refused in or before a name or string of an object that is an item, or part of one, like one seen so far.
+
+They complete such an item, or can only come to that.  Which could is told by what is left of the names and strings
+that would keep the object like one seen; and of most the automaton's state behind them tells that the item can still
+become another, whatever has been seen, which is found once.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.constraint.crossings import Crossings, Ending, Place
+from guided.constraint.json_text import Expects, Mode, Text
+from guided.constraint.token_texts import TokenTexts
+from guided.kernels.layout import DEAD
+
+if TYPE_CHECKING:
+    from guided.constraint.checked import CheckedMachine
+
+
+_MANY = 8
+"""Strings that are worth a count before a way out is looked for, which takes longer."""
+
+
+_DOUBTFUL = -1
+
+
+class _Ways(NamedTuple):
+    """Of the tokens that spell what is left of a string, or a part of that, those that are not surely free."""
+
+    doubtful: list[int]
+    closing: list[int]
+    """Free where the object is not complete with that string, or with that name and its value."""
+    counted: list[tuple[int, int, bytes]]
+    """Free where more strings may come than there are objects like this: the token, the state behind it in the string,
+    and what is pending there."""
+
+
+class SeenMembers:
+    """Answers for the states of one checked machine; the machine's lock must be held."""
+
+    def __init__(self, machine: CheckedMachine) -> None:
+        self._machine: CheckedMachine = weakref.proxy(machine)
+        self._texts = TokenTexts.of(machine.vocabulary)
+        self._crossings = Crossings.of(machine.vocabulary)
+        self._ways: dict[tuple[int, Mode, bytes], _Ways] = {}
+        self._counted: dict[tuple[int, int], int] = {}
+        self._free: dict[int, bool] = {}
+
+    def doubtful(self, own: int, row: NDArray[np.uint32], text: Text) -> list[int] | None:
+        """Allowed tokens behind which the text may repeat an item or can only come to that; None where not told.
+
+        Told are those before which the text agrees with what was seen as long as it goes.  Names that the object
+        holds already are not looked for.
+        """
+        level, machine = text.level, self._machine
+        if level is None or level.is_array or not level.collects or text.pending or not machine.open_names:
+            return None
+        likeness, mode = machine.likeness, text.mode
+        rests = likeness.rests(text)
+        if rests is None or (mode is Mode.BETWEEN and not self._is_free_behind_space(own)):
+            return None
+        found = list(self._texts.members) if rests else []
+        nearly = likeness.is_nearly_complete(level)
+        more_than, number = machine.look.counts.more_than, len(likeness.candidates(level))
+        for rest in rests:
+            key = (own, mode, rest)
+            ways = self._ways.get(key)
+            if ways is None:
+                judged = self._judged_before if mode is Mode.BETWEEN else self._judged
+                ways = self._ways[key] = judged(own, row, text, rest)
+            found += ways.doubtful
+            if nearly:
+                found += ways.closing
+            found += [token for token, after, pending in ways.counted if not more_than(after, pending, number)]
+        return found
+
+    def _judged(self, own: int, row: NDArray[np.uint32], text: Text, rest: bytes) -> _Ways:
+        """In a name or string, of which this is left."""
+        found = _Ways([], [], [])
+        texts = self._texts
+        for closing in texts.closing.get(rest, ()):
+            for token in closing.within(row):
+                self._judge_ending(found, own, token, Place.STRING)
+        for size in range(min(len(rest), texts.longest_escaping) + 1):
+            for token, pending in texts.escaping.get(rest[:size], ()):
+                self._judge_staying(found, own, text.mode, token, pending)
+        if not (rest.isascii() and self._machine.look.is_uniform(own, text)):
+            for token in texts.beginning(rest):
+                self._judge_staying(found, own, text.mode, token, b"")
+        return found
+
+    def _judged_before(self, own: int, row: NDArray[np.uint32], text: Text, content: bytes) -> _Ways:
+        """Where this name or string may begin."""
+        found = _Ways([], [], [])
+        texts, level = self._texts, text.level
+        mode = Mode.NAME if level is not None and level.expects is Expects.NAME else Mode.STRING
+        for token in texts.wholes.get(content, ()):
+            if int(row[token >> 5]) >> (token & 31) & 1:
+                self._judge_ending(found, own, token, Place.BETWEEN)
+        for size in range(min(len(content), texts.longest_opening) + 1):
+            for token, pending in texts.opening.get(content[:size], ()):
+                self._judge_staying(found, own, mode, token, pending)
+        return found
+
+    def _judge_ending(self, found: _Ways, own: int, token: int, place: Place) -> None:
+        """A token that ends the name or string."""
+        ending = self._crossings.ending(token, place)
+        if ending is not None and ending.closed:
+            found.closing.append(token)
+        elif ending is None or not self._leads_out(self._machine.inner.advance_token_text(own, token), ending):
+            found.doubtful.append(token)
+
+    def _judge_staying(self, found: _Ways, own: int, mode: Mode, token: int, pending: bytes) -> None:
+        """A token that ends within it."""
+        key = (own, token)
+        after = self._counted.get(key)
+        if after is None:
+            after = self._counted[key] = self._behind_staying(own, mode, token, pending)
+        if after == _DOUBTFUL:
+            found.doubtful.append(token)
+        elif after != DEAD:
+            found.counted.append((token, after, pending))
+
+    def _is_free_behind_space(self, own: int) -> bool:
+        """Is there a way out from a place where a name or value begins, and behind any white space?"""
+        found = self._free.get(own)
+        if found is None:
+            reached = self._machine.look.behind_space(own)
+            free = (self._machine.look.is_free(at, Mode.BETWEEN, b"", False, compares=False) for at in reached)
+            found = self._free[own] = bool(reached) and all(free)
+        return found
+
+    def _leads_out(self, after: int, ending: Ending) -> bool:
+        in_array = ending.inner == b"["
+        mode = Mode.NAME if ending.quoted else Mode.BETWEEN
+        return self._machine.look.is_free(after, mode, ending.pending, in_array, compares=in_array)
+
+    def _behind_staying(self, own: int, mode: Mode, token: int, pending: bytes) -> int:
+        """`DEAD` for a token that is free, the state behind one that is counted, or `_DOUBTFUL`."""
+        look = self._machine.look
+        after = self._machine.inner.advance_token_text(own, token)
+        if after == DEAD:
+            return DEAD
+        if mode is Mode.NAME and self._machine.frames.inside_undeclared_name(after):
+            # Of infinitely many names that may still come finitely many are taken.
+            return DEAD
+        if look.is_open_string(after, mode, pending):
+            return DEAD
+        if mode is Mode.STRING and look.counts.more_than(after, pending, _MANY):
+            return after
+        return DEAD if look.is_free(after, mode, pending, False, compares=False) else _DOUBTFUL
