@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from enum import Enum
+from enum import IntEnum
 from typing import NamedTuple
 
 from guided.constraint.json_text import COMMA, QUOTE
@@ -11,14 +11,14 @@ from guided.constraint.per_vocabulary import PerVocabulary
 from guided.vocab.vocabulary import Vocabulary
 
 
-class Place(Enum):
+class Place(IntEnum):
     """Where in a JSON text a token begins, as far as the checker knows."""
 
-    IDLE = "idle"
+    IDLE = 0
     """Anywhere; nothing is remembered of the text before."""
-    BETWEEN = "between"
+    BETWEEN = 1
     """Between names and strings, or in a number."""
-    STRING = "string"
+    STRING = 2
     """In a name or string, and not in an escape."""
 
 

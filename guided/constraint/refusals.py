@@ -1,9 +1,11 @@
 """Masks of a checked machine: the automaton's, less the tokens that would repeat something or could only come to it.
 
-A token is refused somewhere along its bytes.  As long as what is being read is consistent with something seen
-(`guided.constraint.likeness`) the vocabulary's trie is walked with the checker, which meets few tokens; where the text
-has gone its own way only a token that goes on to the next name or item can still be refused, and there are so few that
-each is tried.
+A token is refused somewhere along its bytes.  While what is being read is consistent with something seen
+(`guided.constraint.likeness`), the tokens that repeat it are looked up by what is left of it, in strings that are items
+(`guided.constraint.seen_items`) and in objects (`guided.constraint.seen_members`); where something else is read, the
+vocabulary's trie is walked with the checker.  Where the text has gone its own way only a token that goes on to the next
+name or item can still be refused; those whose verdict the state alone does not tell (`guided.constraint.next_items`)
+are tried.
 """
 
 from __future__ import annotations

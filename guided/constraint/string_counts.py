@@ -35,7 +35,7 @@ class StringCounts:
         self._infinite: dict[tuple[int, bytes], bool] = {}
         self._spelled: dict[int, bool] = {}
         self._counts: dict[tuple[int, bytes], tuple[int, int]] = {}
-        """What was found, and how much was asked for."""
+        """What was found, and how much was asked for; `sys.maxsize` for what is a whole count."""
 
     def is_infinite(self, state: int, pending: bytes) -> bool:
         """Is it plain to see that infinitely many may come?"""
@@ -58,6 +58,7 @@ class StringCounts:
             else:
                 asked = max(_FEWEST, 2 * number + 1)
                 count = self._counted(state, pending, asked)
+                asked = max(asked, self._counts.get(key, (0, 0))[1])
             self._counts[key] = (count, asked)
         return count > number
 
@@ -74,24 +75,32 @@ class StringCounts:
         return found and self.more_than(state, b"", number)
 
     def _counted(self, state: int, pending: bytes, wanted: int) -> int:
-        step = self._machine.byte_step
+        """Depth first; of states behind which nothing is left to look at the number is remembered as it is."""
+        step, counts = self._machine.byte_step, self._counts
         ends, ways = self._ways(state, pending)
         count = int(ends)
-        stack = [(state, pending, ways)]
+        stack = [(state, pending, ways, 0)]
         left = _STEPS * wanted
         while stack and left and count < wanted:
             left -= 1
-            at, escape, ways = stack[-1]
+            at, escape, ways, before = stack[-1]
             byte = next(ways, -1)
             if byte < 0:
                 stack.pop()
+                if not escape:
+                    counts[at, b""] = (count - before, sys.maxsize)
                 continue
             then = step(at, byte)
             if then != DEAD:
                 longer = escape + b"x" if 0 < len(escape) < _WHOLE - 1 else b""
+                known = None if longer else counts.get((then, b""))
+                if known is not None and known[1] == sys.maxsize:
+                    count += known[0]
+                    continue
+                before = count
                 ends, ways = self._ways(then, longer)
                 count += ends
-                stack.append((then, longer, ways))
+                stack.append((then, longer, ways, before))
         return count
 
     def _ways(self, state: int, escape: bytes) -> tuple[bool, Iterator[int]]:
