@@ -39,6 +39,8 @@ class Crossing(NamedTuple):
     """Does it end in a number?"""
     end: bytes | None = None
     """Begun in a string, its end without the quotation mark; None for what has escapes."""
+    behind: bytes | None = None
+    """What comes from that quotation mark on, where only printed ASCII characters come before."""
     held: bytes | None = None
     """The string that it holds as a whole item, between two commas."""
 
@@ -133,7 +135,10 @@ def _behind(data: bytes, at: int, closed: int, end: bytes | None) -> Crossing | 
         found = _BEHIND.match(data, whole.end())
         if found is None:
             return None
-    return Crossing(True, closed, found[1] or b"", found[2] is not None, found[3] or b"", bool(found[4]), end, held)
+    plain = end is not None and end.isascii() and end.decode().isprintable()
+    behind = data[len(end) :] if end is not None and plain else None
+    quoted, pending, number = found[2] is not None, found[3] or b"", bool(found[4])
+    return Crossing(True, closed, found[1] or b"", quoted, pending, number, end, behind, held)
 
 
 _INSIDE = Crossing(False)

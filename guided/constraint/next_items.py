@@ -68,6 +68,9 @@ class NextItems:
 
     def _judged(self, own: int, level: Level, place: Place, tokens: list[int]) -> _Verdicts:
         found = _Verdicts([], [], [])
+        alike: dict[bytes, tuple[int, bytes] | bool] | None = None
+        if place is Place.STRING and self._machine.look.holds_any_text(own):
+            alike = {}
         for token in tokens:
             crossing = self._crossings.crossing(token, place)
             if crossing is None:
@@ -78,14 +81,27 @@ class NextItems:
                 around = None if around is None else around.parent
             if not crossing.crosses or around is None:
                 continue
-            if around.compares:
-                self._judge(own, around is level, token, crossing, found)
-            elif not around.is_array and not self._machine.open_names:
+            if not around.compares:
+                # In an array the item in progress goes on, which is new already.
+                if not around.is_array and not self._machine.open_names:
+                    found.doubtful.append(token)
+                continue
+            behind = None if alike is None else crossing.behind
+            verdict = None if alike is None or behind is None else alike.get(behind)
+            if verdict is None:
+                verdict = self._judge(own, around is level, token, crossing)
+                if alike is not None and behind is not None:
+                    alike[behind] = verdict
+            if isinstance(verdict, tuple):
+                found.counted.append((token, *verdict))
+            elif not verdict:
                 found.doubtful.append(token)
-            # Else the item in progress goes on, which is new already.
+            elif crossing.held is not None and crossing.end is not None:
+                found.holding.append((token, crossing.end, crossing.held))
         return found
 
-    def _judge(self, own: int, innermost: bool, token: int, crossing: Crossing, found: _Verdicts) -> None:
+    def _judge(self, own: int, innermost: bool, token: int, crossing: Crossing) -> tuple[int, bytes] | bool:
+        """Is a token free, if the item that it may hold is new?  Or what to ask of the strings that may come."""
         machine = self._machine
         after = machine.inner.advance_token_text(own, token)
         opened = crossing.opened
@@ -101,14 +117,7 @@ class NextItems:
         countable = innermost and not opened and mode is not Mode.SCALAR and inside != DEAD and crossing.held is None
         infinite = countable and counts.is_infinite(inside, crossing.pending)
         if countable and not infinite and counts.more_than(inside, crossing.pending, _MANY):
-            found.counted.append((token, inside, crossing.pending))
-            return
-        free = infinite or machine.look.is_free(after, mode, crossing.pending, in_array, compares=in_array)
-        if crossing.held is not None and free and innermost and crossing.end is not None:
-            found.holding.append((token, crossing.end, crossing.held))
-        elif free and crossing.held is None:
-            return
-        elif countable:
-            found.counted.append((token, inside, crossing.pending))
-        else:
-            found.doubtful.append(token)
+            return inside, crossing.pending
+        if infinite or machine.look.is_free(after, mode, crossing.pending, in_array, compares=in_array):
+            return crossing.held is None or (innermost and crossing.end is not None)
+        return (inside, crossing.pending) if countable else False
