@@ -144,6 +144,9 @@ def _magnitudes(
     spelling = numbers.spelling
     if low is not None and low == high and spelling is Spelling.ANY and not numbers.avoid:
         return _single(low, numbers.step is not None)
+    if low is not None and low == high and spelling is Spelling.PLAIN and not (numbers.avoid or low_open or high_open):
+        fits = low.denominator == 1 and (numbers.step is None or (low / numbers.step).denominator == 1)
+        return literal(digits_of(low)[0].encode()) if fits else EMPTY
     if numbers.step is not None or numbers.avoid or spelling is Spelling.PLAIN:
         texts = _decimals(*bounds, numbers.step, numbers.avoid, spelling)
         if numbers.step is not None and high is None and not numbers.avoid and spelling is Spelling.ANY:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 from fractions import Fraction
 
+import pytest
+
 from guided.grammar.json_schema.decimals import Decimals
 from guided.grammar.json_schema.number_text import automaton, number_text
 from guided.grammar.json_schema.numbers import NumberRange, Spelling
 from guided.grammar.regular.derivative import edges, matches
-from guided.grammar.regular.expr import EMPTY, Expr
+from guided.grammar.regular.expr import EMPTY, Expr, literal
 from guided.grammar.regular.stepwise import stepwise
 
 STEPS = [None, *map(Fraction, (1, 2, 3, 7, 30, 100)), Fraction(1, 2), Fraction(5, 2), Fraction(3, 20)]
@@ -96,3 +98,17 @@ def test_rows_are_those_of_the_single_steps() -> None:
             by_byte = [(byte, target) for low, high, target in row for byte in range(low, high + 1)]
             assert by_byte == [edge for edge in targets if edge[1] is not None], (decimals.numbers, state)
             seen += [target for _, _, target in row if target not in seen and len(seen) < 200]
+
+
+@pytest.mark.parametrize("step", [None, Fraction(1), Fraction(2), Fraction(30), Fraction(1, 4), Fraction(2, 3)])
+@pytest.mark.parametrize("value", [Fraction(v) for v in (1, 7, 30, 45, 408, -30, -408)] + [Fraction(1, 2)])
+def test_a_single_number_without_fraction_is_its_digits(value: Fraction, step: Fraction | None) -> None:
+    language = number_text(NumberRange(value, False, value, False, step, frozenset(), Spelling.PLAIN))
+    if value.denominator > 1 or (step is not None and (value / step).denominator > 1):
+        assert language is EMPTY
+    else:
+        assert language is literal(str(value).encode())
+        bounds = (value - 1, True, value, False) if value > 0 else (value, False, value + 1, True)
+        written_out = number_text(NumberRange(*bounds, step, frozenset(), Spelling.PLAIN))
+        for text in (value - 1, value, value + 1, value * 10, value // 10):
+            assert matches(written_out, str(text).encode()) is matches(language, str(text).encode())
