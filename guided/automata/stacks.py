@@ -12,8 +12,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.automata.lexer_state import LexerState
 from guided.automata.ordered import FurtherExit, OrderedLexer, lexer_of
-from guided.automata.states import LexerState, StateTable
+from guided.automata.states import StateTable
 from guided.errors import LimitError, UnsupportedError
 from guided.grammar.ir import Grammar, Lexing
 from guided.grammar.lexing import LalrTables

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from guided.automata.byte_classes import (
     flat_phases,
 )
 from guided.automata.joint import Both
+from guided.automata.lexer_state import LexerState
 from guided.automata.parts import PartTable, begins, is_read_whole, is_word_list, loops, reading, terminal
 from guided.automata.runs import may_owe, run_less_words
 from guided.errors import LimitError
@@ -70,27 +71,6 @@ LONG_LIST = 1024
 """Bytes of a list of words, all in all, that are laid down at once; ninety-nine in a hundred have below 450."""
 MAX_EDGES = 8_000_000
 """Edges (8 bytes each) after which new constraints get a fresh table: 64 MB."""
-
-
-@runtime_checkable
-class LexerState(Protocol):
-    """A state of an ordered lexer, as `guided.automata.ordered` makes them."""
-
-    @property
-    def tag(self) -> int:
-        """Terminal that may end here, or -1."""
-
-    @property
-    def pending(self) -> LexerState | None:
-        """What would be preferred to the match that ends here."""
-
-    @property
-    def also(self) -> LexerState | None:
-        """A state without edges whose tag says how else a match may end here."""
-
-    def edges(self) -> tuple[tuple[int, int, LexerState], ...]:
-        """Sorted, disjoint byte ranges and their targets."""
-
 
 MOST_STATES = 1 << 20
 MOST_FIRST_EDGES = 1 << 21
