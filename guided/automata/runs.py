@@ -185,6 +185,22 @@ def _has_least(part: Expr) -> bool:
     return part.kind is Kind.REPEAT and part.parts[0] is _ANY and part.parts[1] != 0 and part.parts[2] is None
 
 
+def comes_to_nothing(content: Expr) -> bool:
+    """Is it plain that some text cannot be gone on with, since it holds what must not be in it?"""
+    if content.kind is not Kind.INTERSECTION:
+        return False
+    parts = cast("tuple[Expr, ...]", content.parts)
+    return any(part.kind is Kind.COMPLEMENT and _takes_any_end(cast(Expr, part.parts[0])) for part in parts)
+
+
+def _takes_any_end(expr: Expr) -> bool:
+    """Does a language, some texts of which are known, end with any text?"""
+    known = bool(expr.inhabited)
+    while expr.kind is Kind.CONCAT:
+        expr = cast(Expr, expr.parts[1])
+    return known and expr.kind is Kind.REPEAT and expr.parts == (_ANY, 0, None)
+
+
 def within_reach(content: Expr, longest: int) -> Expr:
     """The language without the bounds that ``longest`` bytes more stay within: they all lead on in both, or in none.
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from guided.automata.byte_classes import UTF8_PHASES
 from guided.automata.parts import terminal
-from guided.automata.runs import Run, run_of, run_with_pattern, within_reach, without_least
+from guided.automata.runs import Run, comes_to_nothing, run_of, run_with_pattern, within_reach, without_least
 from guided.automata.states import StateTable
 from guided.constraint.characters_left import CharactersLeft
 from guided.constraint.effect_store import EffectStore
@@ -144,7 +144,9 @@ class TokenEffects:
             self._totals[start] = True
             return True
         total = states.arrays.mode[start] & STRING != 0 and not states.arrays.mode[start] & CANONICAL
+        members = states.parts.members(start)
         total = total and not states.arrays.decode[start]
+        total = total and not (members and all(comes_to_nothing(content) for content, _ in members))
         order = [(start, 0)]
         seen = set(order)
         for state, phase in order if total else ():

@@ -133,6 +133,9 @@ def other_names(thing: ObjectShape, language: Expr) -> Expr:
 
 @lru_cache(maxsize=16384)
 def _without(language: Expr, names: frozenset[str]) -> Expr:
+    if language is not CONTENT:
+        # What holds a name less has one thing fewer to combine: of a pattern its own states remain.
+        names = frozenset([name for name in names if holds_word(language, name)])
     if not names:
         return language
     rest = intersection((language, complement(every_word(names))))

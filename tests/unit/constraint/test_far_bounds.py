@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import guided
-from guided.automata.runs import within_reach, without_least
+from guided.automata.runs import comes_to_nothing, within_reach, without_least
 from guided.grammar.json_schema.format_patterns import pattern_language
 from guided.grammar.json_schema.strings import CHARACTER
-from guided.grammar.regular.expr import Expr, byte_range, concat, intersection, literal, repeat
+from guided.grammar.regular.expr import Expr, byte_range, complement, concat, intersection, literal, repeat
 from guided.kernels.layout import DEAD
 
 PATTERNS = [
@@ -98,6 +98,32 @@ def test_masks_of_what_repeats_more_than_single_characters(pattern, least):
     seed = random.Random(pattern)
     tokens, vocabulary = some_tokens(seed)
     compare_masks({"type": "string", "pattern": pattern, "minLength": least}, seed, tokens, vocabulary)
+
+
+@pytest.mark.parametrize("pattern", ["b+", "^a.*b", "dd", "7.*-", "^x(yz)*$"])
+def test_masks_of_names_beside_patterns_and_declared_names(pattern):
+    seed = random.Random(pattern)
+    tokens, _ = some_tokens(seed)
+    tokens = sorted(
+        {*seed.sample(tokens, 120), *b'{"|:|":|,"|,|0|1|t|rue|}|"|a|b|d|7|-|x|yz|ab":|dd"|dd":1|a7"'.split(b"|")}
+    )
+    vocabulary = guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+    schema: dict[str, object] = {
+        "type": "object",
+        "properties": {name: {"const": 1} for name in ("ab", "dd", "a7", "7b-", "x", "xyz", "é")},
+        "patternProperties": {pattern: {"enum": [1, True]}},
+        "additionalProperties": {"const": True},
+    }
+    compare_masks(schema, seed, tokens, vocabulary)
+
+
+def test_what_must_not_be_in_a_text_ends_it():
+    text, letter = repeat(CHARACTER), byte_range(0x61, 0x7A)
+    found = concat(text, letter, text)
+    assert comes_to_nothing(intersection((text, complement(found))))
+    for other in (concat(text, letter), repeat(letter), literal(b"a")):
+        assert not comes_to_nothing(intersection((text, complement(other))))
+    assert not comes_to_nothing(found)
 
 
 def bounded(pattern: str, high: int) -> Expr:
