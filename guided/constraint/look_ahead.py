@@ -86,9 +86,24 @@ class LookAhead:
         found = self._alive.get((state, text))
         if found is None:
             found = self._counted(state, text)
+        if found is None and self._outnumbers(state, text):
+            found = self._alive[state, text] = True
         if found is None:
             found = self._escapes(state, text) or self._search(state, text)
         return found
+
+    def _outnumbers(self, state: int, text: Text) -> bool:
+        """May more strings come here, as an item, than begin so among those that are there?"""
+        level = text.level
+        if level is None or not level.compares or self._machine.likeness.candidates(level):
+            return False
+        if text.mode is Mode.STRING:
+            begun = sum(1 for _ in level.seen.beginning(STRING_KEY + text.text))
+            return self.counts.more_than(state, text.pending, begun)
+        if text.mode is not Mode.BETWEEN or level.expects is not Expects.VALUE:
+            return False
+        quote = self._machine.byte_step(state, QUOTE)
+        return quote != DEAD and self.counts.more_than(quote, b"", level.seen.size)
 
     def _counted(self, state: int, text: Text, *, listing: bool = False) -> bool | None:
         """The same by the strings that may come; None where these are not listed, or do not tell."""
