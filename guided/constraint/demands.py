@@ -12,9 +12,13 @@ from guided.grammar.ir import Body, Choice, Grammar, Mark, Members, Reference, R
 from guided.grammar.regular.derivative import edges
 from guided.grammar.regular.expr import EPSILON, Expr, Kind, concat, intersection
 
-EXPLORED = 100
-"""States of a name's automaton that are looked at to see that it is open; any string takes some twenty.  Beyond, names
-are taken for closed, which costs the checker time and nothing else."""
+EXPLORED = 200
+"""States of a name's automaton that are looked at to see that it is open, 15 microseconds each; any string takes some
+twenty, a tag of a language behind one of several names 178.  Beyond, names are taken for closed, which costs the
+checker time and nothing else."""
+
+_KEPT = 1 << 14
+"""States that are remembered to have no finite rest: patterns of one schema often end alike."""
 
 
 def marks_of(grammar: Grammar) -> frozenset[Mark]:
@@ -52,7 +56,10 @@ def has_open_names(grammar: Grammar) -> bool:
     """Can every undeclared name, however it began, go on in infinitely many ways?  False also where it is not seen."""
     rules = grammar.rules
     if grammar.prepared is not None:
-        contents = map(_without_exceptions, grammar.prepared.names)
+        contents = tuple(map(_without_exceptions, grammar.prepared.names))
+        # Any characters up to a number of them are many states.
+        if any(names.kind is Kind.REPEAT and names.parts[2] is not None for names in contents):
+            return False
         return all(_ends_open(names) or _finite_rests(names) == [] for names in contents)
     for body in _bodies(rules):
         if isinstance(body, Members):
@@ -99,6 +106,10 @@ def _ends_open(expr: Expr) -> bool:
     return expr.kind is Kind.REPEAT and expr.parts[2] is None
 
 
+_endless: set[Expr] = set()
+"""What has no finite rests, as was found."""
+
+
 @lru_cache(maxsize=4096)
 def _finite_rests(expr: Expr) -> list[Expr] | None:
     """The finite languages that can remain after some beginning; None when there is too much to look at."""
@@ -107,7 +118,7 @@ def _finite_rests(expr: Expr) -> list[Expr] | None:
     try:
         while work:
             item = work.pop()
-            if item in after:
+            if item in after or item in _endless:
                 continue
             after[item] = {_without_exceptions(target) for _, _, target in edges(item)}
             if len(after) > EXPLORED:
@@ -115,17 +126,21 @@ def _finite_rests(expr: Expr) -> list[Expr] | None:
             work.extend(after[item])
     except LimitError:
         return None
-    before: dict[Expr, list[Expr]] = {item: [] for item in after}
+    before: dict[Expr, list[Expr]] = {}
     for item, targets in after.items():
         for target in targets:
-            before[target].append(item)
+            before.setdefault(target, []).append(item)
     left = {item: len(targets) for item, targets in after.items()}
     finite = [item for item, count in left.items() if count == 0]
     for item in finite:
-        for source in before[item]:
+        for source in before.get(item, ()):
             left[source] -= 1
             if left[source] == 0:
                 finite.append(source)
+    if not finite:
+        if len(_endless) > _KEPT:
+            _endless.clear()
+        _endless.update(after)
     return finite
 
 

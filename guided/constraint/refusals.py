@@ -213,7 +213,7 @@ class Refusals:
         found = self._allowed(own, place, self._begun)
         if found and not doubts and self._machine.open_names:
             return self._allowed(own, place, _ENDED_OR_ARRAY if self._machine.compares else _ENDED)
-        return found
+        return found if doubts or text is None else self._next.doubtful(own, text, place, found)
 
     def _in_row(self, own: int, tokens: Sequence[int]) -> list[int]:
         row = self._row(own)

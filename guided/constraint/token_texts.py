@@ -33,7 +33,8 @@ class Reach(Enum):
 
 _BEGUN = rb',\s*(?:"|$)'
 _ENDED = rb',\s*"[\s\S]*"'
-_TWO_NAMES = rb'"\s*:[\s\S]*'
+# Where nothing is remembered no undeclared name has begun: the first of two begins and ends in the token.
+_TWO_NAMES = rb'"[\s\S]*"\s*:[\s\S]*'
 _CLOSED = rb'"[\s\S]*'
 _SPANNING = re.compile(rb'"\s*:[\s\S]*,\s*"[\s\S]*"')
 _MEMBER = re.compile(rb',\s*"(?:[^"\\]|\\[\s\S])*"\s*:[\s\S]*[\]}]')
