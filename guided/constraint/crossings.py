@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -94,25 +95,36 @@ class Crossings(PerVocabulary):
         return self._found[key]
 
 
-def _crossing(data: bytes, place: Place) -> Crossing | None:
-    at = 0
-    end: bytes | None = None
-    if place is Place.STRING:
-        quoted = _QUOTED.match(data)
-        if quoted is None:
-            return _INSIDE
-        at = quoted.end()
-        end = None if b"\\" in quoted[0] else quoted[0][:-1]
-    depth = closed = 0
+def _outside(data: bytes, at: int) -> Iterator[tuple[int, int]]:
+    """The bytes from a place outside of strings on that are in none, each with the place behind it.
+
+    A quotation mark comes only last: that of a string that is not ended.
+    """
     while at < len(data):
         byte = data[at]
         at += 1
         if byte == QUOTE:
             quoted = _QUOTED.match(data, at)
             if quoted is None:
-                return _INSIDE
+                yield QUOTE, at
+                return
             at = quoted.end()
-        elif byte in b"[{":
+        else:
+            yield byte, at
+
+
+def _crossing(data: bytes, place: Place) -> Crossing | None:
+    start = 0
+    end: bytes | None = None
+    if place is Place.STRING:
+        quoted = _QUOTED.match(data)
+        if quoted is None:
+            return _INSIDE
+        start = quoted.end()
+        end = None if b"\\" in quoted[0] else quoted[0][:-1]
+    depth = closed = 0
+    for byte, at in _outside(data, start):
+        if byte in b"[{":
             depth += 1
         elif byte in b"]}":
             if depth:
@@ -145,23 +157,18 @@ _INSIDE = Crossing(False)
 
 
 def _ending(data: bytes, place: Place) -> Ending | None:
-    at = 0
+    start = 0
     if place is Place.STRING:
         quoted = _QUOTED.match(data)
         assert quoted is not None
-        at = quoted.end()
+        start = quoted.end()
     opened: list[bytes] = []
     closed = 0
-    while at < len(data):
-        byte = data[at]
-        at += 1
+    for byte, at in _outside(data, start):
         if byte == QUOTE:
-            quoted = _QUOTED.match(data, at)
-            if quoted is None:
-                begun = _OPEN.match(data, at)
-                return begun and Ending(closed, opened[-1] if opened else b"", True, begun[1])
-            at = quoted.end()
-        elif byte in b"[{":
+            begun = _OPEN.match(data, at)
+            return begun and Ending(closed, opened[-1] if opened else b"", True, begun[1])
+        if byte in b"[{":
             opened.append(bytes((byte,)))
         elif byte in b"]}":
             if opened:

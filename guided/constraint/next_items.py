@@ -14,14 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from guided.constraint.crossings import Crossing, Crossings, Place
 from guided.constraint.json_text import BACKSLASH, QUOTE, Level, Mode, Text
 from guided.constraint.json_values import STRING_KEY
+from guided.constraint.string_counts import MANY
 from guided.kernels.layout import DEAD
 
 if TYPE_CHECKING:
     from guided.constraint.checked import CheckedMachine
-
-
-_MANY = 8
-"""Strings that are worth a count before a way out is looked for, which takes longer."""
 
 
 class _Verdicts(NamedTuple):
@@ -153,7 +150,7 @@ class NextItems:
         inside = after if crossing.quoted else machine.byte_step(after, QUOTE)
         countable = innermost and not opened and mode is not Mode.SCALAR and inside != DEAD and crossing.held is None
         infinite = countable and counts.is_infinite(inside, crossing.pending)
-        if countable and not infinite and counts.more_than(inside, crossing.pending, _MANY):
+        if countable and not infinite and counts.more_than(inside, crossing.pending, MANY):
             return inside, crossing.pending
         if infinite or machine.look.is_free(after, mode, crossing.pending, in_array, compares=in_array):
             return crossing.held is None or (innermost and crossing.end is not None)

@@ -15,15 +15,12 @@ from numpy.typing import NDArray
 
 from guided.constraint.crossings import Crossings, Ending, Place
 from guided.constraint.json_text import Expects, Mode, Text
+from guided.constraint.string_counts import MANY
 from guided.constraint.token_texts import TokenTexts
 from guided.kernels.layout import DEAD
 
 if TYPE_CHECKING:
     from guided.constraint.checked import CheckedMachine
-
-
-_MANY = 8
-"""Strings that are worth a count before a way out is looked for, which takes longer."""
 
 
 _DOUBTFUL = -1
@@ -151,6 +148,6 @@ class SeenMembers:
             return DEAD
         if look.is_open_string(after, mode, pending):
             return DEAD
-        if mode is Mode.STRING and look.counts.more_than(after, pending, _MANY):
+        if mode is Mode.STRING and look.counts.more_than(after, pending, MANY):
             return after
         return DEAD if look.is_free(after, mode, pending, False, compares=False) else _DOUBTFUL

@@ -17,6 +17,8 @@ from guided.kernels.layout import CANONICAL, DEAD, STRING
 if TYPE_CHECKING:
     from guided.constraint.checked import CheckedMachine
 
+MANY = 8
+"""Strings that are worth a count before a way out is looked for, which takes longer."""
 _STEPS = 64
 """States visited for each string that is asked for; names have some twelve characters."""
 _FEWEST = 4

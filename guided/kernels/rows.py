@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -17,10 +19,10 @@ LINE = 16
 
 
 @intrinsic
-def filled_words(typing_context, row, first):  # type: ignore[no-untyped-def]
+def filled_words(typing_context: Any, row: Any, first: Any) -> Any:
     """Which of the `LINE` words of a row from ``first`` on are not 0, as bits, the lowest for the first."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         line = ir.VectorType(ir.IntType(32), LINE)
         data = builder.gep(make_array(signature.args[0])(context, builder, arguments[0]).data, [arguments[1]])
         words = builder.load(builder.bitcast(data, line.as_pointer()), align=4)

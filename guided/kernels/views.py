@@ -57,7 +57,7 @@ class Plain(types.Array):  # type: ignore[misc]
     def __init__(self, dtype: types.Type, ndim: int, layout: str) -> None:
         super().__init__(dtype, ndim, layout, name=f"Plain({dtype}, {ndim}, {layout})")
 
-    def copy(self, dtype=None, ndim=None, layout=None, readonly=None):  # type: ignore[no-untyped-def]
+    def copy(self, dtype: Any = None, ndim: Any = None, layout: Any = None, readonly: Any = None) -> Any:
         """The type of a part."""
         return Plain(dtype or self.dtype, self.ndim if ndim is None else ndim, layout or self.layout)
 
@@ -72,10 +72,10 @@ def _unsigned(kind: types.Type) -> types.Type:
     return types.uintp if kind == types.intp else kind
 
 
-def _plainly(lower):  # type: ignore[no-untyped-def]
+def _plainly(lower: Any) -> Any:
     """What numba does where an index is unsigned."""
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array, index, *rest = signature.args
         return lower(context, builder, signature.return_type(array, _unsigned(index), *rest), arguments)
 
@@ -94,11 +94,11 @@ def _array_type(group: type, name: str) -> Plain:
     return Plain(from_dtype(np.dtype(get_args(dtype)[0])), 2 if name in _TWO_DIMENSIONS else 1, order)
 
 
-def _build(context, builder, kind, data, line, stride=0):  # type: ignore[no-untyped-def]
+def _build(context: Any, builder: Any, kind: Any, data: Any, line: Any, stride: Any = 0) -> Any:
     """The array that a line of the table at ``data`` says (address, length, width), ``stride`` bytes apart if not 0."""
     words = builder.bitcast(data, ir.IntType(64).as_pointer())
 
-    def word(number):  # type: ignore[no-untyped-def]
+    def word(number: Any) -> Any:
         loaded = builder.load(builder.gep(words, [builder.add(line, context.get_constant(types.intp, number))]))
         # No kernel writes to a table, so what was loaded once need not be loaded again behind other writes.
         loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
@@ -115,11 +115,11 @@ def _build(context, builder, kind, data, line, stride=0):  # type: ignore[no-unt
     return made._getvalue()
 
 
-def _data(builder, arguments):  # type: ignore[no-untyped-def]
+def _data(builder: Any, arguments: Any) -> Any:
     return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
 
 
-def _line(context, number):  # type: ignore[no-untyped-def]
+def _line(context: Any, number: Any) -> Any:
     return context.get_constant(types.intp, 3 * number)
 
 
@@ -128,10 +128,10 @@ def _one(group: type, name: str, begin: int) -> Any:
     number = begin + group._fields.index(name)  # type: ignore[attr-defined]
 
     @intrinsic
-    def view(typing_context, t):  # type: ignore[no-untyped-def]
+    def view(typing_context: Any, t: Any) -> Any:
         kind = _array_type(group, name)
 
-        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             line = _line(context, number)
             return _build(context, builder, kind, _data(builder, arguments), line, of_record(group, name))
 
@@ -156,12 +156,12 @@ register_model(View)(models.OpaqueModel)
 class _Fields(AttributeTemplate):  # type: ignore[misc]
     key = View
 
-    def generic_resolve(self, view, name):  # type: ignore[no-untyped-def]
+    def generic_resolve(self, view: Any, name: Any) -> Any:
         return _array_type(view.group, name) if name in view.group._fields else None
 
 
 @lower_getattr_generic(View)
-def _field(context, builder, view, value, name):  # type: ignore[no-untyped-def]
+def _field(context: Any, builder: Any, view: Any, value: Any, name: Any) -> Any:
     line = _line(context, view.begin + view.group._fields.index(name))
     return _build(context, builder, _array_type(view.group, name), value, line, of_record(view.group, name))
 
@@ -170,10 +170,10 @@ def _all(group: type, begin: int) -> Any:
     """A kernel's function of a table: the arrays of a group."""
 
     @intrinsic
-    def view(typing_context, t):  # type: ignore[no-untyped-def]
+    def view(typing_context: Any, t: Any) -> Any:
         kind = View(group, begin)
 
-        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             return builder.bitcast(_data(builder, arguments), context.get_value_type(kind))
 
         return kind(t), generate
@@ -232,11 +232,11 @@ _text = _one(Extra, "text", EXTRA)
 
 
 @intrinsic
-def uint32_rows(typing_context, t, i):  # type: ignore[no-untyped-def]
+def uint32_rows(typing_context: Any, t: Any, i: Any) -> Any:
     """The rows of ``uint32`` that line ``i`` of an array of addresses says."""
     kind = types.Array(types.uint32, 2, "C")
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         line = builder.mul(arguments[1], context.get_constant(types.intp, 3))
         data = make_array(signature.args[0])(context, builder, arguments[0]).data
         return _build(context, builder, kind, data, line)
