@@ -56,8 +56,9 @@ AT_FIRST = 1
 
 SOON = 120
 """Edges, and nodes whose edges are not yet written, up to which other requests go on with what was postponed.  A
-request by itself costs what a record of a few members does.  With 60 there are a sixth more requests, which together
-take a tenth longer, and a quarter more of them take more than 70 us; half as many take more than half a millisecond."""
+request by itself costs what a record of a few members does.  With 60 there are a fifth more requests, which together
+take as long, and a fifth to a quarter more of them take more than 70 us; half as many take more than half a
+millisecond."""
 
 MAX_AT_ONCE = 4096
 """Lazy nodes made at once because nothing need be read before them: only where items or values may be empty."""
