@@ -25,7 +25,7 @@ install: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "Python 3.10 or newer is needed: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
-	@echo "== setting up $(VENV): the first time takes some minutes, most of it for torch"
+	@echo "== setting up $(VENV): the first time takes some minutes, most of it for torch (with CUDA 3 GB more: see README)"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --constraint constraints.txt --editable '.[$(EXTRAS)]'
 	@touch $@
