@@ -10,13 +10,27 @@ import numpy as np
 
 from guided.kernels import views
 from guided.kernels.jit import entry, inner
-from guided.kernels.layout import EXPAND_STATE, GROW_MACHINE, GROW_SCRATCH, MATCHED, REQUEST, REQUEST_A
+from guided.kernels.layout import (
+    CLOSES,
+    EXPAND_STATE,
+    GROW_MACHINE,
+    GROW_SCRATCH,
+    MATCHED,
+    REQUEST,
+    REQUEST_A,
+    STRING,
+)
 from guided.kernels.strings import SPELLED, enter, glance, move
 
 _MASK32 = 0xFFFFFFFF
 
 OWING = -2
 """What `survey` returns from states that come to owe something: their tokens must be walked with the parser."""
+
+ROWS = 64
+"""States whose table of what each byte leads to is kept during a walk, by the last bits of their number: 64 KB."""
+WORTH = 16
+"""Nodes still to come in a state from which on its table, some 100 ns, is made: finding an edge costs 10 ns a node."""
 
 FEW = 32
 """Nodes that are sorted by insertion; more are by counting, whose table of 256 costs as much as so many."""
@@ -31,6 +45,22 @@ def _note(unknown, n, state):
         unknown[n] = state
         return n + 1
     return n
+
+
+@inner
+def _tell_bytes(automaton, state, row):
+    """Write to ``row[256]`` the state after each byte, 0 for dead, and -1 where only `glance` knows."""
+    first = np.int64(automaton.first[state])
+    if first < 0:
+        row[:] = -1
+        return
+    row[:] = 0
+    for e in range(first, first + automaton.count[state]):
+        row[np.int64(automaton.low[e]) : np.int64(automaton.high[e]) + 1] = automaton.target[e]
+    if automaton.mode[state] & STRING:
+        row[:0x20] = 0
+        row[0x22] = MATCHED if automaton.mode[state] & CLOSES else 0
+        row[0x5C] = -1
 
 
 @entry
@@ -55,6 +85,9 @@ def survey(table, low, high, state, also, home, kept, kept_count, kept_at, exits
     ends = scratch.walk_end
     counts = scratch.walk_obligation
     others = scratch.walk_other
+    n_rows = 2 * ROWS if also else ROWS
+    rows = np.empty((n_rows, 256), np.int32)
+    held = np.zeros(n_rows, np.int64)
     level = 0
     places[0] = enter(automaton, np.int64(state))
     ends[0] = high
@@ -75,31 +108,58 @@ def survey(table, low, high, state, also, home, kept, kept_count, kept_at, exits
             level -= 1
         at = places[level]
         end = tokens.end[node]
-        if also == 0 and at <= _MASK32 and tokens.classes[node] & ~automaton.closed[at] == 0 and automaton.tag[at] < 0:
-            # Every character here and below leads back: nothing is read but how many of them begin.
-            base = level
-            last = end if at != home else node
-            while node < end:
-                while node >= ends[level]:
-                    level -= 1
+        byte = np.int64(tokens.byte[node])
+        place = np.int64(-1)
+        if at <= _MASK32:
+            slot = at & (ROWS - 1)
+            if held[slot] != at and ends[level] - node >= WORTH:
+                _tell_bytes(automaton, at, rows[slot])
+                held[slot] = at
+            if held[slot] == at:
+                place = np.int64(rows[slot, byte])
+            stays = also == 0 and automaton.tag[at] < 0
+            if stays and place == at and at != home:
+                # What is below goes on from the same state, as what comes beside it does.
+                begin = node
+                stop = ends[level]
+                node += 1
+                while node < stop and rows[slot, tokens.byte[node]] == at:
+                    node += 1
                 count = counts[level] + 1
-                if at == home and tokens.byte[node] & 0xC0 == 0x80:
-                    count -= 1
-                last = max(last, node + 1)
-                for i in range(tokens.token_offset[node], tokens.token_offset[last]):
+                for i in range(tokens.token_offset[begin], tokens.token_offset[node]):
                     kept[n_kept] = tokens.token_ids[i]
                     kept_count[n_kept] = count
                     n_kept += 1
-                level += 1
-                counts[level] = count
-                ends[level] = tokens.end[node]
-                node = last
-            level = base
-            continue
-        byte = np.int64(tokens.byte[node])
-        place = glance(automaton, at, byte)
-        if place == SPELLED:
-            place = move(automaton, at, byte)
+                continue
+            if (
+                stays
+                and (place < 0 or place == at or byte >= 0x80)
+                and not tokens.classes[node] & ~automaton.closed[at]
+            ):
+                # Every character here and below leads back: nothing is read but how many of them begin.
+                base = level
+                last = end if at != home else node
+                while node < end:
+                    while node >= ends[level]:
+                        level -= 1
+                    count = counts[level] + 1
+                    if at == home and tokens.byte[node] & 0xC0 == 0x80:
+                        count -= 1
+                    last = max(last, node + 1)
+                    for i in range(tokens.token_offset[node], tokens.token_offset[last]):
+                        kept[n_kept] = tokens.token_ids[i]
+                        kept_count[n_kept] = count
+                        n_kept += 1
+                    level += 1
+                    counts[level] = count
+                    ends[level] = tokens.end[node]
+                    node = last
+                level = base
+                continue
+        if place < 0:
+            place = glance(automaton, at, byte)
+            if place == SPELLED:
+                place = move(automaton, at, byte)
         if place < 0:
             n_unknown = _note(unknown, n_unknown, -place)
             node = ends[level] if -place == at else end
@@ -113,9 +173,18 @@ def survey(table, low, high, state, also, home, kept, kept_count, kept_at, exits
         tag = automaton.tag[after]
         other = others[level]
         if other:
-            beside = glance(automaton, at & ~_MASK32 | other, byte)
-            if beside == SPELLED:
-                beside = move(automaton, at & ~_MASK32 | other, byte)
+            beside = np.int64(-1)
+            if at <= _MASK32:
+                slot = ROWS + (other & (ROWS - 1))
+                if held[slot] != other and ends[level] - node >= WORTH:
+                    _tell_bytes(automaton, np.int64(other), rows[slot])
+                    held[slot] = other
+                if held[slot] == other:
+                    beside = np.int64(rows[slot, byte])
+            if beside < 0:
+                beside = glance(automaton, at & ~_MASK32 | other, byte)
+                if beside == SPELLED:
+                    beside = move(automaton, at & ~_MASK32 | other, byte)
             if beside < 0:
                 n_unknown = _note(unknown, n_unknown, -beside)
                 node = end
