@@ -33,10 +33,13 @@ from guided.grammar.regular.expr import (
 )
 from guided.grammar.regular.json_text import json_escape_edges, json_string_edges
 from guided.grammar.regular.least import least_length as least_length
+from guided.grammar.regular.outlines import outline
 from guided.grammar.regular.product import UndecidedError, begin_apart, has_member, remembered_edges
 
 EMPTINESS_STEPS = 30_000
 """States that one emptiness search may visit, unless the caller says otherwise."""
+SOON = 256
+"""States after which a search is asked whether an outline says as much: 3 ms, and it need not learn them again."""
 MAX_UNDECIDED = 4096
 """Languages that are remembered to have taken too long."""
 
@@ -176,7 +179,21 @@ def _combination(expr: Expr, limit: int) -> bool | None:
         return found
     if expr.kind is Kind.INTERSECTION and begin_apart(expr, _raw_edges):
         return False
+    if limit > SOON:
+        try:
+            return has_member(expr, SOON, _raw_edges)
+        except UndecidedError:
+            rough = outline(expr)
+            if rough is not expr and not _may_be_inhabited(rough, limit):
+                return False
     return has_member(expr, limit, _raw_edges)
+
+
+def _may_be_inhabited(expr: Expr, limit: int) -> bool:
+    try:
+        return inhabited(expr, limit)
+    except LimitError:
+        return True
 
 
 def _too_long(limit: int) -> LimitError:

@@ -59,3 +59,8 @@ def stepwise(automaton: Automaton, start: Hashable) -> Expr:
 def automaton_of(expr: Expr) -> Automaton | None:
     """The automaton of which an expression is a state, if it is one."""
     return expr._automaton if isinstance(expr, _State) else None
+
+
+def state_of(expr: Expr) -> Hashable:
+    """The state that an expression is of its automaton, None where it has none."""
+    return expr._state if isinstance(expr, _State) else None
