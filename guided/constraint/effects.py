@@ -23,6 +23,7 @@ from guided.automata.byte_classes import UTF8_PHASES
 from guided.automata.parts import terminal
 from guided.automata.runs import Run, comes_to_nothing, run_of, run_with_pattern, within_reach, without_least
 from guided.automata.states import StateTable
+from guided.automata.words import TokenWords, without_far_words
 from guided.constraint.characters_left import CharactersLeft
 from guided.constraint.effect_store import EffectStore
 from guided.constraint.run_lengths import RunLengths
@@ -69,6 +70,7 @@ class TokenEffects:
         self._left = CharactersLeft(states)
         self._derived: dict[tuple[int, int, int, int, int, int], int] = {}
         self._lengths: dict[tuple[int, int, int, int, int, bool], RunLengths] = {}
+        self._words = TokenWords(*vocabulary.spelling)
         self._nearer: dict[tuple[int, int, int], int] = {}
         """Effects of states that others have but for bounds out of reach."""
         self._walked: set[int] = set()
@@ -126,7 +128,9 @@ class TokenEffects:
     def _within_reach(self, state: int) -> int:
         """The state without the bounds in it that no token comes near; itself if there are none."""
         members = self.states.parts.members(state)
-        near = [within_reach(content, self.tries.longest) for content, _ in members]
+        near = [
+            within_reach(without_far_words(content, self._words.most), self.tries.longest) for content, _ in members
+        ]
         if all(content is same for (content, _), same in zip(members, near, strict=True)):
             return state
         return self.states.add(terminal(alternation(near) if len(near) > 1 else near[0], members[0][1]))
