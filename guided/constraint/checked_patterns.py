@@ -14,6 +14,7 @@ from guided.constraint.checked_texts import TextMachine
 from guided.constraint.pattern_completion import PatternCompletions
 from guided.constraint.pattern_refusals import PatternRefusals
 from guided.constraint.pattern_text import BEGINNING, PatternText
+from guided.grammar.json_schema.format_regex import prepare_names
 from guided.grammar.json_schema.regex_languages import reads_skeleton
 from guided.grammar.regular.expr import Expr
 
@@ -30,6 +31,7 @@ class PatternMachine(TextMachine[PatternText]):
 
     def __init__(self, inner: Machine, base: ConstraintMachine) -> None:
         super().__init__(inner, base)
+        prepare_names()
         self.beginning = BEGINNING
         self.refusals = PatternRefusals(self)
         self.completions = PatternCompletions(self)

@@ -20,12 +20,13 @@ from guided.constraint.per_vocabulary import PerVocabulary
 from guided.constraint.text_refusals import TextRefusals, is_in, token_array
 from guided.constraint.token_texts import NO_TOKENS, TokenTexts
 from guided.grammar.json_schema.format_regex import SKELETONS
+from guided.grammar.json_schema.pattern_reading import START
 from guided.vocab.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from guided.constraint.checked_patterns import PatternMachine
 
-_REFERRING = re.compile(rb"\\\\[1-9k]|<|\\u")
+_REFERRING = re.compile(rb"\\\\[1-9k]|\?<|\\u")
 """Tokens that can fail, where the pattern is free, for what they refer to; others may match too."""
 _OUTSIDE = re.compile(rb"\{[0-9]|\[.*[-\\]|\\", re.DOTALL)
 _IN_CLASS = re.compile(rb"[\\-]|\{[0-9]")
@@ -70,21 +71,25 @@ class PatternTokens(PerVocabulary):
             "atom": self.ids[np.setdiff1d(outside, referring)].tolist(),
             "items": self.ids[np.setdiff1d(in_class, referring)].tolist(),
         }
+        self.dash = next((node for node in _children(self.end, 0, len(self.byte)) if self.byte[node] == 0x2D), 0)
+        """The node of the dash, 0 where no token begins with it."""
         self._dashes = self.ids[_places(data, re.compile(rb"-"), whole=False)].tolist()
         self._found: dict[tuple[str, bool, int, frozenset[bytes]], Found] = {}
         opening = [int(self.ids[place]) for place, text in data.items() if _fails_behind_quote(text)]
         self.opening = token_array(opening)
         """Tokens in which a string begins that is no pattern."""
+        # Made with the constraint, and not in the middle of the first pattern.
+        for state in (("atom", "."), ("items", "."), ("group", ".")):
+            for _ in self.found_free(BEGINNING._replace(reading=START._replace(state=state))):
+                pass
 
     def found_free(self, text: PatternText) -> Iterator[Found]:
-        """What tokens do where the pattern is free."""
+        """What tokens do where the pattern is free; behind an item of a class only those that begin with no dash."""
         kind = text.reading.state[0]
         if kind in FREE_IN_CLASS:
             yield from self._without_dash(kind == "behind", "items", text)
         else:
             yield from self._without_dash(False, "group" if kind == "group" else "atom", text)
-        if kind == "behind":
-            yield self.read(text, self._dashes, 0)
 
     def _without_dash(self, dash: bool, kind: str, text: PatternText) -> Iterator[Found]:
         reading = text.reading
@@ -100,22 +105,38 @@ class PatternTokens(PerVocabulary):
     def read(self, text: PatternText, some: Iterable[int], depth: int) -> Found:
         """What is left of some tokens, of which so many bytes led to a place."""
         failed, doubtful = [], []
+        # Tokens come in the trie's order, and are read from where they part with the one before.
+        before = b""
+        places: list[PatternText | None] = [text]
         for token in some:
-            now: PatternText | None = text
-            for byte in self.spelled(token)[depth:]:
+            data = self.spelled(token)[depth:]
+            shared = 0
+            for one, other in zip(before[: len(places) - 1], data, strict=False):
+                if one != other:
+                    break
+                shared += 1
+            del places[shared + 1 :]
+            before = data
+            now = places[shared]
+            for byte in data[shared:]:
                 if now is None or (byte == QUOTE and not now.pending):
                     break
                 now = now.step(byte)
-            else:
-                if now is not None and now.is_doubtful:
-                    doubtful.append(token)
+                places.append(now)
             if now is None:
                 failed.append(token)
+            elif len(places) > len(data) and now.is_doubtful:
+                doubtful.append(token)
         return Found(token_array(failed), token_array(doubtful))
 
-    def between(self, in_class: bool, first: int, stop: int) -> list[int]:
-        """Tokens that may fail where the pattern is free, among those at some places of the trie's order."""
-        return self._at(self._in_class if in_class else self._outside, first, stop)
+    def between(self, in_class: bool, first: int, stop: int, depth: int) -> list[int]:
+        """Tokens that may fail where the pattern is free, for what is behind so many of their bytes.
+
+        Among those at some places of the trie's order.
+        """
+        some = self._at(self._in_class if in_class else self._outside, first, stop)
+        find = (_IN_CLASS if in_class else _OUTSIDE).search, _REFERRING.search
+        return [token for token in some if any(search(self.spelled(token), depth) for search in find)]
 
     def in_names(self, first: int, stop: int) -> list[int]:
         """Tokens that may end the name of a group, and behind it more."""
@@ -169,10 +190,12 @@ class _Walk:
         if text.is_free:
             if depth:
                 in_class = text.reading.state[0] in FREE_IN_CLASS
-                self._add(tokens.read(text, tokens.between(in_class, first, last), depth))
+                self._add(tokens.read(text, tokens.between(in_class, first, last, depth), depth))
             else:
                 for found in tokens.found_free(text):
                     self._add(found)
+                if text.reading.state[0] == "behind" and tokens.dash:
+                    self._through(text, tokens.dash, 0)
             return
         if _in_new_name(text):
             self._add(tokens.read(text, tokens.in_names(first, last), depth))
@@ -180,24 +203,25 @@ class _Walk:
                 if name.startswith(text.reading.begun):
                     self._follow(name[len(text.reading.begun) :], node, stop)
             return
-        byte, end = tokens.byte, tokens.end
-        at = node + 1
-        while at < stop:
-            beyond = end[at]
-            value = byte[at]
-            if value != QUOTE or text.pending:
-                then = text.step(value)
-                if then is None:
-                    self._failed.append(tokens.ids[offset[at] : offset[beyond]].astype(np.int64))
-                elif _is_open(text, value):
-                    some = tokens.between(True, int(offset[at]), int(offset[beyond]))
-                    self._add(tokens.read(text, some, depth))
-                else:
-                    if then.is_doubtful:
-                        self._doubtful.append(tokens.ids[offset[at] : offset[at + 1]].astype(np.int64))
-                    if beyond > at + 1:
-                        self._from(then, at, beyond, depth + 1)
-            at = beyond
+        for at in _children(tokens.end, node, stop):
+            if tokens.byte[at] != QUOTE or text.pending:
+                self._through(text, at, depth)
+
+    def _through(self, text: PatternText, at: int, depth: int) -> None:
+        """The tokens at and below a node, to whose parent a place belongs."""
+        tokens = self._tokens
+        offset, value, beyond = tokens.offset, tokens.byte[at], tokens.end[at]
+        then = text.step(value)
+        if then is None:
+            self._failed.append(tokens.ids[offset[at] : offset[beyond]].astype(np.int64))
+        elif _is_open(text, value):
+            some = tokens.between(True, int(offset[at]), int(offset[beyond]), depth)
+            self._add(tokens.read(text, some, depth))
+        else:
+            if then.is_doubtful:
+                self._doubtful.append(tokens.ids[offset[at] : offset[at + 1]].astype(np.int64))
+            if beyond > at + 1:
+                self._from(then, at, beyond, depth + 1)
 
     def _follow(self, rest: bytes, node: int, stop: int) -> None:
         """The tokens that spell the rest of a name that there is already are doubtful: they must not end it."""
@@ -215,6 +239,14 @@ class _Walk:
     def _add(self, found: Found) -> None:
         self._failed.append(found.failed)
         self._doubtful.append(found.doubtful)
+
+
+def _children(end: memoryview, node: int, stop: int) -> Iterator[int]:
+    """The nodes right below one whose subtree ends at ``stop``."""
+    at = node + 1
+    while at < stop:
+        yield at
+        at = end[at]
 
 
 def _in_new_name(text: PatternText) -> bool:

@@ -24,7 +24,7 @@ up to 3 ms."""
 PARTS = 64
 """Parts whose edges are found on the way, 20 microseconds each."""
 
-DEAR = 32
+DEAR = 16
 """Of these, combinations of patterns: up to 200 microseconds each."""
 
 

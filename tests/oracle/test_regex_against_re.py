@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import sys
+import unicodedata
 import warnings
 
 import pytest
@@ -13,7 +14,13 @@ from hypothesis import strategies as st
 
 from guided.errors import UnsupportedError
 from guided.grammar.regex import lower, parse, search
-from guided.grammar.regex.unicode_sets import LAST_CASED_CODE_POINT, close_under_case, python_class, unicode_property
+from guided.grammar.regex.unicode_sets import (
+    LAST_CASED_CODE_POINT,
+    UNIFORM,
+    close_under_case,
+    python_class,
+    unicode_property,
+)
 from guided.grammar.regular.characters import Utf8, normalise
 from guided.grammar.regular.decide import is_empty
 from guided.grammar.regular.derivative import matches
@@ -123,6 +130,14 @@ def test_shorthands_and_spaces_are_those_of_re() -> None:
             (m.start(), m.end() - 1) for m in re.finditer(escape + "+", "".join(map(chr, range(0x110000))))
         )
         assert node.ranges == found, escape  # type: ignore[union-attr]
+
+
+def test_stretches_of_one_category_are_that() -> None:
+    at = 0
+    for low, high, category in UNIFORM:
+        assert at <= low <= high
+        assert {unicodedata.category(chr(code)) for code in range(low, high + 1)} == {category}
+        at = high + 1
 
 
 def test_ignoring_case_joins_what_re_joins() -> None:

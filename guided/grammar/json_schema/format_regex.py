@@ -421,6 +421,13 @@ def _byte(step: tuple[int, Hashable]) -> int:
 
 
 @lru_cache(maxsize=1)
+def prepare_names() -> None:
+    """Make what is common to the names of all groups: up to 40 ms, which no mask should take."""
+    for characters in (name_starts(), name_parts()):
+        edges(utf8(characters))
+
+
+@lru_cache(maxsize=1)
 def _properties() -> Expr:
     r"""What follows ``\p``."""
     return concat(literal(b"{"), words(f"{text}}}".encode() for text in property_expressions()))
