@@ -28,6 +28,11 @@ _NEVER = 1 << 62
 """A number of tokens that no budget reaches."""
 
 
+_STRIDE = (1 << 32) + 15
+"""By this a state and a token are one number.  A power of two would leave the token alone in the low bits, by which
+dicts look first, and all states' commas would be in each other's way."""
+
+
 class Constraint:
     """A language over tokens.  States are ints, never change meaning, and cost nothing to keep, copy or go back to.
 
@@ -86,7 +91,7 @@ class Constraint:
 
     def advance(self, state: int, token: int) -> int:
         """The state after ``token``: 0 when it is not allowed; `end` after an end-of-text id."""
-        found = self._steps.get(state << 32 | token)
+        found = self._steps.get(state * _STRIDE + token)
         return self._advance(state, token) if found is None else found
 
     def advance_bytes(self, state: int, data: bytes) -> int:
@@ -213,7 +218,7 @@ class Constraint:
                     for key in list(steps)[: len(steps) // 2]:
                         steps.pop(key, None)
             # One int as the key: a tuple would be one more object for the garbage collector to walk.
-            steps[state << 32 | token] = after
+            steps[state * _STRIDE + token] = after
             return after
         finally:
             if held:
