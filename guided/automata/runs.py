@@ -168,20 +168,35 @@ def run_with_pattern(expr: Expr) -> tuple[Run, Expr] | None:
     return run, json_string(intersection(others), canonical=canonical)
 
 
-def without_least(content: Expr) -> Expr:
-    """The language without a bound on the length that a text meets by going on, beside something else.
+def may_be_longer(pattern: Expr) -> bool:
+    """May any text of a JSON string's pattern, as of what is left of it, be gone on with at will?"""
+    content = cast(Expr, pattern.parts[0])
+    parts = cast("tuple[Expr, ...]", content.parts) if content.kind is Kind.INTERSECTION else (content,)
+    return all(map(_ends_with_any, parts))
 
-    Where any text may come for ever, it may also be that long; so it is in both, or in none.
+
+def _ends_with_any(expr: Expr) -> bool:
+    while expr.kind is Kind.CONCAT:
+        expr = cast(Expr, expr.parts[1])
+    return expr.kind is Kind.REPEAT and expr.parts == (_ANY, 0, None)
+
+
+def without_least(content: Expr) -> Expr:
+    """The language without what a text meets by going on, beside something else: a least length, words that it is not.
+
+    Where any text may come for ever, it may also be longer than those; so it may in both, or in none.
     """
     if content.kind is not Kind.INTERSECTION:
         return content
     parts = cast("tuple[Expr, ...]", content.parts)
-    others = [part for part in parts if not _has_least(part)]
+    others = [part for part in parts if not _holds_what_is_longer(part)]
     return content if len(others) == len(parts) or not others else intersection(others)
 
 
-def _has_least(part: Expr) -> bool:
-    """Is this any text of so many characters or more?"""
+def _holds_what_is_longer(part: Expr) -> bool:
+    """Is this any text of so many characters or more, or any but finitely many words?"""
+    if part.kind is Kind.COMPLEMENT:
+        return is_finite(cast(Expr, part.parts[0]))
     return part.kind is Kind.REPEAT and part.parts[0] is _ANY and part.parts[1] != 0 and part.parts[2] is None
 
 
@@ -195,10 +210,7 @@ def comes_to_nothing(content: Expr) -> bool:
 
 def _takes_any_end(expr: Expr) -> bool:
     """Does a language, some texts of which are known, end with any text?"""
-    known = bool(expr.inhabited)
-    while expr.kind is Kind.CONCAT:
-        expr = cast(Expr, expr.parts[1])
-    return known and expr.kind is Kind.REPEAT and expr.parts == (_ANY, 0, None)
+    return bool(expr.inhabited) and _ends_with_any(expr)
 
 
 def within_reach(content: Expr, longest: int) -> Expr:

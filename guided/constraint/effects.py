@@ -21,7 +21,15 @@ from numpy.typing import NDArray
 
 from guided.automata.byte_classes import UTF8_PHASES
 from guided.automata.parts import terminal
-from guided.automata.runs import Run, comes_to_nothing, run_of, run_with_pattern, within_reach, without_least
+from guided.automata.runs import (
+    Run,
+    comes_to_nothing,
+    may_be_longer,
+    run_of,
+    run_with_pattern,
+    within_reach,
+    without_least,
+)
 from guided.automata.states import StateTable
 from guided.automata.words import TokenWords, without_far_words
 from guided.constraint.characters_left import CharactersLeft
@@ -31,6 +39,7 @@ from guided.constraint.surveys import Surveys
 from guided.constraint.token_tries import TokenTries
 from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.expr import Expr, alternation, json_string
+from guided.grammar.regular.lengths import character_counts
 from guided.kernels.determinise import TOTAL
 from guided.kernels.layout import CANONICAL, STRING
 from guided.vocab.vocabulary import Vocabulary
@@ -112,7 +121,7 @@ class TokenEffects:
         key = self.states.key(state)
         if isinstance(key, Expr):
             patterned = run_with_pattern(key)
-            if patterned is not None and not patterned[0].low:
+            if patterned is not None and (not patterned[0].low or may_be_longer(patterned[1])):
                 self._bounded(low, high, state, *patterned)
                 return True
             run = run_of(key)
@@ -150,7 +159,7 @@ class TokenEffects:
         total = states.arrays.mode[start] & STRING != 0 and not states.arrays.mode[start] & CANONICAL
         members = states.parts.members(start)
         total = total and not states.arrays.decode[start]
-        total = total and not (members and all(comes_to_nothing(content) for content, _ in members))
+        total = total and not (members and all(_has_an_end(content) for content, _ in members))
         order = [(start, 0)]
         seen = set(order)
         for state, phase in order if total else ():
@@ -185,7 +194,7 @@ class TokenEffects:
         return total
 
     def _is_total_but_for_length(self, state: int) -> bool:
-        """Has a state a part that may go on with any text if it need not be so long?  Then the part itself may."""
+        """Has a state a part that may go on with any text but for what is met by that?  Then the part itself may."""
         for content, mode in self.states.parts.members(state):
             any_length = without_least(content)
             if any_length is not content and self._is_total(self.states.add(terminal(any_length, mode))):
@@ -232,3 +241,8 @@ class TokenEffects:
             lengths = RunLengths(found, 0 if run.prefix is None else 1, left, self.store, self.tries)
             self._lengths[within] = lengths
         self._derived[key] = lengths.add(low, high, state, least, most, bound)
+
+
+def _has_an_end(content: Expr) -> bool:
+    """Is it plain that some text cannot be gone on with?"""
+    return comes_to_nothing(content) or character_counts(content)[1] is not None

@@ -15,7 +15,14 @@ from collections.abc import Iterable, Sequence
 from typing import cast
 
 from guided.errors import LimitError
-from guided.grammar.regular.condensed import condensed, decided_by_length, is_bounded, is_large, stay_large
+from guided.grammar.regular.condensed import (
+    condensed,
+    decided_by_length,
+    is_bounded,
+    is_large,
+    stay_large,
+    without_runs,
+)
 from guided.grammar.regular.expr import (
     ALL,
     EMPTY,
@@ -58,14 +65,17 @@ def edges(expr: Expr) -> tuple[Edge, ...]:
     """
     found = expr.edges
     if found is None:
-        if expr.kind is Kind.INTERSECTION or expr.kind is Kind.ALTERNATION:
-            # Together with a bound on the length, many patterns rarely make a small automaton.
-            small = expr if is_bounded(expr, _raw_edges) else condensed(expr, _raw_edges)
+        bounded = is_bounded(expr, _raw_edges)
+        if not bounded and (expr.kind is Kind.INTERSECTION or expr.kind is Kind.ALTERNATION):
+            small = condensed(expr, _raw_edges)
             if small is not expr:
                 return edges(small)
         raw = _raw_edges(expr)
         if is_large(expr):
             raw = stay_large(raw, _raw_edges)
+        elif bounded:
+            # Together with a bound on the length, many patterns rarely make a small automaton.
+            raw = [(low, high, without_runs(target, _raw_edges)) for low, high, target in raw]
         found = tuple(edge for edge in raw if edge[2].inhabited or inhabited(edge[2]))
         if expr.kind not in _TRANSIENT:
             untrack_edges(found)

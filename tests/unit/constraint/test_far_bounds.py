@@ -9,10 +9,20 @@ import numpy as np
 import pytest
 
 import guided
-from guided.automata.runs import comes_to_nothing, within_reach, without_least
+from guided.automata.runs import comes_to_nothing, may_be_longer, within_reach, without_least
 from guided.grammar.json_schema.format_patterns import pattern_language
 from guided.grammar.json_schema.strings import CHARACTER
-from guided.grammar.regular.expr import Expr, byte_range, complement, concat, intersection, literal, repeat
+from guided.grammar.regular.expr import (
+    Expr,
+    byte_range,
+    complement,
+    concat,
+    intersection,
+    json_string,
+    literal,
+    repeat,
+    words,
+)
 from guided.kernels.layout import DEAD
 
 PATTERNS = [
@@ -154,6 +164,44 @@ def test_a_least_length_is_left_out_of_what_any_text_meets():
     for other in (repeat(CHARACTER), repeat(CHARACTER, 0, 9), repeat(CHARACTER, 2, 9)):
         both = intersection((pattern, other))
         assert without_least(both) is both
+
+
+def test_words_left_out_are_no_hindrance_to_any_text():
+    pattern = pattern_language(".*(?:ab|cd).*")
+    left_out = words([b"ab", b"xcd", b"cdab"])
+    for others in ((complement(left_out),), (complement(left_out), repeat(CHARACTER, 5))):
+        assert without_least(intersection((pattern, *others))) is pattern
+    endless = intersection((pattern, complement(concat(literal(b"ab"), repeat(literal(b"c"))))))
+    assert without_least(endless) is endless
+
+
+def test_patterns_that_end_with_any_text_may_be_longer():
+    search = concat(repeat(CHARACTER), byte_range(0x61, 0x7A), repeat(CHARACTER))
+    for pattern, expected in (
+        (search, True),
+        (intersection((search, concat(literal(b"a"), repeat(CHARACTER)))), True),
+        (intersection((search, repeat(byte_range(0x61, 0x7A)))), False),
+        (concat(search, literal(b"a")), False),
+        (repeat(CHARACTER, 1), False),
+    ):
+        assert may_be_longer(json_string(pattern)) is expected
+
+
+SEARCHED = ["[0-9]", "ab", "^a", "[0-9].*b", "a|b7", "^(?:a|.*b.*)7", "^[^a]*$", "7$", "(dd){2}"]
+
+
+@pytest.mark.parametrize("bounds", [(4, 4), (2, 5), (7, 30), (3, 3), (12, 12)])
+def test_bounds_on_both_sides_beside_what_is_searched_for(bounds):
+    seed = random.Random(str(bounds))
+    pieces = {"".join(seed.choices(LETTERS, k=seed.randint(1, 4))).encode() for _ in range(200)}
+    tokens = sorted(pieces | {b'"', b"b", b'b"'})
+    vocabulary = guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+    schema: dict[str, object] = {"type": "string", "minLength": bounds[0], "maxLength": bounds[1]}
+    for pattern in SEARCHED:
+        for also in ({"pattern": pattern}, {"allOf": [{"pattern": pattern}, {"pattern": "b"}]}):
+            # No text of some patterns is that short.
+            with contextlib.suppress(guided.UnsatisfiableError):
+                compare_masks(schema | also, seed, tokens, vocabulary)
 
 
 def test_bounds_of_repetitions_are_dropped_where_no_token_reaches_them():
