@@ -1,4 +1,4 @@
-"""The lexer states of names: JSON strings with one text, in every spelling; many laid down at once, no expressions."""
+"""The lexer states of names: JSON strings with one text, in every spelling, or with any but some; no expressions."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from guided.grammar.regular.any_text import any_text
 from guided.grammar.regular.expr import EPSILON, json_string
 from guided.kernels.layout import STRING
 
 if TYPE_CHECKING:
     from guided.automata.states import StateTable
 
-__all__ = ["states_of_names"]
+__all__ = ["state_besides", "states_of_names"]
 
 
 def states_of_names(states: StateTable, names: Sequence[bytes]) -> list[int]:
@@ -24,6 +25,31 @@ def states_of_names(states: StateTable, names: Sequence[bytes]) -> list[int]:
             _lay(states, [name for name in dict.fromkeys(names) if name not in known])
         found = [known[name] for name in names]
     return found
+
+
+def state_besides(states: StateTable, names: Sequence[bytes]) -> int:
+    """The state before the quote of JSON strings with any text but these, each a piece of UTF-8; remembered."""
+    key = frozenset(names)
+    found = states.besides.get(key)
+    if found is None:
+        with states.lock:
+            found = states.besides.get(key)
+            if found is None:
+                found = states.besides[key] = _lay_besides(states, key)
+    return found
+
+
+def _lay_besides(states: StateTable, names: frozenset[bytes]) -> int:
+    """A quote, behind which any text may come that is none of a list."""
+    words = tuple(sorted(names))
+    closing = states.target(json_string(EPSILON))
+    listed = closing
+    if words != (b"",):
+        listed = states._allocate(None)
+        states._lay(listed, words, closing, STRING)
+    begin = states._allocate(None)
+    states._lay(begin, (b'"',), states._less(names, states.target(json_string(any_text()[1])), listed), 0)
+    return begin
 
 
 def _lay(states: StateTable, names: list[bytes]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from guided.automata.names import states_of_names
+from guided.automata.names import state_besides, states_of_names
 from guided.collection import untrack
 from guided.grammar.ir import Choice, DeferredMembers, Reference, Terminal
 from guided.kernels.jit import direct
@@ -48,8 +48,12 @@ class Record:
         while finishing and not required[finishing - 1]:
             finishing -= 1
         self._finishing = finishing
-        self._others = tuple([(graph.entered(key), rule) for key, rule in body.others])
-        """How each sort of other name is read, and the rule of what follows it."""
+        others = [(*graph.entered(key)[:2], rule) for key, rule in body.others]
+        if body.besides:
+            _, label, rule = others[0]
+            others = [(state_besides(graph.states, body.besides), label, rule)]
+        self._others = tuple(others)
+        """The state that reads each sort of other name, its label, and the rule of what follows it."""
         n_others = len(self._others)
         self._inside = base = graph.reserve(4 * n + (2 + n_others) * (n + 1), self)
         self._label = graph.labelled(body, 2 * n)
@@ -62,7 +66,7 @@ class Record:
         if n:
             edges.append((EMPTY, 0, base + 2 * n, -1))
         other = base + 6 * n + 2
-        for (state, label, _), rule in self._others:
+        for state, label, rule in self._others:
             edges.append((READ, state, other, label))
             other += n + 1
             graph.postponed.append(rule + 1)
@@ -96,8 +100,8 @@ class Record:
             self._finishing, self._label, len(others), colon, colon_label, comma, comma_label,
             space, space_label, skips,
         ]  # fmt: skip
-        for (state, label, _), rule in others:
-            said += (state, label, rule)
+        for other in others:
+            said += other
         n_edges, late = 0, -1
         for position, state, value in zip(
             range(first, stop), self._read(graph, first, stop), source.at_hand(first, stop), strict=True

@@ -16,10 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from guided.collection import untrack
-from guided.grammar.regular.expr import Expr
+from guided.grammar.regular.any_text import text_besides
+from guided.grammar.regular.expr import Expr, concat, json_string, literal
 
 if TYPE_CHECKING:
     from guided.grammar.lexing import LalrTables, LexerTerminal
@@ -164,7 +165,7 @@ class DeferredMembers(Members):
     Most members of a record are never written; `declared` makes all of them.
     """
 
-    __slots__ = ("lead", "names", "required", "source", "trail")
+    __slots__ = ("besides", "lead", "names", "others", "required", "source", "trail")
 
     names: tuple[bytes | None, ...]
     """For each declared member the text of which its key is every spelling as a JSON string; None for another key."""
@@ -175,11 +176,10 @@ class DeferredMembers(Members):
     trail: Terminal | None
     """What stands behind each."""
     separator: Terminal
-
-    @property
-    def others(self) -> list[tuple[Terminal, int]]:
-        """The key of each extra, and the rule that its value is."""
-        return [(extra.key, cast("Reference", extra.value).rule) for extra in self.extras]
+    others: tuple[tuple[Terminal, int], ...]
+    """The key of each sort of extra, and the rule that its value is."""
+    besides: tuple[bytes, ...]
+    """Texts that the others' key is not, where that is every other text: its terminal says nothing of these."""
 
     def __new__(cls, *fields: Any, **named: Any) -> DeferredMembers:
         """Members with other fields, as `dataclasses.replace` asks for them: all of them are made already."""
@@ -193,19 +193,28 @@ class DeferredMembers(Members):
         source: MemberSource,
         lead: Terminal,
         trail: Terminal | None,
-        extras: tuple[Member, ...],
+        others: tuple[tuple[Terminal, int], ...],
         separator: Terminal,
+        besides: tuple[bytes, ...] = (),
     ) -> DeferredMembers:
         """Members whose values are each ``lead``, what ``source`` makes, ``trail``; the extras' are references."""
         made = object.__new__(cls)
         made.names, made.required, made.source, made.lead, made.trail = names, required, source, lead, trail
-        made.extras, made.separator, made.ordered = extras, separator, True
+        made.others, made.besides, made.separator, made.ordered = others, besides, separator, True
         made.low, made.high, made.goals = 0, None, 0
-        for item in (made, names, required, extras):
+        for item in (made, names, required, others, *others, besides):
             untrack(item)
         return made
 
     def __getattr__(self, name: str) -> tuple[Member, ...]:
+        if name == "extras":
+            keys = [key for key, _ in self.others]
+            if self.besides:
+                keys = [Terminal(concat(literal(b'"'), json_string(text_besides(self.besides))), keys[0].label)]
+            self.extras = tuple(
+                [Member(key, Reference(rule)) for key, (_, rule) in zip(keys, self.others, strict=True)]
+            )
+            return self.extras
         if name != "declared":
             raise AttributeError(name)
         found = []

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from heapq import nsmallest
+from typing import cast
 
 from guided.errors import LimitError
 from guided.grammar.ir import (
@@ -55,6 +56,10 @@ from guided.grammar.regular.expr import EPSILON, Expr, alternation, literal
 
 FEW_WORDS = 64
 """Words that are sorted to find the first few, where a heap is slower."""
+
+MOST_LISTED = 1024
+"""Bytes of the names of an object that are told apart from others by a list; of more an expression is made, which
+engines lay down as they come to it."""
 
 MAX_WRITTEN_OUT = 3
 """Repetitions up to this bound are not counted by engines, see `guided.grammar.ir.Prepared`."""
@@ -428,28 +433,47 @@ class Lowering:
         names = tuple([name for name, need in thing.declared.items() if need in alive])
         compact, needed = self.compact, thing.required
         required = tuple([name in needed for name in names])
-        sorts = self._sorts.get(thing) or self.graph.living_extras(thing)
+        low = 0 if thing.low <= len(thing.required) else thing.low
+        high, in_order = thing.high, self.layout.order is Order.SCHEMA
+        if in_order and low == 0 and not thing.some:
+            texts = tuple([None if compact else text_of(name) for name in names])
+            besides, others = self._others(thing, texts)
+            if high is None or (not others and high >= len(names)):
+                source, space = DeclaredMembers(self, names, thing.declared, at), self.layout.space
+                return DeferredMembers.of(texts, required, source, self._colon, space, others, self._comma, besides)
         extras = tuple(
             [
                 Member(other_key(extra.names, compact), self._undeclared[extra.need], meets=extra.meets)
-                for extra in sorts
+                for extra in self._sorts.get(thing) or self.graph.living_extras(thing)
             ]
         )
-        low = 0 if thing.low <= len(thing.required) else thing.low
-        high = thing.high
         if high is not None and not extras and high >= len(names):
             high = None
-        if self.layout.order is Order.SCHEMA and low == 0 and high is None and not thing.some:
-            texts = tuple([None if compact else text_of(name) for name in names])
-            source = DeclaredMembers(self, names, thing.declared, at)
-            return DeferredMembers.of(texts, required, source, self._colon, self.layout.space, extras, self._comma)
         members = tuple(
             [
                 Member(key_of(name, compact), self._members[thing.declared[name]], must)
                 for name, must in zip(names, required, strict=True)
             ]
         )
-        return Members(members, extras, self._comma, self.layout.order is Order.SCHEMA, low, high, goals(thing))
+        return Members(members, extras, self._comma, in_order, low, high, goals(thing))
+
+    def _others(
+        self, thing: ObjectShape, texts: tuple[bytes | None, ...]
+    ) -> tuple[tuple[bytes, ...], tuple[tuple[Terminal, int], ...]]:
+        """The last two of what `DeferredMembers` says of other names, given the declared names that may be there."""
+        alive, classes = self.graph.alive, thing.classes
+        if len(classes) == 1 and classes[0][0] is CONTENT:
+            need = classes[0][1]
+            if need not in alive:
+                return (), ()
+            if len(texts) < len(thing.declared):
+                texts = tuple(map(text_of, thing.declared))
+            if None not in texts:
+                besides = cast("tuple[bytes, ...]", texts)
+                if sum(map(len, besides)) <= MOST_LISTED:
+                    return besides, ((other_key(CONTENT, self.compact), self._undeclared[need].rule),)
+        sorts = self._sorts.get(thing) or self.graph.living_extras(thing)
+        return (), tuple([(other_key(extra.names, self.compact), self._undeclared[extra.need].rule) for extra in sorts])
 
     def at_hand(self, needs: list[Need]) -> list[Body | None]:
         """Values as `value` gives them, those that are made already and of needs that say only a type."""

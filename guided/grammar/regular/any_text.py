@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TypeAlias, cast
 
 from guided.grammar.regular.characters import ANY_CHARACTER, utf8
-from guided.grammar.regular.expr import Edge, Expr, Kind, is_listed, repeat
+from guided.grammar.regular.expr import Edge, Expr, Kind, difference, is_listed, repeat, words
 
 RawEdges: TypeAlias = "Callable[[Expr], Sequence[Edge]]"
 
@@ -24,6 +24,11 @@ def any_text() -> tuple[Expr, Expr]:
     """One character, and any number of them; shared with all who write texts so."""
     character = utf8(ANY_CHARACTER)
     return character, repeat(character)
+
+
+def text_besides(texts: Iterable[bytes]) -> Expr:
+    """Any text but these."""
+    return difference(any_text()[1], words(texts))
 
 
 States: TypeAlias = "dict[Expr, tuple[Edge, ...]]"

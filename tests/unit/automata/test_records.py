@@ -11,11 +11,11 @@ import pytest
 
 import guided
 from guided.automata.beginnings import FEW_RULES
-from guided.automata.names import states_of_names
+from guided.automata.names import state_besides, states_of_names
 from guided.automata.records import GROUP
 from guided.automata.states import StateTable
-from guided.grammar.ir import Common, Grammar, Rule
-from guided.grammar.regular.expr import concat, json_string, literal
+from guided.grammar.ir import Common, DeferredMembers, Grammar, Rule, Sequence
+from guided.grammar.regular.expr import concat, difference, json_string, literal, words
 
 BYTES = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
 NAMES = ["a", "", 'q"uote', "back\\slash", "é", "日本", "tab\t", "a/b~c", "aa", "ab", "x" * 300, "n0", "n1", "n2"]
@@ -143,3 +143,52 @@ def test_names_are_the_strings_that_they_spell() -> None:
         if len(text) < 300:
             assert shortest(table, state) == shortest(table, expected)
             assert minimum(table, state) == minimum(table, expected)
+
+
+BESIDES = [
+    [""],
+    ["a"],
+    ["", "a"],
+    ["a", "aa", "ab", "b"],
+    ["xyz", "x", "xy"],
+    ["n" * 40, "n" * 41, "m"],
+    ['"', "\\", "/"],
+]
+
+
+@pytest.mark.parametrize("names", BESIDES)
+def test_other_names_are_all_that_are_not_declared(names: list[str]) -> None:
+    schema = {"properties": {**{name: {"type": "null"} for name in names}, "dead": False}}
+    grammar = guided.json_schema({"type": "object", **schema})
+    body = grammar.rules[5].body
+    assert isinstance(body, Sequence)
+    (record,) = [part for part in body.parts if isinstance(part, DeferredMembers)]
+    assert set(record.besides) == {name.encode() for name in (*names, "dead")}
+    one, other = guided.compile(grammar, BYTES), guided.compile(written_out(grammar), BYTES)
+    rnd = random.Random(len(names))
+    tried = set(names)
+    for name in (*names, "dead"):
+        tried |= {name[:-1], name + "a", name + name, name[1:]}
+    for name in sorted(tried):
+        spelled = "".join(f"\\u{ord(c):04x}" if rnd.random() < 0.3 else json.dumps(c)[1:-1] for c in name)
+        for text in (f'{{"{spelled}": null, "{spelled}', f'{{"{spelled}": 1}}'):
+            same(one, other, text.encode())
+        for written in (json.dumps(name), f'"{spelled}"'):
+            read = one.advance_bytes(one.start, b"{" + written.encode() + b": 1")
+            assert bool(read) == (name not in (*names, "dead"))
+
+
+@pytest.mark.parametrize("names", BESIDES)
+def test_any_text_but_some_is_known_by_what_it_stands_for(names: list[str]) -> None:
+    from guided.automata.distances import minimum, shortest
+    from guided.grammar.regular.any_text import any_text
+
+    table, texts = StateTable(), [name.encode() for name in names]
+    state = state_besides(table, texts)
+    assert state == state_besides(table, texts[::-1])
+    content = difference(any_text()[1], words(texts))
+    expected = table.add(concat(literal(b'"'), json_string(content)))
+    assert minimum(table, state) == minimum(table, expected)
+    assert shortest(table, state) == shortest(table, expected)
+    ((_, _, inside),) = table.edges(state)
+    assert table.whole(inside) == table.add(json_string(content))
