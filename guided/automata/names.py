@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from guided.grammar.regular.any_text import any_text
 from guided.grammar.regular.expr import EPSILON, json_string
+from guided.kernels.determinise import lay_names
+from guided.kernels.jit import direct
 from guided.kernels.layout import STRING
 
 if TYPE_CHECKING:
@@ -54,26 +57,14 @@ def _lay_besides(states: StateTable, names: frozenset[bytes]) -> int:
 
 def _lay(states: StateTable, names: list[bytes]) -> None:
     """A state for each quote and letter, with one edge each, all in a row."""
-    quote = b'"'
-    data = quote + quote.join(names)
+    data = b"\xff" + b"\xff".join(names)
     closing = states.target(json_string(EPSILON))
     n = len(data)
     states.reserve_states(n)
     at, state = states.reserve_edges(n), len(states)
-    targets = array("i", range(state + 1, state + n + 1))
-    modes = bytearray((STRING,)) * n
-    begin, begins = 0, []
-    for name in names:
-        begins.append(begin)
-        modes[begin] = 0
-        begin += len(name) + 1
-        targets[begin - 1] = closing
-    arrays = states.arrays
-    arrays.low.data[at : at + n] = data
-    arrays.high.data[at : at + n] = data
-    arrays.target.data[at : at + n] = targets
-    arrays.mode.data[state : state + n] = modes
-    arrays.count.data[state : state + n] = array("i", (1,)) * n
-    arrays.first.data[state : state + n] = array("i", range(at, at + n))
+    direct(lay_names)(states._addresses(), np.frombuffer(data, np.uint8), state, at, closing)
     states.keys.extend([None] * n)
-    states.names.update(zip(names, [state + begin for begin in begins], strict=True))
+    known = states.names
+    for name in names:
+        known[name] = state
+        state += len(name) + 1

@@ -19,7 +19,7 @@ from guided.kernels.layout import CANONICAL, CLOSES, STRING
 __all__ = [
     "ABSORBS", "AT_HEAD", "COMMON", "EDGES", "LOOPS", "MISSING", "NEEDED", "NULLABLE", "N_COUNTS", "POOL",
     "QUEUED", "ROOM", "RUN", "SETS", "SPELLED_ONCE", "STATES", "TEXTUAL", "TOTAL", "WIDE", "WORDS", "describe",
-    "determinise", "lay_words", "leads_back", "rehash",
+    "determinise", "lay_names", "lay_words", "leads_back", "rehash",
 ]  # fmt: skip
 
 NULLABLE, LOOPS, AT_HEAD, COMMON, ABSORBS, TEXTUAL, SPELLED_ONCE, TOTAL, WORDS = (1 << bit for bit in range(9))
@@ -308,6 +308,25 @@ def lay_words(t, data, ends, state, last, mode):
     counts[STATES] = before + n_nodes
     counts[EDGES] = edge
     return begin
+
+
+@entry
+def lay_names(t, data, state, at, last):
+    """Write the states from ``state`` on that read quoted texts one byte each, and their edges from ``at`` on.
+
+    In ``data`` each text stands behind a byte 0xFF, which is in none; it leads to ``last``.
+    """
+    automaton = views.automaton(t)
+    n = data.shape[0]
+    for i in range(n):
+        here, edge, byte = state + i, at + i, data[i]
+        automaton.mode[here] = STRING
+        if byte == 0xFF:
+            automaton.mode[here] = 0
+            byte = 0x22
+        automaton.first[here], automaton.count[here] = edge, 1
+        automaton.low[edge] = automaton.high[edge] = byte
+        automaton.target[edge] = last if i + 1 == n or data[i + 1] == 0xFF else here + 1
 
 
 @entry
