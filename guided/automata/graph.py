@@ -51,14 +51,10 @@ Edges: TypeAlias = "list[tuple[int, int, int, int]]"
 Maker: TypeAlias = "MemberChain | Record | FreeMembers | Copies"
 """What adds the edges of nodes when they are needed; is told the graph, so that a graph holds nothing that holds it."""
 
-AT_FIRST = 1
-"""Postponed nodes that the first request makes too; somebody waits for it."""
-
-SOON = 120
-"""Edges, and nodes whose edges are not yet written, up to which other requests go on with what was postponed.  A
-request by itself costs what a record of a few members does.  With 60 there are a fifth more requests, which together
-take as long, and a fifth to a quarter more of them take more than 70 us; half as many take more than half a
-millisecond."""
+ENOUGH = 8
+"""Rules, records and terminals that a request makes up to which it goes on with what was postponed: 10 to 20 us each,
+where a request by itself costs 11, and what asked for it begins again, another 20.  With 4 there are three quarters
+more requests, half as many of them above 0.2 ms, and it takes a fifth longer in all."""
 
 MAX_AT_ONCE = 4096
 """Lazy nodes made at once because nothing need be read before them: only where items or values may be empty."""
@@ -85,6 +81,10 @@ class RuleGraph:
         """May parts of records wait?  Where only some are kept, all of them must be there to be looked at."""
         self.is_first = True
         """Is this the first request, which somebody waits for, and which most of a text comes after?"""
+        self.made = 0
+        """Rules, records and terminals made so far."""
+        self.enough = 0
+        """How many of them there must be for a request not to make more than it must."""
         self.postponed: deque[int] = deque()
         """Nodes to be closed that are asked for soon."""
         n_rules = len(analysis.rules)
@@ -132,8 +132,7 @@ class RuleGraph:
         Also what is behind the bracket or colon that a rule begins with, since few tokens end there, and some of what
         was postponed.
         """
-        left = AT_FIRST if self.is_first else SOON
-        most = self.n_edges + SOON
+        self.enough = self.made + ENOUGH
         queue, postponed = [node], self.postponed
         closed, pending, n_rules = self.closed, self.pending, len(self.analysis.rules)
         while queue:
@@ -151,8 +150,7 @@ class RuleGraph:
                 if (leads or kind != READ) and after not in closed:
                     closed.add(after)
                     queue.append(after)
-            while not queue and left and postponed and self.n_edges + len(pending) < most:
-                left -= 1
+            while not queue and postponed and self.made < self.enough:
                 later = postponed.popleft()
                 if later not in closed:
                     closed.add(later)
@@ -357,6 +355,7 @@ class RuleGraph:
             lower_cycle(self, rule, component, start)
             self.defers = True
             return
+        self.made += 1
         self.pending[start] = []
         end = self.node()
         self._final.add(end)
@@ -411,6 +410,7 @@ class RuleGraph:
         """The lexer state in which a terminal begins (-1: none), the label of what reads it, and may it be empty?"""
         found = self.reads.get(body)
         if found is None:
+            self.made += 1
             expr, label = body.expr, len(self._labelled)
             if body.lexer is not None:
                 found = self._lexer_starts[body.lexer], label, False

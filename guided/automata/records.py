@@ -50,6 +50,7 @@ class Record:
         self._finishing = finishing
         others = [(*graph.entered(key)[:2], rule) for key, rule in body.others]
         if body.besides:
+            graph.made += 1
             _, label, rule = others[0]
             others = [(state_besides(graph.states, body.besides), label, rule)]
         self._others = tuple(others)
@@ -90,6 +91,7 @@ class Record:
         while stop < n and not required[stop - 1]:
             stop += 1
         self._laid = stop
+        graph.made += 1
         reads, entered, postponed = graph.reads, graph.entered, graph.postponed
         colon, colon_label, _ = entered(body.lead)
         comma, comma_label, _ = entered(body.separator)
@@ -154,7 +156,9 @@ class Record:
         n, base, pending = len(self._body.required), self._inside, graph.pending
         for position in range(first, min(first + VALUES, self._laid)):
             node = base + position
-            if graph.is_known(node) or (position > first and not source.is_soon_made(position)):
+            if graph.is_known(node):
+                continue
+            if position > first and (graph.made >= graph.enough or not source.is_soon_made(position)):
                 continue
             value = source.value(position)
             pending[node] = []
