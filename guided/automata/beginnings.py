@@ -38,15 +38,15 @@ class Beginning:
 
 def alone(n_rules: int, ignored: NDArray[np.int32]) -> Beginning:
     """No nodes but for the rules' own, which are not lowered yet."""
-    size = n_rules + 256
+    size = n_rules + 512
     arrays = Rules(
         node_first=np.full(size, -1, np.int32),
         node_count=np.zeros(size, np.int32),
         flags=np.zeros(size, np.uint8),
-        kind=np.zeros(512, np.uint8),
-        argument=np.zeros(512, np.int32),
-        to=np.zeros(512, np.int32),
-        label=np.zeros(512, np.int32),
+        kind=np.zeros(1024, np.uint8),
+        argument=np.zeros(1024, np.int32),
+        to=np.zeros(1024, np.int32),
+        label=np.zeros(1024, np.int32),
         rule_start=np.arange(1, max(n_rules, 1) + 1, dtype=np.int32),
         rank=np.zeros(max(n_rules, 1), np.int32),
         ignored=ignored,

@@ -51,10 +51,13 @@ Edges: TypeAlias = "list[tuple[int, int, int, int]]"
 Maker: TypeAlias = "MemberChain | Record | FreeMembers | Copies"
 """What adds the edges of nodes when they are needed; is told the graph, so that a graph holds nothing that holds it."""
 
-ENOUGH = 8
+ENOUGH = 6
 """Rules, records and terminals that a request makes up to which it goes on with what was postponed: 10 to 20 us each,
 where a request by itself costs 11, and what asked for it begins again, another 20.  With 4 there are three quarters
 more requests, half as many of them above 0.2 ms, and it takes a fifth longer in all."""
+
+GROWTH = 4
+"""Times as many nodes or edges as there are get room when it is short: somebody waits 40 us for it."""
 
 MAX_AT_ONCE = 4096
 """Lazy nodes made at once because nothing need be read before them: only where items or values may be empty."""
@@ -103,6 +106,7 @@ class RuleGraph:
         self.views = views_of(self.arrays)
         self._table = np.zeros((RULES + len(self.arrays), 3), np.int64)
         """The addresses of the arrays, for kernels that write nodes; nobody else's are in it."""
+        self._table_address = address(self._table)
         self._addressed: Rules | None = None
         """The arrays whose addresses are in it."""
         if self.first_rows is not None:
@@ -114,6 +118,9 @@ class RuleGraph:
         """What was read, by the labels of the edges that read it; of a record, with its first label."""
         self.reads = dict(begin.reads or ())
         """What `entered` has answered."""
+        self.marks: dict[tuple[Terminal | None, ...], tuple[int, ...]] = {}
+        self.described: dict[Body, tuple[int, ...]] = {}
+        """What records wrote of the marks around their members, and of the values."""
         self._final = {*begin.final}
         self.closed = {*begin.closed}
         """Nodes of which all is known that closing them asks for."""
@@ -211,7 +218,7 @@ class RuleGraph:
         if self._addressed is not self.arrays:
             self._table[RULES:] = address_rows(self.arrays)
             self._addressed = self.arrays
-        return address(self._table)
+        return self._table_address
 
     def is_end(self, node: int) -> bool:
         """Is this the node at which its rule ends?"""
@@ -315,7 +322,7 @@ class RuleGraph:
         edges, nodes = old.kind.shape[0], old.node_first.shape[0]
         if self.n_edges <= edges and self.n_nodes <= nodes:
             return
-        edges, nodes = max(edges, 2 * self.n_edges), max(nodes, 2 * self.n_nodes)
+        edges, nodes = max(edges, GROWTH * self.n_edges), max(nodes, GROWTH * self.n_nodes)
         grown: dict[str, NDArray[Any]] = {}
         for name in ("kind", "argument", "to", "label"):
             grown[name] = np.zeros(edges, getattr(old, name).dtype)

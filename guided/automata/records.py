@@ -13,7 +13,7 @@ import numpy as np
 
 from guided.automata.names import state_besides, states_of_names
 from guided.collection import untrack
-from guided.grammar.ir import Choice, DeferredMembers, Reference, Terminal
+from guided.grammar.ir import Body, Choice, DeferredMembers, Reference, Terminal
 from guided.kernels.jit import direct
 from guided.kernels.layout import CALL, EMPTY, FINAL, OPEN, READ
 from guided.kernels.record_nodes import OWN, lay_members
@@ -92,43 +92,25 @@ class Record:
             stop += 1
         self._laid = stop
         graph.made += 1
-        reads, entered, postponed = graph.reads, graph.entered, graph.postponed
-        colon, colon_label, _ = entered(body.lead)
-        comma, comma_label, _ = entered(body.separator)
-        space, space_label, skips = entered(body.trail) if body.trail is not None else (-1, -1, True)
-        end, base = self.end, self._inside
+        end, base, described = self.end, self._inside, graph.described
         said = [
             0, base, n, first, stop, first + 1 if first else 0, end, FINAL if graph.is_end(end) else OPEN,
-            self._finishing, self._label, len(others), colon, colon_label, comma, comma_label,
-            space, space_label, skips,
+            self._finishing, self._label, len(others), *_marks(graph, body),
         ]  # fmt: skip
         for other in others:
             said += other
-        n_edges, late = 0, -1
-        for position, state, value in zip(
-            range(first, stop), self._read(graph, first, stop), source.at_hand(first, stop), strict=True
-        ):
+        n_edges, late, position = 0, -1, first
+        for state, value in zip(self._read(graph, first, stop), source.at_hand(first, stop), strict=True):
             if value is None:
                 said += (required[position], state, 0)
                 if late < 0:
                     late = position
-            elif type(value) is Terminal:
-                said += (required[position], state, 1, READ, (reads.get(value) or entered(value))[0], OWN)
-                n_edges += 1
-            elif type(value) is Reference:
-                said += (required[position], state, 1, CALL, value.rule, -1)
-                postponed.append(value.rule + 1)
-                n_edges += 1
             else:
-                options = cast("tuple[Terminal | Reference, ...]", cast("Choice", value).options)
-                said += (required[position], state, len(options))
-                for option in options:
-                    if type(option) is Reference:
-                        said += (CALL, option.rule, -1)
-                    else:
-                        inside, label, _ = entered(cast("Terminal", option))
-                        said += (READ, inside, label)
-                n_edges += len(options)
+                found = described.get(value) or _described(graph, value)
+                said += (required[position], state, *found)
+                n_edges += found[0]
+            position += 1
+        postponed = graph.postponed
         if late >= 0:
             postponed.append(base + late)
         if stop < n:
@@ -166,3 +148,33 @@ class Record:
                 pending[node].append((READ, graph.entered(value)[0], node + n, self._label + n + position))
             else:
                 graph.lower(value, node, node + n)
+
+
+def _marks(graph: RuleGraph, body: DeferredMembers) -> tuple[int, ...]:
+    """What stands around members: the states and labels of the marks, and may the last of them be left out?"""
+    marks = body.lead, body.separator, body.trail
+    found = graph.marks.get(marks)
+    if found is None:
+        (colon, colon_label, _), (comma, comma_label, _) = graph.entered(body.lead), graph.entered(body.separator)
+        space, space_label, skips = graph.entered(body.trail) if body.trail is not None else (-1, -1, True)
+        found = graph.marks[marks] = colon, colon_label, comma, comma_label, space, space_label, skips
+    return found
+
+
+def _described(graph: RuleGraph, value: Body) -> tuple[int, ...]:
+    """The edges of a value as `lay_members` reads them; the rules that it calls are asked for soon."""
+    found = [1]
+    if type(value) is Terminal:
+        found += (READ, graph.entered(value)[0], OWN)
+    else:
+        options = value.options if isinstance(value, Choice) else (value,)
+        found[0] = len(options)
+        for option in cast("tuple[Terminal | Reference, ...]", options):
+            if type(option) is Reference:
+                graph.postponed.append(option.rule + 1)
+                found += (CALL, option.rule, -1)
+            else:
+                inside, label, _ = graph.entered(cast("Terminal", option))
+                found += (READ, inside, label)
+    made = graph.described[value] = tuple(found)
+    return made

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import accumulate
 from typing import Any, cast
 
@@ -30,7 +31,7 @@ from guided.automata.lexer_state import LexerState
 from guided.automata.parts import PartTable, begins, is_read_whole, is_word_list, loops, reading, terminal
 from guided.automata.runs import may_owe, run_less_words
 from guided.errors import LimitError
-from guided.grammar.regular.any_text import text_besides
+from guided.grammar.regular.any_text import any_text, text_besides
 from guided.grammar.regular.derivative import edges as expr_edges
 from guided.grammar.regular.expr import (
     EPSILON,
@@ -125,6 +126,7 @@ class StateTable:
         self._counts = self.parts.arrays.counts
         self._table = np.zeros((N_ROWS + len(self.parts.arrays), 3), np.int64)
         """What the kernels get: rows of addresses, of the automaton first and of the parts last."""
+        self._table_address = address(self._table)
         self._held: tuple[Any, Any] = ((), ())
         self.reserve_states(1)
         self.arrays.first[0] = 0
@@ -141,6 +143,16 @@ class StateTable:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    @cached_property
+    def string_end(self) -> int:
+        """The state before the quote that closes a JSON string."""
+        return self.target(json_string(EPSILON))
+
+    @cached_property
+    def any_string(self) -> int:
+        """The state behind the quote of any JSON string."""
+        return self.target(json_string(any_text()[1]))
 
     def key(self, state: int) -> object:
         """What a state stands for; None where that is no expression made yet: inside chains and escapes, unions."""
@@ -407,12 +419,11 @@ class StateTable:
 
     def _addresses(self) -> int:
         automaton, parts = self._held
-        if automaton is not self.arrays:
+        if automaton is not self.arrays or parts is not self.parts.arrays:
             self._table[: len(self.arrays)] = self.addresses.of(self.arrays)
-        if parts is not self.parts.arrays:
             self._table[N_ROWS:] = address_rows(self.parts.arrays)
-        self._held = self.arrays, self.parts.arrays
-        return address(self._table)
+            self._held = self.arrays, self.parts.arrays
+        return self._table_address
 
     def _make_room(self) -> None:
         """Room for the kernel to go on: twice of what is used up."""

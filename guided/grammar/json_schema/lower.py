@@ -436,7 +436,7 @@ class Lowering:
         low = 0 if thing.low <= len(thing.required) else thing.low
         high, in_order = thing.high, self.layout.order is Order.SCHEMA
         if in_order and low == 0 and not thing.some:
-            texts = tuple([None if compact else text_of(name) for name in names])
+            texts = tuple([None if compact or not name.isascii() else name.encode() for name in names])
             besides, others = self._others(thing, texts)
             if high is None or (not others and high >= len(names)):
                 source, space = DeclaredMembers(self, names, thing.declared, at), self.layout.space
