@@ -14,10 +14,22 @@ from numpy.typing import NDArray
 
 from guided.automata.byte_classes import class_of_byte
 from guided.automata.runs import NEAR, begins_run, far_run
+from guided.automata.spans import Span, bounded_pattern, span_of
 from guided.collection import untrack
 from guided.grammar.regular.any_text import any_text
-from guided.grammar.regular.derivative import edges, least_length
-from guided.grammar.regular.expr import ALL, EPSILON, Expr, Kind, concat, is_listed, json_string, repeat
+from guided.grammar.regular.derivative import edges, inhabited, least_length
+from guided.grammar.regular.expr import (
+    ALL,
+    EPSILON,
+    Expr,
+    Kind,
+    alternation,
+    concat,
+    intersection,
+    is_listed,
+    json_string,
+    repeat,
+)
 from guided.grammar.regular.partial import Letter, alternatives, begins_with, is_begun, letter_of
 from guided.kernels.determinise import (
     ABSORBS,
@@ -47,6 +59,9 @@ Reading: TypeAlias = "tuple[Expr, int]"
 
 Begun: TypeAlias = "tuple[Expr, int, None]"
 """What is left of a character, or of a word, and the part that follows it; a reading is made when asked for."""
+
+Within: TypeAlias = "tuple[int, int, None, None]"
+"""A part of a pattern and the part of a run of any characters whose bounds its texts must keep."""
 
 
 def reading(key: Expr) -> Reading:
@@ -79,8 +94,9 @@ class PartTable:
     def __init__(self, state_of: Callable[[Expr, int], int]) -> None:
         self._state_of = state_of
         """The state that a reading has already, 0 for none."""
-        self._ids: dict[Reading | Begun, int] = {}
-        self._all: list[Reading | Begun] = []
+        self._ids: dict[Reading | Begun | Within, int] = {}
+        self._all: list[Reading | Begun | Within] = []
+        self._spans: dict[int, Span] = {}
         self.n_edges = 0
         self.arrays = Parts(
             **{name: np.full(1024, unset, np.int32) for name, unset in {**_PER_STATE, **_PER_PART}.items()},
@@ -122,9 +138,11 @@ class PartTable:
         of = self._all[part]
         if len(of) == 2:
             return of
-        begun, follows, _ = of
-        content, mode = self._reading(follows)
-        return concat(begun, content), mode
+        if len(of) == 4:
+            (pattern, mode), (run, _) = self._reading(of[0]), self._reading(of[1])
+            return intersection((pattern, run)), mode
+        content, mode = self._reading(of[1])
+        return concat(of[0], content), mode
 
     def boundless(self, part: int) -> tuple[Reading, int] | None:
         """A part without the bound on its length, and that bound; None where it has none that may be far."""
@@ -145,7 +163,8 @@ class PartTable:
         """Is a part read as a whole, at the price of all that it combines, or of an automaton's next states?"""
         if self.arrays.edge_first[part] >= 0:
             return False
-        return is_read_whole(self._all[part][0])
+        of = self._all[part]
+        return self.is_dear(of[0]) if len(of) == 4 else is_read_whole(of[0])
 
     def set_of(self, of: Reading, used: int) -> tuple[int, int]:
         """Where the parts of a reading stand, ``used`` entries of the pool being taken, and how many they are."""
@@ -184,10 +203,86 @@ class PartTable:
 
     def _find_edges(self, part: int) -> int:
         of = self._all[part]
-        if len(of) == 2 and of[0].kind is Kind.REPEAT and (found := self._count_ahead(part, *of)):
+        if len(of) == 3:
+            self._write(part, self._begun_edges(of[0], of[1]))
+        elif len(of) == 4:
+            self._write(part, self._edges_within(of[0], of[1]))
+        elif of[0].kind is Kind.REPEAT and (found := self._count_ahead(part, *of)):
             return found
-        self._write(part, self._edges(*of) if len(of) == 2 else self._begun_edges(of[0], of[1]))
+        elif of[1] and (both := bounded_pattern(of[0])) is not None:
+            run = self._part(both[1], of[1])
+            ways = [self._edges_within(pattern, run) for pattern in self._parts(both[0], of[1])]
+            self._write(part, [edge for row in ways for edge in row])
+        else:
+            self._write(part, self._edges(*of))
         return 1
+
+    def _edges_within(self, pattern: int, run: int) -> list[tuple[int, int, int]]:
+        """The edges of a pattern's part beside those of a run of any characters, as far as something is left."""
+        for part in (pattern, run):
+            if self.arrays.edge_first[part] < 0:
+                self._find_edges(part)
+        one, other = self._row(pattern), self._row(run)
+        row: list[tuple[int, int, int]] = []
+        for low, high, to in one:
+            for first, last, after in other:
+                if first <= high and low <= last and (found := self._within(to, after)) is not None:
+                    row.append((max(low, first), min(high, last), found))
+        return row
+
+    def _row(self, part: int) -> list[tuple[int, int, int]]:
+        first = int(self.arrays.edge_first[part])
+        stop = first + int(self.arrays.edge_count[part])
+        low, high, to, _, _ = self._edge_views
+        return list(zip(low[first:stop], high[first:stop], to[first:stop], strict=True))
+
+    def _within(self, pattern: int, run: int) -> int | None:
+        """The part of a pattern within the bounds of a run; that of the pattern where it keeps them anyway."""
+        of: Within = (pattern, run, None, None)
+        found = self._ids.get(of)
+        if found is not None:
+            return found if found >= 0 else None
+        span, bounds = self._span(pattern), self._span(run)
+        fits = span.fits(bounds)
+        if fits is None:
+            fits = inhabited(intersection((self._reading(pattern)[0], self._reading(run)[0])))
+        if not fits or span.keeps(bounds):
+            self._ids[of] = pattern if fits else -1
+            return pattern if fits else None
+        one, other = self._traits[pattern], self._traits[run]
+        found = self._new(of, one & other & NULLABLE | (one | other) & (LOOPS | TEXTUAL | SPELLED_ONCE))
+        far = span.far(bounds)
+        if far:
+            bound, boundless = int(self._bound[pattern]), int(self._boundless[pattern])
+            self._note_bound(found, min(far, bound or far), boundless if bound else pattern)
+        return found
+
+    def _span(self, part: int) -> Span:
+        """How long the texts of a part are; remembered."""
+        found = self._spans.get(part)
+        if found is None:
+            of = self._all[part]
+            if len(of) == 3:
+                found = self._span(of[1]).behind(span_of(of[0]))
+            else:
+                found = span_of(self._reading(part)[0])
+            self._spans[part] = found
+        return found
+
+    def within_one(self, state: int) -> Reading | None:
+        """A union of parts of patterns, all within the bounds of the same run, as one pattern within it."""
+        first, n = int(self.arrays.set_first[state]), int(self.arrays.set_count[state])
+        parts: list[int] = self.arrays.pool[first : first + n].tolist() if first >= 0 and n > 1 else []
+        pairs = [of for of in map(self._all.__getitem__, parts) if len(of) == 4]
+        if not pairs or any(of[1] != pairs[0][1] for of in pairs):
+            return None
+        bounds = self._span(pairs[0][1])
+        others = [part for part in parts if len(self._all[part]) != 4]
+        if not all(self._span(part).keeps(bounds) for part in others):
+            return None
+        pattern = alternation([self._reading(part)[0] for part in (*others, *(of[0] for of in pairs))])
+        run, mode = self._reading(pairs[0][1])
+        return intersection((pattern, run)), mode
 
     def _write(self, part: int, row: list[tuple[int, int, int]]) -> None:
         at = self.n_edges
@@ -319,13 +414,15 @@ class PartTable:
         found = self._ids.get(of)
         return self._new(of, self._traits[follows] & (LOOPS | TEXTUAL | SPELLED_ONCE)) if found is None else found
 
-    def _new(self, of: Reading | Begun, traits: int) -> int:
+    def _new(self, of: Reading | Begun | Within, traits: int) -> int:
         part = self._ids[of] = len(self._all)
         self._all.append(of)
         untrack(of)
         if part == self.arrays.traits.size:
             self._grow(*_PER_PART)
         self._traits[part] = traits
+        if len(of) == 4:
+            return part
         if len(of) == 3:
             bound, boundless = int(self._bound[of[1]]), int(self._boundless[of[1]])
             if bound:

@@ -119,6 +119,8 @@ class TokenEffects:
                 self.store.alias(low, high, state, same)
                 return True
         key = self.states.key(state)
+        if key is None and (within := self.states.parts.within_one(state)) is not None:
+            key = terminal(*within)
         if isinstance(key, Expr):
             patterned = run_with_pattern(key)
             if patterned is not None and (not patterned[0].low or may_be_longer(patterned[1])):
@@ -136,7 +138,8 @@ class TokenEffects:
 
     def _within_reach(self, state: int) -> int:
         """The state without the bounds in it that no token comes near; itself if there are none."""
-        members = self.states.parts.members(state)
+        within = self.states.parts.within_one(state)
+        members = self.states.parts.members(state) if within is None else [within]
         near = [
             within_reach(without_far_words(content, self._words.most), self.tries.longest) for content, _ in members
         ]

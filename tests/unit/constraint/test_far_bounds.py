@@ -45,7 +45,7 @@ def compare_masks(schema: dict[str, object], seed: random.Random, tokens: list[b
     by_token, by_byte = guided.compile(grammar, vocabulary), guided.compile(grammar, BYTES)
     for _ in range(3):
         state, place = by_token.start, by_byte.start
-        for _ in range(8):
+        for step in range(8):
             fits = set()
             for token, text in enumerate(tokens):
                 after = place
@@ -56,6 +56,9 @@ def compare_masks(schema: dict[str, object], seed: random.Random, tokens: list[b
             assert allowed(state, by_token, len(tokens)) == fits, schema
             if not fits:
                 break
+            if step == 0:
+                # Not white space before the string, for ever.
+                fits = {token for token in fits if tokens[token].strip(b" \t\r\n")}
             token = seed.choice(sorted(fits - {tokens.index(b'"')} or fits))
             state = by_token.advance(state, token)
             for byte in tokens[token]:
