@@ -168,6 +168,15 @@ def run_with_pattern(expr: Expr) -> tuple[Run, Expr] | None:
     return run, json_string(intersection(others), canonical=canonical)
 
 
+def without_words(content: Expr) -> Expr:
+    """The language with the finitely many words that it leaves out; itself where it leaves none out."""
+    if content.kind is not Kind.INTERSECTION:
+        return content
+    parts = cast("tuple[Expr, ...]", content.parts)
+    others = [part for part in parts if part.kind is not Kind.COMPLEMENT or not is_finite(cast(Expr, part.parts[0]))]
+    return content if len(others) == len(parts) or not others else intersection(others)
+
+
 def may_be_longer(pattern: Expr) -> bool:
     """May any text of a JSON string's pattern, as of what is left of it, be gone on with at will?"""
     content = cast(Expr, pattern.parts[0])

@@ -1,12 +1,13 @@
 """What all tokens of a vocabulary do from one lexer state, computed once and shared by every grammar.
 
 An effect is a row of tokens that stay inside the terminal, and the tries of what is left of those that leave it.
-Most are walked, once per vocabulary and language.  Two kinds are told from walks that others share:
+Most are walked, once per vocabulary and language.  Three kinds are told from walks that others share:
 
 * a bounded run of a character class (``maxLength``) is the unbounded run less the tokens that are too long, since a
   token's length in characters does not depend on the bound;
 * where a string may go on with any text for ever (most patterns are searched for, so anything may come before and
-  after), tokens that stay inside are those of any string, and only where it may close is looked at.
+  after), tokens that stay inside are those of any string, and only where it may close is looked at;
+* where finitely many words are left out of a language that has no end, the same holds of that language.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from __future__ import annotations
 import threading
 import weakref
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.byte_classes import UTF8_PHASES
+from guided.automata.endless import is_endless
 from guided.automata.parts import terminal
 from guided.automata.runs import (
     Run,
@@ -29,6 +31,7 @@ from guided.automata.runs import (
     run_with_pattern,
     within_reach,
     without_least,
+    without_words,
 )
 from guided.automata.states import StateTable
 from guided.automata.words import TokenWords, without_far_words
@@ -38,7 +41,7 @@ from guided.constraint.run_lengths import RunLengths
 from guided.constraint.surveys import Surveys
 from guided.constraint.token_tries import TokenTries
 from guided.grammar.regular.characters import Utf8
-from guided.grammar.regular.expr import Expr, alternation, json_string
+from guided.grammar.regular.expr import Expr, Kind, alternation, json_string
 from guided.grammar.regular.lengths import character_counts
 from guided.kernels.determinise import TOTAL
 from guided.kernels.layout import CANONICAL, STRING
@@ -85,7 +88,7 @@ class TokenEffects:
         self._walked: set[int] = set()
         """States whose effects are not told from others."""
         self._totals: dict[int, bool] = {}
-        self._any_strings: dict[tuple[int, int], tuple[int, NDArray[np.int32]]] = {}
+        self._others_known: dict[tuple[int, int, int], tuple[int, NDArray[np.int32]]] = {}
 
     @property
     def n_bytes(self) -> int:
@@ -131,10 +134,13 @@ class TokenEffects:
             if run is not None and (run.low > 1 or run.high is not None) and run.is_counted_by_home:
                 self._bounded(low, high, state, run)
                 return True
-        if self._is_total(state) and key is not _ANY_STRING:
-            self._total(low, high, state)
-            return True
-        return False
+            if key.kind is Kind.JSON_STRING:
+                content, canonical = cast("tuple[Expr, bool]", key.parts)
+                others = without_words(content)
+                like = json_string(others, canonical=canonical)
+                if others is not content and is_endless(others) and self._like(low, high, state, like):
+                    return True
+        return key is not _ANY_STRING and self._is_total(state) and self._like(low, high, state, _ANY_STRING)
 
     def _within_reach(self, state: int) -> int:
         """The state without the bounds in it that no token comes near; itself if there are none."""
@@ -204,21 +210,33 @@ class TokenEffects:
                 return True
         return False
 
-    def _total(self, low: int, high: int, state: int) -> None:
-        """The effect of a string's state after which any text may come."""
-        inside, exits = self._any_string(low, high)
-        kept = exits[self._surveys.closing(low, high, state, exits[:, 0].copy())]
+    def _like(self, low: int, high: int, state: int, other: Expr) -> bool:
+        """Make known the effect of a string's state that differs from another only in where the string closes.
+
+        False where tokens come to owe something.
+        """
+        found = self._others(low, high, other)
+        if found is None:
+            return False
+        inside, exits = found
+        closing = self._surveys.closing(low, high, state, exits[:, 0].copy())
+        if closing is None:
+            return False
+        kept = exits[closing]
         ended = self.tries.tokens_at(kept[:, 0])
         self.store.add(low, high, state, ended, self.tries.exit_ranges(kept), mask=inside)
+        return True
 
-    def _any_string(self, low: int, high: int) -> tuple[int, NDArray[np.int32]]:
-        """Of any string: the row of tokens that stay inside, and the nodes where it closes."""
-        found = self._any_strings.get((low, high))
+    def _others(self, low: int, high: int, other: Expr) -> tuple[int, NDArray[np.int32]] | None:
+        """Of a string: the row of tokens that stay inside, and the nodes where it closes; None where they owe."""
+        key = (low, high, self.states.add(other))
+        found = self._others_known.get(key)
         if found is None:
-            survey_ = self._surveys.survey(low, high, self.states.add(_ANY_STRING))
-            assert survey_ is not None
+            survey_ = self._surveys.survey(*key)
+            if survey_ is None:
+                return None
             found = self.store.row(survey_.kept[survey_.count >= 0]), survey_.exits
-            self._any_strings[low, high] = found
+            self._others_known[key] = found
         return found
 
     def _bounded(self, low: int, high: int, state: int, run: Run, pattern: Expr | None = None) -> None:

@@ -85,11 +85,13 @@ class Surveys:
             self._exit_rows[:n_exits].copy(),
         )  # fmt: skip
 
-    def closing(self, low: int, high: int, state: int, nodes: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """At which of some nodes a string that goes on from a state closes."""
+    def closing(self, low: int, high: int, state: int, nodes: NDArray[np.int32]) -> NDArray[np.bool_] | None:
+        """At which of some nodes a string that goes on from a state closes; None where tokens come to owe something."""
         closes = np.zeros(nodes.size, np.uint8)
         self._explore(state)
-        while closings(self._addresses(), low, high, state, nodes, closes, self._unknown) < 0:
+        while (code := closings(self._addresses(), low, high, state, nodes, closes, self._unknown)) < 0:
+            if code == OWING:
+                return None
             self.states.explore(self._unknown[: int(self._counters[REQUEST_A])].tolist(), AHEAD, PARTS, DEAR)
         found: NDArray[np.bool_] = closes != 0
         return found

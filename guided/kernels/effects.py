@@ -245,7 +245,7 @@ def survey(table, low, high, state, also, home, kept, kept_count, kept_at, exits
 def closings(table, low, high, state, nodes, closes, unknown):
     """For each of ``nodes`` (ascending) of a range: does a string that goes on from ``state`` close there?
 
-    Writes to ``closes``; -1: request for edges, as `survey`.
+    Writes to ``closes``; -1: request for edges, as `survey`; `OWING` where tokens come to owe something.
     """
     automaton = views.automaton(table)
     counters = views.counters(table)
@@ -273,6 +273,8 @@ def closings(table, low, high, state, nodes, closes, unknown):
             place = move(automaton, places[level], byte)
         if place < 0:
             n_unknown = _note(unknown, n_unknown, -place)
+        if place > 0 and automaton.owes[place & _MASK32]:
+            return OWING
         if place == MATCHED and nodes[at] == node:
             closes[at] = 1
         if place > MATCHED and nodes[at] > node:

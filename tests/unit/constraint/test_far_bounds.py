@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import guided
+from guided.automata.endless import is_endless
 from guided.automata.runs import comes_to_nothing, may_be_longer, within_reach, without_least
 from guided.grammar.json_schema.format_patterns import pattern_language
 from guided.grammar.json_schema.strings import CHARACTER
@@ -218,3 +219,37 @@ def test_bounds_of_repetitions_are_dropped_where_no_token_reaches_them():
     assert within_reach(both, 10) is near
     assert within_reach(near, 10) is near
     assert within_reach(intersection((both, repeat(CHARACTER, 0, 60))), 10) is near
+
+
+FORBIDDEN = ["ab", "[^a]", "[^a]|aaa", "^b|7$", "(dd){2}|é", "[^ab]|bb", "^.{6}", "^[^]{6}", "^[^b]{4}", "a.*b|-"]
+
+
+@pytest.mark.parametrize("pattern", FORBIDDEN)
+def test_masks_of_what_is_found_or_not_and_none_of_some_words(pattern):
+    """Languages that end soon among them, in which a word left out may be all that there was."""
+    seed = random.Random(pattern)
+    tokens, vocabulary = some_tokens(seed)
+    tokens = sorted({*seed.sample(tokens, 300), b'"', b"a", b"b", b'a"', b'b"', b'ab"'})
+    vocabulary = guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+    for left_out in (["a", "aa"], ["", "a", "aé", "b-", "xyzdd"], ["a" * n for n in range(7)], ["b", "abab", "7b"]):
+        neither = {"type": "string", "not": {"anyOf": [{"pattern": pattern}, {"enum": left_out}]}}
+        found = {"type": "string", "pattern": pattern, "not": {"enum": left_out}}
+        for schema in (neither, found):
+            with contextlib.suppress(guided.UnsatisfiableError):
+                compare_masks(schema, seed, tokens, vocabulary)
+
+
+def test_endless_is_what_no_words_can_exhaust():
+    text = repeat(CHARACTER)
+    for found, expected in (
+        ("ab", True),
+        ("[^a]", True),
+        ("[^a]|aaa", False),
+        ("^(?s:.{6})", False),
+        ("^.{6}", True),
+        ("^b", True),
+    ):
+        searched = pattern_language(f"(?:{found.removeprefix('^')})(?s:.*)")
+        searched = searched if found.startswith("^") else concat(text, searched)
+        assert is_endless(intersection((text, complement(searched)))) is expected, found
+    assert not is_endless(literal(b"ab"))
