@@ -119,6 +119,15 @@ def begins(automaton, tokens, state, low, high):
 
 
 @inner
+def stays_below(automaton, tokens, place, node):
+    """Does a state in which nothing may end lead back to itself on every character at and below a node?"""
+    if place > _MASK32:
+        return False
+    closed = automaton.closed[place]
+    return closed != 0 and tokens.classes[node] & ~closed == 0 and automaton.tag[place] < 0
+
+
+@inner
 def wait_for(table, state):
     """Note that the edges of a state are needed, so that one round asks for all that it comes to; False: no room."""
     counters = views.counters(table)
@@ -188,10 +197,18 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
         byte = np.int64(tokens.byte[node])
         visited += 1
         at = places[level]
+        end = np.int64(tokens.end[node])
+        debt = owed[level]
+        if debt == 0 and limit < 0 and stays_below(automaton, tokens, at, node):
+            for i in range(tokens.token_offset[node], tokens.token_offset[end]):
+                token = tokens.token_ids[i]
+                row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+                noted = note(table, noted, token)
+            node = end
+            continue
         place = glance(automaton, at, byte)
         if place == SPELLED:
             place = move(automaton, at, byte)
-        end = np.int64(tokens.end[node])
         if place < 0:
             if not wait_for(table, -place):
                 return -1
@@ -200,7 +217,6 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
         if place == 0:
             node = end
             continue
-        debt = owed[level]
         if debt:
             owing = np.int64(debt)
             if automaton.mode[debt] & STRING:
