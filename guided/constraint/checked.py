@@ -47,7 +47,7 @@ from guided.constraint.spelled import Spelled
 from guided.constraint.token_texts import TokenTexts
 from guided.errors import UnsupportedError, VocabularyError
 from guided.grammar.ir import Grammar, Mark
-from guided.kernels.layout import DEAD
+from guided.kernels.layout import DEAD, FINISHED
 from guided.kernels.marks import BEHIND, INSIDE
 from guided.vocab.vocabulary import Vocabulary
 
@@ -111,6 +111,7 @@ class CheckedMachine(BesideMachine):
         """Are items of some array compared?"""
         self.frames = Frames(self.inner)
         self._texts = TokenTexts.of(vocabulary)
+        self._byte_tokens = [self._texts.short.get(bytes((byte,))) for byte in range(256)]
         self.reader = Reader(self._texts.wholes)
         self.likeness = Likeness(self.reader)
         self.look = LookAhead(self)
@@ -367,7 +368,13 @@ class CheckedMachine(BesideMachine):
         key = (state, byte)
         found = self._byte_steps.get(key)
         if found is None:
-            found = self._byte_steps[key] = self.inner.advance_text(state, bytes((byte,)))
+            # A token is the cheapest way to say what is read.
+            token = self._byte_tokens[byte] if state > FINISHED else None
+            if token is None:
+                found = self.inner.advance_text(state, bytes((byte,)))
+            else:
+                found = self.inner.advance_token_text(state, token)
+            self._byte_steps[key] = found
         return found
 
     def step(self, state: int, text: Text | None, byte: int) -> tuple[int, Text | None]:

@@ -40,8 +40,10 @@ class Crossing(NamedTuple):
     """Does it end in a number?"""
     end: bytes | None = None
     """Begun in a string, its end without the quotation mark; None for what has escapes."""
-    behind: bytes | None = None
-    """What comes from that quotation mark on, where only printed ASCII characters come before."""
+    behind: bytes = b""
+    """What comes from that quotation mark on."""
+    plain: bool = False
+    """Are there only printed ASCII characters before it?"""
     held: bytes | None = None
     """The string that it holds as a whole item, between two commas."""
 
@@ -148,9 +150,9 @@ def _behind(data: bytes, at: int, closed: int, end: bytes | None) -> Crossing | 
         if found is None:
             return None
     plain = end is not None and end.isascii() and end.decode().isprintable()
-    behind = data[len(end) :] if end is not None and plain else None
+    behind = b"" if end is None else data[len(end) :]
     quoted, pending, number = found[2] is not None, found[3] or b"", bool(found[4])
-    return Crossing(True, closed, found[1] or b"", quoted, pending, number, end, behind, held)
+    return Crossing(True, closed, found[1] or b"", quoted, pending, number, end, behind, plain, held)
 
 
 _INSIDE = Crossing(False)

@@ -9,7 +9,7 @@ where not every one can go on in infinitely many ways.
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from guided.constraint.crossings import Crossing, Crossings, Place
 from guided.constraint.json_text import BACKSLASH, QUOTE, Level, Mode, Text
@@ -20,18 +20,25 @@ from guided.kernels.layout import DEAD
 if TYPE_CHECKING:
     from guided.constraint.checked import CheckedMachine
 
+_FEW = 8
+"""Tokens of which each is looked at by itself before it is asked whether all texts lead to the same state: 20 us."""
+
+_Name: TypeAlias = tuple[int, int, bytes]
+"""By how many bytes a name that has just begun may go on, each to another; the state in it, `DEAD` where a token
+reaches no name just so, and what is pending there."""
+
 
 class _Verdicts(NamedTuple):
     """Of the tokens that reach a next item those that are not surely free."""
 
     doubtful: list[int]
-    counted: list[tuple[int, int, bytes]]
-    """Free where more strings may come than are seen: the token, the state in the string, and what is pending in it."""
+    counted: dict[tuple[int, bytes], list[int]]
+    """Free where more strings may come than are seen: by the state in the string, and what is pending in it."""
     holding: list[tuple[int, bytes, bytes]]
     """Free where the string that such a token ends, and the item behind it, are new: the end, and the item."""
-    named: list[tuple[int, int, int]]
-    """Free where a next name may go on by more bytes than names were read: the token, the number of these bytes, and
-    how many containers the token closes before."""
+    named: dict[int, list[tuple[_Name, int]]]
+    """Free where more names may come than were read: by how many containers the token closes before, those with the
+    fewest ways first."""
 
 
 class NextItems:
@@ -41,6 +48,9 @@ class NextItems:
         self._machine: CheckedMachine = weakref.proxy(machine)
         self._crossings = Crossings.of(machine.vocabulary)
         self._verdicts: dict[tuple[int, Place, int], _Verdicts] = {}
+        # By the state behind a string's end, which is that of many states in the string, and by what comes from there.
+        self._names_behind: dict[tuple[int, bytes], _Name] = {}
+        self._judged_behind: dict[tuple[tuple[int, bytes], bool], tuple[int, bytes] | bool] = {}
 
     def doubtful(self, own: int, text: Text, place: Place, tokens: list[int]) -> list[int]:
         """Of the tokens that reach a next item or name, those that are not surely free.
@@ -59,28 +69,35 @@ class NextItems:
         if not found.counted and not found.holding and not found.named:
             return found.doubtful
         doubtful = found.doubtful.copy()
-        for token, number, closed in found.named:
+        more_than = self._machine.look.counts.more_than
+        for closed, names in found.named.items():
             around = _around(level, closed)
+            if around is not None and self._machine.likeness.candidates(around):
+                doubtful += [token for _, token in names]
+                continue
             # One name more is what such a token ends, or what is in progress.
-            if number <= (1 if around is None else around.seen.size + 1):
-                doubtful.append(token)
+            taken = 1 if around is None else around.seen.size + 1
+            for (number, inside, pending), token in names:
+                if number > taken:
+                    break
+                if inside == DEAD or not more_than(inside, pending, taken):
+                    doubtful.append(token)
         if level is None:
             return doubtful
         seen = level.seen
-        more_than = self._machine.look.counts.more_than
         # The item that such a token ends is one more.
-        doubtful += [token for token, at, pending in found.counted if not more_than(at, pending, seen.size + 1)]
+        for (inside, pending), counted in found.counted.items():
+            if not more_than(inside, pending, seen.size + 1):
+                doubtful += counted
         for token, end, item in found.holding:
             if STRING_KEY + item in seen or text.text + end == item:
                 doubtful.append(token)
         return doubtful
 
     def _judged(self, own: int, level: Level | None, place: Place, tokens: list[int]) -> _Verdicts:
-        found = _Verdicts([], [], [], [])
-        alike: dict[bytes, tuple[int, bytes] | bool] | None = None
-        if place is Place.STRING and self._machine.look.holds_any_text(own):
-            alike = {}
-        ways: dict[int | bytes, int | None] = {}
+        found = _Verdicts([], {}, [], {})
+        ends: dict[bytes, int] = {}
+        any_text = len(tokens) > _FEW and place is Place.STRING and self._machine.look.holds_any_text(own)
         for token in tokens:
             crossing = self._crossings.crossing(token, place)
             if crossing is None:
@@ -90,49 +107,55 @@ class NextItems:
             first = level is None and not crossing.closed
             if not crossing.crosses or (around is None and not first):
                 continue
-            if around is None or not around.compares:
-                # In an array the item in progress goes on, which is new already.
-                if (around is None or not around.is_array) and not self._machine.open_names:
-                    if around is not None and around.collects:
-                        found.doubtful.append(token)
-                        continue
-                    by = token if alike is None or crossing.behind is None else crossing.behind
-                    if by not in ways:
-                        ways[by] = self._ways(own, token, crossing)
-                    number = ways[by]
-                    if number is not None:
-                        found.named.append((token, number, crossing.closed))
+            in_items = around is not None and around.compares
+            # In an array the item in progress goes on, which is new already.
+            if not in_items and (self._machine.open_names or (around is not None and around.is_array)):
                 continue
-            behind = None if alike is None else crossing.behind
-            verdict = None if alike is None or behind is None else alike.get(behind)
+            behind = None
+            if crossing.end is not None:
+                end = b"" if any_text and crossing.plain else crossing.end
+                if end not in ends:
+                    ends[end] = self._behind_end(own, end)
+                behind = ends[end], crossing.behind
+            if not in_items:
+                name = None if behind is None else self._names_behind.get(behind)
+                if name is None:
+                    name = self._name(own, token, crossing)
+                    if behind is not None:
+                        self._names_behind[behind] = name
+                found.named.setdefault(crossing.closed, []).append((name, token))
+                continue
+            innermost = around is level
+            verdict = None if behind is None else self._judged_behind.get((behind, innermost))
             if verdict is None:
-                verdict = self._judge(own, around is level, token, crossing)
-                if alike is not None and behind is not None:
-                    alike[behind] = verdict
+                verdict = self._judge(own, innermost, token, crossing)
+                if behind is not None:
+                    self._judged_behind[behind, innermost] = verdict
             if isinstance(verdict, tuple):
-                found.counted.append((token, *verdict))
+                found.counted.setdefault(verdict, []).append(token)
             elif not verdict:
                 found.doubtful.append(token)
             elif crossing.held is not None and crossing.end is not None:
                 found.holding.append((token, crossing.end, crossing.held))
+        for names in found.named.values():
+            names.sort()
         return found
 
-    def _ways(self, own: int, token: int, crossing: Crossing) -> int | None:
-        """By how many bytes the name behind a token may go on, each to another name; None where names are infinite.
+    def _behind_end(self, own: int, end: bytes) -> int:
+        """The automaton's state behind what is left of a string, and the quotation mark."""
+        machine = self._machine
+        return machine.inner.advance_text(own, end + b'"') if end else machine.byte_step(own, QUOTE)
 
-        A token that reaches no name just so has none.
-        """
+    def _name(self, own: int, token: int, crossing: Crossing) -> _Name:
         machine = self._machine
         if crossing.held is not None or crossing.opened or crossing.number:
-            return 0
+            return 0, DEAD, b""
         after = machine.inner.advance_token_text(own, token)
         inside = after if after == DEAD or crossing.quoted else machine.byte_step(after, QUOTE)
-        if inside == DEAD:
-            return 0
-        if machine.look.counts.is_infinite(inside, crossing.pending):
-            return None
+        if inside == DEAD or crossing.pending:
+            return 0, inside, crossing.pending
         # Every byte but that of an escape leads to names that differ from those behind other bytes.
-        return 0 if crossing.pending else len(machine.look.next_byte_set(inside) - {BACKSLASH})
+        return len(machine.look.next_byte_set(inside) - {BACKSLASH}), inside, b""
 
     def _judge(self, own: int, innermost: bool, token: int, crossing: Crossing) -> tuple[int, bytes] | bool:
         """Is a token free, if the item that it may hold is new?  Or what to ask of the strings that may come."""
@@ -149,10 +172,9 @@ class NextItems:
         counts = machine.look.counts
         inside = after if crossing.quoted else machine.byte_step(after, QUOTE)
         countable = innermost and not opened and mode is not Mode.SCALAR and inside != DEAD and crossing.held is None
-        infinite = countable and counts.is_infinite(inside, crossing.pending)
-        if countable and not infinite and counts.more_than(inside, crossing.pending, MANY):
+        if countable and counts.more_than(inside, crossing.pending, MANY):
             return inside, crossing.pending
-        if infinite or machine.look.is_free(after, mode, crossing.pending, in_array, compares=in_array):
+        if machine.look.is_free(after, mode, crossing.pending, in_array, compares=in_array):
             return crossing.held is None or (innermost and crossing.end is not None)
         return (inside, crossing.pending) if countable else False
 

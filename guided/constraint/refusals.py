@@ -1,8 +1,9 @@
 """Masks of a checked machine: the automaton's, less the tokens that would repeat something or could only come to it.
 
 A token is refused somewhere along its bytes.  While what is being read is consistent with something seen
-(`guided.constraint.likeness`), the tokens that repeat it are looked up by what is left of it, in strings that are items
-(`guided.constraint.seen_items`) and in objects (`guided.constraint.seen_members`); where something else is read, the
+(`guided.constraint.likeness`), the tokens that repeat it are looked up by what is left of it, in names and in strings
+that are items (`guided.constraint.seen_strings`) and in objects that are (`guided.constraint.seen_members`); where
+something else is read, the
 vocabulary's trie is walked with the checker.  Where the text has gone its own way only a token that goes on to the next
 name or item can still be refused; those whose verdict the state alone does not tell (`guided.constraint.next_items`)
 are tried.
@@ -23,8 +24,8 @@ from guided.constraint.crossings import Place
 from guided.constraint.json_text import Mode, Text
 from guided.constraint.next_items import NextItems
 from guided.constraint.seen import Seen
-from guided.constraint.seen_items import SeenItems
 from guided.constraint.seen_members import SeenMembers
+from guided.constraint.seen_strings import SeenStrings
 from guided.constraint.survival import tokens_of
 from guided.constraint.token_texts import NO_TOKENS, Reach, TokenTexts
 from guided.kernels.layout import DEAD
@@ -43,7 +44,7 @@ class Refusals:
         self._machine: CheckedMachine = weakref.proxy(machine)
         self._texts = TokenTexts.of(machine.vocabulary)
         self._next = NextItems(machine)
-        self._items = SeenItems(machine)
+        self._strings = SeenStrings(machine)
         self._members = SeenMembers(machine)
         self._rows: OrderedDict[int, NDArray[np.uint32]] = OrderedDict()
         self._ends: dict[int, bool] = {}
@@ -183,7 +184,7 @@ class Refusals:
         else:
             tried = self._tried(own, text, doubts)
             if text is not None and machine.likeness.consistent(text):
-                told = None if doubts else self._items.refused(state, own, self._row(own), text)
+                told = None if doubts else self._strings.refused(state, own, self._row(own), text)
                 members = None if doubts or told is not None else self._members.doubtful(own, self._row(own), text)
                 if members is not None:
                     tried = list(dict.fromkeys((*tried, *self._in_row(own, members))))

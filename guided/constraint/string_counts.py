@@ -27,6 +27,7 @@ _WHOLE = 6
 """Bytes of an escape by a character's number."""
 _HEX = b"0123456789abcef"
 """Digits with which an escape may go on so that each spells another character, and no half of a pair."""
+_NOT_PLAIN = frozenset((BACKSLASH, QUOTE))
 
 
 class StringCounts:
@@ -49,11 +50,14 @@ class StringCounts:
 
     def more_than(self, state: int, pending: bytes, number: int) -> bool:
         """May more strings than this come of one that was read so far?  Wrong only where it says False."""
-        if self.is_infinite(state, pending):
-            return True
         key = (state, pending)
         count, asked = self._counts.get(key, (0, 0))
         if count <= number and asked <= number:
+            # Some come of each byte, which costs less to see than whether they are infinitely many.
+            if not pending and len(self._machine.look.next_byte_set(state) - _NOT_PLAIN) > number:
+                return True
+            if self.is_infinite(state, pending):
+                return True
             rests = self._machine.look.strings.known(state, pending)
             if rests is not None:
                 count, asked = len(rests.texts), sys.maxsize
@@ -71,10 +75,11 @@ class StringCounts:
             machine = self._machine
             mode, decode = machine.inner.states.arrays.mode, machine.inner.states.arrays.decode
             inside = [lexer_state for lexer_state, _, _ in machine.inner.threads(state)]
-            found = self._spelled[state] = machine.byte_step(state, QUOTE) == DEAD and all(
+            found = self._spelled[state] = all(
                 mode[at] & STRING and not mode[at] & CANONICAL and not decode[at] for at in inside
             )
-        return found and self.more_than(state, b"", number)
+        # One string has no next character where it may end.
+        return found and self.more_than(state, b"", number + (QUOTE in self._machine.look.next_byte_set(state)))
 
     def _counted(self, state: int, pending: bytes, wanted: int) -> int:
         """Depth first; of states behind which nothing is left to look at the number is remembered as it is."""
@@ -112,4 +117,5 @@ class StringCounts:
             return False, iter(b"u" if size == 1 else _HEX if size < _WHOLE else b"")
         look = self._machine.look
         ways = (byte for byte in look.next_bytes(state) if byte != QUOTE and byte != BACKSLASH)
-        return QUOTE in look.next_byte_set(state), ways
+        # It may be a name that must not come.
+        return QUOTE in look.next_byte_set(state) and self._machine.byte_step(state, QUOTE) != DEAD, ways

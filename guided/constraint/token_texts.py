@@ -70,10 +70,10 @@ _VALID = re.compile(rb'(?:[^\\]|\\(?:["\\/bfnrt]|u(?:[0-9a-fA-F]{4}|[0-9a-fA-F]{
 
 
 class Closing(NamedTuple):
-    """The tokens that begin in a name, spell what is left of it in one way, and end it."""
+    """The tokens that spell a string, or what is left of one, in one way, and end it."""
 
     spelling: bytes
-    """With the quotation mark."""
+    """What they begin with, up to the quotation mark that ends the string."""
     tokens: NDArray[np.int64]
 
     def within(self, row: NDArray[np.uint32]) -> list[int]:
@@ -81,6 +81,16 @@ class Closing(NamedTuple):
         tokens = self.tokens
         found: list[int] = tokens[(row[tokens >> 5] >> (tokens & 31)) & 1 != 0].tolist()
         return found
+
+
+_Closings: TypeAlias = Mapping[bytes, tuple[Closing, ...]]
+
+
+def _closings(found: dict[bytes, dict[bytes, list[int]]]) -> _Closings:
+    return {
+        text: tuple(Closing(spelling, np.asarray(some, np.int64)) for spelling, some in ways.items())
+        for text, ways in found.items()
+    }
 
 
 class _Tokens(NamedTuple):
@@ -122,8 +132,9 @@ class TokenTexts(PerVocabulary):
         self._no_letters_before = _counted(no_letters[trie.token_ids])
         self._with_comma = [(token, self.spelled(token)) for token in np.flatnonzero(self._number_of(b",")).tolist()]
         self._lists: dict[tuple[frozenset[Reach], Place], _Tokens] = {}
-        self.closing, self.wholes = self._strings(np.flatnonzero(quotes).tolist())
-        """By what is left of a name, the tokens that spell it and end it; by a string, the tokens that hold it."""
+        self.closing, self.leading, self.wholes = self._strings(np.flatnonzero(quotes).tolist())
+        """By what is left of a name, the tokens that spell it and end it; by a string, the tokens that hold it as the
+        first that they hold, and those that hold it anywhere."""
         self.opening, self.escaping = self._begun(np.flatnonzero(quotes + self._number_of(b"\\")).tolist())
         """By the beginning of a string, the tokens that are only that and what is before it, and by what comes next in
         a string the tokens that spell it with escapes; each with the escape in which it ends."""
@@ -148,14 +159,13 @@ class TokenTexts(PerVocabulary):
         """The number of a token's bytes."""
         return self._places[token + 1] - self._places[token]
 
-    def _strings(
-        self, tokens: list[int]
-    ) -> tuple[Mapping[bytes, tuple[Closing, ...]], Mapping[bytes, tuple[int, ...]]]:
-        """What the tokens with quotation marks close, and the strings between them, whatever comes before."""
+    def _strings(self, tokens: list[int]) -> tuple[_Closings, _Closings, Mapping[bytes, tuple[int, ...]]]:
+        """What the tokens with quotation marks close, the strings that they begin with, and those between any two."""
         reader = Reader()
         inside = reader.text(None, Mode.NAME)
         assert inside is not None
         closing: dict[bytes, dict[bytes, list[int]]] = {}
+        leading: dict[bytes, dict[bytes, list[int]]] = {}
         wholes: dict[bytes, list[int]] = {}
         for token in tokens:
             data = self.spelled(token)
@@ -167,12 +177,12 @@ class TokenTexts(PerVocabulary):
                 text, at = reader.spelled(inside, data, start)
                 if at < len(data):
                     wholes.setdefault(text.text, []).append(token)
+                    if data[: start - 1].isspace() or start == 1:
+                        leading.setdefault(text.text, {}).setdefault(data[: at + 1], []).append(token)
                 start = data.find(QUOTE, start) + 1
         return (
-            {
-                rest: tuple(Closing(spelling, np.asarray(some, np.int64)) for spelling, some in ways.items())
-                for rest, ways in closing.items()
-            },
+            _closings(closing),
+            _closings(leading),
             {text: tuple(sorted(set(some))) for text, some in wholes.items()},
         )
 

@@ -13,7 +13,7 @@ import guided
 from guided.constraint import finite_strings, look_ahead
 from guided.constraint.checked import CheckedMachine
 from guided.constraint.constraint import Constraint
-from guided.constraint.seen_items import SeenItems
+from guided.constraint.seen_strings import SeenStrings
 from tests.twin.finite_json import TooMany, schema, texts
 from tests.unit.constraint.test_checked_exact import compare, vocabulary_for
 
@@ -183,7 +183,7 @@ def test_steps_for_a_mask(monkeypatch: pytest.MonkeyPatch) -> None:
     # Neither listed nor counted: the trie is walked, and a way out is searched for.
     monkeypatch.setattr(look_ahead, "_PATIENCE", -1)
     monkeypatch.setattr(look_ahead.LookAhead, "_outnumbers", lambda *_: False)
-    monkeypatch.setattr(SeenItems, "refused", lambda *_: None)
+    monkeypatch.setattr(SeenStrings, "refused", lambda *_: None)
     searched, _, plain = steps_of(values, monkeypatch)
     assert searched > 5 * steps
     assert masks == plain

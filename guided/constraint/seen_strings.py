@@ -1,8 +1,8 @@
-"""Tokens refused in or before a string that is an item, found by what is left of the strings that the array holds.
+"""Tokens refused in or before a string that is an item, or a name, found by what is left of those that are there.
 
 Such a token either ends a string that is there already, or holds one as a whole, or leads on in strings that are there
 while no other can come of it.  Each is found from the string it would repeat or lead on in, as the string joins the
-array; so what one mask takes grows with what has joined since the last, not with what the array holds.
+array or object; so what one mask takes grows with what has joined since the last, not with what the container holds.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.constraint.json_text import QUOTE, Expects, Mode, Text
+from guided.constraint.json_text import QUOTE, Expects, Level, Mode, Text
 from guided.constraint.json_values import STRING_KEY
 from guided.constraint.seen import Link, Seen
-from guided.constraint.token_texts import NO_TOKENS, TokenTexts
+from guided.constraint.token_texts import NO_TOKENS, Closing, TokenTexts
 from guided.grammar.ir import Mark
 from guided.kernels.layout import DEAD
 
@@ -32,7 +32,7 @@ _SETTLED = -(1 << 60)
 
 
 class _Place:
-    """What is known of one place in the automaton and in a string, for the items up to some."""
+    """What is known of one place in the automaton and in a string, for the items or names up to some."""
 
     def __init__(self) -> None:
         self.clear()
@@ -42,15 +42,15 @@ class _Place:
         self.upto: Link | None = None
         self.refused: NDArray[np.int64] = NO_TOKENS
         self.counts: dict[int, int] = {}
-        """Of tokens that stay in the string, how many items they lead on in."""
+        """Of tokens that stay in the string, how many of those that are there they lead on in."""
         self.full: dict[int, tuple[int, bytes, bytes]] = {}
         """Those of them of which it is not clear that another string may come: the automaton's state behind them, the
         key of the string so far, and what is pending in it."""
         self.tried: dict[int, None] = {}
-        """Tokens that may repeat an item in a way that is not told here."""
+        """Tokens that may repeat one in a way that is not told here."""
 
 
-class SeenItems:
+class SeenStrings:
     """Answers for the states of one checked machine; the machine's lock must be held."""
 
     def __init__(self, machine: CheckedMachine) -> None:
@@ -61,31 +61,29 @@ class SeenItems:
         self._quotes: dict[int, tuple[int, ...]] = {}
 
     def refused(self, state: int, own: int, row: NDArray[np.uint32], text: Text) -> NDArray[np.int64] | None:
-        """The allowed tokens that repeat an item, or can only come to that; None where this is not told.
+        """The allowed tokens that repeat an item or name, or can only come to that; None where this is not told.
 
-        Told are those before which the text agrees with an item as long as it goes, up to the item's end.
+        Told are those before which the text agrees with one as long as it goes, up to the end of that.
         """
         level, mode, machine = text.level, text.mode, self._machine
-        if level is None or not level.compares or text.pending or machine.likeness.candidates(level):
+        if level is None or text.pending or machine.likeness.candidates(level):
             return None
         if mode is Mode.BETWEEN:
-            if (
-                level.expects is not Expects.VALUE
-                or not _only_strings(level.seen)
-                or not self._is_free(own, level.seen)
-            ):
+            if level.expects is Expects.VALUE:
+                told = level.compares and _only_strings(level.seen)
+            else:
+                told = level.expects is Expects.NAME
+            if not (told and self._is_free(own, level.seen)):
                 return None
-        elif mode is not Mode.STRING:
+        elif mode is not Mode.NAME and not (mode is Mode.STRING and level.compares):
             return None
         key = (own, mode, text.text)
         place = self._places.get(key)
         if place is None:
             place = self._places[key] = _Place()
-        self._follow(place, own, row, text, level.seen)
+        self._follow(place, own, row, text, level)
         if place.full:
-            dead = [
-                token for token, inside in place.full.items() if not self._goes_on(state, token, level.seen, inside)
-            ]
+            dead = [token for token, inside in place.full.items() if not self._goes_on(state, token, level, inside)]
             if dead:
                 for token in dead:
                     del place.full[token]
@@ -107,93 +105,108 @@ class SeenItems:
         counts = machine.look.counts
         return all(quote != DEAD and counts.more_than(quote, b"", seen.size) for quote in quotes)
 
-    def _goes_on(self, state: int, token: int, seen: Seen, inside: tuple[int, bytes, bytes]) -> bool:
+    def _goes_on(self, state: int, token: int, level: Level, inside: tuple[int, bytes, bytes]) -> bool:
         """May a string come of one that a token is part of that is not there yet?"""
         at, key, pending = inside
         # Their number was found to be small.
-        rests = self._machine.look.strings.listed(at, pending)
-        return self._machine.lives(state, token) if rests is None else rests.has_new(key, seen)
+        rests = self._machine.look.strings.listed(at, pending) if level.is_array else None
+        return self._machine.lives(state, token) if rests is None else rests.has_new(key, level.seen)
 
-    def _follow(self, place: _Place, own: int, row: NDArray[np.uint32], text: Text, seen: Seen) -> None:
-        """Take in the items that the place does not know yet."""
+    def _follow(self, place: _Place, own: int, row: NDArray[np.uint32], text: Text, level: Level) -> None:
+        """Take in the items or names that the place does not know yet."""
+        seen = level.seen
         if place.upto is seen.link:
             return
-        begun = STRING_KEY + text.text
+        begun = STRING_KEY + text.text if level.is_array else text.text
+        keys: Iterable[bytes]
         if place.upto is None:
-            self._take_in(place, own, row, text, seen.beginning(begun), len(begun))
-            place.upto = seen.link
-            return
-        link, keys = seen.link, []
-        while link is not None and link is not place.upto:
-            keys.append(link[0])
-            link = link[1]
-        if link is None:
-            # Another array, or one that went another way.
-            place.clear()
-            keys = list(seen.beginning(begun))
-        self._take_in(place, own, row, text, (key for key in keys if key.startswith(begun)), len(begun))
-        place.upto = seen.link
-
-    def _take_in(
-        self, place: _Place, own: int, row: NDArray[np.uint32], text: Text, keys: Iterable[bytes], size: int
-    ) -> None:
+            keys = seen.beginning(begun)
+        else:
+            joined, link = [], seen.link
+            while link is not None and link is not place.upto:
+                joined.append(link[0])
+                link = link[1]
+            if link is None:
+                # Another container, or one that went another way.
+                place.clear()
+                keys = seen.beginning(begun)
+            else:
+                keys = (key for key in joined if key.startswith(begun))
+        inside = text.mode is not Mode.BETWEEN
         dead: list[int] = []
         for key in keys:
-            rest = key[size:]
-            if text.mode is Mode.STRING:
-                self._ending(place, own, row, rest, dead)
-                self._inside(place, own, text, rest)
+            rest = key[len(begun) :]
+            if inside:
+                self._ending(place, own, row, level, self._texts.closing.get(rest, ()), dead)
+                self._inside(place, own, text, level, rest)
             else:
-                self._opening(place, own, rest)
+                self._opening(place, own, row, level, rest, dead)
         if dead:
             place.refused = np.concatenate((place.refused, np.asarray(dead, np.int64)))
+        place.upto = seen.link
 
-    def _ending(self, place: _Place, own: int, row: NDArray[np.uint32], rest: bytes, dead: list[int]) -> None:
-        """The tokens that end the string so that it is an item again."""
+    def _ending(
+        self, place: _Place, own: int, row: NDArray[np.uint32], level: Level, ways: Iterable[Closing], dead: list[int]
+    ) -> None:
+        """The tokens that end the string so that it is one that is there."""
         machine = self._machine
-        for closing in self._texts.closing.get(rest, ()):
+        for closing in ways:
             tokens = closing.within(row)
             if not tokens:
                 continue
             after = machine.inner.advance_text(own, closing.spelling)
-            left = after if after == DEAD else machine.frames.without(after, Mark.DISTINCT)
+            if after == DEAD:
+                left = DEAD
+            elif level.is_array:
+                left = machine.frames.without(after, Mark.DISTINCT)
+            else:
+                left = machine.frames.without_undeclared_name(after)
             if left == DEAD:
                 dead += tokens
             elif left != after:
                 place.tried.update(dict.fromkeys(tokens))
 
-    def _inside(self, place: _Place, own: int, text: Text, rest: bytes) -> None:
-        """The tokens that lead on in what is left of an item, and do not end it."""
+    def _inside(self, place: _Place, own: int, text: Text, level: Level, rest: bytes) -> None:
+        """The tokens that lead on in what is left of one that is there, and do not end it."""
         texts = self._texts
         if not (rest.isascii() and self._machine.look.is_uniform(own, text)):
             for token in texts.beginning(rest):
                 part = rest[: self._texts.size(token)]
-                self._lead_on(place, own, token, text.text + part, b"")
+                self._lead_on(place, own, level, token, text.text + part, b"")
         for size in range(min(len(rest), texts.longest_escaping) + 1):
             for token, pending in texts.escaping.get(rest[:size], ()):
-                self._lead_on(place, own, token, text.text + rest[:size], pending)
+                self._lead_on(place, own, level, token, text.text + rest[:size], pending)
 
-    def _opening(self, place: _Place, own: int, rest: bytes) -> None:
-        """The tokens that begin a string as an item does, and those that hold it."""
+    def _opening(
+        self, place: _Place, own: int, row: NDArray[np.uint32], level: Level, rest: bytes, dead: list[int]
+    ) -> None:
+        """The tokens that begin a string as one that is there does, and those that hold it."""
         texts = self._texts
         for size in range(min(len(rest), texts.longest_opening) + 1):
             for token, pending in texts.opening.get(rest[:size], ()):
-                self._lead_on(place, own, token, rest[:size], pending)
-        for token in texts.wholes.get(rest, ()):
-            if self._stepped(own, token) != DEAD:
-                place.tried[token] = None
+                self._lead_on(place, own, level, token, rest[:size], pending)
+        leading = texts.leading.get(rest, ())
+        self._ending(place, own, row, level, leading, dead)
+        wholes = texts.wholes.get(rest, ())
+        if wholes:
+            settled = {token for closing in leading for token in closing.tokens.tolist()}
+            allowed = (token for token in wholes if int(row[token >> 5]) >> (token & 31) & 1)
+            place.tried.update((token, None) for token in allowed if token not in settled)
 
-    def _lead_on(self, place: _Place, own: int, token: int, begun: bytes, pending: bytes) -> None:
-        after, counts = self._stepped(own, token), self._machine.look.counts
-        if after == DEAD or counts.is_infinite(after, pending):
-            return
+    def _lead_on(self, place: _Place, own: int, level: Level, token: int, begun: bytes, pending: bytes) -> None:
         number = place.counts[token] = place.counts.get(token, 0) + 1
         if token in place.full or number < 0:
             return
+        machine = self._machine
+        counts = machine.look.counts
         if pending in _ANY_CHARACTER and counts.more_behind_escape(self._before(own, token, pending), number):
             return
-        if not counts.more_than(after, pending, number):
-            place.full[token] = (after, STRING_KEY + begun, pending)
+        after = self._stepped(own, token)
+        if after == DEAD or counts.more_than(after, pending, number):
+            return
+        # A name that is surely declared repeats nothing seen.
+        if level.is_array or machine.frames.inside_undeclared_name(after):
+            place.full[token] = (after, STRING_KEY + begun if level.is_array else begun, pending)
 
     def _before(self, own: int, token: int, pending: bytes) -> int:
         """The automaton's state before the escape in which a token ends."""
