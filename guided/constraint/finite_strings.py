@@ -152,6 +152,9 @@ class FiniteStrings:
         ways: list[tuple[bytes, _Place]] = []
         ends = False
         for byte in machine.look.next_byte_set(state):
+            # The step into an escape is the longest.
+            if byte == BACKSLASH and not pending and not self._needs_escape(state):
+                continue
             then = machine.byte_step(state, byte)
             if then == DEAD:
                 continue
@@ -163,8 +166,7 @@ class FiniteStrings:
                     return None, False
                 ends = True
             elif byte == BACKSLASH:
-                if self._needs_escape(state):
-                    ways.append((b"", (then, b"\\")))
+                ways.append((b"", (then, b"\\")))
             else:
                 ways.append((bytes((byte,)), (then, b"")))
         return ways, ends
