@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import heapq
 import weakref
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -44,6 +44,8 @@ _PATIENCE = 48
 """States that a search visits before what may come is listed; most find a way out in ten, and a list takes longer."""
 _FRESH, _VALUE, _BEHIND, _STRING, _CONTENT = range(5)
 """A name or value may begin; a value; within or behind a scalar; in a string; in one that is no name."""
+_Reached: TypeAlias = tuple[int, int, bool]
+"""A state, what is read there, and whether that is within the item, so that a comma does not leave it."""
 _READING = {Mode.BETWEEN: _FRESH, Mode.NAME: _STRING, Mode.STRING: _CONTENT}
 _WIDE = 24
 """Bytes after which what a string says hardly matters: two of them are followed, and the string's end."""
@@ -62,7 +64,7 @@ class LookAhead:
         self._alive: dict[tuple[int, Text], bool] = {}
         self._open: dict[tuple[int, Mode], bool] = {}
         self._leads: dict[int, bool] = {}
-        self._escaping: dict[tuple[int, int, bool], bool] = {}
+        self._escaping: dict[_Reached, bool] = {}
         self._any_text: dict[int, bool] = {}
         self._spaces: dict[int, tuple[int, ...]] = {}
         self._uniform: dict[tuple[int, Mode], bool] = {}
@@ -182,9 +184,7 @@ class LookAhead:
     def _leads_out(self, state: int, mode: Mode, compares: bool) -> bool:
         place = (state, _READING[mode], not compares)
         found = self._escaping.get(place)
-        if found is None:
-            found = self._escaping[place] = self._finds_open(place)
-        return found
+        return self._finds_open(place) if found is None else found
 
     def is_free(self, state: int, mode: Mode, pending: bytes, in_array: bool, *, compares: bool) -> bool:
         """As `alive` where a next item or member, or what is read of it, has just begun: whatever is there already.
@@ -218,14 +218,22 @@ class LookAhead:
             found = self._spaces[state] = tuple(reached)
         return found
 
-    def _finds_open(self, place: tuple[int, int, bool]) -> bool:
-        """From a state; whether a name or value may begin there, and whether a comma stays in the item."""
-        step = self._machine.byte_step
-        seen = {place}
+    def _finds_open(self, place: _Reached) -> bool:
+        """Is there a way to where a string or number of infinitely many may begin?
+
+        What lies on the way that is found leads there too, and is remembered.
+        """
+        step, escaping = self._machine.byte_step, self._escaping
+        parents: dict[_Reached, _Reached | None] = {place: None}
         stack = [place]
-        while stack and len(seen) < _ESCAPING:
-            at, reading, inside = stack.pop()
-            if reading in (_FRESH, _VALUE) and self._leads_to_open(at):
+        while stack and len(parents) < _ESCAPING:
+            here = stack.pop()
+            at, reading, inside = here
+            if escaping.get(here) or (reading in (_FRESH, _VALUE) and self._leads_to_open(at)):
+                passed: _Reached | None = here
+                while passed is not None:
+                    escaping[passed] = True
+                    passed = parents[passed]
                 return True
             ways = self.next_bytes(at)
             if reading == _CONTENT and len(ways) > _WIDE:
@@ -243,9 +251,10 @@ class LookAhead:
                     # Not within a number: zeros may lengthen it without a new value.
                     fresh = reading if reading in (_FRESH, _VALUE) and byte in _SPACE else _BEHIND
                     then = (step(at, byte), _BEFORE.get(byte, fresh), inside or byte == _OPEN)
-                if then[0] > FINISHED and then not in seen:
-                    seen.add(then)
+                if then[0] > FINISHED and then not in parents:
+                    parents[then] = here
                     stack.append(then)
+        escaping.update(dict.fromkeys((place,) if stack else parents, False))
         return False
 
     def bytes_to_new(self, state: int, text: Text) -> int | None:
@@ -292,6 +301,18 @@ class LookAhead:
                 for at, _, obligation in threads
             )
         return found
+
+    def ends_alike(self, state: int) -> bool:
+        """Inside a string or name: does its end, whatever comes before, lead to one state?
+
+        So it is of a single thread, of which behind a quotation mark only the continuation is left.
+        """
+        inner = self._machine.inner
+        arrays, threads = inner.states.arrays, inner.threads(state)
+        if inner.lexed or len(threads) != 1:
+            return False
+        at, _, obligation = threads[0]
+        return bool(not obligation and arrays.mode[at] & STRING and not arrays.owes[at])
 
     def next_bytes(self, state: int) -> list[int]:
         """The bytes that the automaton can read next, likely ways out first."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from guided.constraint.checked import CheckedMachine
 
 _FEW = 8
-"""Tokens of which each is looked at by itself before it is asked whether all texts lead to the same state: 20 us."""
+"""Tokens of which each is looked at by itself before it is asked whether all ends lead to the same state: 20 us."""
 
 _Name: TypeAlias = tuple[int, int, bytes]
 """By how many bytes a name that has just begun may go on, each to another; the state in it, `DEAD` where a token
@@ -97,7 +97,9 @@ class NextItems:
     def _judged(self, own: int, level: Level | None, place: Place, tokens: list[int]) -> _Verdicts:
         found = _Verdicts([], {}, [], {})
         ends: dict[bytes, int] = {}
-        any_text = len(tokens) > _FEW and place is Place.STRING and self._machine.look.holds_any_text(own)
+        many = len(tokens) > _FEW and place is Place.STRING
+        alike = many and self._machine.look.ends_alike(own)
+        any_text = many and not alike and self._machine.look.holds_any_text(own)
         for token in tokens:
             crossing = self._crossings.crossing(token, place)
             if crossing is None:
@@ -113,9 +115,9 @@ class NextItems:
                 continue
             behind = None
             if crossing.end is not None:
-                end = b"" if any_text and crossing.plain else crossing.end
+                end = b"" if alike or (any_text and crossing.plain) else crossing.end
                 if end not in ends:
-                    ends[end] = self._behind_end(own, end)
+                    ends[end] = self._behind_end(own, crossing.end if alike else end)
                 behind = ends[end], crossing.behind
             if not in_items:
                 name = None if behind is None else self._names_behind.get(behind)

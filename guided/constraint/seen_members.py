@@ -45,6 +45,7 @@ class SeenMembers:
         self._texts = TokenTexts.of(machine.vocabulary)
         self._crossings = Crossings.of(machine.vocabulary)
         self._ways: dict[tuple[int, Mode, bytes], _Ways] = {}
+        self._escapes: dict[tuple[int, Mode], _Ways] = {}
         self._counted: dict[tuple[int, int], int] = {}
         self._free: dict[int, bool] = {}
 
@@ -83,12 +84,24 @@ class SeenMembers:
         for closing in texts.closing.get(rest, ()):
             for token in closing.within(row):
                 self._judge_ending(found, own, token, Place.STRING)
-        for size in range(min(len(rest), texts.longest_escaping) + 1):
+        escaped = self._begun_escapes(own, text.mode)
+        found.doubtful.extend(escaped.doubtful)
+        found.counted.extend(escaped.counted)
+        for size in range(1, min(len(rest), texts.longest_escaping) + 1):
             for token, pending in texts.escaping.get(rest[:size], ()):
                 self._judge_staying(found, own, text.mode, token, pending)
         if not (rest.isascii() and self._machine.look.is_uniform(own, text)):
             for token in texts.beginning(rest):
                 self._judge_staying(found, own, text.mode, token, b"")
+        return found
+
+    def _begun_escapes(self, own: int, mode: Mode) -> _Ways:
+        """The tokens that are but the beginning of an escape, whatever is left."""
+        found = self._escapes.get((own, mode))
+        if found is None:
+            found = self._escapes[own, mode] = _Ways([], [], [])
+            for token, pending in self._texts.escaping.get(b"", ()):
+                self._judge_staying(found, own, mode, token, pending)
         return found
 
     def _judged_before(self, own: int, row: NDArray[np.uint32], text: Text, content: bytes) -> _Ways:
