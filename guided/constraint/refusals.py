@@ -3,10 +3,9 @@
 A token is refused somewhere along its bytes.  While what is being read is consistent with something seen
 (`guided.constraint.likeness`), the tokens that repeat it are looked up by what is left of it, in names and in strings
 that are items (`guided.constraint.seen_strings`) and in objects that are (`guided.constraint.seen_members`); where
-something else is read, the
-vocabulary's trie is walked with the checker.  Where the text has gone its own way only a token that goes on to the next
-name or item can still be refused; those whose verdict the state alone does not tell (`guided.constraint.next_items`)
-are tried.
+something else is read, the vocabulary's trie is walked with the checker.  Where the text has gone its own way only a
+token that goes on to the next name or item can still be refused; those whose verdict the state alone does not tell
+(`guided.constraint.next_items`) are tried.
 """
 
 from __future__ import annotations
