@@ -305,6 +305,11 @@ class PartTable:
                     row += [(low, high, rests[to]) for low, high, to in letter.first]
                 continue
             for low, high, begun in edges(first):
+                if tail is EPSILON and begun.kind is Kind.RECURSION and begun.inhabited:
+                    # The state of an automaton, of which there may be many, is a part as it stands.
+                    part = self._ids.get((begun, mode))
+                    row.append((low, high, self._part(begun, mode) if part is None else part))
+                    continue
                 if is_begun(begun):
                     parts = [self._begun(begun, part) for part in self._parts(tail, mode)]
                 else:
