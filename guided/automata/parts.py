@@ -47,8 +47,9 @@ from guided.kernels.layout import CANONICAL, STRING, Parts
 
 __all__ = ["PartTable", "begins", "is_read_whole", "is_word_list", "loops", "reading", "terminal"]
 
-COUNTED = 24
-"""Characters of a far bounded run whose parts are made at once: a microsecond for each part, alone it takes five."""
+COUNTED = 12
+"""Characters of a far bounded run whose parts are made at once: a microsecond for each part, alone it takes five.  Of
+twice as many a token takes 300 microseconds, every sixth of a long text."""
 
 AT_ONCE = 32
 """States that are asked about in one round, nearest first."""
@@ -166,6 +167,11 @@ class PartTable:
         of = self._all[part]
         return self.is_dear(of[0]) if len(of) == 4 else is_read_whole(of[0])
 
+    def is_inside(self, part: int) -> bool:
+        """Is this a pair of parts inside a character?"""
+        of = self._all[part]
+        return len(of) == 4 and len(self._all[of[1]]) == 3
+
     def set_of(self, of: Reading, used: int) -> tuple[int, int]:
         """Where the parts of a reading stand, ``used`` entries of the pool being taken, and how many they are."""
         parts = sorted(set(self._parts(*of)))
@@ -184,8 +190,11 @@ class PartTable:
         found: list[int] = self.arrays.pool[first : first + n].tolist()
         return found
 
-    def find_edges(self, part: int, most: int) -> int:
-        """Make the edges of a part known, and of parts that it is the first to lead to, ``most``; of how many."""
+    def find_edges(self, part: int, most: int, inside: bool) -> int:
+        """Make the edges of a part known, and of parts that it is the first to lead to, ``most``; of how many.
+
+        ``inside``: also of pairs that are inside a character; those of a letter come with it.
+        """
         known = self.arrays.edge_first
         if known[part] >= 0:
             return 0
@@ -198,7 +207,7 @@ class PartTable:
                 break
             known = self.arrays.edge_first
             ahead = [new for new in range(before, len(self._all)) if known[new] < 0 and not self._traits[new] & WORDS]
-            work += [new for new in ahead if not self.is_dear(new)]
+            work += [new for new in ahead if not self.is_dear(new) and (inside or not self.is_inside(new))]
         return n
 
     def _find_edges(self, part: int) -> int:
@@ -246,9 +255,12 @@ class PartTable:
         fits = span.fits(bounds)
         if fits is None:
             fits = inhabited(intersection((self._reading(pattern)[0], self._reading(run)[0])))
-        if not fits or span.keeps(bounds):
-            self._ids[of] = pattern if fits else -1
-            return pattern if fits else None
+        if not fits:
+            self._ids[of] = -1
+            return None
+        if span.keeps(bounds) or self._traits[pattern] & ABSORBS:
+            found = self._ids[of] = pattern if span.keeps(bounds) else run
+            return found
         one, other = self._traits[pattern], self._traits[run]
         found = self._new(of, one & other & NULLABLE | (one | other) & (LOOPS | TEXTUAL | SPELLED_ONCE))
         far = span.far(bounds)
@@ -278,6 +290,9 @@ class PartTable:
             return None
         bounds = self._span(pairs[0][1])
         others = [part for part in parts if len(self._all[part]) != 4]
+        if pairs[0][1] in others:
+            # Any text within the bounds, the others' among them.
+            return self._reading(pairs[0][1])
         if not all(self._span(part).keeps(bounds) for part in others):
             return None
         pattern = alternation([self._reading(part)[0] for part in (*others, *(of[0] for of in pairs))])

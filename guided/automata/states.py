@@ -361,7 +361,8 @@ class StateTable:
             n = begin.size
             limit = max(n, limit)
             # Where the kernel would ask at once.
-            asked = sum([self._find_parts(state, parts) for state in states if self.arrays.first[state] < 0])
+            inside = parts > NEAR_PARTS
+            asked = sum([self._find_parts(state, parts, inside) for state in states if self.arrays.first[state] < 0])
             while True:
                 seen = self._determinise(begin, limit)
                 if seen is None:
@@ -373,22 +374,28 @@ class StateTable:
                 costly = [wanted for wanted in ahead if self._is_dear(wanted)]
                 left = set(costly[dear:])
                 dear -= len(costly) - len(left)
-                missing[needed:] = [wanted for wanted in ahead if wanted not in left]
+                missing[needed:] = [
+                    wanted for wanted in ahead if wanted not in left and (inside or not self._is_inside(wanted))
+                ]
                 if not missing:
                     break
                 for wanted in missing:
-                    asked += self._find_parts(wanted, parts - asked)
+                    asked += self._find_parts(wanted, parts - asked, inside)
             closed = self.arrays.closed[seen]
             for state in seen[(closed > 0) & (closed < EXAMINED)].tolist():
                 self._close_text(state)
 
-    def _find_parts(self, state: int, most: int) -> int:
+    def _find_parts(self, state: int, most: int, inside: bool) -> int:
         """Say what a state is made of, or find the edges of its parts, and of ``most`` in all; of how many."""
         made_of = self.parts.made_of(state)
         if made_of is None:
             self._give_parts(state)
             made_of = [part for part in self.parts.made_of(state) or () if not self.parts.is_dear(part)]
-        return sum([self.parts.find_edges(part, most) for part in made_of])
+        return sum([self.parts.find_edges(part, most, inside) for part in made_of])
+
+    def _is_inside(self, state: int) -> bool:
+        """Is this a state of pairs inside a character, which few texts come by?"""
+        return any(map(self.parts.is_inside, self.parts.made_of(state) or ()))
 
     def _is_dear(self, state: int) -> bool:
         made_of = self.parts.made_of(state)
