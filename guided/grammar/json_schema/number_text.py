@@ -315,7 +315,8 @@ def automaton(
             sources[target].append(state)
         if len(order) > MAX_STATES:
             raise _too_large()
-    live = {state for state in order if accepts(state)}
+    final = {state for state in order if accepts(state)}
+    live = {*final}
     work = list(live)
     while work:
         for source in sources[work.pop()]:
@@ -330,7 +331,7 @@ def automaton(
     ready = [state for state, count in waiting.items() if count == 0]
     while ready:
         state = ready.pop()
-        built[state] = _state(rows[state], state, built, accepts(state))
+        built[state] = _state(rows[state], state, built, state in final)
         for source in set(sources[state]):
             if source in waiting and source != state:
                 waiting[source] -= 1
@@ -340,10 +341,10 @@ def automaton(
         rest = [state for state in rows if state not in built]
         # Interning a recursive expression needs its cycle first, so these are made here, one per state and automaton.
         for state in rest:
-            built[state] = Expr(Kind.RECURSION, (), accepts(state), True)
+            built[state] = Expr(Kind.RECURSION, (), state in final, True)
         for state in rest:
             edges = _edges(rows[state], built)
-            built[state].parts = (switch(edges, accepts(state)),)
+            built[state].parts = (switch(edges, state in final),)
     return built[start]
 
 
