@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from guided.grammar.regular.any_text import any_text
+from guided.grammar.regular.expr import EPSILON, json_string
 from guided.kernels.determinise import lay_names
 from guided.kernels.jit import direct
 from guided.kernels.layout import STRING
@@ -43,20 +45,20 @@ def state_besides(states: StateTable, names: Sequence[bytes]) -> int:
 def _lay_besides(states: StateTable, names: frozenset[bytes]) -> int:
     """A quote, behind which any text may come that is none of a list."""
     words = tuple(sorted(names))
-    closing = states.string_end
+    closing = states.target(json_string(EPSILON))
     listed = closing
     if words != (b"",):
         listed = states._allocate(None)
         states._lay(listed, words, closing, STRING)
     begin = states._allocate(None)
-    states._lay(begin, (b'"',), states._less(names, states.any_string, listed), 0)
+    states._lay(begin, (b'"',), states._less(names, states.target(json_string(any_text()[1])), listed), 0)
     return begin
 
 
 def _lay(states: StateTable, names: list[bytes]) -> None:
     """A state for each quote and letter, with one edge each, all in a row."""
     data = b"\xff" + b"\xff".join(names)
-    closing = states.string_end
+    closing = states.target(json_string(EPSILON))
     n = len(data)
     states.reserve_states(n)
     at, state = states.reserve_edges(n), len(states)

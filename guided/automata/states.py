@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from functools import cached_property
 from itertools import accumulate
 from typing import Any, cast
 
@@ -31,7 +30,7 @@ from guided.automata.lexer_state import LexerState
 from guided.automata.parts import PartTable, begins, is_read_whole, is_word_list, loops, reading, terminal
 from guided.automata.runs import may_owe, run_less_words
 from guided.errors import LimitError
-from guided.grammar.regular.any_text import any_text, text_besides
+from guided.grammar.regular.any_text import text_besides
 from guided.grammar.regular.derivative import edges as expr_edges
 from guided.grammar.regular.expr import (
     EPSILON,
@@ -143,16 +142,6 @@ class StateTable:
 
     def __len__(self) -> int:
         return len(self.keys)
-
-    @cached_property
-    def string_end(self) -> int:
-        """The state before the quote that closes a JSON string."""
-        return self.target(json_string(EPSILON))
-
-    @cached_property
-    def any_string(self) -> int:
-        """The state behind the quote of any JSON string."""
-        return self.target(json_string(any_text()[1]))
 
     def key(self, state: int) -> object:
         """What a state stands for; None where that is no expression made yet: inside chains and escapes, unions."""
