@@ -51,6 +51,10 @@ COUNTED = 12
 """Characters of a far bounded run whose parts are made at once: a microsecond for each part, alone it takes five.  Of
 twice as many a token takes 300 microseconds, every sixth of a long text."""
 
+MOST_PARTS = 1 << 18
+"""Parts that there is room for at first, twice those of eight thousand schemas, each with some edges: 20 MB of
+addresses.  Memory that is not written to is not taken, and each time it was copied some mask took milliseconds."""
+
 AT_ONCE = 32
 """States that are asked about in one round, nearest first."""
 
@@ -92,7 +96,8 @@ def is_word_list(content: Expr) -> bool:
 class PartTable:
     """Parts of one state table; ids are stable, arrays are replaced when they grow."""
 
-    def __init__(self, state_of: Callable[[Expr, int], int]) -> None:
+    def __init__(self, state_of: Callable[[Expr, int], int], most_states: int) -> None:
+        """With room for ``most_states`` at first."""
         self._state_of = state_of
         """The state that a reading has already, 0 for none."""
         self._ids: dict[Reading | Begun | Within, int] = {}
@@ -100,12 +105,13 @@ class PartTable:
         self._spans: dict[int, Span] = {}
         self.n_edges = 0
         self.arrays = Parts(
-            **{name: np.full(1024, unset, np.int32) for name, unset in {**_PER_STATE, **_PER_PART}.items()},
-            low=np.zeros(4096, np.uint8),
-            high=np.zeros(4096, np.uint8),
-            to=np.zeros(4096, np.int32),
-            pool=np.zeros(4096, np.int32),
-            set_hash=np.zeros(1024, np.int32),
+            **{name: np.zeros(most_states, np.int32) for name in _PER_STATE},
+            **{name: np.zeros(MOST_PARTS, np.int32) for name in _PER_PART},
+            low=np.zeros(4 * MOST_PARTS, np.uint8),
+            high=np.zeros(4 * MOST_PARTS, np.uint8),
+            to=np.zeros(4 * MOST_PARTS, np.int32),
+            pool=np.zeros(2 * MOST_PARTS, np.int32),
+            set_hash=np.zeros(MOST_PARTS // 2, np.int32),
             counts=np.zeros(N_COUNTS, np.int64),
             queue=np.zeros(4096, np.int32),
             firsts=np.zeros(4096, np.int32),
@@ -441,6 +447,7 @@ class PartTable:
         if part == self.arrays.traits.size:
             self._grow(*_PER_PART)
         self._traits[part] = traits
+        self._edge_views[3][part] = -1
         if len(of) == 4:
             return part
         if len(of) == 3:
@@ -454,10 +461,11 @@ class PartTable:
     def _note_bound(self, part: int, bound: int, boundless: int) -> None:
         self._bound[part], self._boundless[part] = bound, boundless
 
-    def reserve_states(self, size: int) -> None:
-        """Room for so many states."""
+    def reserve_states(self, ready: int, size: int) -> None:
+        """Room for so many states, of which ``ready`` had it already."""
         while size > self.arrays.set_first.size:
             self._grow(*_PER_STATE)
+        self.arrays.set_first[ready:size] = -1
 
     def make_room(self) -> None:
         """Room for twice as many sets, whose hash table is to be filled anew."""
@@ -467,7 +475,7 @@ class PartTable:
     def _grow(self, *names: str) -> None:
         for name in names:
             old = getattr(self.arrays, name)
-            grown = np.full(2 * old.size, _PER_STATE.get(name, _PER_PART.get(name, 0)), old.dtype)
+            grown = np.zeros(2 * old.size, old.dtype)
             grown[: old.size] = old
             self.arrays = self.arrays._replace(**{name: grown})
         self._look()
@@ -480,11 +488,9 @@ class PartTable:
         self._traits, self._bound, self._boundless = arrays.traits.data, arrays.bound.data, arrays.boundless.data
 
 
-_PER_STATE = {"set_first": -1, "set_count": 0, "asked": 0}
-_PER_PART = {
-    "edge_first": -1, "edge_count": 0, "traits": 0, "alone": 0, "bound": 0, "boundless": 0, "met": 0, "work": 0,
-}  # fmt: skip
-"""The arrays with an entry per state and per part, and what they hold at first."""
+_PER_STATE = ("set_first", "set_count", "asked")
+_PER_PART = ("edge_first", "edge_count", "traits", "alone", "bound", "boundless", "met", "work")
+"""The arrays with an entry per state and per part: 0 at first, but for the first of each, which is -1."""
 
 
 _DEAR = frozenset({Kind.INTERSECTION, Kind.COMPLEMENT, Kind.RECURSION, Kind.JSON_STRING, Kind.JSON_ESCAPE})

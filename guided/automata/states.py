@@ -73,10 +73,11 @@ LONG_LIST = 1024
 MAX_EDGES = 8_000_000
 """Edges (8 bytes each) after which new constraints get a fresh table: 64 MB."""
 
-MOST_STATES = 1 << 20
+MOST_STATES = 1 << 21
 MOST_FIRST_EDGES = 1 << 21
-"""States and edges that there is room for at first: those of eight thousand schemas, some 80 MB of addresses.  Memory
-that is not written to is not taken, and to copy the states of seven hundred took 6 ms in the middle of a mask."""
+"""States and edges that there is room for at first: of states twice those of eight thousand schemas, some 180 MB of
+addresses.  Memory that is not written to is not taken, and to copy a million states took 0.2 s in the middle of a
+mask."""
 
 AT_ONCE = 512
 """States that are made ready to be used together: the first touch of the memory of 4,096 takes 0.1 to 0.2 ms."""
@@ -121,7 +122,7 @@ class StateTable:
         self._owing: dict[tuple[int, int], int] = {}
         self._joined: dict[tuple[int, int], int] = {}
         self._n_partials = 0
-        self.parts = PartTable(self._state_of_part)
+        self.parts = PartTable(self._state_of_part, MOST_STATES)
         self._counts = self.parts.arrays.counts
         self._table = np.zeros((N_ROWS + len(self.parts.arrays), 3), np.int64)
         """What the kernels get: rows of addresses, of the automaton first and of the parts last."""
@@ -299,7 +300,7 @@ class StateTable:
                 self.arrays = self.arrays._replace(**grown_records(self.arrays, "first", 2 * room, ready))
                 self._views = _views(self.arrays)
                 self.version += 1
-            self.parts.reserve_states(room)
+            self.parts.reserve_states(ready, room)
             for name, unset in _UNSET.items():
                 getattr(self.arrays, name)[ready:room] = unset
             self.arrays.base[ready:room] = np.arange(ready, room, dtype=np.int32)
@@ -355,7 +356,7 @@ class StateTable:
             while True:
                 seen = self._determinise(begin, limit)
                 if seen is None:
-                    self._make_room()
+                    self.make_room()
                     continue
                 missing = self.parts.arrays.missing[: int(self._counts[MISSING])].tolist()
                 needed = int(self._counts[NEEDED])
@@ -421,7 +422,7 @@ class StateTable:
             self._held = self.arrays, self.parts.arrays
         return self._table_address
 
-    def _make_room(self) -> None:
+    def make_room(self) -> None:
         """Room for the kernel to go on: twice of what is used up."""
         if len(self.keys) == self._room:
             self.reserve_states(1)

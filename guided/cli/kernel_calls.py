@@ -180,10 +180,13 @@ def _closings(vocabulary: Vocabulary) -> None:
 
 
 def _growth(vocabulary: Vocabulary) -> None:
-    """Make room in hash tables: for continuations and states, and for pairs of tokens."""
+    """Make room in hash tables: for continuations and states, for sets of parts, and for pairs of tokens."""
     import numpy as np
 
+    from guided.automata.states import StateTable
     from guided.kernels.canonical import rehash_pairs
+
+    StateTable().make_room()
 
     constraint = _compiled(_grammars()[-1][0], vocabulary)
     _read(constraint, b"[" * 300 + b"ab" + b"]" * 300)
