@@ -6,6 +6,7 @@ string.  A run minus finitely many words is an undeclared property name.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
@@ -21,6 +22,7 @@ from guided.grammar.regular.expr import (
     is_listed,
     json_string,
     repeat,
+    sequence,
 )
 from guided.grammar.regular.lengths import character_counts, farthest_end
 
@@ -170,11 +172,7 @@ def run_with_pattern(expr: Expr) -> tuple[Run, Expr] | None:
 
 def without_words(content: Expr) -> Expr:
     """The language with the finitely many words that it leaves out; itself where it leaves none out."""
-    if content.kind is not Kind.INTERSECTION:
-        return content
-    parts = cast("tuple[Expr, ...]", content.parts)
-    others = [part for part in parts if part.kind is not Kind.COMPLEMENT or not is_finite(cast(Expr, part.parts[0]))]
-    return content if len(others) == len(parts) or not others else intersection(others)
+    return _without(content, _is_none_of_some_words)
 
 
 def may_be_longer(pattern: Expr) -> bool:
@@ -195,18 +193,27 @@ def without_least(content: Expr) -> Expr:
 
     Where any text may come for ever, it may also be longer than those; so it may in both, or in none.
     """
+    return _without(content, _holds_what_is_longer)
+
+
+def _without(content: Expr, is_left_out: Callable[[Expr], bool]) -> Expr:
+    """An intersection less some of its parts, unless that is all of them; anything else as it is."""
     if content.kind is not Kind.INTERSECTION:
         return content
     parts = cast("tuple[Expr, ...]", content.parts)
-    others = [part for part in parts if not _holds_what_is_longer(part)]
+    others = [part for part in parts if not is_left_out(part)]
     return content if len(others) == len(parts) or not others else intersection(others)
+
+
+def _is_none_of_some_words(part: Expr) -> bool:
+    return part.kind is Kind.COMPLEMENT and is_finite(cast(Expr, part.parts[0]))
 
 
 def _holds_what_is_longer(part: Expr) -> bool:
     """Is this any text of so many characters or more, or any but finitely many words?"""
-    if part.kind is Kind.COMPLEMENT:
-        return is_finite(cast(Expr, part.parts[0]))
-    return part.kind is Kind.REPEAT and part.parts[0] is _ANY and part.parts[1] != 0 and part.parts[2] is None
+    if part.kind is Kind.REPEAT:
+        return part.parts[0] is _ANY and part.parts[1] != 0 and part.parts[2] is None
+    return _is_none_of_some_words(part)
 
 
 def comes_to_nothing(content: Expr) -> bool:
@@ -235,12 +242,7 @@ def within_reach(content: Expr, longest: int) -> Expr:
                 return content
             return repeat(body, min(low, longest + 1))
         case Kind.CONCAT:
-            items: list[Expr] = []
-            rest = content
-            while rest.kind is Kind.CONCAT:
-                head, rest = cast("tuple[Expr, Expr]", rest.parts)
-                items.append(head)
-            items.append(rest)
+            items = sequence(content)
             near = [within_reach(item, longest) if item.kind is Kind.REPEAT else item for item in items]
             return content if near == items else concat(*near)
         case Kind.INTERSECTION:

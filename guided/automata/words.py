@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from guided.automata.runs import run_with_pattern
 from guided.grammar.regular.derivative import edges, matches
-from guided.grammar.regular.expr import Expr, Kind, alternation, concat, intersection, json_string, repeat
+from guided.grammar.regular.expr import Expr, Kind, alternation, concat, intersection, json_string, repeat, sequence
 from guided.grammar.regular.lengths import character_counts
 
 FEW = 32
@@ -41,12 +41,7 @@ def without_far_words(content: Expr, words: Words) -> Expr:
             between = _parted_by(body) if high is not None else None
             return content if between is None or cast(int, high) < words(between) else repeat(body, low)
         case Kind.CONCAT:
-            items: list[Expr] = []
-            rest = content
-            while rest.kind is Kind.CONCAT:
-                head, rest = cast("tuple[Expr, Expr]", rest.parts)
-                items.append(head)
-            items.append(rest)
+            items = sequence(content)
             near = [without_far_words(item, words) if item.kind is Kind.REPEAT else item for item in items]
             return content if near == items else concat(*near)
         case Kind.ALTERNATION:

@@ -133,6 +133,20 @@ def concat(*items: Expr) -> Expr:
     return tail
 
 
+def sequence(expr: Expr) -> list[Expr]:
+    """What an expression has one after another: sequences are pairs of pairs, as deep as they are long.
+
+    >>> [len(sequence(concat(*map(repeat, map(literal, items))))) for items in ([b"a"], [b"a", b"b", b"c"])]
+    [1, 3]
+    """
+    items: list[Expr] = []
+    while expr.kind is Kind.CONCAT:
+        head, expr = cast("tuple[Expr, Expr]", expr.parts)
+        items.append(head)
+    items.append(expr)
+    return items
+
+
 def _pair(head: Expr, tail: Expr) -> Expr:
     if head is EMPTY or tail is EMPTY:
         return EMPTY
@@ -141,12 +155,7 @@ def _pair(head: Expr, tail: Expr) -> Expr:
     if tail is EPSILON:
         return head
     if head.kind is Kind.CONCAT:
-        items: list[Expr] = []
-        while head.kind is Kind.CONCAT:
-            items.append(head.parts[0])  # type: ignore[arg-type]
-            head = head.parts[1]  # type: ignore[assignment]
-        tail = _pair(head, tail)
-        for item in reversed(items):
+        for item in reversed(sequence(head)):
             tail = _pair(item, tail)
         return tail
     if head.kind is Kind.LITERAL:

@@ -20,6 +20,7 @@ from guided.grammar.regular.expr import (
     intersection,
     is_listed,
     repeat,
+    sequence,
 )
 
 __all__ = ["CONTINUING", "begins", "character_counts", "farthest_end", "n_begun", "n_letters", "with_length"]
@@ -168,12 +169,9 @@ def _farthest_end(expr: Expr, depth: int) -> Ends | None:
         case Kind.BYTES:
             return 1, 1
         case Kind.CONCAT:
-            items: list[Expr] = []
-            while expr.kind is Kind.CONCAT:
-                head, expr = cast("tuple[Expr, Expr]", expr.parts)
-                items.append(head)
-            found = farthest_end(expr, depth)
-            for head in reversed(items):
+            *heads, last = sequence(expr)
+            found = farthest_end(last, depth)
+            for head in reversed(heads):
                 ends = farthest_end(head, depth)
                 if found is None or ends is None:
                     return None
@@ -240,11 +238,7 @@ def _of_least(language: Expr, depth: int) -> Expr | None:
         return None
     match language.kind:
         case Kind.CONCAT:
-            items: list[Expr | None] = []
-            while language.kind is Kind.CONCAT:
-                head, language = cast("tuple[Expr, Expr]", language.parts)
-                items.append(_of_least(head, depth - 1))
-            items.append(_of_least(language, depth - 1))
+            items = [_of_least(item, depth - 1) for item in sequence(language)]
             return None if None in items else concat(*cast("list[Expr]", items))
         case Kind.REPEAT:
             body, low, _ = cast("tuple[Expr, int, int | None]", language.parts)

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from typing import cast
 
-from guided.grammar.regular.expr import Expr, Kind, alternation, concat, intersection, repeat
+from guided.grammar.regular.expr import Expr, Kind, alternation, concat, intersection, repeat, sequence
 from guided.grammar.regular.stepwise import automaton_of, state_of
 
 MAX_REMEMBERED = 10_000
@@ -44,20 +44,9 @@ def _outline(expr: Expr) -> Expr:
             rough = automaton.outline(state_of(expr)) if isinstance(automaton, Outlined) else None
             return expr if rough is None else rough
         case Kind.CONCAT:
-            # Sequences are pairs of pairs, as deep as they are long.
-            heads: list[Expr] = []
-            tail = expr
-            while tail.kind is Kind.CONCAT:
-                head, tail = cast("tuple[Expr, Expr]", tail.parts)
-                heads.append(head)
-            parts = [*heads, tail]
-            rougher = list(map(outline, parts))
-            if all(one is other for one, other in zip(parts, rougher, strict=True)):
-                return expr
-            found = rougher.pop()
-            for head in reversed(rougher):
-                found = concat(head, found)
-            return found
+            items = sequence(expr)
+            rougher = list(map(outline, items))
+            return expr if rougher == items else concat(*rougher)
         case Kind.REPEAT:
             body, low, high = cast("tuple[Expr, int, int | None]", expr.parts)
             rough = outline(body)
@@ -65,7 +54,7 @@ def _outline(expr: Expr) -> Expr:
         case Kind.ALTERNATION | Kind.INTERSECTION:
             operands = cast("tuple[Expr, ...]", expr.parts)
             rougher = list(map(outline, operands))
-            if all(one is other for one, other in zip(operands, rougher, strict=True)):
+            if rougher == [*operands]:
                 return expr
             return alternation(rougher) if expr.kind is Kind.ALTERNATION else intersection(rougher)
         case _:
