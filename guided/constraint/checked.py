@@ -111,7 +111,6 @@ class CheckedMachine(BesideMachine):
         """Are items of some array compared?"""
         self.frames = Frames(self.inner)
         self._texts = TokenTexts.of(vocabulary)
-        self._byte_tokens = [self._texts.short.get(bytes((byte,))) for byte in range(256)]
         self.reader = Reader(self._texts.wholes)
         self.likeness = Likeness(self.reader)
         self.look = LookAhead(self)
@@ -369,7 +368,7 @@ class CheckedMachine(BesideMachine):
         found = self._byte_steps.get(key)
         if found is None:
             # A token is the cheapest way to say what is read.
-            token = self._byte_tokens[byte] if state > FINISHED else None
+            token = self._texts.of_byte[byte] if state > FINISHED else None
             if token is None:
                 found = self.inner.advance_text(state, bytes((byte,)))
             else:

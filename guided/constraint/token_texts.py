@@ -148,6 +148,8 @@ class TokenTexts(PerVocabulary):
         """The tokens that may hold a member as a whole, and the end of the object."""
         self.short = {self.spelled(token): token for token in np.flatnonzero(np.diff(self._offsets) == 1).tolist()}
         """The tokens of one byte, and those that begin with a colon, by their bytes."""
+        self.of_byte = tuple([self.short.get(bytes((byte,))) for byte in range(256)])
+        """The token of each byte, None where there is none."""
         colons = self._data[self._offsets[:-1].clip(max=max(self._data.size - 1, 0))] == COLON
         self.short.update((self.spelled(token), token) for token in np.flatnonzero(colons).tolist())
 
