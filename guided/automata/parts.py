@@ -44,6 +44,7 @@ from guided.kernels.determinise import (
     WORDS,
 )
 from guided.kernels.layout import CANONICAL, STRING, Parts
+from guided.kernels.pages import gradual_zeros
 
 __all__ = ["PartTable", "begins", "is_read_whole", "is_word_list", "loops", "reading", "terminal"]
 
@@ -105,11 +106,11 @@ class PartTable:
         self._spans: dict[int, Span] = {}
         self.n_edges = 0
         self.arrays = Parts(
-            **{name: np.zeros(most_states, np.int32) for name in _PER_STATE},
+            **{name: gradual_zeros(4 * most_states).view(np.int32) for name in _PER_STATE},
             **{name: np.zeros(MOST_PARTS, np.int32) for name in _PER_PART},
             low=np.zeros(4 * MOST_PARTS, np.uint8),
             high=np.zeros(4 * MOST_PARTS, np.uint8),
-            to=np.zeros(4 * MOST_PARTS, np.int32),
+            to=gradual_zeros(16 * MOST_PARTS).view(np.int32),
             pool=np.zeros(2 * MOST_PARTS, np.int32),
             set_hash=np.zeros(MOST_PARTS // 2, np.int32),
             counts=np.zeros(N_COUNTS, np.int64),
@@ -475,7 +476,7 @@ class PartTable:
     def _grow(self, *names: str) -> None:
         for name in names:
             old = getattr(self.arrays, name)
-            grown = np.zeros(2 * old.size, old.dtype)
+            grown = gradual_zeros(2 * old.nbytes).view(old.dtype)
             grown[: old.size] = old
             self.arrays = self.arrays._replace(**{name: grown})
         self._look()

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.kernels.layout import Automaton, Effects, Tokens
+from guided.kernels.pages import gradual_zeros
 
 __all__ = ["grown_records", "of_record", "records"]
 
@@ -63,8 +64,8 @@ def of_record(group: type, name: str) -> int:
 def records(group: type, name: str, size: int) -> dict[str, NDArray[Any]]:
     """Arrays of so many entries for all fields of the record of ``name``, zero."""
     record = _OF_FIELD[group, name]
-    # A line more than that, to begin at one.  Large ones come from the system, which gives zeros for nothing.
-    memory = np.zeros(size * record.itemsize + _LINE, np.uint8)
+    # A line more than that, to begin at one.
+    memory = gradual_zeros(size * record.itemsize + _LINE)
     begin = -memory.ctypes.data % _LINE
     whole = memory[begin : begin + size * record.itemsize].view(record)
     return {field: whole[field] for field in record.names or ()}
