@@ -14,6 +14,7 @@ from typing import cast
 import numpy as np
 
 from guided.automata.runs import run_of
+from guided.automata.spelling import written_edges
 from guided.automata.states import StateTable
 from guided.grammar.regular.derivative import least_length
 from guided.grammar.regular.expr import Expr, Kind
@@ -255,7 +256,7 @@ def shortest(table: StateTable, state: int) -> bytes:
     left = minimum(table, state)
     while left:
         left -= 1
-        byte, state = next((low, to) for low, _, to in table.row(state) if minimum(table, to) == left)
+        byte, state = next((low, to) for low, _, to in written_edges(table, state) if minimum(table, to) == left)
         text.append(byte)
     return bytes(text)
 

@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
+from guided.automata.spelling import written_edges
+
 if TYPE_CHECKING:
     from guided.automata.states import StateTable
 
@@ -28,7 +30,7 @@ class Both:
     def edges(self, table: StateTable) -> Row:
         """The bytes on which either goes on."""
         row: Row = []
-        for low, high, first, second in segments(table.row(self.first), table.row(self.second)):
+        for low, high, first, second in segments(written_edges(table, self.first), written_edges(table, self.second)):
             target = table.joined(first, second)
             if target:
                 row.append((low, high, target))

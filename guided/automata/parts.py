@@ -191,11 +191,11 @@ class PartTable:
 
     def made_of(self, state: int) -> list[int] | None:
         """The parts from which the edges of a state follow; None where they are not known, or it is laid down."""
-        first, n = int(self.arrays.set_first[state]), int(self.arrays.set_count[state])
-        if first < 0 or (n == 1 and self._traits[self.arrays.pool[first]] & WORDS):
+        first = self._set_first[state]
+        if first < 0:
             return None
-        found: list[int] = self.arrays.pool[first : first + n].tolist()
-        return found
+        found: list[int] = self._pool[first : first + self._set_count[state]].tolist()
+        return None if len(found) == 1 and self._traits[found[0]] & WORDS else found
 
     def find_edges(self, part: int, most: int, inside: bool) -> int:
         """Make the edges of a part known, and of parts that it is the first to lead to, ``most``; of how many.
@@ -487,6 +487,7 @@ class PartTable:
         written: tuple[NDArray[Any], ...] = (arrays.low, arrays.high, arrays.to, arrays.edge_first, arrays.edge_count)
         self._edge_views = tuple([array.data for array in written])
         self._traits, self._bound, self._boundless = arrays.traits.data, arrays.bound.data, arrays.boundless.data
+        self._set_first, self._set_count, self._pool = arrays.set_first.data, arrays.set_count.data, arrays.pool.data
 
 
 _PER_STATE = ("set_first", "set_count", "asked")

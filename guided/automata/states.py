@@ -43,14 +43,12 @@ from guided.grammar.regular.expr import (
     literal,
     made_json_string,
 )
-from guided.grammar.regular.json_text import RAW_BYTES
 from guided.kernels.addresses import SharedAddresses, address, address_rows
 from guided.kernels.determinise import (
     EDGES,
     MISSING,
     NEEDED,
     POOL,
-    QUEUED,
     ROOM,
     SETS,
     STATES,
@@ -59,10 +57,11 @@ from guided.kernels.determinise import (
     determinise,
     lay_words,
     leads_back,
+    publish,
     rehash,
 )
 from guided.kernels.jit import direct
-from guided.kernels.layout import CANONICAL, CLOSES, MATCHED, STRING, Automaton
+from guided.kernels.layout import CANONICAL, CLOSES, MATCHED, Automaton
 from guided.kernels.records import grown_records, records
 from guided.kernels.views import N_ROWS
 
@@ -110,7 +109,7 @@ class StateTable:
         )
         self._room = 0
         """States that are ready to be used."""
-        self._views = _views(self.arrays)
+        self._look()
         self.addresses = SharedAddresses()
         self.keys: list[object] = [None]
         """What each state stands for; None inside chains and escapes, and where only the parts are known (`key`)."""
@@ -121,9 +120,11 @@ class StateTable:
         """Of `guided.automata.names`."""
         self._owing: dict[tuple[int, int], int] = {}
         self._joined: dict[tuple[int, int], int] = {}
-        self._n_partials = 0
+        self.n_partials = 0
+        """Of `guided.automata.spelling`."""
         self.parts = PartTable(self._state_of_part, MOST_STATES)
-        self._counts = self.parts.arrays.counts
+        self._counts, self._queue = self.parts.arrays.counts.data, self.parts.arrays.queue.data
+        self._missing = self.parts.arrays.missing.data
         self._table = np.zeros((N_ROWS + len(self.parts.arrays), 3), np.int64)
         """What the kernels get: rows of addresses, of the automaton first and of the parts last."""
         self._table_address = address(self._table)
@@ -270,18 +271,18 @@ class StateTable:
         self._counts[STATES], self._counts[EDGES] = n_states, self.n_edges
         ends = np.array((len(data),) if len(words) == 1 else list(accumulate(map(len, words))), np.int32)
         first: int = direct(lay_words)(self._addresses(), np.frombuffer(data, np.uint8), ends, state, last, mode)
-        self.n_edges = int(self._counts[EDGES])
-        self.keys.extend([None] * (int(self._counts[STATES]) - n_states))
+        self.n_edges = self._counts[EDGES]
+        self.keys.extend([None] * (self._counts[STATES] - n_states))
         # Last, since kernels of other threads may be at this state.
         self.arrays.first[state] = first
 
     def _write(self, state: int, row: Sequence[tuple[int, int, int]]) -> None:
         at = self.reserve_edges(len(row))
-        lows, highs, targets, firsts, counts = self._views
+        lows, highs, targets, counts = self._views
         for i, edge in enumerate(row, at):
             lows[i], highs[i], targets[i] = edge
         counts[state] = len(row)
-        firsts[state] = at
+        self._firsts[state] = at
 
     def _allocate(self, key: object) -> int:
         """A new state, which stands for ``key``."""
@@ -298,12 +299,18 @@ class StateTable:
             self._room = self._counts[ROOM] = room = state + n + AT_ONCE
             if room > self.arrays.first.shape[0]:
                 self.arrays = self.arrays._replace(**grown_records(self.arrays, "first", 2 * room, ready))
-                self._views = _views(self.arrays)
+                self._look()
                 self.version += 1
             self.parts.reserve_states(ready, room)
             for name, unset in _UNSET.items():
                 getattr(self.arrays, name)[ready:room] = unset
             self.arrays.base[ready:room] = np.arange(ready, room, dtype=np.int32)
+
+    def _look(self) -> None:
+        """Look at the arrays that are read and written entry by entry."""
+        arrays = self.arrays
+        self._views = arrays.low.data, arrays.high.data, arrays.target.data, arrays.count.data
+        self._firsts = arrays.first.data
 
     def reserve_edges(self, n: int) -> int:
         """The first of ``n`` new edges."""
@@ -318,7 +325,7 @@ class StateTable:
             size = max(2 * self.arrays.low.shape[0], at + n)
             old = self.arrays
             self.arrays = old._replace(**grown_records(old, "low", size, at))
-            self._views = _views(self.arrays)
+            self._look()
             self.version += 1
 
     def expand(self, state: int) -> None:
@@ -329,16 +336,13 @@ class StateTable:
     def expand_all(self, states: Sequence[int]) -> None:
         """Find the edges of several states, and of some that they lead to."""
         with self.lock:
-            left = [state for state in states if not self._is_laid(state)]
+            left = [state for state in states if self._firsts[state] < 0 and not self._is_laid(state)]
             if left:
                 self.explore(left, NEAR + len(left), NEAR_PARTS)
 
     def _is_laid(self, state: int) -> bool:
-        """Are the edges of a state known, or those of a list of words, which are laid down here without a kernel?"""
-        if self.arrays.first[state] >= 0:
-            return True
-        key = self.key(state)
-        return isinstance(key, Expr) and self._lay_words(state, key)
+        """Is what a state is made of not known, and a list of words that is laid down here without a kernel?"""
+        return self.parts.made_of(state) is None and self._give_parts(state)
 
     def explore(self, states: Sequence[int], limit: int, parts: int, dear: int = 0) -> None:
         """Expand states and what is reachable from them, nearest first: ``limit`` states, fewer if that is much work.
@@ -347,32 +351,29 @@ class StateTable:
         whole, at the price of a derivative of all that they combine.
         """
         with self.lock:
-            begin = np.asarray(states, np.int32)
-            n = begin.size
-            limit = max(n, limit)
             # Where the kernel would ask at once.
             inside = parts > NEAR_PARTS
-            asked = sum([self._find_parts(state, parts, inside) for state in states if self.arrays.first[state] < 0])
+            asked = sum([self._find_parts(state, parts, inside) for state in states if self._firsts[state] < 0])
             while True:
-                seen = self._determinise(begin, limit)
-                if seen is None:
+                closing = self._determinise(states, limit)
+                if closing is None:
                     self.make_room()
                     continue
-                missing = self.parts.arrays.missing[: int(self._counts[MISSING])].tolist()
-                needed = int(self._counts[NEEDED])
-                ahead = missing[needed:] if asked < parts else []
-                costly = [wanted for wanted in ahead if self._is_dear(wanted)]
-                left = set(costly[dear:])
-                dear -= len(costly) - len(left)
-                missing[needed:] = [
-                    wanted for wanted in ahead if wanted not in left and (inside or not self._is_inside(wanted))
-                ]
-                if not missing:
+                n_missing, needed = self._counts[MISSING], self._counts[NEEDED]
+                wanted = self._missing[:needed].tolist()
+                if asked < parts:
+                    for state in self._missing[needed:n_missing].tolist():
+                        if self._is_dear(state):
+                            if dear <= 0:
+                                continue
+                            dear -= 1
+                        if inside or not self._is_inside(state):
+                            wanted.append(state)
+                if not wanted:
                     break
-                for wanted in missing:
-                    asked += self._find_parts(wanted, parts - asked, inside)
-            closed = self.arrays.closed[seen]
-            for state in seen[(closed > 0) & (closed < EXAMINED)].tolist():
+                for state in wanted:
+                    asked += self._find_parts(state, parts - asked, inside)
+            for state in closing:
                 self._close_text(state)
 
     def _find_parts(self, state: int, most: int, inside: bool) -> int:
@@ -397,22 +398,20 @@ class StateTable:
         content, _ = reading(key)
         return is_listed(begins(content)[0]) or is_read_whole(content)
 
-    def _determinise(self, begin: NDArray[np.int32], limit: int) -> NDArray[np.int32] | None:
-        """Run the kernel on some states; those it came by, whose edges are known when this returns.  None: no room."""
-        parts = self.parts.arrays
-        counts, queue = self._counts, parts.queue
-        queue[: begin.size] = begin
-        counts[STATES], counts[EDGES] = len(self.keys), self.n_edges
-        code = determinise(self._addresses(), begin.size, limit)
-        self.n_edges = int(counts[EDGES])
-        new = int(counts[STATES]) - len(self.keys)
-        if new:
-            self.keys.extend([None] * new)
-        seen = queue[: int(counts[QUEUED])]
-        firsts = parts.firsts[: seen.size]
-        made = np.flatnonzero(firsts >= 0)
-        self.arrays.first[seen[made]] = firsts[made]
-        return seen if code >= 0 else None
+    def _determinise(self, begin: Sequence[int], limit: int) -> list[int] | None:
+        """Run the kernel on some states; those that lead back to themselves, as is not fully known.  None: no room."""
+        counts, queue = self._counts, self._queue
+        for i, state in enumerate(begin):
+            queue[i] = state
+        n_states = len(self.keys)
+        counts[STATES], counts[EDGES] = n_states, self.n_edges
+        table = self._addresses()
+        code: int = direct(determinise)(table, len(begin), max(len(begin), limit))
+        self.n_edges = counts[EDGES]
+        if counts[STATES] > n_states:
+            self.keys.extend([None] * (counts[STATES] - n_states))
+        n_closing: int = direct(publish)(table)
+        return queue[:n_closing].tolist() if code >= 0 else None
 
     def _addresses(self) -> int:
         automaton, parts = self._held
@@ -432,28 +431,29 @@ class StateTable:
             self.parts.make_room()
             self._counts[SETS] = rehash(self._addresses(), len(self.keys))
 
-    def _give_parts(self, state: int) -> None:
-        """Say what a state is made of: parts; or its edges, where it is not."""
+    def _give_parts(self, state: int) -> bool:
+        """Say what a state is made of: parts; or its edges, where it is not.  Does it begin with words?"""
         key = self.key(state)
         if isinstance(key, Expr):
             if self._lay_words(state, key):
-                return
-            first, count = self.parts.set_of(reading(key), int(self._counts[POOL]))
+                return True
+            of = reading(key)
+            first, count = self.parts.set_of(of, self._counts[POOL])
             self._counts[POOL] = first + count
             self.parts.arrays.set_count[state] = count
             self.parts.arrays.set_first[state] = first
             if count == 1:
                 self._note_bound(state, int(self.parts.arrays.pool[first]))
-                of = self.parts.members(state)[0]
-                if not self.parts.find(of):
-                    self.parts.stands_for(of, state)
-                self._lay_words(state, terminal(*of))
-            return
-        if isinstance(key, Both):
+                only = self.parts.members(state)[0]
+                if not self.parts.find(only):
+                    self.parts.stands_for(only, state)
+                return only != of and self._lay_words(state, terminal(*only))
+        elif isinstance(key, Both):
             self._give_edges(state, key.edges(self), loops=False)
         else:
             ways = cast(LexerState, key).edges()
             self._give_edges(state, [(low, high, self.add(target)) for low, high, target in ways], loops=True)
+        return False
 
     def _note_bound(self, state: int, part: int) -> None:
         """Note of which state a state's effects are where its bound is far (`determinise` does of those it makes)."""
@@ -498,71 +498,6 @@ class StateTable:
         """The state that stands for a state with what it owes."""
         return self.add(cast(Expr, self.key(state))) if self.arrays.owes[state] else state
 
-    def row(self, state: int) -> list[tuple[int, int, int]]:
-        """The bytes that lead on from a state, as they are written, and where to."""
-        state = self.whole(state)
-        if not self.arrays.mode[state] & STRING:
-            return self.edges(state)
-        place = self.place(state)
-        row: list[tuple[int, int, int]] = []
-        if place >> 32:
-            candidates = _IN_ESCAPES
-        else:
-            candidates = b'"\\'
-            row += [
-                (max(low, a), min(high, b), target)
-                for low, high, target in self.edges(state)
-                for a, b in RAW_BYTES
-                if max(low, a) <= min(high, b)
-            ]
-        for byte in candidates:
-            after = self.move(place, byte)
-            if after:
-                row.append((byte, byte, self.partial(after) if after >> 32 else after))
-        return sorted(row)
-
-    def place(self, state: int) -> int:
-        """``decode << 32 | state``: where a state is in the spelling of a string."""
-        return int(self.arrays.decode[state]) << 32 | int(self.arrays.base[state])
-
-    def move(self, place: int, byte: int) -> int:
-        """The place after one byte, 0 when none."""
-        from guided.kernels.strings import place_after
-
-        while (after := int(place_after(self._addresses(), place, byte))) < 0:
-            self.expand(-after)
-        return after
-
-    def partial(self, place: int) -> int:
-        """The state inside an escape at a place."""
-        from guided.kernels.strings import state_at
-
-        with self.lock:
-            found = int(state_at(self._addresses(), place))
-            if found >= 0:
-                return found
-            state = self._allocate(None)
-            base = place & 0xFFFFFFFF
-            self.arrays.base[state] = base
-            self.arrays.decode[state] = place >> 32
-            self.arrays.mode[state] = int(self.arrays.mode[base]) & (STRING | CANONICAL)
-            self._n_partials += 1
-            if 2 * self._n_partials > self.arrays.partials.size:
-                self.arrays = self.arrays._replace(partials=np.zeros(4 * self._n_partials, np.int32))
-                self.version += 1
-                for other in np.flatnonzero(self.arrays.decode[:state]).tolist():
-                    self._enter(other)
-            self._enter(state)
-            return state
-
-    def _enter(self, state: int) -> None:
-        """Make a state inside an escape visible; the hash is that of `guided.kernels.strings.partial`."""
-        partials = self.arrays.partials
-        slot = ((self.place(state) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF) >> 32) % partials.size
-        while partials[slot]:
-            slot = (slot + 1) % partials.size
-        partials[slot] = state
-
     def joined(self, one: int, other: int) -> int:
         """The state that matches when either of two does (0: neither can any more)."""
         if one == 0 or one == other:
@@ -584,13 +519,5 @@ class StateTable:
 _UNSET = {"first": -1, "tag": -1, "minimum": -1, "widest": -1}
 """What the arrays with an entry per state hold for a new one, where not 0; ``base`` is the state itself."""
 
-
-def _views(arrays: Automaton) -> tuple[memoryview, ...]:
-    """The arrays that are written when edges are added."""
-    written = (arrays.low, arrays.high, arrays.target, arrays.first, arrays.count)
-    return tuple([column.data for column in written])
-
-
-_IN_ESCAPES = b'"\\/0123456789ABCDEFabcdefnrtu'
 
 _TEXT, _LINES = flat_phases(TEXT_PHASES), flat_phases(LINES_PHASES)

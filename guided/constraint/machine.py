@@ -19,6 +19,7 @@ from guided.automata.adjacency import always_settles
 from guided.automata.analysis import analyse
 from guided.automata.distances import measure, minimum, minimum_owing, shortest, tags
 from guided.automata.graph import RuleGraph
+from guided.automata.spelling import state_inside
 from guided.automata.stacks import LalrStacks, lexer_states, no_tables
 from guided.collection import hold, release, untrack
 from guided.constraint.completion import Completions
@@ -461,7 +462,7 @@ class ConstraintMachine:
             if self.graph.arrays is not self._held[1]:
                 self._seen = -1
         elif request == NEED_PARTIAL:
-            self.states.partial(a)
+            state_inside(self.states, a)
         elif request == NEED_EFFECT:
             self._gathered(a, b)
         elif request == GROW_MACHINE:

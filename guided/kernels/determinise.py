@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from guided.automata.byte_classes import EXAMINED
 from guided.kernels import views
 from guided.kernels.jit import entry, inner
 from guided.kernels.layout import CANONICAL, CLOSES, STRING
@@ -19,7 +20,7 @@ from guided.kernels.layout import CANONICAL, CLOSES, STRING
 __all__ = [
     "ABSORBS", "AT_HEAD", "COMMON", "EDGES", "LOOPS", "MISSING", "NEEDED", "NULLABLE", "N_COUNTS", "POOL",
     "QUEUED", "ROOM", "RUN", "SETS", "SPELLED_ONCE", "STATES", "TEXTUAL", "TOTAL", "WIDE", "WORDS", "describe",
-    "determinise", "lay_names", "lay_words", "leads_back", "rehash",
+    "determinise", "lay_names", "lay_words", "leads_back", "publish", "rehash",
 ]  # fmt: skip
 
 NULLABLE, LOOPS, AT_HEAD, COMMON, ABSORBS, TEXTUAL, SPELLED_ONCE, TOTAL, WORDS = (1 << bit for bit in range(9))
@@ -196,8 +197,8 @@ def determinise(t, n_queue, limit):
     """Find the edges of ``queue[:n_queue]`` and of the states that they lead to, nearest first, ``limit`` at most.
 
     Returns -1 when there is no room.  ``queue`` holds all states looked at then, ``counts[QUEUED]`` of them, and
-    ``firsts`` where edges begin that this call has written (-1 for others): they count once they stand in
-    ``automaton.first``, which is the caller's to do, since another thread must not find them before they are complete.
+    ``firsts`` where edges begin that this call has written (-1 for others): they count once `publish` has been called,
+    since another thread must not find them before the caller has taken note of the new states.
     ``missing`` gets the states whose parts, or the edges of whose parts, are wanted, and those which begin with a word
     or a list of them: ``counts[MISSING]``, at most as many as it has room for.
     """
@@ -251,6 +252,26 @@ def determinise(t, n_queue, limit):
     if n_queue == n_begin:
         counts[NEEDED] = counts[MISSING]
     return 0
+
+
+@entry
+def publish(t):
+    """Let the edges that `determinise` has found be seen; how many of the states lead back to themselves.
+
+    ``queue`` holds those then of which it is not known yet whether they do so on characters above ASCII.
+    """
+    automaton = views.automaton(t)
+    parts = views.parts(t)
+    queue, firsts = parts.queue, parts.firsts
+    n = np.int64(0)
+    for i in range(parts.counts[QUEUED]):
+        state = np.int64(queue[i])
+        if firsts[i] >= 0:
+            automaton.first[state] = firsts[i]
+        if 0 < automaton.closed[state] < EXAMINED:
+            queue[n] = state
+            n += 1
+    return n
 
 
 @entry

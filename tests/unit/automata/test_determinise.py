@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from guided.automata.spelling import move, place_of
 from guided.automata.states import StateTable
 from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.derivative import edges, inhabited, matches
@@ -50,9 +51,9 @@ def read(table: StateTable, state: int, text: bytes) -> int:
 
 def spelled(table: StateTable, state: int, text: bytes) -> int:
     """As `read`, for bytes that may spell a JSON string."""
-    place = table.place(state)
+    place = place_of(table, state)
     for byte in text:
-        place = table.move(place, byte) if place else 0
+        place = move(table, place, byte) if place else 0
     return place
 
 

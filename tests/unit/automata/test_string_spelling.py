@@ -9,6 +9,7 @@ import random
 import pytest
 
 from guided.automata.distances import minimum, shortest
+from guided.automata.spelling import written_edges
 from guided.automata.states import StateTable
 from guided.grammar.regex import lower, parse
 from guided.grammar.regular.characters import Utf8
@@ -37,7 +38,7 @@ def test_tables_read_what_expressions_read(number: int, canonical: bool) -> None
     for _ in range(60):
         expr, state = language, start
         for _ in range(25):
-            row, outgoing = table.row(state), edges(expr)
+            row, outgoing = written_edges(table, state), edges(expr)
             by_table = {byte: target for low, high, target in row for byte in range(low, high + 1)}
             by_expr = {byte: target for low, high, target in outgoing for byte in range(low, high + 1)}
             assert set(by_table) == set(by_expr)
@@ -57,7 +58,7 @@ def test_distances_are_those_of_a_search_over_bytes(number: int) -> None:
         assert minimum(table, state) == _by_search(table, state)
         text = shortest(table, state)
         assert len(text) == minimum(table, state)
-        row = table.row(state)
+        row = written_edges(table, state)
         if not row:
             break
         escapes = [edge for edge in row if edge[0] == 0x5C or table.arrays.decode[edge[2]]]
@@ -73,7 +74,7 @@ def _by_search(table: StateTable, state: int) -> int:
             return distance
         if at not in done:
             done.add(at)
-            for target in {target for _, _, target in table.row(at)}:
+            for target in {target for _, _, target in written_edges(table, at)}:
                 heapq.heappush(queue, (distance + 1, target))
     raise AssertionError("no end")
 
@@ -93,5 +94,5 @@ def test_the_end_of_a_large_automaton_is_found_without_all_of_it() -> None:
     state = table.add(json_string(intersection(tuple(wanted))))
     for left in range(20, 13, -1):
         assert minimum(table, state) == left + 1
-        state = next(target for low, high, target in table.row(state) if low <= ord("b") <= high)
+        state = next(target for low, high, target in written_edges(table, state) if low <= ord("b") <= high)
     assert len(table) < 1500

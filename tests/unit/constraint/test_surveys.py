@@ -7,6 +7,7 @@ import random
 import pytest
 
 import guided
+from guided.automata.spelling import move, place_of
 from guided.automata.states import StateTable
 from guided.constraint.surveys import Surveys
 from guided.constraint.token_tries import TokenTries
@@ -49,7 +50,7 @@ def read_tokens(table, tries, places, home):
 
     def walk(node: int, end: int, places: list[int], count: int) -> None:
         while node < end:
-            after = [table.move(place, int(arrays.byte[node])) for place in places]
+            after = [move(table, place, int(arrays.byte[node])) for place in places]
             if all(after):
                 here = count + (after[0] == home)
                 state = after[0] & 0xFFFFFFFF
@@ -83,7 +84,7 @@ def test_surveys_note_what_each_token_does(number):
             for home, also in ((0, 0), (state, 0), (state, other), (other, 0)):
                 found = surveys.survey(1, root, state, home, also)
                 assert found is not None
-                places = [table.place(state)] + [table.place(also)] * bool(also)
+                places = [place_of(table, state)] + [place_of(table, also)] * bool(also)
                 kept, exits = read_tokens(table, tries, places, home or -1)
                 assert dict(zip(found.kept.tolist(), found.count.tolist(), strict=True)) == kept
                 assert {(row[0], row[3]) for row in found.exits.tolist()} == exits
@@ -103,6 +104,6 @@ def test_surveys_outside_of_strings_count_alike():
             for home in (0, state):
                 found = surveys.survey(1, tries._n_nodes, state, home)
                 assert found is not None
-                kept, exits = read_tokens(table, tries, [table.place(state)], home or -1)
+                kept, exits = read_tokens(table, tries, [place_of(table, state)], home or -1)
                 assert dict(zip(found.kept.tolist(), found.count.tolist(), strict=True)) == kept
                 assert {(row[0], row[3]) for row in found.exits.tolist()} == exits
