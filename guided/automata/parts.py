@@ -17,6 +17,7 @@ from guided.automata.runs import NEAR, begins_run, far_run
 from guided.automata.spans import Span, bounded_pattern, span_of
 from guided.collection import untrack
 from guided.grammar.regular.any_text import any_text
+from guided.grammar.regular.condensed import lengths_of
 from guided.grammar.regular.derivative import edges, inhabited, least_length
 from guided.grammar.regular.expr import (
     ALL,
@@ -30,6 +31,7 @@ from guided.grammar.regular.expr import (
     json_string,
     repeat,
 )
+from guided.grammar.regular.lengths import character_counts
 from guided.grammar.regular.partial import Letter, alternatives, begins_with, is_begun, letter_of
 from guided.kernels.determinise import (
     ABSORBS,
@@ -166,6 +168,30 @@ class PartTable:
     def least(self, state: int) -> int:
         """A lower bound on the bytes that a state still reads, without the quote that closes a string."""
         return min((least_length(content) for content, _ in self.members(state)), default=0)
+
+    def fewest_characters(self, state: int) -> tuple[int, int | None]:
+        """No text from a state has fewer characters than the first, and some text has the second or fewer (None: not
+        known); one that is begun does not count.
+        """
+        first, n = int(self.arrays.set_first[state]), int(self.arrays.set_count[state])
+        if first < 0:
+            return 0, None
+        ways = [self._fewest_characters(part) for part in self.arrays.pool[first : first + n].tolist()]
+        return min(least for least, _ in ways), min((most for _, most in ways if most is not None), default=None)
+
+    def _fewest_characters(self, part: int) -> tuple[int, int | None]:
+        of = self._all[part]
+        if len(of) == 4:
+            return 0, None
+        if len(of) == 3:
+            least, most = character_counts(of[0])
+            after, within = self._fewest_characters(of[1])
+            return least + after, None if within is None or most is None else most + within
+        known = lengths_of(of[0])
+        if known is not None:
+            return known.near, known.near
+        span = self._span(part)
+        return span.least, span.soon
 
     def is_dear(self, part: int) -> bool:
         """Is a part read as a whole, at the price of all that it combines, or of an automaton's next states?"""

@@ -168,15 +168,17 @@ def _combinations() -> None:
 
 
 def _closings(vocabulary: Vocabulary) -> None:
-    """Ask where strings close of which any text may be, at no node."""
+    """Ask where strings close of which any text may be, at no node, and how far no token is from an end."""
     import numpy as np
 
+    from guided.constraint.characters_left import CharactersLeft
     from guided.constraint.effects import TokenEffects
     from guided.constraint.surveys import Surveys
     from guided.kernels.layout import MATCHED
 
     effects = TokenEffects.of(vocabulary)
     Surveys(effects.states, effects.tries).closing(1, 2, MATCHED, np.zeros(0, np.int32))
+    CharactersLeft(effects.states).of_tokens(np.zeros((0, 3), np.int32))
 
 
 def _growth(vocabulary: Vocabulary) -> None:

@@ -1,4 +1,4 @@
-"""How many more characters a bounded run needs until a pattern beside it can end."""
+"""How many more characters a text needs until a pattern can end."""
 
 from __future__ import annotations
 
@@ -8,85 +8,109 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.distances import spelled, utf8_blocks
-from guided.automata.joint import segments
 from guided.automata.states import StateTable
-from guided.kernels.layout import CLOSES
+from guided.grammar.regular.lengths import begins
+from guided.kernels.layout import CLOSES, MATCHED
+from guided.kernels.places import number_places
 
 __all__ = ["CharactersLeft"]
 
+PLACES = 1 << 12
+"""Places in which the tokens of a walk may end; nearly all patterns have below 1,000, and of more all is done again."""
+
 
 class CharactersLeft:
-    """Over pairs of a run's state and a pattern's, remembered."""
+    """Over the states of patterns, remembered."""
 
     def __init__(self, states: StateTable) -> None:
         self.states = states
-        self._known: dict[tuple[int, int, int], int] = {}
+        self._known: dict[int, int] = {}
+        self._rows: dict[int, list[tuple[int, int, int]]] = {}
 
-    def of_tokens(self, at: NDArray[np.int32], inside: NDArray[np.bool_], home: int) -> NDArray[np.int32]:
-        """``int32[n]``: for tokens that stay inside and end in the places ``at``, the fewest whole characters left."""
-        # Neighbours in the trie mostly end in the same places, so few are left to sort.
-        first = np.concatenate([[True], (at[1:] != at[:-1]).any(axis=1)])
-        runs = np.flatnonzero(first)
-        live = np.logical_or.reduceat(inside, runs) if runs.size else inside
-        one, other, decode = at[runs].astype(np.int64).T
-        # State ids have below 24 bits (`MAX_EDGES`), and few places are inside an escape: one sort of plain numbers.
-        escape = np.searchsorted(np.unique(decode), decode)
-        _, example, number = np.unique(one << 40 | other << 16 | escape, return_index=True, return_inverse=True)
-        places = at[runs[example]]
-        wanted = np.zeros(places.shape[0], np.bool_)
-        wanted[number[live]] = True
-        characters = np.zeros(places.shape[0], np.int32)
-        for i in np.flatnonzero(wanted).tolist():
-            pair = places[i].tolist()
-            characters[i] = self.of_place((pair[0], pair[1]), pair[2], home)
-        return np.repeat(characters[number], np.diff(np.append(runs, at.shape[0])))
+    def of_tokens(self, at: NDArray[np.int32]) -> NDArray[np.int32]:
+        """``int32[n]``: the fewest whole characters left for tokens that end in the places ``at``, 0 behind the text.
 
-    def of_place(self, start: tuple[int, int], decode: int, home: int) -> int:
-        """Breadth first, a level per character, over pairs of a run's state and a pattern's."""
-        key = (*start, decode)
-        known = self._known.get(key)
-        if known is not None:
-            return known
-        # A character already begun was counted with the token.
-        length = 0 if start[0] == home else -1
+        Rows of ``at`` are what `guided.kernels.effects.survey` notes: a run's state, the pattern's, and an escape.  A
+        character that is begun counts with its token.
+        """
+        numbers = np.empty(at.shape[0], np.int32)
+        room = PLACES
+        while True:
+            examples = np.empty(room, np.int32)
+            n = int(number_places(at, numbers, examples, np.zeros(2 * room, np.int32)))
+            if n >= 0:
+                break
+            room *= 4
+        places = at[examples[:n], 1:].tolist()
+        return np.array([self.of_place(state, decode) for state, decode in places], np.int32)[numbers]
+
+    def of_place(self, state: int, decode: int = 0) -> int:
+        """Fewest characters from a state, or after what an escape there can still become, to where the text may end."""
+        if not decode:
+            return 0 if state == MATCHED else self._of_state(state)
+        # No character brings the end nearer than by itself.
+        nearest = max(self._of_state(state) - 1, 0)
+        best: int | None = None
+        for _, low, high in spelled(decode):
+            for first, last in utf8_blocks(low, high):
+                for after in self._after(state, first, last):
+                    left = self._of_state(after)
+                    if left <= nearest:
+                        return left
+                    best = left if best is None else min(best, left)
+        if best is None:
+            raise AssertionError("an escape that is begun has a character that goes on")
+        return best
+
+    def _of_state(self, start: int) -> int:
+        found = self._known.get(start)
+        if found is None:
+            least, most = self.states.parts.fewest_characters(start)
+            found = self._known[start] = least if least == most else self._nearest(start)
+        return found
+
+    def _nearest(self, start: int) -> int:
+        """Breadth first, a level per character, up to where what is known from a state is no farther."""
         level = [start]
-        if decode:
-            level = [
-                pair
-                for _, low, high in spelled(decode)
-                for first, last in utf8_blocks(low, high)
-                for pair in self._after_character(start, first, last)
-            ]
-        seen = set(level)
-        while level:
-            following: list[tuple[int, int]] = []
-            for pair in level:
-                mode = self.states.arrays.mode
-                if mode[pair[0]] & mode[pair[1]] & CLOSES:
-                    self._known[key] = max(length, 0)
-                    return max(length, 0)
-                for _, _, *after in segments(self.states.edges(pair[0]), self.states.edges(pair[1])):
-                    target = (after[0], after[1])
-                    if all(target) and target not in seen:
+        seen = {start}
+        length = 0
+        best: int | None = None
+        while level and (best is None or length < best):
+            following: list[int] = []
+            for state in level:
+                if self.states.arrays.mode[state] & CLOSES:
+                    return length
+                known = self._known.get(state)
+                if known is not None:
+                    best = length + known if best is None else min(best, length + known)
+                    continue
+                for low, _, target in self._row(state):
+                    if target not in seen:
                         seen.add(target)
-                        (following if target[0] == home else level).append(target)
+                        (following if begins(low) else level).append(target)
             level = following
             length += 1
-        raise AssertionError("a live state of a pattern has a way to its end")
+        if best is None:
+            raise AssertionError("a live state of a pattern has a way to its end")
+        return best
 
-    def _after_character(self, pair: tuple[int, int], first: bytes, last: bytes) -> Iterator[tuple[int, int]]:
-        """The pairs after one character between two of equal length."""
+    def _after(self, state: int, first: bytes, last: bytes) -> Iterator[int]:
+        """The states after one character between two of equal length."""
         if not first:
-            yield pair
+            yield state
             return
-        for low, high, one, other in segments(self.states.edges(pair[0]), self.states.edges(pair[1])):
-            rest = len(first) - 1
-            # Bytes between the bounds lead the same way: one of them is enough.
-            inner = max(low, first[0] + 1)
-            for byte in {first[0], last[0], inner}:
-                if one and other and low <= byte <= high and first[0] <= byte <= last[0]:
-                    yield from self._after_character(
-                        (one, other),
-                        first[1:] if byte == first[0] else b"\x80" * rest,
-                        last[1:] if byte == last[0] else b"\xbf" * rest,
-                    )
+        rest = len(first) - 1
+        least, most = b"\x80" * rest, b"\xbf" * rest
+        for low, high, target in self._row(state):
+            if low <= first[0] <= high:
+                yield from self._after(target, first[1:], last[1:] if first[0] == last[0] else most)
+            if first[0] != last[0] and low <= last[0] <= high:
+                yield from self._after(target, least, last[1:])
+            if max(low, first[0] + 1) <= min(high, last[0] - 1):
+                yield from self._after(target, least, most)
+
+    def _row(self, state: int) -> list[tuple[int, int, int]]:
+        found = self._rows.get(state)
+        if found is None:
+            found = self._rows[state] = self.states.edges(state)
+        return found

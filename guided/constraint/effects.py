@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import threading
 import weakref
-from functools import partial
 from typing import ClassVar, cast
 
 import numpy as np
@@ -258,7 +257,7 @@ class TokenEffects:
         if lengths is None:
             found = self._surveys.survey(low, high, unbounded, home, also)
             assert found is not None
-            left = partial(self._left.of_tokens, found.at, home=home) if within[-1] else None
+            left = self._left.of_tokens(found.at) if within[-1] else None
             lengths = RunLengths(found, 0 if run.prefix is None else 1, left, self.store, self.tries)
             self._lengths[within] = lengths
         self._derived[key] = lengths.add(low, high, state, least, most, bound)

@@ -6,8 +6,6 @@ piece of that order.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,20 +25,20 @@ class RunLengths:
         self,
         survey: Survey,
         begun: int,
-        left: Callable[[NDArray[np.bool_]], NDArray[np.int32]] | None,
+        left: NDArray[np.int32] | None,
         store: EffectStore,
         tries: TokenTries,
     ) -> None:
         """``begun``: 1 where the run begins inside a character, which is not counted.
 
-        ``left`` gives the characters that each token inside must leave room for besides its own.
+        ``left`` are the characters that each token inside must leave room for besides its own.
         """
         self._store = store
         self._tries = tries
         inside = survey.count >= 0
         needed = np.maximum(survey.count - begun, 0)
         if left is not None:
-            needed = needed + left(inside)
+            needed += left
         self._inside, self._up_to = _by_length(survey.kept[inside], needed[inside])
         self._ended, self._ended_up_to = _by_length(survey.kept[~inside], -1 - survey.count[~inside] - begun)
         self._exits = survey.exits

@@ -12,7 +12,19 @@ from typing import Any
 
 from numba.core.dispatcher import Dispatcher
 
-from guided.kernels import determinise, effects, entry, minimal, parser, product, record_nodes, rows, strings, threads
+from guided.kernels import (
+    determinise,
+    effects,
+    entry,
+    minimal,
+    parser,
+    places,
+    product,
+    record_nodes,
+    rows,
+    strings,
+    threads,
+)
 
 __all__ = ["load_compiled"]
 
@@ -33,7 +45,7 @@ def _load() -> None:
 
 
 def _kernels() -> Iterator[Any]:
-    for module in (entry, determinise, effects, minimal, product, record_nodes, rows):
+    for module in (entry, determinise, effects, minimal, places, product, record_nodes, rows):
         for name in module.__all__ if hasattr(module, "__all__") else vars(module):
             kernel = getattr(module, name)
             if isinstance(kernel, Dispatcher) and not kernel.targetoptions.get("no_cpython_wrapper"):

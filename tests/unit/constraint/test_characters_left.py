@@ -1,0 +1,103 @@
+"""Characters that a pattern still needs, against all short texts; the numbers of places against a dictionary."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+
+import numpy as np
+import pytest
+
+from guided.automata.states import StateTable
+from guided.constraint import characters_left
+from guided.constraint.characters_left import CharactersLeft
+from guided.grammar.json_schema.format_patterns import pattern_language
+from guided.grammar.regular.expr import json_string
+from guided.kernels.layout import MATCHED
+from guided.kernels.places import number_places
+
+LETTERS = "aB-é\u2028😀"
+PATTERNS = [
+    r"^a*B$", r"é", r"^(a|aB-){2,3}$", r"[A-Z][^\u2028]*[a-z]", r"^\S+@?\S$", r"^(?:-[aB]{2}|é)+$", r"\u2028$", r"😀[^\u2028]-",
+    r"^(?!a)[^B]*B", r"^(aB|-){0,2}(é|😀)?$", r"^a{3}$", r"^[^-]{2,}-[^-]{1,2}$", r"^[^-]$", r"",
+]  # fmt: skip
+
+
+def spelled_ways(letter: str) -> list[bytes]:
+    units = letter.encode("utf-16-be")
+    long = "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2)).encode()
+    return [letter.encode(), long]
+
+
+def fewest(pattern: str, begun: str) -> int | None:
+    """The least number of letters that make a match of what is begun."""
+    for n in range(5):
+        if any(re.fullmatch(pattern, begun + "".join(more)) for more in itertools.product(LETTERS, repeat=n)):
+            return n
+    return None
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_the_characters_left_are_those_of_the_shortest_text(pattern):
+    table = StateTable()
+    start = table.add(json_string(pattern_language(pattern)))
+    expected: dict[tuple[int, int], int] = {}
+    for n in range(4):
+        for begun in map("".join, itertools.product(LETTERS, repeat=n)):
+            place = start
+            for byte in begun.encode():
+                place = place and table.move(place, byte)
+            if not place:
+                continue
+            least = fewest(pattern, begun)
+            assert least is not None
+            expected[place, 0] = least
+            for letter in LETTERS:
+                for way in spelled_ways(letter):
+                    at = place
+                    for cut, byte in enumerate(way[:-1], 1):
+                        at = at and table.move(at, byte)
+                        if not at:
+                            break
+                        ways = [
+                            fewest(pattern, begun + other)
+                            for other in LETTERS
+                            for spelled in spelled_ways(other)
+                            if spelled.startswith(way[:cut])
+                        ]
+                        known = [left for left in ways if left is not None]
+                        if known:
+                            expected[at & 0xFFFFFFFF, at >> 32] = min(known)
+    order = list(expected)
+    random.Random(1).shuffle(order)
+    left = CharactersLeft(table)
+    for state, decode in order:
+        # Letters of the text alone are fewer than there are, so none of theirs may be nearer.
+        assert left.of_place(state, decode) <= expected[state, decode]
+        if not decode:
+            assert left.of_place(state) == expected[state, decode]
+    assert left.of_place(MATCHED) == 0
+
+
+@pytest.mark.parametrize("room", [1, 64])
+def test_places_are_numbered_as_by_a_dictionary(room, monkeypatch):
+    monkeypatch.setattr(characters_left, "PLACES", room)
+    seed, table = random.Random(room), StateTable()
+    start = table.add(json_string(pattern_language("^[ab]*c$")))
+    states = [table.move(start, byte) for byte in b"abc"] + [MATCHED, start]
+    rows = [(seed.randint(1, 9), state, 0) for state in seed.choices(states, k=400) for _ in range(seed.randint(1, 3))]
+    left = CharactersLeft(table)
+    found = left.of_tokens(np.array(rows, np.int32))
+    assert found.tolist() == [left.of_place(state) for _, state, _ in rows]
+
+
+def test_many_places_are_told_apart():
+    seed = random.Random(3)
+    at = np.array([[seed.randint(0, 9), seed.randint(0, 40), seed.choice((0, 1 << 24, 5 << 24))] for _ in range(3000)])
+    at = at.astype(np.int32)
+    numbers, examples = np.empty(len(at), np.int32), np.empty(256, np.int32)
+    n = number_places(at, numbers, examples, np.zeros(512, np.int32))
+    assert n == len({tuple(row) for row in at[:, 1:].tolist()})
+    assert (at[examples[numbers], 1:] == at[:, 1:]).all()
+    assert number_places(at, numbers, examples[: n - 1], np.zeros(512, np.int32)) == -1
