@@ -9,6 +9,7 @@ import re
 import numpy as np
 import pytest
 
+from guided.automata.spelling import move
 from guided.automata.states import StateTable
 from guided.constraint import characters_left
 from guided.constraint.characters_left import CharactersLeft
@@ -47,7 +48,7 @@ def test_the_characters_left_are_those_of_the_shortest_text(pattern):
         for begun in map("".join, itertools.product(LETTERS, repeat=n)):
             place = start
             for byte in begun.encode():
-                place = place and table.move(place, byte)
+                place = place and move(table, place, byte)
             if not place:
                 continue
             least = fewest(pattern, begun)
@@ -57,7 +58,7 @@ def test_the_characters_left_are_those_of_the_shortest_text(pattern):
                 for way in spelled_ways(letter):
                     at = place
                     for cut, byte in enumerate(way[:-1], 1):
-                        at = at and table.move(at, byte)
+                        at = at and move(table, at, byte)
                         if not at:
                             break
                         ways = [
@@ -85,7 +86,7 @@ def test_places_are_numbered_as_by_a_dictionary(room, monkeypatch):
     monkeypatch.setattr(characters_left, "PLACES", room)
     seed, table = random.Random(room), StateTable()
     start = table.add(json_string(pattern_language("^[ab]*c$")))
-    states = [table.move(start, byte) for byte in b"abc"] + [MATCHED, start]
+    states = [move(table, start, byte) for byte in b"abc"] + [MATCHED, start]
     rows = [(seed.randint(1, 9), state, 0) for state in seed.choices(states, k=400) for _ in range(seed.randint(1, 3))]
     left = CharactersLeft(table)
     found = left.of_tokens(np.array(rows, np.int32))
