@@ -38,7 +38,7 @@ assertions; and first of all one ``.``, so that there is always a last letter.
 """
 
 Steps: TypeAlias = "Iterator[tuple[Iterable[Any], State]]"
-"""Symbols (ASCII characters or bytes) and where each of them leads."""
+"""Symbols (a text of ASCII, or bytes) and where each of them leads."""
 Half: TypeAlias = "tuple[int, int | None] | None"
 """The first half of a pair of escapes, and the first end of the range whose second end it is."""
 
@@ -69,6 +69,13 @@ FIRST_BYTES = {  # of characters above ASCII: the first byte, and the kind of wh
     0xF0: "F0",
     0xF4: "F4",
 }
+_LEADS = tuple(
+    [
+        (more, tuple([byte for byte, kind in FIRST_BYTES.items() if kind == more]))
+        for more in dict.fromkeys(FIRST_BYTES.values())
+    ]
+)
+"""The first bytes of each kind."""
 LATER_BYTES = {
     "1": (_CONTINUING, ""),
     "2": (_CONTINUING, "1"),
@@ -100,9 +107,9 @@ class Patterns:
         found: dict[int, State] = {}
         kind, *rest = cast(State, state)
         for symbols, target in getattr(self, f"_{kind}")(*rest):
-            for symbol in symbols:
-                found[symbol if isinstance(symbol, int) else ord(symbol)] = target
-        return sorted(found.items(), key=_byte)
+            found.update(dict.fromkeys(symbols.encode() if isinstance(symbols, str) else symbols, target))
+        # No two are of the same byte, so their targets are not compared.
+        return sorted(found.items())
 
     # Outside classes.
 
@@ -118,8 +125,8 @@ class Patterns:
         yield "\\", ("escape", groups)
         if len(groups) > 1:
             yield ")", ("atom" if groups[-1] == "q" else "term", groups[:-1])
-        for byte, more in FIRST_BYTES.items():
-            yield (byte,), ("above", groups, more, atom)
+        for more, leads in _LEADS:
+            yield leads, ("above", groups, more, atom)
 
     def _above(self, groups: str, more: str, after: State) -> Steps:
         """Inside the UTF-8 of a character that does not matter."""
@@ -228,7 +235,7 @@ class Patterns:
     def _zero(self, groups: str) -> Steps:
         r"""Behind ``\0``, where no digit may follow."""
         for symbols, target in self._atom(groups):
-            yield [s for s in symbols if s not in _DIGITS] if isinstance(symbols, str) else symbols, target
+            yield "".join([s for s in symbols if s not in _DIGITS]) if isinstance(symbols, str) else symbols, target
 
     def _number(self, groups: str) -> Steps:
         r"""In the number of a reference: all digits that follow are its own."""
@@ -270,9 +277,11 @@ class Patterns:
             yield symbol, ("behind", groups, ord(symbol) if self._refers or symbol in _RANGING else _SET)
         yield "-", dash or ("behind", groups, 0x2D)
         yield "\\", ("quoted", groups, None)
-        for byte, more in FIRST_BYTES.items():
-            alone = ("above", groups, more, ("behind", groups, _SET))
-            yield (byte,), ("raw", groups, more, bytes((byte,))) if self._refers else alone
+        for more, leads in _LEADS:
+            if self._refers:
+                yield from [((byte,), ("raw", groups, more, bytes((byte,)))) for byte in leads]
+            else:
+                yield leads, ("above", groups, more, ("behind", groups, _SET))
 
     def _behind(self, groups: str, code: int) -> Steps:
         """Behind an item that may be the first end of a range."""
@@ -299,7 +308,7 @@ class Patterns:
         if low == _SET:
             return
         after = ("items", groups)
-        yield [symbol for symbol in _IN_CLASS + "-" if ord(symbol) >= low], after
+        yield "".join([symbol for symbol in _IN_CLASS + "-" if ord(symbol) >= low]), after
         if not self._refers:
             return
         yield "\\", ("quoted", groups, low)
@@ -416,10 +425,6 @@ def _greatest(value: int) -> int:
     return best
 
 
-def _byte(step: tuple[int, Hashable]) -> int:
-    return step[0]
-
-
 @lru_cache(maxsize=1)
 def prepare_names() -> None:
     """Make what is common to the names of all groups: up to 40 ms, which no mask should take."""
@@ -468,8 +473,8 @@ class Skeletons(Patterns):
         yield "]", ("atom", groups)
         yield _IN_CLASS + "-", again
         yield "\\", ("quoted", groups)
-        for byte, more in FIRST_BYTES.items():
-            yield (byte,), ("above", groups, more, again)
+        for more, leads in _LEADS:
+            yield leads, ("above", groups, more, again)
 
     def _quoted(self, groups: str, low: int | None = None, half: Half = None) -> Steps:
         return self._quoted_alone(groups, ("items", groups))

@@ -21,12 +21,17 @@ from guided.grammar.regular.stepwise import automaton_of, stepwise
 class Block:
     """What 64 continuing bytes lead to: the classes of characters, or blocks; equal ones are the same object."""
 
-    __slots__ = ("blocks", "classes", "kinds")
+    __slots__ = ("blocks", "classes", "depth", "different", "kinds", "order")
 
     def __init__(self, classes: bytes, blocks: tuple[Block, ...]) -> None:
         self.classes, self.blocks = classes, blocks
         self.kinds: tuple[int, ...] = tuple(sorted(set(classes).union(*[block.kinds for block in blocks])))
         """All classes of characters in it."""
+        self.depth: int = 1 + (blocks[0].depth if blocks else 0)
+        """How many bytes complete a character."""
+        self.different = tuple(dict.fromkeys(blocks))
+        self.order = [self.different.index(block) for block in blocks] or [self.kinds.index(kind) for kind in classes]
+        """For each byte which of the different blocks it leads to, or which of the kinds."""
 
 
 _WIDTHS = ((0xC2, 0xE0, 0x1F, 6, 0x80), (0xE0, 0xF0, 0x0F, 12, 0x800), (0xF0, 0xF5, 0x07, 18, 0x10000))
@@ -65,6 +70,7 @@ class Names:
         """By minus the number of a state within a character, from 2 on: where each of the 64 continuing bytes leads."""
         self._numbers: dict[tuple[int, ...], int] = {}
         self._found: dict[tuple[Block, tuple[int, ...]], int] = {}
+        self._same: dict[tuple[int, int], int] = {}
         self.start: Hashable = automaton.starts[0]
 
     def accepts(self, state: Hashable) -> bool:
@@ -91,11 +97,22 @@ class Names:
     def _behind(self, row: Sequence[int], block: Block) -> int:
         """The state when one of the characters of a block must follow, ``row`` saying where their classes lead."""
         # Most states tell apart few of the classes.
-        key = (block, tuple([row[kind] for kind in block.kinds]))
+        ways = [row[kind] for kind in block.kinds]
+        if ways.count(ways[0]) == len(ways):
+            return self._alike(ways[0], block.depth)
+        key = (block, tuple(ways))
         found = self._found.get(key)
         if found is None:
-            targets = [row[kind] for kind in block.classes] or [self._behind(row, inner) for inner in block.blocks]
-            found = self._found[key] = self._number(tuple(targets))
+            targets = [self._behind(row, inner) for inner in block.different] or ways
+            found = self._found[key] = self._number(tuple([targets[i] for i in block.order]))
+        return found
+
+    def _alike(self, target: int, depth: int) -> int:
+        """The same where all characters lead to one state."""
+        found = self._same.get((target, depth))
+        if found is None:
+            inner = self._alike(target, depth - 1) if depth > 1 else target
+            found = self._same[target, depth] = self._number((inner,) * 64)
         return found
 
     def _number(self, targets: tuple[int, ...]) -> int:

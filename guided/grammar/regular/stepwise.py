@@ -36,11 +36,17 @@ class _State(Expr):
         if name != "parts":
             raise AttributeError(name)
         row: list[Edge] = []
+        last: Hashable = None
         for byte, target in self._automaton.steps(self._state):
+            if target is last and row and row[-1][1] + 1 == byte:
+                # Looked up once, as one edge.
+                row[-1] = (row[-1][0], byte, row[-1][2])
+                continue
             found = self._made.get(target)
             if found is None:
                 found = self._made.setdefault(target, _State(self._automaton, target, self._made))
             row.append((byte, byte, found))
+            last = target
         self.parts = parts = (switch(row, self.nullable),)
         untrack(parts)
         return parts
