@@ -28,6 +28,7 @@ from guided.grammar.ir import (
     Terminal,
 )
 from guided.grammar.json_schema.any_value import ANY_VALUES, UNDECLARED, any_value
+from guided.grammar.json_schema.contained import without_contained
 from guided.grammar.json_schema.counting import ItemCounter, State, Step
 from guided.grammar.json_schema.declared_members import DeclaredMembers
 from guided.grammar.json_schema.distinct import Distinct
@@ -171,7 +172,7 @@ class Lowering:
         pointer = pointer_of(need)
         graph = self.graph
         arrays = [array for array in shape.arrays if graph.array_alive(array)]
-        things = [thing for thing in shape.objects if graph.object_alive(thing)]
+        things = without_contained([thing for thing in shape.objects if graph.object_alive(thing)], graph.alive)
         self._values[need] = self._rule(
             pointer, Rank.VALUE, partial(self._alternatives, shape, arrays, things, pointer)
         )
