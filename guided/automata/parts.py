@@ -7,48 +7,25 @@ part is like and where its edges lead; which sets of parts there are, the kernel
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from guided.automata.byte_classes import class_of_byte
-from guided.automata.runs import NEAR, begins_run, far_run
+from guided.automata.runs import NEAR, far_run
 from guided.automata.spans import Span, bounded_pattern, span_of
+from guided.automata.traits import Reading, is_read_whole, traits_of
 from guided.collection import untrack
-from guided.grammar.regular.any_text import any_text
 from guided.grammar.regular.condensed import lengths_of
 from guided.grammar.regular.derivative import edges, inhabited, least_length
-from guided.grammar.regular.expr import (
-    ALL,
-    EPSILON,
-    Expr,
-    Kind,
-    alternation,
-    concat,
-    intersection,
-    is_listed,
-    json_string,
-    repeat,
-)
+from guided.grammar.regular.expr import EPSILON, Expr, Kind, alternation, concat, intersection, repeat
 from guided.grammar.regular.lengths import character_counts
-from guided.grammar.regular.partial import Letter, alternatives, begins_with, is_begun, letter_of
-from guided.kernels.determinise import (
-    ABSORBS,
-    AT_HEAD,
-    COMMON,
-    LOOPS,
-    N_COUNTS,
-    NULLABLE,
-    SPELLED_ONCE,
-    TEXTUAL,
-    TOTAL,
-    WORDS,
-)
-from guided.kernels.layout import CANONICAL, STRING, Parts
+from guided.grammar.regular.partial import Letter, alternatives, begins_with, is_begun, letter_of, without_one
+from guided.kernels.determinise import ABSORBS, DEAR, INSIDE, LOOPS, N_COUNTS, NULLABLE, SPELLED_ONCE, TEXTUAL, WORDS
+from guided.kernels.layout import Parts
 from guided.kernels.pages import gradual_zeros
 
-__all__ = ["PartTable", "begins", "is_read_whole", "is_word_list", "loops", "reading", "terminal"]
+__all__ = ["PartTable"]
 
 COUNTED = 12
 """Characters of a far bounded run whose parts are made at once: a microsecond for each part, alone it takes five.  Of
@@ -61,39 +38,11 @@ addresses.  Memory that is not written to is not taken, and each time it was cop
 AT_ONCE = 32
 """States that are asked about in one round, nearest first."""
 
-Reading: TypeAlias = "tuple[Expr, int]"
-"""A language, and whether it is read as bytes (0) or as the text of a JSON string (its mode)."""
-
-
 Begun: TypeAlias = "tuple[Expr, int, None]"
 """What is left of a character, or of a word, and the part that follows it; a reading is made when asked for."""
 
 Within: TypeAlias = "tuple[int, int, None, None]"
 """A part of a pattern and the part of a run of any characters whose bounds its texts must keep."""
-
-
-def reading(key: Expr) -> Reading:
-    """What of a terminal's language edges read."""
-    if key.kind is not Kind.JSON_STRING:
-        return key, 0
-    content, canonical = cast("tuple[Expr, bool]", key.parts)
-    return content, STRING | CANONICAL if canonical else STRING
-
-
-def terminal(content: Expr, mode: int) -> Expr:
-    """The language of bytes that a reading is of."""
-    return json_string(content, canonical=bool(mode & CANONICAL)) if mode else content
-
-
-def begins(content: Expr) -> tuple[Expr, Expr]:
-    """The first item of a concatenation, and the rest."""
-    return cast("tuple[Expr, Expr]", content.parts) if content.kind is Kind.CONCAT else (content, EPSILON)
-
-
-def is_word_list(content: Expr) -> bool:
-    """Does a language begin with one of several words, none of them empty where something follows?"""
-    head, tail = begins(content)
-    return is_listed(head) and (tail is EPSILON or not head.nullable)
 
 
 class PartTable:
@@ -195,15 +144,14 @@ class PartTable:
 
     def is_dear(self, part: int) -> bool:
         """Is a part read as a whole, at the price of all that it combines, or of an automaton's next states?"""
-        if self.arrays.edge_first[part] >= 0:
+        if not self._traits[part] & DEAR or self._edge_first[part] >= 0:
             return False
         of = self._all[part]
         return self.is_dear(of[0]) if len(of) == 4 else is_read_whole(of[0])
 
     def is_inside(self, part: int) -> bool:
         """Is this a pair of parts inside a character?"""
-        of = self._all[part]
-        return len(of) == 4 and len(self._all[of[1]]) == 3
+        return bool(self._traits[part] & INSIDE)
 
     def set_of(self, of: Reading, used: int) -> tuple[int, int]:
         """Where the parts of a reading stand, ``used`` entries of the pool being taken, and how many they are."""
@@ -228,19 +176,21 @@ class PartTable:
 
         ``inside``: also of pairs that are inside a character; those of a letter come with it.
         """
-        known = self.arrays.edge_first
-        if known[part] >= 0:
+        if self._edge_first[part] >= 0:
             return 0
+        skipped = WORDS if inside else WORDS | INSIDE
         work = [part]
         n = 0
         for item in work:
+            if self._edge_first[item] >= 0:
+                continue
             before = len(self._all)
             n += self._find_edges(item)
             if n >= most:
                 break
-            known = self.arrays.edge_first
-            ahead = [new for new in range(before, len(self._all)) if known[new] < 0 and not self._traits[new] & WORDS]
-            work += [new for new in ahead if not self.is_dear(new) and (inside or not self.is_inside(new))]
+            for new in range(before, len(self._all)):
+                if self._edge_first[new] < 0 and not self._traits[new] & skipped and not self.is_dear(new):
+                    work.append(new)
         return n
 
     def _find_edges(self, part: int) -> int:
@@ -251,7 +201,7 @@ class PartTable:
             self._write(part, self._edges_within(of[0], of[1]))
         elif of[0].kind is Kind.REPEAT and (found := self._count_ahead(part, *of)):
             return found
-        elif of[1] and (both := bounded_pattern(of[0])) is not None:
+        elif of[1] and of[0].kind is Kind.INTERSECTION and (both := bounded_pattern(of[0])) is not None:
             run = self._part(both[1], of[1])
             ways = [self._edges_within(pattern, run) for pattern in self._parts(both[0], of[1])]
             self._write(part, [edge for row in ways for edge in row])
@@ -262,7 +212,7 @@ class PartTable:
     def _edges_within(self, pattern: int, run: int) -> list[tuple[int, int, int]]:
         """The edges of a pattern's part beside those of a run of any characters, as far as something is left."""
         for part in (pattern, run):
-            if self.arrays.edge_first[part] < 0:
+            if self._edge_first[part] < 0:
                 self._find_edges(part)
         one, other = self._row(pattern), self._row(run)
         row: list[tuple[int, int, int]] = []
@@ -273,9 +223,9 @@ class PartTable:
         return row
 
     def _row(self, part: int) -> list[tuple[int, int, int]]:
-        first = int(self.arrays.edge_first[part])
-        stop = first + int(self.arrays.edge_count[part])
-        low, high, to, _, _ = self._edge_views
+        first = self._edge_first[part]
+        stop = first + self._edge_count[part]
+        low, high, to = self._edge_views
         return list(zip(low[first:stop], high[first:stop], to[first:stop], strict=True))
 
     def _within(self, pattern: int, run: int) -> int | None:
@@ -295,7 +245,8 @@ class PartTable:
             found = self._ids[of] = pattern if span.keeps(bounds) else run
             return found
         one, other = self._traits[pattern], self._traits[run]
-        found = self._new(of, one & other & NULLABLE | (one | other) & (LOOPS | TEXTUAL | SPELLED_ONCE))
+        traits = one & other & NULLABLE | (one | other) & (LOOPS | TEXTUAL | SPELLED_ONCE) | one & DEAR
+        found = self._new(of, traits | INSIDE if len(self._all[run]) == 3 else traits)
         far = span.far(bounds)
         if far:
             bound, boundless = int(self._bound[pattern]), int(self._boundless[pattern])
@@ -337,32 +288,48 @@ class PartTable:
         self.n_edges = at + len(row)
         while self.n_edges > self.arrays.to.size:
             self._grow("low", "high", "to")
-        low, high, to, first, count = self._edge_views
+        low, high, to = self._edge_views
         for i, edge in enumerate(row, at):
             low[i], high[i], to[i] = edge
-        count[part] = len(row)
-        first[part] = at
+        self._edge_count[part] = len(row)
+        self._edge_first[part] = at
 
     def _edges(self, content: Expr, mode: int) -> list[tuple[int, int, int]]:
+        """The edges of a sequence: of its first item, and of those behind while all before may be left out."""
         row: list[tuple[int, int, int]] = []
-        for first, tail in begins_with(content):
-            letter = letter_of(first)
-            if letter is not None:
-                for follows in self._parts(tail, mode):
-                    rests = self._rests(letter, follows)
-                    row += [(low, high, rests[to]) for low, high, to in letter.first]
+        while True:
+            head, tail = cast("tuple[Expr, Expr]", content.parts) if content.kind is Kind.CONCAT else (content, EPSILON)
+            is_repeated = head.kind is Kind.REPEAT
+            letter = letter_of(cast(Expr, head.parts[0]) if is_repeated else head)
+            if letter is None:
+                for first, after in begins_with(head):
+                    row += self._ways(first, concat(after, tail), mode)
+            else:
+                for follows in self._parts(concat(without_one(head), tail) if is_repeated else tail, mode):
+                    row += self._spelled(letter, follows)
+            if tail is EPSILON or not head.nullable:
+                return row
+            content = tail
+
+    def _ways(self, first: Expr, tail: Expr, mode: int) -> list[tuple[int, int, int]]:
+        """The edges of a letter, or of what is read as a whole, with something behind it."""
+        row: list[tuple[int, int, int]] = []
+        letter = letter_of(first)
+        if letter is not None:
+            for follows in self._parts(tail, mode):
+                row += self._spelled(letter, follows)
+            return row
+        for low, high, begun in edges(first):
+            if tail is EPSILON and begun.kind is Kind.RECURSION and begun.inhabited:
+                # The state of an automaton, of which there may be many, is a part as it stands.
+                part = self._ids.get((begun, mode))
+                row.append((low, high, self._part(begun, mode) if part is None else part))
                 continue
-            for low, high, begun in edges(first):
-                if tail is EPSILON and begun.kind is Kind.RECURSION and begun.inhabited:
-                    # The state of an automaton, of which there may be many, is a part as it stands.
-                    part = self._ids.get((begun, mode))
-                    row.append((low, high, self._part(begun, mode) if part is None else part))
-                    continue
-                if is_begun(begun):
-                    parts = [self._begun(begun, part) for part in self._parts(tail, mode)]
-                else:
-                    parts = self._parts(concat(begun, tail), mode)
-                row += [(low, high, part) for part in parts]
+            if is_begun(begun):
+                parts = [self._begun(begun, part) for part in self._parts(tail, mode)]
+            else:
+                parts = self._parts(concat(begun, tail), mode)
+            row += [(low, high, part) for part in parts]
         return row
 
     def _count_ahead(self, part: int, content: Expr, mode: int) -> int:
@@ -424,18 +391,15 @@ class PartTable:
                 arrays.alone[start + i * size + n_rests] = state
         return found
 
-    def _rests(self, letter: Letter, follows: int) -> list[int]:
-        """The parts that the rests of a letter are before a part, whose edges are made known, and last that part."""
-        known = self._ids
-        keys: list[Begun] = [(begun, follows, None) for begun in letter.rests]
-        traits = self._traits[follows] & (LOOPS | TEXTUAL | SPELLED_ONCE)
-        rests = [known[key] if key in known else self._new(key, traits) for key in keys]
-        first = self.arrays.edge_first
-        rests.append(follows)
+    def _spelled(self, letter: Letter, follows: int) -> list[tuple[int, int, int]]:
+        """The edges of a letter before a part; those of its rests are made known."""
+        if not letter.rests:
+            return [(low, high, follows) for low, high, _ in letter.first]
+        rests = [*[self._begun(begun, follows) for begun in letter.rests], follows]
         for part, row in zip(rests, letter.rows, strict=False):
-            if first[part] < 0:
+            if self._edge_first[part] < 0:
                 self._write(part, [(low, high, rests[to]) for low, high, to in row])
-        return rests
+        return [(low, high, rests[to]) for low, high, to in letter.first]
 
     def _begun_edges(self, begun: Expr, follows: int) -> list[tuple[int, int, int]]:
         row: list[tuple[int, int, int]] = []
@@ -456,16 +420,23 @@ class PartTable:
         of = (content, mode)
         found = self._ids.get(of)
         if found is None:
-            found = self._new(of, _traits(content, mode))
+            found = self._new(of, traits_of(content, mode))
+            if mode and content.kind is Kind.REPEAT and (run := far_run(content)) is not None:
+                self._note_bound(found, run[1], self._part(run[0], mode))
             state = self._state_of(content, mode)
             if state:
-                self.arrays.alone[found] = state
+                self._alone[found] = state
         return found
 
     def _begun(self, begun: Expr, follows: int) -> int:
         of = (begun, follows, None)
         found = self._ids.get(of)
-        return self._new(of, self._traits[follows] & (LOOPS | TEXTUAL | SPELLED_ONCE)) if found is None else found
+        if found is None:
+            found = self._new(of, self._traits[follows] & (LOOPS | TEXTUAL | SPELLED_ONCE))
+            bound = self._bound[follows]
+            if bound:
+                self._note_bound(found, bound, self._begun(begun, self._boundless[follows]))
+        return found
 
     def _new(self, of: Reading | Begun | Within, traits: int) -> int:
         part = self._ids[of] = len(self._all)
@@ -474,15 +445,7 @@ class PartTable:
         if part == self.arrays.traits.size:
             self._grow(*_PER_PART)
         self._traits[part] = traits
-        self._edge_views[3][part] = -1
-        if len(of) == 4:
-            return part
-        if len(of) == 3:
-            bound, boundless = int(self._bound[of[1]]), int(self._boundless[of[1]])
-            if bound:
-                self._note_bound(part, bound, self._begun(of[0], boundless))
-        elif of[1] and (run := far_run(of[0])) is not None:
-            self._note_bound(part, run[1], self._part(run[0], of[1]))
+        self._edge_first[part] = -1
         return part
 
     def _note_bound(self, part: int, bound: int, boundless: int) -> None:
@@ -510,75 +473,13 @@ class PartTable:
     def _look(self) -> None:
         """Look at the arrays that are written entry by entry."""
         arrays = self.arrays
-        written: tuple[NDArray[Any], ...] = (arrays.low, arrays.high, arrays.to, arrays.edge_first, arrays.edge_count)
-        self._edge_views = tuple([array.data for array in written])
-        self._traits, self._bound, self._boundless = arrays.traits.data, arrays.bound.data, arrays.boundless.data
+        self._edge_views = arrays.low.data, arrays.high.data, arrays.to.data
+        self._edge_first, self._edge_count = arrays.edge_first.data, arrays.edge_count.data
+        self._traits, self._alone = arrays.traits.data, arrays.alone.data
+        self._bound, self._boundless = arrays.bound.data, arrays.boundless.data
         self._set_first, self._set_count, self._pool = arrays.set_first.data, arrays.set_count.data, arrays.pool.data
 
 
 _PER_STATE = ("set_first", "set_count", "asked")
 _PER_PART = ("edge_first", "edge_count", "traits", "alone", "bound", "boundless", "met", "work")
 """The arrays with an entry per state and per part: 0 at first, but for the first of each, which is -1."""
-
-
-_DEAR = frozenset({Kind.INTERSECTION, Kind.COMPLEMENT, Kind.RECURSION, Kind.JSON_STRING, Kind.JSON_ESCAPE})
-
-
-def is_read_whole(content: Expr) -> bool:
-    """Does a language begin with what is read as a whole, its edges not known?"""
-    while content.kind is Kind.CONCAT:
-        content = cast(Expr, content.parts[0])
-    return content.kind in _DEAR and content.edges is None
-
-
-def _traits(content: Expr, mode: int) -> int:
-    found = NULLABLE if content.nullable else 0
-    head = begins(content)[0]
-    if mode:
-        found |= TEXTUAL | (SPELLED_ONCE if mode & CANONICAL else 0)
-        text = any_text()[1]
-        if content is text:
-            found |= ABSORBS
-        if head is text and not mode & CANONICAL:
-            found |= TOTAL
-    elif content is ALL:
-        found |= ABSORBS
-    if head.kind is Kind.LITERAL or is_word_list(content):
-        found |= WORDS
-    if loops(content) or (mode and begins_run(content)):
-        found |= LOOPS
-    if head.kind is Kind.REPEAT and head.parts[2] is None:
-        found |= AT_HEAD
-        if head is content:
-            found |= COMMON
-    return found
-
-
-_looping: dict[Expr, bool] = {}
-
-
-def loops(expr: Expr) -> bool:
-    """Does the language repeat without a small bound, so that its states are met again and effects worth keeping?"""
-    # Sequences are pairs of pairs, as deep as they are long.
-    sequence: list[Expr] = []
-    while expr.kind is Kind.CONCAT and expr not in _looping:
-        sequence.append(expr)
-        expr = cast(Expr, expr.parts[1])
-    found = _looping.get(expr)
-    if found is None:
-        match expr.kind:
-            case Kind.REPEAT:
-                body, _, high = expr.parts
-                found = high is None or cast(int, high) >= 8 or loops(cast(Expr, body))
-            case Kind.COMPLEMENT | Kind.RECURSION:
-                found = True
-            case Kind.ALTERNATION | Kind.INTERSECTION:
-                found = any(loops(cast(Expr, part)) for part in expr.parts)
-            case Kind.SWITCH if not is_listed(expr):
-                found = any(loops(target) for _, _, target in cast("tuple[tuple[int, int, Expr], ...]", expr.parts[0]))
-            case _:
-                found = False
-        _looping[expr] = found
-    for pair in reversed(sequence):
-        found = _looping[pair] = found or loops(cast(Expr, pair.parts[0]))
-    return found

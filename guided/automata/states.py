@@ -27,8 +27,9 @@ from guided.automata.byte_classes import (
 )
 from guided.automata.joint import Both
 from guided.automata.lexer_state import LexerState
-from guided.automata.parts import PartTable, begins, is_read_whole, is_word_list, loops, reading, terminal
+from guided.automata.parts import PartTable
 from guided.automata.runs import may_owe, run_less_words
+from guided.automata.traits import begins, is_read_whole, is_word_list, loops, reading, terminal
 from guided.errors import LimitError
 from guided.grammar.regular.any_text import text_besides
 from guided.grammar.regular.derivative import edges as expr_edges

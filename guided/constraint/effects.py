@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from guided.automata.byte_classes import UTF8_PHASES
 from guided.automata.endless import is_endless
-from guided.automata.parts import terminal
 from guided.automata.runs import (
     Run,
     comes_to_nothing,
@@ -33,6 +32,7 @@ from guided.automata.runs import (
     without_words,
 )
 from guided.automata.states import StateTable
+from guided.automata.traits import terminal
 from guided.automata.words import TokenWords, without_far_words
 from guided.constraint.characters_left import CharactersLeft
 from guided.constraint.effect_store import EffectStore

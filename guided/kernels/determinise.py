@@ -18,16 +18,18 @@ from guided.kernels.jit import entry, inner
 from guided.kernels.layout import CANONICAL, CLOSES, STRING
 
 __all__ = [
-    "ABSORBS", "AT_HEAD", "COMMON", "EDGES", "LOOPS", "MISSING", "NEEDED", "NULLABLE", "N_COUNTS", "POOL",
-    "QUEUED", "ROOM", "RUN", "SETS", "SPELLED_ONCE", "STATES", "TEXTUAL", "TOTAL", "WIDE", "WORDS", "describe",
+    "ABSORBS", "AT_HEAD", "COMMON", "DEAR", "EDGES", "INSIDE", "LOOPS", "MISSING", "NEEDED", "NULLABLE", "N_COUNTS",
+    "POOL", "QUEUED", "ROOM", "RUN", "SETS", "SPELLED_ONCE", "STATES", "TEXTUAL", "TOTAL", "WIDE", "WORDS", "describe",
     "determinise", "lay_names", "lay_words", "leads_back", "publish", "rehash",
 ]  # fmt: skip
 
-NULLABLE, LOOPS, AT_HEAD, COMMON, ABSORBS, TEXTUAL, SPELLED_ONCE, TOTAL, WORDS = (1 << bit for bit in range(9))
+NULLABLE, LOOPS, AT_HEAD, COMMON, ABSORBS, TEXTUAL, SPELLED_ONCE, TOTAL, WORDS, DEAR, INSIDE = (
+    1 << bit for bit in range(11)
+)
 """Of a part: it may end here; it repeats without a small bound; the repetition is the first that it reads; it is just
 the run of a class without a bound; no other part adds to it; it is inside a JSON string; in its one spelling only; any
 text in any spelling may come next, for ever; it begins with a word or a list of them, which by itself
-is laid down."""
+is laid down; it begins with what is read as a whole, and may be dear; it is a pair inside a character."""
 
 STATES, EDGES, POOL, SETS, RUN, QUEUED, MISSING, NEEDED, MARK, ROOM = range(10)
 """What `counts` holds: entries in use, the number of the last call, what a call leaves in `queue` and `missing`, how

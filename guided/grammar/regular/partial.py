@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import NamedTuple, cast
 
 from guided.grammar.regular.derivative import edges, inhabited
-from guided.grammar.regular.expr import EPSILON, Expr, Kind, concat, is_listed, repeat
+from guided.grammar.regular.expr import EPSILON, Expr, Kind, concat, is_listed, literal, repeat
 
-__all__ = ["Letter", "alternatives", "begins_with", "is_begun", "letter_of"]
+__all__ = ["Letter", "alternatives", "begins_with", "is_begun", "letter_of", "without_one"]
 
 
 def alternatives(expr: Expr) -> list[Expr]:
@@ -48,15 +48,22 @@ def begins_with(expr: Expr) -> list[tuple[Expr, Expr]]:
                     return found
             return [*found, *begins_with(expr)]
         case Kind.REPEAT:
-            body, low, high = cast("tuple[Expr, int, int | None]", expr.parts)
-            rest = repeat(body, max(low - 1, 0), None if high is None else high - 1)
-            return [(first, concat(after, rest)) for first, after in begins_with(body)]
+            rest = without_one(expr)
+            return [(first, concat(after, rest)) for first, after in begins_with(cast(Expr, expr.parts[0]))]
         case _:
             return [(expr, EPSILON)]
 
 
+def without_one(expr: Expr) -> Expr:
+    """What is left of a repetition after its first time."""
+    body, low, high = cast("tuple[Expr, int, int | None]", expr.parts)
+    if high is None and not low:
+        return expr
+    return repeat(body, low - 1 if low else 0, None if high is None else high - 1)
+
+
 class Letter(NamedTuple):
-    """One character, in several bytes perhaps: what may be left of it after some of them, and their edges.
+    """One character, in several bytes perhaps, or a short word: what may be left of it after some bytes, their edges.
 
     Rows are ``(low, high, rest)``, the last by its number, -1 where nothing of the character is left.
     """
@@ -78,6 +85,8 @@ def letter_of(expr: Expr) -> Letter | None:
 
 
 def _letter(expr: Expr) -> Letter | None:
+    if expr.kind is Kind.LITERAL:
+        return _word(cast(bytes, expr.parts[0]))
     if expr.kind not in (Kind.SWITCH, Kind.BYTES) or is_listed(expr):
         return None
     numbers: dict[Expr, int] = {EPSILON: -1}
@@ -95,8 +104,16 @@ def _letter(expr: Expr) -> Letter | None:
     return Letter(tuple(rests[1:]), rows[0], tuple(rows[1:]))
 
 
+def _word(data: bytes) -> Letter | None:
+    if len(data) > MAX_RESTS:
+        return None
+    last = len(data) - 1
+    first, *rows = [((byte, byte, i if i < last else -1),) for i, byte in enumerate(data)]
+    return Letter(tuple([literal(data[i:]) for i in range(1, len(data))]), first, tuple(rows))
+
+
 MAX_RESTS = 32
-"""Rests of a letter; UTF-8 has seven of any character, and twice as many of most classes."""
+"""Rests of a letter; UTF-8 has seven of any character, and twice as many of most classes.  Few words are longer."""
 
 
 def is_begun(expr: Expr) -> bool:
