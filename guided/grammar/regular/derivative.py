@@ -350,9 +350,14 @@ def _union(lists: list[Sequence[Edge]]) -> list[Edge]:
             for position in range(index[low], index[high + 1]):
                 segments[position].append(target)
     result: list[Edge] = []
+    # What begins a word parts what does not in many ranges, all with the same targets.
+    known: dict[tuple[Expr, ...], Expr] = {}
     for position, targets in enumerate(segments):
         if targets:
-            target = targets[0] if len(targets) == 1 else alternation(targets)
+            target = targets[0]
+            if len(targets) > 1:
+                several = tuple(targets)
+                target = known.get(several) or known.setdefault(several, alternation(several))
             _merge(result, cuts[position], cuts[position + 1] - 1, target)
     return result
 

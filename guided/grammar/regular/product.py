@@ -271,6 +271,7 @@ def is_read_by_bytes(expr: Expr) -> bool:
 
 
 def _holds_no_string(expr: Expr) -> bool:
+    """Looked through as far as it is not made of what was looked through before."""
     seen = {expr}
     work = [expr]
     for item in work:
@@ -280,7 +281,13 @@ def _holds_no_string(expr: Expr) -> bool:
             for part in item.parts:
                 if isinstance(part, Expr) and part not in seen:
                     seen.add(part)
-                    work.append(part)
+                    known = _by_bytes.get(part)
+                    if known is False:
+                        return False
+                    if known is None:
+                        work.append(part)
+    # Nor does anything in it.
+    _by_bytes.update(dict.fromkeys(work, True))
     return True
 
 

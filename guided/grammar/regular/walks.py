@@ -221,25 +221,29 @@ class Walk:
             )  # fmt: skip
             if code != kernel.UNKNOWN:
                 return code
-            if stop is not None and n_expressions() > stop:
-                return int(kernel.SPENT)
             states = space.pool[counters[kernel.AT]]
             if stop is not None:
                 # All that wait are taken up sooner or later.
                 states = np.unique(space.pool[counters[kernel.TAKEN] : counters[kernel.COUNT]])
-            self._learn(states.tolist())
+            if not self._learn(states.tolist(), stop):
+                return int(kernel.SPENT)
             if stop is not None and len(cuts) != self._width:
                 space.table = space.table.take(_parents(cuts, self._cuts), axis=1)
                 cuts = self._cuts
 
-    def _learn(self, numbers: Sequence[int]) -> None:
-        """Fill in the rows of states; ranges of bytes may be divided for that."""
+    def _learn(self, numbers: Sequence[int], expressions: int | None) -> bool:
+        """Fill in the rows of states; ranges of bytes may be divided for that.
+
+        False when there are more than so many ``expressions`` on the way; a thousand states may wait together.
+        """
         learnt: dict[int, list[tuple[int, int, int]]] = {}
         column, known = self._column, self.numbers
         more: set[int] = set()
         for number in numbers:
             if self._notes[6 * number + kernel.KNOWN] or number in learnt:
                 continue
+            if expressions is not None and n_expressions() > expressions:
+                return False
             spans = learnt[number] = []
             for low, high, target in remembered_edges(self.exprs[number], self._raw_edges):
                 stop = high + 1
@@ -262,6 +266,7 @@ class Walk:
                     else:
                         cells[first:last] = array("i", (to,)) * (last - first)
             notes[6 * number + kernel.KNOWN] = 1
+        return True
 
 
 def _cells(table: Ints) -> memoryview:
