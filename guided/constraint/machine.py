@@ -30,6 +30,7 @@ from guided.constraint.prices import Prices, TerminalTokens, spell
 from guided.constraint.survival import payable, spellable, tokens_of
 from guided.errors import LimitError, UnsatisfiableError, VocabularyError
 from guided.grammar.ir import Grammar, Lexing, Mark
+from guided.grammar.regular.derivative import prepare_combinations
 from guided.kernels import entry
 from guided.kernels.addresses import Fresh, address, address_row
 from guided.kernels.jit import direct
@@ -80,6 +81,7 @@ class ConstraintMachine:
     def __init__(self, grammar: Grammar, vocabulary: Vocabulary, limits: Limits, tells: Mark | None = None) -> None:
         """With ``tells`` a marking `step` tells of the rules with that mark."""
         load_compiled()
+        prepare_combinations()
         self.grammar = grammar
         self.vocabulary = vocabulary
         self.limits = limits

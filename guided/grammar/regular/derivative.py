@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import cast
 
 from guided.errors import LimitError
@@ -87,6 +88,14 @@ def edges(expr: Expr) -> tuple[Edge, ...]:
 def possible_edges(expr: Expr) -> Sequence[Edge]:
     """As `edges`, of which some may lead to an empty language."""
     return remembered_edges(expr, _raw_edges)
+
+
+@lru_cache(maxsize=1)
+def prepare_combinations() -> None:
+    """Load what walks over combinations of languages, 5 ms once in a process, which no mask should take."""
+    from guided.grammar.regular.walks import the_walk
+
+    the_walk(_raw_edges)
 
 
 def derivative(expr: Expr, byte: int) -> Expr | None:
