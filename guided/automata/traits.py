@@ -95,7 +95,10 @@ _looping: dict[Expr, bool] = {}
 
 
 def loops(expr: Expr) -> bool:
-    """Does the language repeat without a small bound, so that its states are met again and effects worth keeping?"""
+    """Does the language repeat without a small bound, so that its states are met again and effects worth keeping?
+
+    Or is it read by two characters in a row that may be nearly any?
+    """
     # Sequences are pairs of pairs, as deep as they are long.
     sequence: list[Expr] = []
     while expr.kind is Kind.CONCAT and expr not in _looping:
@@ -105,8 +108,8 @@ def loops(expr: Expr) -> bool:
     if found is None:
         match expr.kind:
             case Kind.REPEAT:
-                body, _, high = expr.parts
-                found = high is None or cast(int, high) >= 8 or loops(cast(Expr, body))
+                body, _, high = cast("tuple[Expr, int, int | None]", expr.parts)
+                found = high is None or high >= 8 or (high > 1 and _is_wide(body)) or loops(body)
             case Kind.COMPLEMENT | Kind.RECURSION:
                 found = True
             case Kind.ALTERNATION | Kind.INTERSECTION:
@@ -117,5 +120,21 @@ def loops(expr: Expr) -> bool:
                 found = False
         _looping[expr] = found
     for pair in reversed(sequence):
-        found = _looping[pair] = found or loops(cast(Expr, pair.parts[0]))
+        head, tail = cast("tuple[Expr, Expr]", pair.parts)
+        found = _looping[pair] = found or loops(head) or (_is_wide(head) and _is_wide(begins(tail)[0]))
     return found
+
+
+def _is_wide(body: Expr) -> bool:
+    """May most ASCII bytes come, so that of two in a row a walk with the parser reads tens of thousands of tokens?"""
+    if body.kind is Kind.BYTES:
+        return cast(int, body.parts[0]).bit_count() >= WIDE_CLASS
+    if body.kind is not Kind.SWITCH or is_listed(body):
+        return False
+    return (
+        sum([high - low + 1 for low, high, _ in cast("tuple[tuple[int, int, Expr], ...]", body.parts[0])]) >= WIDE_CLASS
+    )
+
+
+WIDE_CLASS = 64
+"""Bytes that a class of characters must begin with for that; letters and digits are 62, and four of them take 1 ms."""
