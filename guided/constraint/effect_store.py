@@ -7,15 +7,13 @@ from numpy.typing import NDArray
 
 from guided.constraint.scratch import grown
 from guided.kernels.addresses import SharedAddresses
+from guided.kernels.effects import DENSE, mark_tokens
+from guided.kernels.jit import direct
 from guided.kernels.layout import Effects
 from guided.kernels.pages import gradual_zeros
 from guided.kernels.records import grown_records, records
 
-__all__ = ["EffectStore", "pack_bits"]
-
-DENSE = 512
-"""Tokens from which an effect is kept as a bitmask row rather than a list; a guess at where the costs meet."""
-
+__all__ = ["EffectStore"]
 
 MOST_ROWS = 4096
 ROOM = 64 << 20
@@ -68,24 +66,23 @@ class EffectStore:
     ) -> int:
         """Keep an effect: ``kept`` tokens, besides those of row ``mask``, and exits ``(low, high, tag, pending)``."""
         index = self._new(low, high, state)
-        effects = self.arrays
-        effects.mask[index] = mask
         if mask < 0 and kept.size > DENSE:
-            effects.mask[index] = self.row(kept)
-        else:
-            first = self._list(kept)
-            self.arrays.list_first[index], self.arrays.list_count[index] = first, kept.size
+            mask = self.row(kept)
+            kept = kept[:0]
+        first = self._list(kept) if kept.size else 0
         if self._n_exits + len(exits) > self.arrays.exit_low.size:
             room = 2 * self.arrays.exit_low.size + len(exits)
             self.arrays = self.arrays._replace(**grown_records(self.arrays, "exit_low", room))
             self.version += 1
         effects = self.arrays
-        effects.exit_first[index], effects.exit_count[index] = self._n_exits, len(exits)
-        if exits:
-            columns = np.array(exits, np.int32).T
-            for name, column in zip(_PER_EXIT, columns, strict=True):
-                getattr(effects, name)[self._n_exits : self._n_exits + len(exits)] = column
-        self._n_exits += len(exits)
+        effects.mask[index] = mask
+        effects.list_first[index], effects.list_count[index] = first, kept.size
+        at = self._n_exits
+        effects.exit_first[index], effects.exit_count[index] = at, len(exits)
+        for exit_ in exits:
+            effects.exit_low[at], effects.exit_high[at], effects.exit_tag[at], effects.exit_pending[at] = exit_
+            at += 1
+        self._n_exits = at
         self._enter(index)
         return index
 
@@ -101,14 +98,26 @@ class EffectStore:
 
     def row(self, kept: NDArray[np.int32], like: int = -1) -> int:
         """A new row of tokens, or of those in which it differs from the row ``like``; its number."""
+        row = self.next_row()
+        masks = self.arrays.masks
+        if like >= 0:
+            masks[row] = masks[like]
+        else:
+            masks[row] = 0
+        direct(mark_tokens)(masks, row, kept)
+        return self.take_row()
+
+    def next_row(self) -> int:
+        """The number of the row that is taken next: there is room for it, and whatever was written to it."""
         if self._n_masks == self.arrays.masks.shape[0]:
             masks = _rows(2 * self._n_masks, self._n_words)
             masks[: self._n_masks] = self.arrays.masks
             self.arrays = self.arrays._replace(masks=masks)
             self.version += 1
-        self.arrays.masks[self._n_masks] = pack_bits(kept, self._n_words)
-        if like >= 0:
-            self.arrays.masks[self._n_masks] ^= self.arrays.masks[like]
+        return self._n_masks
+
+    def take_row(self) -> int:
+        """Keep what is written in the next row; its number."""
         self._n_masks += 1
         return self._n_masks - 1
 
@@ -157,17 +166,8 @@ _PER_EFFECT = (
     "key_low", "key_high", "key_state", "mask", "list_first", "list_count",
     "exit_first", "exit_count",
 )  # fmt: skip
-_PER_EXIT = ("exit_low", "exit_high", "exit_tag", "exit_pending")
 
 
 def _rows(n: int, n_words: int) -> NDArray[np.uint32]:
     """So many rows of no tokens."""
     return gradual_zeros(4 * n * n_words).view(np.uint32).reshape(n, n_words)
-
-
-def pack_bits(kept: NDArray[np.int32], n_words: int) -> NDArray[np.uint32]:
-    """A bitmask row, bit ``t & 31`` of word ``t >> 5`` for each token ``t``."""
-    flags = np.zeros(32 * n_words, np.bool_)
-    # Indices of another type would be converted on the way, which takes longer than at once.
-    flags[kept.astype(np.intp)] = True
-    return np.packbits(flags, bitorder="little").view(np.uint32)

@@ -76,8 +76,8 @@ class TokenEffects:
         self.states = states
         self.tries = TokenTries(vocabulary)
         self.store = EffectStore(vocabulary.n_words)
-        self.root = vocabulary.trie.n_nodes
-        self._surveys = Surveys(states, self.tries)
+        self.root = self.tries.root
+        self._surveys = Surveys(states, self.tries, self.store)
         self._left = CharactersLeft(states)
         self._derived: dict[tuple[int, int, int, int, int, int], int] = {}
         self._lengths: dict[tuple[int, int, int, int, int, bool], RunLengths] = {}
@@ -100,12 +100,15 @@ class TokenEffects:
             if state not in self._walked and self._told(low, high, state):
                 return
             self._walked.add(state)
-            found = self._surveys.survey(low, high, state)
+            found = self._surveys.stays(low, high, state)
             if found is None:
                 # Its tokens come to owe something: they are walked with the parser.
                 self.states.arrays.loops[state] = 0
-            else:
+            elif found.n == found.kept.size:
                 self.store.add(low, high, state, found.kept, self.tries.exit_ranges(found.exits))
+            else:
+                exits = self.tries.exit_ranges(found.exits)
+                self.store.add(low, high, state, found.kept[:0], exits, self.store.take_row())
 
     def _told(self, low: int, high: int, state: int) -> bool:
         """Make an effect known that is told from others; False where the state is walked, whatever the range."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.constraint.effect_store import DENSE, EffectStore
+from guided.constraint.effect_store import EffectStore
 from guided.constraint.surveys import Survey
 from guided.constraint.token_tries import TokenTries
+from guided.kernels.effects import DENSE
 
 __all__ = ["RunLengths"]
 

@@ -8,14 +8,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.states import StateTable
+from guided.constraint.effect_store import EffectStore
 from guided.constraint.scratch import small_scratch
 from guided.constraint.token_tries import TokenTries
 from guided.kernels.addresses import address, address_row, address_rows
-from guided.kernels.effects import OWING, closings, survey
-from guided.kernels.layout import EXPAND_STATE, N_COUNTERS, REQUEST, REQUEST_A, Extra
-from guided.kernels.views import AUTOMATON, EXTRA, N_ROWS, SCRATCH, TOKENS
+from guided.kernels.effects import DENSE, OWING, closings, survey
+from guided.kernels.jit import direct
+from guided.kernels.layout import (
+    EXPAND_STATE,
+    N_COUNTERS,
+    REQUEST,
+    REQUEST_A,
+    Automaton,
+    Effects,
+    Extra,
+    Tokens,
+)
+from guided.kernels.pages import gradual_zeros
+from guided.kernels.views import AUTOMATON, EFFECTS, EXTRA, N_ROWS, SCRATCH, TOKENS
 
-__all__ = ["Survey", "Surveys"]
+__all__ = ["Stays", "Survey", "Surveys"]
 
 AHEAD = 512
 """States expanded around those that a survey asks for: two microseconds each, and every round walks its range again,
@@ -38,80 +50,124 @@ class Survey:
     exits: NDArray[np.int32]
 
 
+@dataclass(frozen=True)
+class Stays:
+    """Of a walk from a state that others do not share: the tokens kept, and nodes with something below, where matches
+    end.
+
+    ``kept`` are the first tokens; where there are ``n`` of them, they are all, else all are in the store's next row.
+    """
+
+    n: int
+    kept: NDArray[np.int32]
+    exits: NDArray[np.int32]
+
+
 class Surveys:
     """Walks over the tries of one vocabulary."""
 
-    def __init__(self, states: StateTable, tries: TokenTries) -> None:
+    def __init__(self, states: StateTable, tries: TokenTries, store: EffectStore) -> None:
         self.states = states
         self.tries = tries
+        self.store = store
         self._explored: set[int] = set()
         self._counters = np.zeros(N_COUNTERS, np.int64)
         self._scratch = small_scratch(tries.longest)
         self._table = np.zeros((N_ROWS, 3), np.int64)
-        self._table[SCRATCH : SCRATCH + len(self._scratch)] = address_rows(self._scratch)
+        self._hold_pieces(tries.root)
         self._table[EXTRA + Extra._fields.index("counters")] = address_row(self._counters)
-        self._kept = self._count = np.zeros(0, np.int32)
+        offset = tries.arrays.token_offset
+        self._whole = store.row(tries.arrays.token_ids[offset[1] : offset[tries.root]])
+        """The row of all tokens."""
+        self._held: tuple[Automaton, Tokens, Effects] | None = None
+        self._kept = self._count = np.zeros(DENSE, np.int32)
         self._at = _NOWHERE
         self._exit_rows = np.zeros((4096, 4), np.int32)
         self._unknown = np.zeros(256, np.int32)
+
+    def stays(self, low: int, high: int, state: int) -> Stays | None:
+        """Which tokens of a range stay inside or end from a state; None where they come to owe something.
+
+        What is told is good until the next walk.
+        """
+        code = self._walk(low, high, state, self.store.next_row())
+        if code < 0:
+            return None
+        n, n_exits = code >> 32, code & 0xFFFFFFFF
+        return Stays(n, self._kept[: min(n, DENSE)], self._exit_rows[:n_exits])
 
     def survey(self, low: int, high: int, state: int, home: int = 0, also: int = 0) -> Survey | None:
         """What the tokens of a range do from a state; None where they come to owe something.
 
         With ``home`` the visits to that state are counted.  With ``also`` the walk is of the intersection with that
-        state.  What is noted of tokens is good until the next survey.
+        state.  What is noted of tokens is good until the next walk.
         """
-        self._explore(state)
-        if also:
-            self._explore(also)
         offset = self.tries.arrays.token_offset
         self._make_room(int(offset[high]) - int(offset[low]))
-        while True:
-            code = survey(
-                self._addresses(), low, high, state, also, home or -1, self._kept, self._count, self._at,
-                self._exit_rows, self._unknown,
-            )  # fmt: skip
-            if code >= 0:
-                break
-            if code == OWING:
-                return None
-            if self._counters[REQUEST] == EXPAND_STATE:
-                self.states.explore(self._unknown[: int(self._counters[REQUEST_A])].tolist(), AHEAD, PARTS, DEAR)
-            else:
-                self._exit_rows = np.zeros((4 * self._exit_rows.shape[0], 4), np.int32)
-        n_kept, n_exits = int(code) >> 32, int(code) & 0xFFFFFFFF
+        code = self._walk(low, high, state, -1, home or -1, also)
+        if code < 0:
+            return None
+        n_kept, n_exits = code >> 32, code & 0xFFFFFFFF
         return Survey(
             self._kept[:n_kept], self._count[:n_kept], self._at[:n_kept] if also else _NOWHERE,
             self._exit_rows[:n_exits].copy(),
         )  # fmt: skip
 
+    def _walk(self, low: int, high: int, state: int, row: int, home: int = -1, also: int = 0) -> int:
+        """Run the kernel until it knows all edges that it needs: ``n_kept << 32 | n_exits``, negative where owing."""
+        self._explore(state)
+        if also:
+            self._explore(also)
+        if 3 * (high - low) > self._scratch.tasks.size:
+            self._hold_pieces(2 * (high - low))
+        whole = self._whole if low == 1 and high == self.tries.root else -1
+        while True:
+            code: int = direct(survey)(
+                self._addresses(), low, high, state, row, whole, also, home, self._kept, self._count, self._at,
+                self._exit_rows, self._unknown,
+            )  # fmt: skip
+            if code >= 0 or code == OWING:
+                return code
+            if self._counters[REQUEST] == EXPAND_STATE:
+                self.states.explore(self._unknown[: int(self._counters[REQUEST_A])].tolist(), AHEAD, PARTS, DEAR)
+            else:
+                self._exit_rows = np.zeros((4 * self._exit_rows.shape[0], 4), np.int32)
+
     def closing(self, low: int, high: int, state: int, nodes: NDArray[np.int32]) -> NDArray[np.bool_] | None:
         """At which of some nodes a string that goes on from a state closes; None where tokens come to owe something."""
         closes = np.zeros(nodes.size, np.uint8)
         self._explore(state)
-        while (code := closings(self._addresses(), low, high, state, nodes, closes, self._unknown)) < 0:
+        while (code := direct(closings)(self._addresses(), low, high, state, nodes, closes, self._unknown)) < 0:
             if code == OWING:
                 return None
             self.states.explore(self._unknown[: int(self._counters[REQUEST_A])].tolist(), AHEAD, PARTS, DEAR)
-        found: NDArray[np.bool_] = closes != 0
-        return found
+        return closes.view(np.bool_)
 
     def _explore(self, state: int) -> None:
         """Find the edges around a state, the first time that it is surveyed."""
-        if state not in self._explored:
-            self._explored.add(state)
-            self.states.explore([int(self.states.arrays.base[state])], AHEAD, PARTS, DEAR // 2)
+        base = int(self.states.arrays.base[state])
+        if self.states.arrays.first[base] < 0:
+            self.states.explore([base], AHEAD, PARTS, DEAR // 2)
 
     def _addresses(self) -> int:
         """What kernels get: where the table of addresses is, with those of arrays that others replace."""
-        states, tokens = self.states.arrays, self.tries.arrays
-        self._table[AUTOMATON : AUTOMATON + len(states)] = self.states.addresses.of(states)
-        self._table[TOKENS : TOKENS + len(tokens)] = self.tries.addresses.of(tokens)
+        states, tokens, effects = self.states.arrays, self.tries.arrays, self.store.arrays
+        held = self._held
+        if held is None or held[0] is not states or held[1] is not tokens or held[2] is not effects:
+            self._held = states, tokens, effects
+            self._table[AUTOMATON : AUTOMATON + len(states)] = self.states.addresses.of(states)
+            self._table[TOKENS : TOKENS + len(tokens)] = self.tries.addresses.of(tokens)
+            self._table[EFFECTS : EFFECTS + len(effects)] = self.store.addresses.of(effects)
         return address(self._table)
+
+    def _hold_pieces(self, n_nodes: int) -> None:
+        """Room for what a walk keeps of so many nodes: a piece of each at most, which is three numbers."""
+        self._scratch = self._scratch._replace(tasks=gradual_zeros(3 * 8 * n_nodes).view(np.int64))
+        self._table[SCRATCH : SCRATCH + len(self._scratch)] = address_rows(self._scratch)
 
     def _make_room(self, n_tokens: int) -> None:
         """For what is noted of tokens; a trie of what is left of them may hold one at several nodes."""
-        if n_tokens >= self._kept.size:
+        if n_tokens >= self._kept.size or not self._at.size:
             n_tokens = max(n_tokens + 1, self.tries.arrays.token_ids.size)
             self._kept = np.zeros(n_tokens, np.int32)
             self._count = np.zeros(n_tokens, np.int32)

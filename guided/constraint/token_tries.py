@@ -7,10 +7,12 @@ from numpy.typing import NDArray
 
 from guided.automata.byte_classes import class_of_byte, phase_after
 from guided.constraint.scratch import grown
-from guided.kernels.addresses import SharedAddresses
+from guided.kernels.addresses import SharedAddresses, address, address_row
 from guided.kernels.effects import index_trie, merge
-from guided.kernels.layout import GROW_SCRATCH, N_COUNTERS, REQUEST, Tokens
+from guided.kernels.jit import direct
+from guided.kernels.layout import GROW_SCRATCH, N_COUNTERS, REQUEST, Extra, Tokens
 from guided.kernels.records import grown_records, records
+from guided.kernels.views import EXTRA, N_ROWS, TOKENS
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["TokenTries"]
@@ -18,6 +20,9 @@ __all__ = ["TokenTries"]
 MANY_CHILDREN = 16
 """Children from which a node gets a table of them (1 KB), rather than their being looked through one by one: a miss of
 the cache each.  Llama-3's trie has 623 such nodes, and 12,000 with three children or more."""
+
+FEW_EXITS = 8
+"""Exits that are looked at one by one: a microsecond each, where a call of NumPy takes two to five."""
 
 
 class TokenTries:
@@ -28,6 +33,8 @@ class TokenTries:
         n_nodes, n_ids = trie.n_nodes, trie.token_ids.size
         room = 2 * n_nodes + 1024
         self.longest = max(vocabulary.spelling.longest, 1)
+        self.root = n_nodes
+        """The end of the range of all tokens, which begins at 1."""
         self.version = 0
         """Changes whenever an array is replaced."""
         self.addresses = SharedAddresses()
@@ -44,8 +51,12 @@ class TokenTries:
         self._n_tokens = n_ids
         self._n_fans = 0
         self._counters = np.zeros(N_COUNTERS, np.int64)
+        self._table = np.zeros((N_ROWS, 3), np.int64)
+        self._table[EXTRA + Extra._fields.index("counters")] = address_row(self._counters)
+        self._held: Tokens | None = None
         self._nodes = np.zeros((2, 1 << 14), np.int32)
         self._stamp = np.full(vocabulary.size, -1, np.int32)
+        self._frames = np.zeros((self.longest + 2, 3), np.int32)
         self._merged: dict[bytes, tuple[int, int]] = {}
         self._index(1, n_nodes)
 
@@ -59,9 +70,17 @@ class TokenTries:
 
         ``exits`` has rows ``(node, tag, pending, ...)``; gives ``(low, high, tag, pending)``.
         """
+        ranges: list[tuple[int, int, int, int]] = []
+        if len(exits) <= FEW_EXITS:
+            nodes: dict[tuple[int, int], list[int]] = {}
+            for node, ends_as, pending, *_ in exits.tolist():
+                if self.arrays.end[node] > node + 1:
+                    nodes.setdefault((ends_as, pending), []).append(node)
+            for as_, below in nodes.items():
+                ranges.append((*self.merge(np.array(below, np.int32)), *as_))
+            return ranges
         # Where a text may end anywhere there are as many exits as nodes, so none is looked at by itself.
         exits = exits[self.arrays.end[exits[:, 0]] > exits[:, 0] + 1]
-        ranges: list[tuple[int, int, int, int]] = []
         while exits.size:
             ends_as, pending = int(exits[0, 1]), int(exits[0, 2])
             same = (exits[:, 1] == ends_as) & (exits[:, 2] == pending)
@@ -78,9 +97,9 @@ class TokenTries:
         if found is not None:
             return found
         while True:
-            stop = merge(
-                self.arrays, self._counters, starts, starts.size, self._n_nodes, self._n_tokens,
-                self._nodes[0], self._nodes[1], self._stamp, np.zeros((self.longest + 2, 3), np.int32),
+            stop = direct(merge)(
+                self._addresses(), starts, starts.size, self._n_nodes, self._n_tokens,
+                self._nodes[0], self._nodes[1], self._stamp, self._frames,
             )  # fmt: skip
             if stop >= 0:
                 break
@@ -106,14 +125,23 @@ class TokenTries:
         readable = np.zeros(high - low, np.uint8)
         while (
             used := int(
-                index_trie(self.arrays, low, high, self._n_fans, MANY_CHILDREN, _CLASS_OF_BYTE, _PHASE_AFTER, readable)
+                direct(index_trie)(
+                    self._addresses(), low, high, self._n_fans, MANY_CHILDREN, _CLASS_OF_BYTE, _PHASE_AFTER, readable,
+                )
             )
-        ) < 0:
+        ) < 0:  # fmt: skip
             children = np.zeros((2 * len(self.arrays.children), 256), np.int32)
             children[: self._n_fans] = self.arrays.children[: self._n_fans]
             self.arrays = self.arrays._replace(children=children)
             self.version += 1
         self._n_fans = used
+
+    def _addresses(self) -> int:
+        """What kernels get: where the table of addresses is."""
+        if self._held is not self.arrays:
+            self._held = self.arrays
+            self._table[TOKENS : TOKENS + len(self.arrays)] = self.addresses.of(self.arrays)
+        return address(self._table)
 
 
 _NONE = np.zeros(0, np.int32)

@@ -32,6 +32,9 @@ ROWS = 64
 WORTH = 16
 """Nodes still to come in a state from which on its table, some 100 ns, is made: finding an edge costs 10 ns a node."""
 
+DENSE = 512
+"""Tokens up to which an effect is kept as a list rather than a bitmask row; a guess at where the costs meet."""
+
 FEW = 32
 """Nodes that are sorted by insertion; more are by counting, whose table of 256 costs as much as so many."""
 
@@ -63,9 +66,71 @@ def _tell_bytes(automaton, state, row):
         row[0x5C] = -1
 
 
+@inner
+def _keep(table, n, begin, stop, count):
+    """Note that tokens of the nodes from ``begin`` to ``stop`` are kept; how many such pieces there are then."""
+    pieces = views.scratch(table).tasks
+    if n and pieces[3 * n - 2] == begin and pieces[3 * n - 1] == count:
+        pieces[3 * n - 2] = stop
+        return n
+    pieces[3 * n] = begin
+    pieces[3 * n + 1] = stop
+    pieces[3 * n + 2] = count
+    return n + 1
+
+
+@inner
+def _list(table, n_pieces, kept, kept_count):
+    """List the tokens of all pieces, each with the count of its piece; how many they are."""
+    tokens = views.tokens(table)
+    pieces = views.scratch(table).tasks
+    n = np.int64(0)
+    for p in range(n_pieces):
+        for i in range(tokens.token_offset[pieces[3 * p]], tokens.token_offset[pieces[3 * p + 1]]):
+            kept_count[n] = pieces[3 * p + 2]
+            kept[n] = tokens.token_ids[i]
+            n += 1
+    return n
+
+
+@inner
+def _set_bits(table, row, whole, low, high, n_pieces, kept):
+    """Set the tokens of all pieces in a row, or list them where they are few; how many they are."""
+    tokens = views.tokens(table)
+    pieces = views.scratch(table).tasks
+    masks = views.effects(table).masks
+    offset = tokens.token_offset
+    n = np.int64(0)
+    for p in range(n_pieces):
+        n += offset[pieces[3 * p + 1]] - offset[pieces[3 * p]]
+    if n <= DENSE:
+        return _list(table, n_pieces, kept, kept)
+    if whole < 0 or 2 * n < offset[high] - offset[low]:
+        masks[row, :] = 0
+        for p in range(n_pieces):
+            for i in range(offset[pieces[3 * p]], offset[pieces[3 * p + 1]]):
+                token = tokens.token_ids[i]
+                masks[row, token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+        return n
+    masks[row, :] = masks[whole, :]
+    begin = np.int64(low)
+    for p in range(n_pieces + 1):
+        stop = high if p == n_pieces else pieces[3 * p]
+        for i in range(offset[begin], offset[stop]):
+            token = tokens.token_ids[i]
+            masks[row, token >> 5] &= ~(np.uint32(1) << np.uint32(token & 31))
+        if p < n_pieces:
+            begin = pieces[3 * p + 1]
+    return n
+
+
 @entry
-def survey(table, low, high, state, also, home, kept, kept_count, kept_at, exits, unknown):
+def survey(table, low, high, state, row, whole, also, home, kept, kept_count, kept_at, exits, unknown):
     """Walk ``[low, high)`` from ``state``: tokens that stay or end, and the nodes where matches end; -1: request.
+
+    With ``row`` >= 0 tokens that stay or end are ``kept`` where they are no more than `DENSE`, else set in that row of
+    `Effects.masks`, and exits are noted where something is below; nothing else of what follows.  ``whole`` is the row
+    of all tokens of the range where each is there once, else -1.  Without, every token is noted:
 
     With ``also`` (0 for none) the walk is of the intersection with that state, whose product is never built; both read
     the same spelling, so both are inside a JSON string or neither is.
@@ -93,10 +158,12 @@ def survey(table, low, high, state, also, home, kept, kept_count, kept_at, exits
     ends[0] = high
     counts[0] = 0
     others[0] = also
-    n_kept = 0
+    plain = row >= 0
+    n_pieces = np.int64(0)
+    n_kept = np.int64(0)
     n_exits = 0
     n_unknown = np.int64(0)
-    node = low
+    node = np.int64(low)
     while True:
         while node >= ends[level]:
             if level == 0:
@@ -104,10 +171,15 @@ def survey(table, low, high, state, also, home, kept, kept_count, kept_at, exits
                     counters[REQUEST] = EXPAND_STATE
                     counters[REQUEST_A] = n_unknown
                     return -1
-                return (np.int64(n_kept) << 32) | n_exits
+                n_kept = (
+                    _set_bits(table, row, whole, low, high, n_pieces, kept)
+                    if plain
+                    else _list(table, n_pieces, kept, kept_count)
+                )
+                return (n_kept << 32) | n_exits
             level -= 1
         at = places[level]
-        end = tokens.end[node]
+        end = np.int64(tokens.end[node])
         byte = np.int64(tokens.byte[node])
         place = np.int64(-1)
         if at <= _MASK32:
@@ -125,11 +197,7 @@ def survey(table, low, high, state, also, home, kept, kept_count, kept_at, exits
                 node += 1
                 while node < stop and rows[slot, tokens.byte[node]] == at:
                     node += 1
-                count = counts[level] + 1
-                for i in range(tokens.token_offset[begin], tokens.token_offset[node]):
-                    kept[n_kept] = tokens.token_ids[i]
-                    kept_count[n_kept] = count
-                    n_kept += 1
+                n_pieces = _keep(table, n_pieces, begin, node, 0 if plain else counts[level] + 1)
                 continue
             if (
                 stays
@@ -137,19 +205,19 @@ def survey(table, low, high, state, also, home, kept, kept_count, kept_at, exits
                 and not tokens.classes[node] & ~automaton.closed[at]
             ):
                 # Every character here and below leads back: nothing is read but how many of them begin.
+                if at != home:
+                    n_pieces = _keep(table, n_pieces, node, end, 0 if plain else counts[level] + 1)
+                    node = end
+                    continue
                 base = level
-                last = end if at != home else node
                 while node < end:
                     while node >= ends[level]:
                         level -= 1
                     count = counts[level] + 1
-                    if at == home and tokens.byte[node] & 0xC0 == 0x80:
+                    if tokens.byte[node] & 0xC0 == 0x80:
                         count -= 1
-                    last = max(last, node + 1)
-                    for i in range(tokens.token_offset[node], tokens.token_offset[last]):
-                        kept[n_kept] = tokens.token_ids[i]
-                        kept_count[n_kept] = count
-                        n_kept += 1
+                    last = node + 1
+                    n_pieces = _keep(table, n_pieces, node, last, count)
                     level += 1
                     counts[level] = count
                     ends[level] = tokens.end[node]
@@ -205,7 +273,7 @@ def survey(table, low, high, state, also, home, kept, kept_count, kept_at, exits
                 node = end
                 continue
             inside = automaton.count[after] > 0
-            ending = after
+            ending = after if row < 0 or end > node + 1 else np.int32(0)
             while ending:
                 if n_exits == exits.shape[0]:
                     counters[REQUEST] = GROW_SCRATCH
@@ -216,17 +284,17 @@ def survey(table, low, high, state, also, home, kept, kept_count, kept_at, exits
                 exits[n_exits, 3] = count
                 n_exits += 1
                 ending = automaton.also[ending]
-        for i in range(tokens.token_offset[node], tokens.token_offset[node + 1]):
-            kept[n_kept] = tokens.token_ids[i]
-            if also:
+        noted = np.int64(0)
+        if not plain:
+            # Where nothing follows inside, a token ends here.
+            noted = np.int64((count if place == home else count + 1) if inside else -1 - count)
+        n_pieces = _keep(table, n_pieces, node, node + 1, noted)
+        if also:
+            for _ in range(tokens.token_offset[node], tokens.token_offset[node + 1]):
                 kept_at[n_kept, 0] = after
                 kept_at[n_kept, 1] = other
                 kept_at[n_kept, 2] = place >> 32
-            if inside:
-                kept_count[n_kept] = count if place == home else count + 1
-            else:
-                kept_count[n_kept] = -1 - count
-            n_kept += 1
+                n_kept += 1
         if inside and end > node + 1:
             level += 1
             if level + 1 >= places.shape[0]:
@@ -312,13 +380,22 @@ def _holds_lines(tokens, node):
 
 
 @entry
-def index_trie(tokens, low, high, used, least, class_of_byte, phase_after, readable):
+def mark_tokens(rows, row, kept):
+    """Turn over the bits of some tokens in a row: set them where it has none of them."""
+    for i in range(kept.shape[0]):
+        token = kept[i]
+        rows[row, token >> 5] ^= np.uint32(1) << np.uint32(token & 31)
+
+
+@entry
+def index_trie(table, low, high, used, least, class_of_byte, phase_after, readable):
     """Note the classes of bytes at and below every node of a trie, and give those with many children a table of them.
 
     A table for ``least`` children or more, one for the whole range among them; ``used`` rows of ``children`` are taken.
     Returns how many are then, -1 when there is no room.  ``readable`` is working memory, a byte per node of the range:
     the phases of UTF-8 (``phase_after``) in which all that is below a node can be read.
     """
+    tokens = views.tokens(table)
     text = class_of_byte[0x80]
     broken = text << 2
     for parent in range(high - 1, low - 2, -1):
@@ -403,7 +480,7 @@ def _sorted_children(tokens, parents, low, high, nodes, first, spare):
 
 
 @entry
-def merge(tokens, counters, starts, n_starts, nodes_used, tokens_used, nodes, spare, stamp, frames):
+def merge(table, starts, n_starts, nodes_used, tokens_used, nodes, spare, stamp, frames):
     """Append to the pool one trie that holds all children of the nodes ``starts[:n_starts]``, each token once a node.
 
     The new trie is the range from ``nodes_used``, where ``token_offset`` is ``tokens_used``; returns its end, or -1
@@ -412,6 +489,8 @@ def merge(tokens, counters, starts, n_starts, nodes_used, tokens_used, nodes, sp
     that a level has come to, its end, and the node that it is below.  What only one of the nodes has below a byte is
     copied as it lies, so that the work is what tries share.
     """
+    tokens = views.tokens(table)
+    counters = views.counters(table)
     used = nodes_used
     held = tokens_used
     depth = 0

@@ -8,12 +8,13 @@ import numpy as np
 
 import guided
 from guided.automata.states import StateTable
-from guided.constraint.effect_store import DENSE, EffectStore
+from guided.constraint.effect_store import EffectStore
 from guided.constraint.run_lengths import RunLengths
 from guided.constraint.surveys import Surveys
 from guided.constraint.token_tries import TokenTries
 from guided.grammar.json_schema.strings import CONTENT
 from guided.grammar.regular.expr import json_string
+from guided.kernels.effects import DENSE
 from guided.vocab.vocabulary import Vocabulary
 
 
@@ -38,7 +39,7 @@ def test_rows_hold_the_tokens_within_the_bound_in_whatever_order_they_are_asked_
     vocabulary = guided.Vocabulary.from_tokens([*(token.encode() for token in tokens), None], eos_ids=[len(tokens)])
     tries, store = TokenTries(vocabulary), EffectStore(vocabulary.n_words)
     state = table.add(json_string(CONTENT))
-    found = Surveys(table, tries).survey(1, tries._n_nodes, state, state)
+    found = Surveys(table, tries, store).survey(1, tries._n_nodes, state, state)
     assert found is not None
     lengths = RunLengths(found, 0, None, store, tries)
     dense = 0

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
 import guided
 from guided.automata.spelling import move, place_of
 from guided.automata.states import StateTable
+from guided.constraint.effect_store import EffectStore
 from guided.constraint.surveys import Surveys
 from guided.constraint.token_tries import TokenTries
 from guided.grammar.json_schema.format_patterns import pattern_language
 from guided.grammar.regular.expr import concat, json_string, literal
+from guided.kernels.effects import DENSE
 from guided.kernels.layout import MATCHED
 
 PIECES = [
@@ -37,12 +40,13 @@ PATTERNS = [
 BESIDE = ["(?s:.*)", ".*b.*", "([a-z]+-)*[a-z0-9]*", "[^.]{1,4}(?s:.*)", "a?[^b]*"]
 
 
-def vocabulary(seed: random.Random) -> guided.Vocabulary:
-    tokens = {b"".join(seed.choices(PIECES, k=seed.randint(1, 5))) for _ in range(700)}
+def vocabulary(seed: random.Random, size: int = 700, often: int = 1) -> guided.Vocabulary:
+    pieces = PIECES + (often - 1) * PIECES[:7]
+    tokens = {b"".join(seed.choices(pieces, k=seed.randint(1, 5))) for _ in range(size)}
     return guided.Vocabulary.from_tokens([*sorted(tokens), None], eos_ids=[len(tokens)])
 
 
-def read_tokens(table, tries, places, home):
+def read_tokens(table, tries, places, home, low=1, high=0):
     """``{token: count}`` and exits ``(node, count)`` as `survey` says, token by token."""
     kept: dict[int, int] = {}
     exits: set[tuple[int, int]] = set()
@@ -65,7 +69,7 @@ def read_tokens(table, tries, places, home):
                     walk(node + 1, int(arrays.end[node]), after, here)
             node = int(arrays.end[node])
 
-    walk(1, tries._n_nodes, places, 0)
+    walk(low, high or tries.root, places, 0)
     return kept, exits
 
 
@@ -74,8 +78,8 @@ def test_surveys_note_what_each_token_does(number):
     seed, table = random.Random(number), StateTable()
     words = vocabulary(seed)
     tries = TokenTries(words)
-    surveys = Surveys(table, tries)
-    root = tries._n_nodes
+    surveys = Surveys(table, tries, EffectStore(words.n_words))
+    root = tries.root
     for pattern in PATTERNS:
         content = pattern_language(pattern)
         for canonical in (False, True):
@@ -94,16 +98,66 @@ def test_surveys_note_what_each_token_does(number):
 
 def test_surveys_outside_of_strings_count_alike():
     table, seed = StateTable(), random.Random(9)
-    tries = TokenTries(vocabulary(seed))
-    surveys = Surveys(table, tries)
+    words = vocabulary(seed)
+    tries = TokenTries(words)
+    surveys = Surveys(table, tries, EffectStore(words.n_words))
     for pattern in PATTERNS:
         for close in (b"", b";", b'"'):
             state = table.add(concat(pattern_language(pattern), literal(close)))
             if state == MATCHED:
                 continue
             for home in (0, state):
-                found = surveys.survey(1, tries._n_nodes, state, home)
+                found = surveys.survey(1, tries.root, state, home)
                 assert found is not None
                 kept, exits = read_tokens(table, tries, [place_of(table, state)], home or -1)
                 assert dict(zip(found.kept.tolist(), found.count.tolist(), strict=True)) == kept
                 assert {(row[0], row[3]) for row in found.exits.tolist()} == exits
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_tokens_that_stay_are_listed_or_set_in_a_row_whatever_was_in_it(number):
+    seed, table = random.Random(number), StateTable()
+    words = vocabulary(seed, 4000, often=12)
+    tries, store = TokenTries(words), EffectStore(words.n_words)
+    surveys = Surveys(table, tries, store)
+    below = {node: int(tries.arrays.end[node]) > node + 1 for node in range(1, tries.root)}
+    ways = {"listed": 0, "few of all": 0, "most of all": 0}
+    for pattern in [*PATTERNS, "[^a]*b?", r"([a-z0-9.é]|-\w)*", "[^Z7]*"]:
+        content = pattern_language(pattern)
+        for state in (table.add(json_string(content)), table.add(concat(content, literal(b";")))):
+            kept, exits = read_tokens(table, tries, [table.place(state)], -1)
+            found = surveys.stays(1, tries.root, state)
+            assert found is not None
+            assert found.n == len(kept)
+            assert sorted((row[0], row[1]) for row in found.exits.tolist()) == sorted(
+                (node, 0) for node, _ in exits if below[node]
+            )
+            if found.n <= DENSE:
+                assert set(found.kept.tolist()) == set(kept)
+                assert found.kept.size == found.n
+                ways["listed"] += 1
+            else:
+                row = store.arrays.masks[store.next_row()]
+                bits = np.unpackbits(row.view(np.uint8), bitorder="little")
+                assert set(np.flatnonzero(bits).tolist()) == set(kept)
+                ways["most of all" if 2 * found.n >= words.size - 1 else "few of all"] += 1
+    assert min(ways.values()) >= 3
+
+
+def test_tokens_that_stay_are_told_of_what_is_left_of_tokens():
+    table, seed = StateTable(), random.Random(5)
+    words = vocabulary(seed, 4000, often=12)
+    tries, store = TokenTries(words), EffectStore(words.n_words)
+    surveys = Surveys(table, tries, store)
+    # All that is left behind any node: more nodes than the tokens' own, and tokens at several of them.
+    low, high = tries.merge(
+        np.flatnonzero(tries.arrays.end[1 : tries.root] > np.arange(2, tries.root + 1)).astype(np.int32) + 1
+    )
+    for pattern in PATTERNS:
+        state = table.add(concat(pattern_language(pattern), literal(b";")))
+        kept, _ = read_tokens(table, tries, [table.place(state)], -1, low, high)
+        found = surveys.stays(low, high, state)
+        assert found is not None
+        row = store.arrays.masks[store.next_row()]
+        bits = set(np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist())
+        assert (set(found.kept.tolist()) if found.n <= DENSE else bits) == set(kept)
