@@ -71,6 +71,7 @@ class Surveys:
         self.tries = tries
         self.store = store
         self._explored: set[int] = set()
+        """States whose walks have asked for what they come by, if anything."""
         self._counters = np.zeros(N_COUNTERS, np.int64)
         self._scratch = small_scratch(tries.longest)
         self._table = np.zeros((N_ROWS, 3), np.int64)
@@ -84,6 +85,7 @@ class Surveys:
         self._at = _NOWHERE
         self._exit_rows = np.zeros((4096, 4), np.int32)
         self._unknown = np.zeros(256, np.int32)
+        self._one = np.zeros(1, np.int32)
 
     def stays(self, low: int, high: int, state: int) -> Stays | None:
         """Which tokens of a range stay inside or end from a state; None where they come to owe something.
@@ -115,39 +117,50 @@ class Surveys:
 
     def _walk(self, low: int, high: int, state: int, row: int, home: int = -1, also: int = 0) -> int:
         """Run the kernel until it knows all edges that it needs: ``n_kept << 32 | n_exits``, negative where owing."""
-        self._explore(state)
-        if also:
-            self._explore(also)
+        unknown = self._begin(state)
+        if also and self._begin(also) is self._one:
+            unknown = self._one
         if 3 * (high - low) > self._scratch.tasks.size:
             self._hold_pieces(2 * (high - low))
         whole = self._whole if low == 1 and high == self.tries.root else -1
         while True:
             code: int = direct(survey)(
                 self._addresses(), low, high, state, row, whole, also, home, self._kept, self._count, self._at,
-                self._exit_rows, self._unknown,
+                self._exit_rows, unknown,
             )  # fmt: skip
             if code >= 0 or code == OWING:
                 return code
             if self._counters[REQUEST] == EXPAND_STATE:
-                self.states.explore(self._unknown[: int(self._counters[REQUEST_A])].tolist(), AHEAD, PARTS, DEAR)
+                unknown = self._expand(unknown)
             else:
                 self._exit_rows = np.zeros((4 * self._exit_rows.shape[0], 4), np.int32)
 
     def closing(self, low: int, high: int, state: int, nodes: NDArray[np.int32]) -> NDArray[np.bool_] | None:
         """At which of some nodes a string that goes on from a state closes; None where tokens come to owe something."""
         closes = np.zeros(nodes.size, np.uint8)
-        self._explore(state)
-        while (code := direct(closings)(self._addresses(), low, high, state, nodes, closes, self._unknown)) < 0:
+        unknown = self._begin(state)
+        while (code := direct(closings)(self._addresses(), low, high, state, nodes, closes, unknown)) < 0:
             if code == OWING:
                 return None
-            self.states.explore(self._unknown[: int(self._counters[REQUEST_A])].tolist(), AHEAD, PARTS, DEAR)
+            unknown = self._expand(unknown)
         return closes.view(np.bool_)
 
-    def _explore(self, state: int) -> None:
-        """Find the edges around a state, the first time that it is surveyed."""
+    def _begin(self, state: int) -> NDArray[np.int32]:
+        """Room for the states that a walk asks for: for one where it may ask for the first time."""
+        if state in self._explored:
+            return self._unknown
+        self._explored.add(state)
         base = int(self.states.arrays.base[state])
         if self.states.arrays.first[base] < 0:
             self.states.explore([base], AHEAD, PARTS, DEAR // 2)
+            return self._unknown
+        return self._one
+
+    def _expand(self, unknown: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Find the edges of the states that a walk asks for, and of those around; the room for the next."""
+        asked = unknown[: int(self._counters[REQUEST_A])].tolist()
+        self.states.explore(asked, AHEAD, PARTS, DEAR // 2 if unknown is self._one else DEAR)
+        return self._unknown
 
     def _addresses(self) -> int:
         """What kernels get: where the table of addresses is, with those of arrays that others replace."""

@@ -40,14 +40,15 @@ FEW = 32
 
 
 @inner
-def _note(unknown, n, state):
+def _note(counters, unknown, n, state):
+    """Note that the edges of a state are not known; how many such states there are, -1 where there is no room."""
     for i in range(n):
         if unknown[i] == state:
             return n
-    if n < unknown.shape[0]:
-        unknown[n] = state
-        return n + 1
-    return n
+    unknown[n] = state
+    counters[REQUEST] = EXPAND_STATE
+    counters[REQUEST_A] = n + 1
+    return n + 1 if n + 1 < unknown.shape[0] else -1
 
 
 @inner
@@ -139,7 +140,7 @@ def survey(table, low, high, state, row, whole, also, home, kept, kept_count, ke
     ends between two such times, or -1 - count when it ends exactly where a match ends and nothing can follow inside.
     ``kept_at`` are the states in which it ends, with ``also``, and what it began of an escape.  ``exits`` rows are
     ``(node, tag, pending, count)``.  States whose edges are not known are gathered in ``unknown`` and their subtrees
-    skipped, so that one round asks for all that it can find out; the request holds their number.  Returns
+    skipped, so that one round asks for as many as that has room for; the request holds their number.  Returns
     ``n_kept << 32 | n_exits``, or `OWING`.
     """
     automaton = views.automaton(table)
@@ -168,8 +169,6 @@ def survey(table, low, high, state, row, whole, also, home, kept, kept_count, ke
         while node >= ends[level]:
             if level == 0:
                 if n_unknown:
-                    counters[REQUEST] = EXPAND_STATE
-                    counters[REQUEST_A] = n_unknown
                     return -1
                 n_kept = (
                     _set_bits(table, row, whole, low, high, n_pieces, kept)
@@ -229,7 +228,9 @@ def survey(table, low, high, state, row, whole, also, home, kept, kept_count, ke
             if place == SPELLED:
                 place = move(automaton, at, byte)
         if place < 0:
-            n_unknown = _note(unknown, n_unknown, -place)
+            n_unknown = _note(counters, unknown, n_unknown, -place)
+            if n_unknown < 0:
+                return -1
             node = ends[level] if -place == at else end
             continue
         if place == 0:
@@ -254,7 +255,9 @@ def survey(table, low, high, state, row, whole, also, home, kept, kept_count, ke
                 if beside == SPELLED:
                     beside = move(automaton, at & ~_MASK32 | other, byte)
             if beside < 0:
-                n_unknown = _note(unknown, n_unknown, -beside)
+                n_unknown = _note(counters, unknown, n_unknown, -beside)
+                if n_unknown < 0:
+                    return -1
                 node = end
                 continue
             if beside == 0:
@@ -269,7 +272,9 @@ def survey(table, low, high, state, row, whole, also, home, kept, kept_count, ke
             count += 1
         if tag >= 0:
             if automaton.first[after] < 0:
-                n_unknown = _note(unknown, n_unknown, np.int64(after))
+                n_unknown = _note(counters, unknown, n_unknown, np.int64(after))
+                if n_unknown < 0:
+                    return -1
                 node = end
                 continue
             inside = automaton.count[after] > 0
@@ -340,7 +345,9 @@ def closings(table, low, high, state, nodes, closes, unknown):
         if place == SPELLED:
             place = move(automaton, places[level], byte)
         if place < 0:
-            n_unknown = _note(unknown, n_unknown, -place)
+            n_unknown = _note(counters, unknown, n_unknown, -place)
+            if n_unknown < 0:
+                return -1
         if place > 0 and automaton.owes[place & _MASK32]:
             return OWING
         if place == MATCHED and nodes[at] == node:
@@ -357,11 +364,7 @@ def closings(table, low, high, state, nodes, closes, unknown):
         while at < nodes.shape[0] and nodes[at] < end:
             at += 1
         node = end
-    if n_unknown:
-        counters[REQUEST] = EXPAND_STATE
-        counters[REQUEST_A] = n_unknown
-        return -1
-    return 0
+    return -1 if n_unknown else 0
 
 
 @inner

@@ -125,7 +125,7 @@ def test_tokens_that_stay_are_listed_or_set_in_a_row_whatever_was_in_it(number):
     for pattern in [*PATTERNS, "[^a]*b?", r"([a-z0-9.é]|-\w)*", "[^Z7]*"]:
         content = pattern_language(pattern)
         for state in (table.add(json_string(content)), table.add(concat(content, literal(b";")))):
-            kept, exits = read_tokens(table, tries, [table.place(state)], -1)
+            kept, exits = read_tokens(table, tries, [place_of(table, state)], -1)
             found = surveys.stays(1, tries.root, state)
             assert found is not None
             assert found.n == len(kept)
@@ -155,7 +155,7 @@ def test_tokens_that_stay_are_told_of_what_is_left_of_tokens():
     )
     for pattern in PATTERNS:
         state = table.add(concat(pattern_language(pattern), literal(b";")))
-        kept, _ = read_tokens(table, tries, [table.place(state)], -1, low, high)
+        kept, _ = read_tokens(table, tries, [place_of(table, state)], -1, low, high)
         found = surveys.stays(low, high, state)
         assert found is not None
         row = store.arrays.masks[store.next_row()]
