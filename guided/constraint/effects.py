@@ -32,7 +32,7 @@ from guided.automata.runs import (
     without_words,
 )
 from guided.automata.states import StateTable
-from guided.automata.traits import terminal
+from guided.automata.traits import Reading, terminal
 from guided.automata.words import TokenWords, without_far_words
 from guided.constraint.characters_left import CharactersLeft
 from guided.constraint.effect_store import EffectStore
@@ -43,7 +43,7 @@ from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.expr import Expr, Kind, alternation, json_string
 from guided.grammar.regular.lengths import character_counts
 from guided.kernels.determinise import TOTAL
-from guided.kernels.layout import CANONICAL, STRING
+from guided.kernels.layout import CANONICAL, STRING, Automaton
 from guided.vocab.vocabulary import Vocabulary
 
 TOTAL_STATES = 400
@@ -51,6 +51,9 @@ TOTAL_STATES = 400
 
 SOON = 100
 """Pairs after which a refusal is late: 5 ms of derivatives."""
+
+LAST = 0xF4
+"""The last byte that a character of UTF-8 begins with."""
 
 _ANY_STRING = json_string(Utf8().text)
 
@@ -84,6 +87,8 @@ class TokenEffects:
         self._words = TokenWords(*vocabulary.spelling)
         self._nearer: dict[tuple[int, int, int], int] = {}
         """Effects of states that others have but for bounds out of reach."""
+        self._unbounded: dict[Expr, bool] = {}
+        """Whether it is plain of sequences that they have no bounds to be left out."""
         self._walked: set[int] = set()
         """States whose effects are not told from others."""
         self._totals: dict[int, bool] = {}
@@ -112,7 +117,10 @@ class TokenEffects:
 
     def _told(self, low: int, high: int, state: int) -> bool:
         """Make an effect known that is told from others; False where the state is walked, whatever the range."""
-        near = self._within_reach(state)
+        parts = self.states.parts
+        members = parts.members(state)
+        within = parts.within_one(state) if len(members) > 1 else None
+        near = self._within_reach(state, members if within is None else [within])
         if near != state:
             # No token comes near the bounds that are left out, so it is as if there were none.
             same = self._nearer.get((low, high, near), -1)
@@ -123,8 +131,10 @@ class TokenEffects:
             if same >= 0:
                 self.store.alias(low, high, state, same)
                 return True
-        key = self.states.key(state)
-        if key is None and (within := self.states.parts.within_one(state)) is not None:
+        key: object = None
+        if self.states.keys[state] is not None or (len(members) == 1 and _may_be_run(members[0][0])):
+            key = self.states.key(state)
+        if key is None and within is not None:
             key = terminal(*within)
         if isinstance(key, Expr):
             patterned = run_with_pattern(key)
@@ -142,12 +152,12 @@ class TokenEffects:
                 like = json_string(others, canonical=canonical)
                 if others is not content and is_endless(others) and self._like(low, high, state, like):
                     return True
-        return key is not _ANY_STRING and self._is_total(state) and self._like(low, high, state, _ANY_STRING)
+        return key is not _ANY_STRING and self._is_total(state, members) and self._like(low, high, state, _ANY_STRING)
 
-    def _within_reach(self, state: int) -> int:
-        """The state without the bounds in it that no token comes near; itself if there are none."""
-        within = self.states.parts.within_one(state)
-        members = self.states.parts.members(state) if within is None else [within]
+    def _within_reach(self, state: int, members: list[Reading]) -> int:
+        """The state without the bounds in its parts that no token comes near; itself if there are none."""
+        if all([self._has_no_bounds(content) for content, _ in members]):
+            return state
         near = [
             within_reach(without_far_words(content, self._words.most), self.tries.longest) for content, _ in members
         ]
@@ -155,7 +165,27 @@ class TokenEffects:
             return state
         return self.states.add(terminal(alternation(near) if len(near) > 1 else near[0], members[0][1]))
 
-    def _is_total(self, start: int) -> bool:
+    def _has_no_bounds(self, content: Expr) -> bool:
+        """Is it plain that a language has no bounds but near ones, and none on words?  Remembered of each rest, too."""
+        known = self._unbounded
+        rests: list[Expr] = []
+        while content not in known and content.kind is Kind.CONCAT:
+            rests.append(content)
+            content = cast(Expr, content.parts[1])
+        found = known.get(content)
+        if found is None:
+            found = known[content] = not self._may_be_bounded(content)
+        for rest in reversed(rests):
+            found = known[rest] = found and not self._may_be_bounded(cast(Expr, rest.parts[0]))
+        return found
+
+    def _may_be_bounded(self, item: Expr) -> bool:
+        if item.kind is Kind.REPEAT:
+            _, low, high = cast("tuple[Expr, int, int | None]", item.parts)
+            return high is not None or low > self.tries.longest
+        return item.kind in (Kind.CONCAT, Kind.ALTERNATION, Kind.INTERSECTION)
+
+    def _is_total(self, start: int, members: list[Reading] | None = None) -> bool:
         """Inside a string, may any text come, for ever?  Decided on all that may follow, by the phases of UTF-8.
 
         False also where that is not seen soon: then the effect is walked.
@@ -164,11 +194,14 @@ class TokenEffects:
         if known is not None:
             return known
         states = self.states
-        if states.parts.has_trait(start, TOTAL) or self._is_total_but_for_length(start):
+        if not _reads_any_byte(states.arrays, start):
+            return False
+        if members is None:
+            members = states.parts.members(start)
+        if states.parts.has_trait(start, TOTAL) or self._is_total_but_for_length(members):
             self._totals[start] = True
             return True
         total = states.arrays.mode[start] & STRING != 0 and not states.arrays.mode[start] & CANONICAL
-        members = states.parts.members(start)
         total = total and not states.arrays.decode[start]
         total = total and not (members and all(_has_an_end(content) for content, _ in members))
         order = [(start, 0)]
@@ -204,9 +237,9 @@ class TokenEffects:
         self._totals[start] = total
         return total
 
-    def _is_total_but_for_length(self, state: int) -> bool:
+    def _is_total_but_for_length(self, members: list[Reading]) -> bool:
         """Has a state a part that may go on with any text but for what is met by that?  Then the part itself may."""
-        for content, mode in self.states.parts.members(state):
+        for content, mode in members:
             any_length = without_least(content)
             if any_length is not content and self._is_total(self.states.add(terminal(any_length, mode))):
                 return True
@@ -264,6 +297,25 @@ class TokenEffects:
             lengths = RunLengths(found, 0 if run.prefix is None else 1, left, self.store, self.tries)
             self._lengths[within] = lengths
         self._derived[key] = lengths.add(low, high, state, least, most, bound)
+
+
+def _may_be_run(content: Expr) -> bool:
+    """May a language be of a kind that is told from a run?  Of a long sequence none is, but for one that is closed."""
+    if content.kind is not Kind.CONCAT:
+        return True
+    tail = cast(Expr, content.parts[1])
+    if tail.kind is Kind.CONCAT:
+        tail = cast(Expr, tail.parts[1])
+    return tail.kind in (Kind.REPEAT, Kind.LITERAL)
+
+
+def _reads_any_byte(automaton: Automaton, state: int) -> bool:
+    """Does a state whose edges are known lead on with the first and the last byte that a character may begin with?"""
+    first = int(automaton.first[state])
+    last = first + int(automaton.count[state]) - 1
+    if first < 0 or automaton.decode[state]:
+        return True
+    return last >= first and automaton.low[first] == 0 and automaton.high[last] == LAST
 
 
 def _has_an_end(content: Expr) -> bool:
