@@ -177,7 +177,8 @@ def _closings(vocabulary: Vocabulary) -> None:
     from guided.kernels.layout import MATCHED
 
     effects = TokenEffects.of(vocabulary)
-    Surveys(effects.states, effects.tries, effects.store).closing(1, 2, MATCHED, np.zeros(0, np.int32))
+    surveys = Surveys(effects.states, effects.tries, effects.store)
+    surveys.closing(MATCHED, surveys.paths(1, np.zeros(0, np.int32)))
     CharactersLeft(effects.states).of_tokens(np.zeros((0, 3), np.int32))
 
 

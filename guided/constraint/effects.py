@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from dataclasses import dataclass
 from typing import ClassVar, cast
 
 import numpy as np
@@ -37,7 +38,7 @@ from guided.automata.words import TokenWords, without_far_words
 from guided.constraint.characters_left import CharactersLeft
 from guided.constraint.effect_store import EffectStore
 from guided.constraint.run_lengths import RunLengths
-from guided.constraint.surveys import Surveys
+from guided.constraint.surveys import Paths, Surveys
 from guided.constraint.token_tries import TokenTries
 from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.expr import Expr, Kind, alternation, json_string
@@ -56,6 +57,19 @@ LAST = 0xF4
 """The last byte that a character of UTF-8 begins with."""
 
 _ANY_STRING = json_string(Utf8().text)
+
+
+@dataclass(frozen=True)
+class _Strings:
+    """What tokens do in strings that differ in where they close only."""
+
+    inside: int
+    """The row of tokens that stay inside."""
+    exits: NDArray[np.int32]
+    """The nodes where the string may close, as of a survey."""
+    paths: Paths
+    ended: dict[bytes, tuple[NDArray[np.int32], list[tuple[int, int, int, int]]]]
+    """By which of these nodes a string closes at: the tokens that end there, and the tries of what is left behind."""
 
 
 class TokenEffects:
@@ -92,7 +106,7 @@ class TokenEffects:
         self._walked: set[int] = set()
         """States whose effects are not told from others."""
         self._totals: dict[int, bool] = {}
-        self._others_known: dict[tuple[int, int, int], tuple[int, NDArray[np.int32]]] = {}
+        self._others_known: dict[tuple[int, int, int], _Strings] = {}
 
     @property
     def n_bytes(self) -> int:
@@ -156,7 +170,7 @@ class TokenEffects:
 
     def _within_reach(self, state: int, members: list[Reading]) -> int:
         """The state without the bounds in its parts that no token comes near; itself if there are none."""
-        if all([self._has_no_bounds(content) for content, _ in members]):
+        if all(self._has_no_bounds(content) for content, _ in members):
             return state
         near = [
             within_reach(without_far_words(content, self._words.most), self.tries.longest) for content, _ in members
@@ -253,25 +267,29 @@ class TokenEffects:
         found = self._others(low, high, other)
         if found is None:
             return False
-        inside, exits = found
-        closing = self._surveys.closing(low, high, state, exits[:, 0].copy())
+        closing = self._surveys.closing(state, found.paths)
         if closing is None:
             return False
-        kept = exits[closing]
-        ended = self.tries.tokens_at(kept[:, 0])
-        self.store.add(low, high, state, ended, self.tries.exit_ranges(kept), mask=inside)
+        # Few states close at nodes of their own: mostly those of a pattern do at all of them, or at none.
+        key = closing.tobytes()
+        ended = found.ended.get(key)
+        if ended is None:
+            kept = found.exits[closing]
+            ended = found.ended[key] = self.tries.tokens_at(kept[:, 0]), self.tries.exit_ranges(kept)
+        self.store.add(low, high, state, *ended, mask=found.inside)
         return True
 
-    def _others(self, low: int, high: int, other: Expr) -> tuple[int, NDArray[np.int32]] | None:
-        """Of a string: the row of tokens that stay inside, and the nodes where it closes; None where they owe."""
+    def _others(self, low: int, high: int, other: Expr) -> _Strings | None:
+        """What tokens do in the string ``other``; None where they owe."""
         key = (low, high, self.states.add(other))
         found = self._others_known.get(key)
         if found is None:
             survey_ = self._surveys.survey(*key)
             if survey_ is None:
                 return None
-            found = self.store.row(survey_.kept[survey_.count >= 0]), survey_.exits
-            self._others_known[key] = found
+            inside = self.store.row(survey_.kept[survey_.count >= 0])
+            paths = self._surveys.paths(low, np.ascontiguousarray(survey_.exits[:, 0]))
+            found = self._others_known[key] = _Strings(inside, survey_.exits, paths, {})
         return found
 
     def _bounded(self, low: int, high: int, state: int, run: Run, pattern: Expr | None = None) -> None:

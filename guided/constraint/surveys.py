@@ -12,7 +12,7 @@ from guided.constraint.effect_store import EffectStore
 from guided.constraint.scratch import small_scratch
 from guided.constraint.token_tries import TokenTries
 from guided.kernels.addresses import address, address_row, address_rows
-from guided.kernels.effects import DENSE, OWING, closings, survey
+from guided.kernels.effects import DENSE, OWING, closings, paths_to, survey
 from guided.kernels.jit import direct
 from guided.kernels.layout import (
     EXPAND_STATE,
@@ -27,7 +27,7 @@ from guided.kernels.layout import (
 from guided.kernels.pages import gradual_zeros
 from guided.kernels.views import AUTOMATON, EFFECTS, EXTRA, N_ROWS, SCRATCH, TOKENS
 
-__all__ = ["Stays", "Survey", "Surveys"]
+__all__ = ["Paths", "Stays", "Survey", "Surveys"]
 
 AHEAD = 512
 """States expanded around those that a survey asks for: two microseconds each, and every round walks its range again,
@@ -61,6 +61,19 @@ class Stays:
     n: int
     kept: NDArray[np.int32]
     exits: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The nodes of a trie on the paths to some of them, in order: their bytes, and how far those below each reach.
+
+    ``at`` are the places of the nodes to which the paths lead; ``closes`` is working memory.
+    """
+
+    bytes_: NDArray[np.uint8]
+    ends: NDArray[np.int32]
+    at: NDArray[np.int64]
+    closes: NDArray[np.uint8]
 
 
 class Surveys:
@@ -135,15 +148,25 @@ class Surveys:
             else:
                 self._exit_rows = np.zeros((4 * self._exit_rows.shape[0], 4), np.int32)
 
-    def closing(self, low: int, high: int, state: int, nodes: NDArray[np.int32]) -> NDArray[np.bool_] | None:
-        """At which of some nodes a string that goes on from a state closes; None where tokens come to owe something."""
-        closes = np.zeros(nodes.size, np.uint8)
+    def paths(self, low: int, nodes: NDArray[np.int32]) -> Paths:
+        """The paths from the beginning of a range to some of its nodes, ascending."""
+        found = np.zeros(nodes.size * self.tries.longest, np.int32)
+        found = found[: int(paths_to(self._addresses(), low, nodes, found))]
+        tokens = self.tries.arrays
+        ends = np.searchsorted(found, tokens.end[found]).astype(np.int32)
+        return Paths(tokens.byte[found], ends, np.searchsorted(found, nodes), np.zeros(found.size, np.uint8))
+
+    def closing(self, state: int, paths: Paths) -> NDArray[np.bool_] | None:
+        """At which of the nodes at the ends of paths a string that goes on from a state closes.
+
+        None where tokens come to owe something.
+        """
         unknown = self._begin(state)
-        while (code := direct(closings)(self._addresses(), low, high, state, nodes, closes, unknown)) < 0:
+        while (code := direct(closings)(self._addresses(), state, paths.bytes_, paths.ends, paths.closes, unknown)) < 0:
             if code == OWING:
                 return None
             unknown = self._expand(unknown)
-        return closes.view(np.bool_)
+        return paths.closes[paths.at].view(np.bool_)
 
     def _begin(self, state: int) -> NDArray[np.int32]:
         """Room for the states that a walk asks for: for one where it may ask for the first time."""

@@ -315,32 +315,47 @@ def survey(table, low, high, state, row, whole, also, home, kept, kept_count, ke
 
 
 @entry
-def closings(table, low, high, state, nodes, closes, unknown):
-    """For each of ``nodes`` (ascending) of a range: does a string that goes on from ``state`` close there?
+def paths_to(table, low, nodes, found):
+    """Write in order the nodes on the paths to some ``nodes`` (ascending) of a range, with these; how many they are."""
+    tokens = views.tokens(table)
+    n = 0
+    node = np.int64(low)
+    at = 0
+    while at < nodes.shape[0]:
+        end = np.int64(tokens.end[node])
+        if nodes[at] >= end:
+            node = end
+            continue
+        found[n] = node
+        n += 1
+        if nodes[at] == node:
+            at += 1
+        node += 1
+    return n
 
-    Writes to ``closes``; -1: request for edges, as `survey`; `OWING` where tokens come to owe something.
+
+@entry
+def closings(table, state, path_bytes, path_ends, closes, unknown):
+    """For each of the nodes on some paths: does a string that goes on from ``state`` close there?
+
+    Of each node there is the byte, and the place behind those below it.  Writes to ``closes``; -1: request for edges,
+    as `survey`; `OWING` where tokens come to owe something.
     """
     automaton = views.automaton(table)
     counters = views.counters(table)
     scratch = views.scratch(table)
-    tokens = views.tokens(table)
     places = scratch.walk_state
     ends = scratch.walk_end
     level = 0
     places[0] = enter(automaton, np.int64(state))
-    ends[0] = high
-    node = low
-    at = 0
+    ends[0] = path_bytes.shape[0]
     n_unknown = np.int64(0)
     closes[:] = 0
-    while at < nodes.shape[0]:
-        while node >= ends[level]:
+    at = 0
+    while at < path_bytes.shape[0]:
+        while at >= ends[level]:
             level -= 1
-        end = tokens.end[node]
-        if nodes[at] >= end:
-            node = end
-            continue
-        byte = np.int64(tokens.byte[node])
+        byte = np.int64(path_bytes[at])
         place = glance(automaton, places[level], byte)
         if place == SPELLED:
             place = move(automaton, places[level], byte)
@@ -350,20 +365,16 @@ def closings(table, low, high, state, nodes, closes, unknown):
                 return -1
         if place > 0 and automaton.owes[place & _MASK32]:
             return OWING
-        if place == MATCHED and nodes[at] == node:
+        if place == MATCHED:
             closes[at] = 1
-        if place > MATCHED and nodes[at] > node:
+        if place > MATCHED:
+            # No token has more bytes than there are levels.
             level += 1
-            if level + 1 >= places.shape[0]:
-                counters[REQUEST] = GROW_SCRATCH
-                return -1
             places[level] = place
-            ends[level] = end
-            node += 1
-            continue
-        while at < nodes.shape[0] and nodes[at] < end:
+            ends[level] = path_ends[at]
             at += 1
-        node = end
+        else:
+            at = path_ends[at]
     return -1 if n_unknown else 0
 
 

@@ -161,3 +161,24 @@ def test_tokens_that_stay_are_told_of_what_is_left_of_tokens():
         row = store.arrays.masks[store.next_row()]
         bits = set(np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist())
         assert (set(found.kept.tolist()) if found.n <= DENSE else bits) == set(kept)
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_strings_close_where_each_node_is_read(number):
+    seed, table = random.Random(number), StateTable()
+    words = vocabulary(seed, 3000, often=3)
+    tries = TokenTries(words)
+    surveys = Surveys(table, tries, EffectStore(words.n_words))
+    found = surveys.survey(1, tries.root, table.add(json_string(pattern_language("(?s:.*)"))))
+    assert found is not None
+    nodes = np.ascontiguousarray(found.exits[:, 0])
+    assert nodes.size > 30
+    for some in (nodes, nodes[::3], nodes[-1:], nodes[:0]):
+        paths = surveys.paths(1, some)
+        for pattern in PATTERNS:
+            for canonical in (False, True):
+                state = table.add(json_string(pattern_language(pattern), canonical=canonical))
+                _, exits = read_tokens(table, tries, [place_of(table, state)], -1)
+                closes = surveys.closing(state, paths)
+                assert closes is not None
+                assert set(some[closes].tolist()) == {node for node, _ in exits} & set(some.tolist())
