@@ -24,6 +24,7 @@ from guided.automata.costs import RuleCosts
 from guided.automata.counted import Copies
 from guided.automata.left_corner import lower_cycle
 from guided.automata.members import FreeMembers
+from guided.automata.names import state_of_texts
 from guided.automata.records import Record
 from guided.automata.states import StateTable
 from guided.collection import untrack
@@ -33,6 +34,7 @@ from guided.grammar.ir import (
     Choice,
     Common,
     DeferredMembers,
+    ListedTerminal,
     Members,
     Reference,
     Repetition,
@@ -383,6 +385,8 @@ class RuleGraph:
             edges.append((CALL, body.rule, end, -1))
             if body.rule in self.analysis.nullable and not skip_empty:
                 edges.append((EMPTY, 0, end, -1))
+        elif isinstance(body, ListedTerminal):
+            self.read(body, self.pending[start], end)
         elif isinstance(body, Sequence):
             if body.parts:
                 self.lower_sequence(body.parts, start, end)
@@ -421,13 +425,15 @@ class RuleGraph:
         found = self.reads.get(body)
         if found is None:
             self.made += 1
-            expr, label = body.expr, len(self._labelled)
-            if body.lexer is not None:
+            label = len(self._labelled)
+            if isinstance(body, ListedTerminal):
+                found = state_of_texts(self.states, body.texts), label, False
+            elif body.lexer is not None:
                 found = self._lexer_starts[body.lexer], label, False
-            elif expr is EPSILON:
+            elif body.expr is EPSILON:
                 found = -1, -1, True
             else:
-                found = self.states.add(expr), label, expr.nullable
+                found = self.states.add(body.expr), label, body.expr.nullable
             self._labelled.append(body)
             self.reads[body] = found
         return found

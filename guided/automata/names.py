@@ -1,4 +1,4 @@
-"""The lexer states of names: JSON strings with one text, in every spelling, or with any but some; no expressions."""
+"""The lexer states of JSON strings with one text, one of several, or any but some: every spelling, no expressions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from guided.kernels.layout import STRING
 if TYPE_CHECKING:
     from guided.automata.states import StateTable
 
-__all__ = ["state_besides", "states_of_names"]
+__all__ = ["state_besides", "state_of_texts", "states_of_names"]
 
 
 def states_of_names(states: StateTable, names: Sequence[bytes]) -> list[int]:
@@ -30,6 +30,19 @@ def states_of_names(states: StateTable, names: Sequence[bytes]) -> list[int]:
     return found
 
 
+def state_of_texts(states: StateTable, texts: tuple[bytes, ...]) -> int:
+    """The state before the quote of JSON strings with one of these texts, sorted and none twice; remembered."""
+    if len(texts) == 1:
+        return states_of_names(states, texts)[0]
+    found = states.lists.get(texts)
+    if found is None:
+        with states.lock:
+            found = states.lists.get(texts)
+            if found is None:
+                found = states.lists[texts] = _lay_list(states, texts)
+    return found
+
+
 def state_besides(states: StateTable, names: Sequence[bytes]) -> int:
     """The state before the quote of JSON strings with any text but these, each a piece of UTF-8; remembered."""
     key = frozenset(names)
@@ -40,6 +53,15 @@ def state_besides(states: StateTable, names: Sequence[bytes]) -> int:
             if found is None:
                 found = states.besides[key] = _lay_besides(states, key)
     return found
+
+
+def _lay_list(states: StateTable, texts: tuple[bytes, ...]) -> int:
+    """A quote, behind which one of the texts comes."""
+    begin = states._allocate(None)
+    states._lay(begin, tuple([b'"' + text for text in texts]), states.target(json_string(EPSILON)), STRING)
+    # The quote is no part of the text.
+    states.arrays.mode[begin] = 0
+    return begin
 
 
 def _lay_besides(states: StateTable, names: frozenset[bytes]) -> int:

@@ -144,7 +144,7 @@ class Record:
                 continue
             value = source.value(position)
             pending[node] = []
-            if type(value) is Terminal:
+            if isinstance(value, Terminal):
                 pending[node].append((READ, graph.entered(value)[0], node + n, self._label + n + position))
             else:
                 graph.lower(value, node, node + n)
@@ -164,7 +164,7 @@ def _marks(graph: RuleGraph, body: DeferredMembers) -> tuple[int, ...]:
 def _described(graph: RuleGraph, value: Body) -> tuple[int, ...]:
     """The edges of a value as `lay_members` reads them; the rules that it calls are asked for soon."""
     found = [1]
-    if type(value) is Terminal:
+    if isinstance(value, Terminal):
         found += (READ, graph.entered(value)[0], OWN)
     else:
         options = value.options if isinstance(value, Choice) else (value,)

@@ -117,6 +117,7 @@ class StateTable:
         self.n_edges = 0
         self._ids: dict[object, int] = {}
         self.names: dict[bytes, int] = {}
+        self.lists: dict[tuple[bytes, ...], int] = {}
         self.besides: dict[frozenset[bytes], int] = {}
         """Of `guided.automata.names`."""
         self._owing: dict[tuple[int, int], int] = {}

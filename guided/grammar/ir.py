@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from guided.collection import untrack
 from guided.grammar.regular.any_text import text_besides
-from guided.grammar.regular.expr import Expr, concat, json_string, literal
+from guided.grammar.regular.expr import Expr, concat, json_string, literal, words
 
 if TYPE_CHECKING:
     from guided.grammar.lexing import LalrTables, LexerTerminal
@@ -56,6 +56,43 @@ class Terminal(_Node):
     expr: Expr
     label: str = ""
     lexer: int | None = None
+
+
+class ListedTerminal(Terminal):
+    """JSON strings with one of several texts, in every spelling.
+
+    Engines lay down the texts as they are; the expression and the label are made when they are looked at.
+    """
+
+    __slots__ = ("_place", "texts")
+
+    texts: tuple[bytes, ...]
+    """Pieces of UTF-8, one at least, sorted and none twice."""
+    _place: str
+
+    @classmethod
+    def of(cls, texts: tuple[bytes, ...], place: str) -> ListedTerminal:
+        """The label says the first texts, and behind them ``place``."""
+        made = object.__new__(cls)
+        made.texts, made._place, made.lexer = texts, place, None
+        untrack(made)
+        untrack(texts)
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "expr":
+            self.expr = concat(literal(b'"'), json_string(words(self.texts)))
+            return self.expr
+        if name != "label":
+            raise AttributeError(name)
+        first = ", ".join([shown(text.decode()) for text in self.texts[:4]])
+        self.label = f"{first}{', ...' if len(self.texts) > 4 else ''}{self._place}"
+        return self.label
+
+
+def shown(name: str) -> str:
+    """A name or text in a label, the end of a long one left out."""
+    return f'"{name}"' if len(name) <= 40 else f'"{name[:37]}..."'
 
 
 @dataclass(slots=True, eq=False)
@@ -221,7 +258,7 @@ class DeferredMembers(Members):
         trail = () if self.trail is None else (self.trail,)
         for index, required in enumerate(self.required):
             value = self.source.value(index)
-            if type(value) is Terminal:
+            if isinstance(value, Terminal):
                 value = self.source.placed(index, value)
             found.append(Member(self.source.key(index), Sequence((self.lead, value, *trail)), required))
         self.declared = tuple(found)

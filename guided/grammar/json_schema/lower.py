@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from heapq import nsmallest
 from typing import cast
 
 from guided.errors import LimitError
@@ -17,6 +16,7 @@ from guided.grammar.ir import (
     Choice,
     DeferredMembers,
     DeferredRule,
+    ListedTerminal,
     Mark,
     Member,
     Members,
@@ -38,7 +38,7 @@ from guided.grammar.json_schema.layout import Layout, Order, Rank
 from guided.grammar.json_schema.number_text import may_be_refused, number_text, number_texts
 from guided.grammar.json_schema.numbers import NumberRange
 from guided.grammar.json_schema.shape import ANY, ANYTHING, OF_TYPES, TRUE, ArrayShape, Need, ObjectShape, Shape
-from guided.grammar.json_schema.strings import CONTENT, StringSet
+from guided.grammar.json_schema.strings import CONTENT, StringSet, encoded
 from guided.grammar.json_schema.terminals import (
     FALSE_TEXT,
     NO_TEXT,
@@ -50,17 +50,13 @@ from guided.grammar.json_schema.terminals import (
     plain,
     punctuation,
     sequence,
-    shown,
     text_of,
 )
 from guided.grammar.regular.expr import EPSILON, Expr, alternation, literal
 
-FEW_WORDS = 64
-"""Words that are sorted to find the first few, where a heap is slower."""
-
 MOST_LISTED = 1024
-"""Bytes of the names of an object that are told apart from others by a list; of more an expression is made, which
-engines lay down as they come to it."""
+"""Bytes of the texts of an enumeration, or of the names of an object that are told apart from others, that are a list;
+of more an expression is made, which engines lay down as they come to it."""
 
 MAX_WRITTEN_OUT = 3
 """Repetitions up to this bound are not counted by engines, see `guided.grammar.ir.Prepared`."""
@@ -333,15 +329,20 @@ class Lowering:
     # -- scalars --------------------------------------------------------------------------------------------------
 
     def _strings(self, found: tuple[StringSet, ...], pointer: str) -> Terminal:
+        if len(found) == 1 and found[0].words is not None:
+            return self._words(found[0].words, pointer)
         texts = [item.text(self.compact) for item in found]
         expr = texts[0] if len(texts) == 1 else alternation(texts)
         # That there is such a string is known by now, and costly to find out again behind the spelling.
         expr.inhabited = True
-        if len(found) == 1 and found[0].words is not None:
-            first = sorted(found[0].words) if len(found[0].words) <= FEW_WORDS else nsmallest(5, found[0].words)
-            kind = ", ".join(shown(word) for word in first[:4]) + (", ..." if len(first) > 4 else "")
-            return Terminal(expr, _label(kind, pointer))
         return Terminal(expr, _label("string", pointer))
+
+    def _words(self, found: frozenset[str], pointer: str) -> Terminal:
+        texts = encoded(found)
+        listed = ListedTerminal.of(texts, _label("", pointer))
+        if not self.compact and texts and sum(map(len, texts)) <= MOST_LISTED:
+            return listed
+        return Terminal(StringSet(found).text(True) if self.compact else listed.expr, listed.label)
 
     def _numbers(self, found: list[NumberRange], pointer: str) -> Terminal:
         texts = [self._number(item) for item in found] if self.compact else number_texts(found)

@@ -17,6 +17,7 @@ from typing import Any
 
 from guided.errors import GuidedError
 from guided.grammar.json_schema import refusals
+from guided.grammar.json_schema.bounded import bounded_decimals
 from guided.grammar.json_schema.decimals import Decimals
 from guided.grammar.json_schema.digits import digits_of
 from guided.grammar.json_schema.numbers import MAX_AVOIDED, NumberRange, Spelling
@@ -280,11 +281,13 @@ def _decimals(
     spelling: Spelling = Spelling.ANY,
 ) -> Expr:
     """Decimals without sign and exponent, in the range and fitting the steps."""
+    if not avoid and step in (None, 1):
+        return bounded_decimals(low, low_open, high, high_open, step is not None, spelling)
     numbers = NumberRange(
         low, low is not None and low_open, high, high is not None and high_open, step, avoid, spelling
     )
     decimals = Decimals(numbers)
-    if (not avoid and step in (None, 1)) or decimals.bound_on_states() <= FEW_STATES or len(avoid) > MAX_AVOIDED:
+    if decimals.bound_on_states() <= FEW_STATES or len(avoid) > MAX_AVOIDED:
         return automaton(decimals.start, decimals.row, decimals.accepts)
     if replace(numbers, low=numbers.low or Fraction(0)).is_empty():
         return EMPTY

@@ -261,12 +261,14 @@ def holds_word(language: Expr, word: str) -> bool:
 
 
 def every_word(items: frozenset[str]) -> Expr:
-    """Any of the words; those with half a surrogate pair cannot be written in UTF-8 and are left out."""
-    if len(items) == 1:
-        (word,) = items
-        return EMPTY if _has_half_pair(word) else literal(word.encode())
-    return words(word.encode() for word in items if not _has_half_pair(word))
+    """Any of the words, but for those that `encoded` leaves out."""
+    return words(encoded(items))
+
+
+def encoded(items: frozenset[str]) -> tuple[bytes, ...]:
+    """The words in UTF-8, sorted; those with half a surrogate pair cannot be written in it and are left out."""
+    return tuple(sorted([word.encode() for word in items if word.isascii() or not _has_half_pair(word)]))
 
 
 def _has_half_pair(word: str) -> bool:
-    return not word.isascii() and any("\ud800" <= letter <= "\udfff" for letter in word)
+    return any("\ud800" <= letter <= "\udfff" for letter in word)

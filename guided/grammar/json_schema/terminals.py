@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache
 
-from guided.grammar.ir import Body, Sequence, Terminal
+from guided.grammar.ir import Body, Sequence, Terminal, shown
 from guided.grammar.json_schema.number_text import number_text
 from guided.grammar.json_schema.numbers import ANY_NUMBER
 from guided.grammar.json_schema.strings import CONTENT, canonical, every_word, quoted
@@ -72,8 +72,3 @@ def plain(value: Fraction) -> bytes:
     sign, digits = ("-", -value.numerator) if value < 0 else ("", value.numerator)
     text = str(digits).rjust(places + 1, "0")
     return f"{sign}{text[:-places]}.{text[-places:]}".encode()
-
-
-def shown(name: str) -> str:
-    """A name or text in a label, the end of a long one left out."""
-    return f'"{name}"' if len(name) <= 40 else f'"{name[:37]}..."'

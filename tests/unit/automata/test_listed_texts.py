@@ -1,0 +1,95 @@
+"""Texts that are laid down as they are have the masks, the prices and the label of their expression."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import guided
+from guided.automata.names import state_of_texts, states_of_names
+from guided.automata.states import StateTable
+from guided.grammar.ir import Grammar, ListedTerminal, Rule, Terminal
+
+BYTES = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
+PARTS = ["", "a", "ab", "abc", "b", "é", "éa", "日本", "\U0001f600", '"', "\\", "\n", "\x00", "/", "u00e9", " ", "\x7f"]
+SPELLINGS = [json.dumps, lambda text: json.dumps(text, ensure_ascii=False), lambda text: escaped(text)]
+
+
+def escaped(text: str) -> str:
+    """Every character as an escape."""
+    units = text.encode("utf-16-be")
+    return '"' + "".join(f"\\u{units[i]:02x}{units[i + 1]:02X}" for i in range(0, len(units), 2)) + '"'
+
+
+def same(one: guided.Constraint, other: guided.Constraint, text: bytes) -> bool:
+    """Are masks the same all along a text, and is it accepted?"""
+    states = one.start, other.start
+    rows = np.zeros((2, BYTES.n_words), np.uint32)
+    for byte in text:
+        one.fill_mask(states[0], rows[0])
+        other.fill_mask(states[1], rows[1])
+        assert (rows[0] == rows[1]).all(), text
+        states = one.advance(states[0], byte), other.advance(states[1], byte)
+        assert bool(states[0]) == bool(states[1])
+        if not states[0]:
+            return False
+    assert one.is_accepting(states[0]) == other.is_accepting(states[1])
+    return one.is_accepting(states[0])
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_masks_and_prices_are_those_of_the_expression(seed: int) -> None:
+    rnd = random.Random(seed)
+    chosen = {"".join(rnd.choices(PARTS, k=rnd.choice([0, 1, 1, 2, 3]))) for _ in range(rnd.choice([1, 2, 5, 20]))}
+    listed = ListedTerminal.of(tuple(sorted(text.encode() for text in chosen)), " at a place")
+    one = guided.compile(Grammar((Rule("texts", listed),), 0), BYTES)
+    other = guided.compile(Grammar((Rule("texts", Terminal(listed.expr, listed.label)),), 0), BYTES)
+    for text in chosen:
+        for spelling in SPELLINGS:
+            assert same(one, other, spelling(text).encode())
+            assert not same(one, other, spelling(text + "x").encode()) or text + "x" in chosen
+            assert not same(one, other, spelling(text)[:-1].encode())
+    assert one.shortest_text(one.start) == other.shortest_text(other.start)
+    assert one.explain(one.start, ord("x")) == other.explain(other.start, ord("x"))
+
+
+def test_equal_lists_are_one_state() -> None:
+    table = StateTable()
+    first = state_of_texts(table, (b"", b"a", b"ab"))
+    assert state_of_texts(table, (b"", b"a", b"ab")) == first
+    assert state_of_texts(table, (b"a", b"ab")) != first
+    assert [state_of_texts(table, (b"a",))] == states_of_names(table, [b"a"])
+
+
+def test_enumerations_of_a_schema() -> None:
+    cases: list[tuple[Any, list[Any], list[Any]]] = [
+        ({"enum": ["a", "ab", "b"]}, ["a", "ab", "b"], ["", "c", "abc", 1, None]),
+        ({"enum": ["a", 1, None]}, ["a", 1, None], ["b", 2]),
+        ({"const": "é"}, ["é"], ["e", "è"]),
+        ({"enum": ["x" * 300, "y" * 800]}, ["x" * 300, "y" * 800], ["x" * 299]),
+        ({"enum": ["y" * 800]}, ["y" * 800], ["y" * 799]),
+        ({"enum": ["a", "b"], "minLength": 1, "pattern": "^b"}, ["b"], ["a"]),
+        ({"anyOf": [{"enum": ["a", "b"]}, {"type": "string", "pattern": "^b"}]}, ["a", "b", "bc"], ["c"]),
+        ({"type": "array", "uniqueItems": True, "items": {"enum": ["a", "b"]}}, [["a", "b"]], [["a", "a"], ["c"]]),
+    ]
+    for schema, good, bad in cases:
+        for options in ({}, {"whitespace": "compact"}):
+            constraint = guided.compile(guided.json_schema(schema, **options), BYTES)
+            for value in good + bad:
+                written = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+                text = written.encode("utf-8", "surrogatepass")
+                state = constraint.advance_bytes(constraint.start, text)
+                assert bool(state and constraint.is_accepting(state)) == (value in good), (schema, value)
+
+
+def test_labels_say_the_first_texts() -> None:
+    listed = ListedTerminal.of((b"a", b"b", b"c", b"d", b"e" * 50), " at #/enum")
+    assert listed.label == '"a", "b", "c", "d", ... at #/enum'
+    assert ListedTerminal.of((b"e" * 50,), "").label == f'"{"e" * 37}..."'
+    constraint = guided.compile(guided.json_schema({"properties": {"k": {"enum": ["left", "right"]}}}), BYTES)
+    state = constraint.advance_bytes(constraint.start, b'{"k": ')
+    assert '"left", "right" at #/properties/k' in constraint.explain(state, ord("x"))
