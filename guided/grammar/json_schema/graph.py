@@ -268,6 +268,8 @@ def living_numbers(shape: Shape) -> list[NumberRange]:
 def strings_alive(shape: Shape) -> bool:
     """Is there a string?  The alternatives that are easy to decide are asked first."""
     found = shape.strings
-    if ANY_STRING in found:
-        return True
+    for item in found:
+        # Asked of every value, so not by comparing it with `ANY_STRING` field by field.
+        if item.words or item is ANY_STRING:
+            return True
     return any(item.is_surely_inhabited() for item in found) or any(not item.is_empty() for item in found)
