@@ -384,7 +384,10 @@ class StateTable:
         if made_of is None:
             self._give_parts(state)
             made_of = [part for part in self.parts.made_of(state) or () if not self.parts.is_dear(part)]
-        return sum([self.parts.find_edges(part, most, inside) for part in made_of])
+        found = 0
+        for part in made_of:
+            found += self.parts.find_edges(part, most - found, inside)
+        return found
 
     def _is_inside(self, state: int) -> bool:
         """Is this a state of pairs inside a character, which few texts come by?"""
