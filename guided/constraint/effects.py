@@ -101,8 +101,10 @@ class TokenEffects:
         self._words = TokenWords(*vocabulary.spelling)
         self._nearer: dict[tuple[int, int, int], int] = {}
         """Effects of states that others have but for bounds out of reach."""
-        self._unbounded: dict[Expr, bool] = {}
-        """Whether it is plain of sequences that they have no bounds to be left out."""
+        self._unbounded: dict[Expr, Expr] = {}
+        """Languages without bounds out of reach."""
+        self._plain: dict[Expr, bool] = {}
+        """Whether it is plain of sequences that they have no such bounds."""
         self._walked: set[int] = set()
         """States whose effects are not told from others."""
         self._totals: dict[int, bool] = {}
@@ -170,18 +172,24 @@ class TokenEffects:
 
     def _within_reach(self, state: int, members: list[Reading]) -> int:
         """The state without the bounds in its parts that no token comes near; itself if there are none."""
-        if all(self._has_no_bounds(content) for content, _ in members):
-            return state
-        near = [
-            within_reach(without_far_words(content, self._words.most), self.tries.longest) for content, _ in members
-        ]
+        near = [self._without_far_bounds(content) for content, _ in members]
         if all(content is same for (content, _), same in zip(members, near, strict=True)):
             return state
         return self.states.add(terminal(alternation(near) if len(near) > 1 else near[0], members[0][1]))
 
+    def _without_far_bounds(self, content: Expr) -> Expr:
+        """A language without the bounds in it that no token comes near; remembered, since states share their parts."""
+        found = self._unbounded.get(content)
+        if found is None:
+            found = content
+            if not self._has_no_bounds(content):
+                found = within_reach(without_far_words(content, self._words.most), self.tries.longest)
+            self._unbounded[content] = found
+        return found
+
     def _has_no_bounds(self, content: Expr) -> bool:
         """Is it plain that a language has no bounds but near ones, and none on words?  Remembered of each rest, too."""
-        known = self._unbounded
+        known = self._plain
         rests: list[Expr] = []
         while content not in known and content.kind is Kind.CONCAT:
             rests.append(content)
