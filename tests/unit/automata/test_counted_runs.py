@@ -10,11 +10,12 @@ from guided.automata.parts import COUNTED
 from guided.automata.states import StateTable
 from guided.grammar.json_schema.format_patterns import pattern_language
 from guided.grammar.json_schema.strings import CHARACTER
-from guided.grammar.regular.expr import Expr, byte_range, json_string, repeat
+from guided.grammar.regular.expr import Expr, byte_range, json_string, literal, repeat
 from guided.kernels.layout import CLOSES
 
 CLASS = pattern_language("[a-zé😀]")
-BODIES = [(CHARACTER, "ab\né\u2028😀 "), (CLASS, "azé😀"), (byte_range(0x61, 0x7A), "abz")]
+BODIES = [(CHARACTER, "ab\né\u2028😀 "), (CLASS, "azé😀"), (byte_range(0x61, 0x7A), "abz"),
+          (literal("aé".encode()), ["aé"])]  # fmt: skip
 BOUNDS = [(0, 2 * COUNTED), (0, 2 * COUNTED - 1), (0, 5 * COUNTED + 3), (3 * COUNTED, 4 * COUNTED), (COUNTED, 90),
           (COUNTED + 1, 70), (1, 60)]  # fmt: skip
 

@@ -23,6 +23,25 @@ def vocabulary_of(seed: random.Random) -> tuple[list[bytes], guided.Vocabulary]:
     return tokens, guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
 
 
+def compare(seed: random.Random, tokens: list[bytes], vocabulary: guided.Vocabulary, schema: dict[str, object]) -> None:
+    """Masks along some texts, token by token against byte by byte."""
+    grammar = guided.json_schema(schema)
+    by_token, by_byte = guided.compile(grammar, vocabulary), guided.compile(grammar, BYTES)
+    for _ in range(2):
+        state, place = by_token.start, by_byte.start
+        for _ in range(12):
+            row = np.zeros(vocabulary.n_words, np.uint32)
+            by_token.fill_mask(state, row)
+            found = {t for t in range(len(tokens)) if row[t >> 5] >> (t & 31) & 1}
+            fits = {token for token, text in enumerate(tokens) if by_byte.advance_bytes(place, text) != DEAD}
+            assert found == fits, schema
+            inside = sorted(token for token in fits if b'"' not in tokens[token] or state == by_token.start)
+            if not inside:
+                break
+            token = seed.choice(inside)
+            state, place = by_token.advance(state, token), by_byte.advance_bytes(place, tokens[token])
+
+
 @pytest.mark.parametrize("low", [0, 1, 9])
 @pytest.mark.parametrize("pattern", [None, "^[ab]*$"])
 def test_masks_as_a_run_comes_near_to_its_bound(low, pattern):
@@ -33,18 +52,16 @@ def test_masks_as_a_run_comes_near_to_its_bound(low, pattern):
         schema = {"type": "string", "minLength": low, "maxLength": high}
         if pattern is not None:
             schema["pattern"] = pattern
-        grammar = guided.json_schema(schema)
-        by_token, by_byte = guided.compile(grammar, vocabulary), guided.compile(grammar, BYTES)
-        for _ in range(2):
-            state, place = by_token.start, by_byte.start
-            for _ in range(12):
-                row = np.zeros(vocabulary.n_words, np.uint32)
-                by_token.fill_mask(state, row)
-                found = {t for t in range(len(tokens)) if row[t >> 5] >> (t & 31) & 1}
-                fits = {token for token, text in enumerate(tokens) if by_byte.advance_bytes(place, text) != DEAD}
-                assert found == fits, (low, high)
-                inside = sorted(token for token in fits if b'"' not in tokens[token] or state == by_token.start)
-                if not inside:
-                    break
-                token = seed.choice(inside)
-                state, place = by_token.advance(state, token), by_byte.advance_bytes(place, tokens[token])
+        compare(seed, tokens, vocabulary, schema)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["^(?:ab|abé|b)[ab]{0,%d}$", "^(?:aab|abé|b)(?:ab|é){0,%d}$", "^(?:abab|bé){0,%d}b$"]
+)
+def test_masks_where_short_words_stand_before_a_run_or_make_one(pattern):
+    seed = random.Random(len(pattern))
+    tokens, vocabulary = vocabulary_of(seed)
+    longest = max(map(len, tokens))
+    for high in (NEAR + 1, longest - 1, longest, longest + 1):
+        compare(seed, tokens, vocabulary, {"type": "string", "pattern": pattern % high})
+        compare(seed, tokens, vocabulary, {"type": "string", "pattern": pattern % 200, "maxLength": high})
