@@ -24,9 +24,6 @@ LINES = TEXT << 1
 BROKEN = TEXT << 2
 """The class of bytes above ASCII that do not make characters; no state leads back on it."""
 
-EXAMINED = TEXT << 3
-"""Not a class: set for a state once it was examined whether it leads back on `TEXT`."""
-
 
 def _ascii_classes() -> list[tuple[int, int]]:
     """For each class of ASCII bytes its bit and the 128-bit mask of its bytes."""

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.byte_classes import (
-    EXAMINED,
     LINES,
     LINES_PHASES,
     TEXT,
@@ -62,7 +61,7 @@ from guided.kernels.determinise import (
     rehash,
 )
 from guided.kernels.jit import direct
-from guided.kernels.layout import CANONICAL, CLOSES, MATCHED, Automaton
+from guided.kernels.layout import CANONICAL, CLOSES, EXAMINED, MATCHED, Automaton
 from guided.kernels.records import grown_records, records
 from guided.kernels.views import N_ROWS
 

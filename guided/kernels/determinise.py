@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from guided.automata.byte_classes import EXAMINED
 from guided.kernels import views
 from guided.kernels.jit import entry, inner
-from guided.kernels.layout import CANONICAL, CLOSES, STRING
+from guided.kernels.layout import CANONICAL, CLOSES, EXAMINED, STRING
 
 __all__ = [
     "ABSORBS", "AT_HEAD", "COMMON", "DEAR", "EDGES", "INSIDE", "LOOPS", "MISSING", "NEEDED", "NULLABLE", "N_COUNTS",

@@ -262,6 +262,9 @@ MATCHED = 1
 
 STRING, CLOSES, CANONICAL = 1, 2, 4
 
+EXAMINED = 1 << 62
+"""Set in ``closed``, above all classes, once it was examined whether a state leads back on characters above ASCII."""
+
 READ, CALL, EMPTY = 0, 1, 2
 FINAL, OPEN = 1, 2
 
