@@ -21,7 +21,7 @@ from guided.kernels.determinise import (
 )
 from guided.kernels.layout import CANONICAL, STRING
 
-__all__ = ["Reading", "begins", "is_read_whole", "is_word_list", "loops", "reading", "terminal", "traits_of"]
+__all__ = ["Reading", "begins", "is_read_whole", "is_wide", "is_word_list", "loops", "reading", "terminal", "traits_of"]
 
 Reading: TypeAlias = "tuple[Expr, int]"
 """A language, and whether it is read as bytes (0) or as the text of a JSON string (its mode)."""
@@ -109,7 +109,7 @@ def loops(expr: Expr) -> bool:
         match expr.kind:
             case Kind.REPEAT:
                 body, _, high = cast("tuple[Expr, int, int | None]", expr.parts)
-                found = high is None or high >= 8 or (high > 1 and _is_wide(body)) or loops(body)
+                found = high is None or high >= 8 or (high > 1 and is_wide(body)) or loops(body)
             case Kind.COMPLEMENT | Kind.RECURSION:
                 found = True
             case Kind.ALTERNATION | Kind.INTERSECTION:
@@ -121,11 +121,11 @@ def loops(expr: Expr) -> bool:
         _looping[expr] = found
     for pair in reversed(sequence):
         head, tail = cast("tuple[Expr, Expr]", pair.parts)
-        found = _looping[pair] = found or loops(head) or (_is_wide(head) and _is_wide(begins(tail)[0]))
+        found = _looping[pair] = found or loops(head) or (is_wide(head) and is_wide(begins(tail)[0]))
     return found
 
 
-def _is_wide(body: Expr) -> bool:
+def is_wide(body: Expr) -> bool:
     """May most ASCII bytes come, so that of two in a row a walk with the parser reads tens of thousands of tokens?"""
     if body.kind is Kind.BYTES:
         return cast(int, body.parts[0]).bit_count() >= WIDE_CLASS

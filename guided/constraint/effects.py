@@ -1,13 +1,14 @@
 """What all tokens of a vocabulary do from one lexer state, computed once and shared by every grammar.
 
 An effect is a row of tokens that stay inside the terminal, and the tries of what is left of those that leave it.
-Most are walked, once per vocabulary and language.  Three kinds are told from walks that others share:
+Most are walked, once per vocabulary and language.  Four kinds are told from walks that others share:
 
 * a bounded run of a character class (``maxLength``) is the unbounded run less the tokens that are too long, since a
   token's length in characters does not depend on the bound;
 * where a string may go on with any text for ever (most patterns are searched for, so anything may come before and
   after), tokens that stay inside are those of any string, and only where it may close is looked at;
-* where finitely many words are left out of a language that has no end, the same holds of that language.
+* where finitely many words are left out of a language that has no end, the same holds of that language;
+* and where a pattern goes on with a run that all of it is made of (``.+:.+``, ``[^/]+``), of the run.
 """
 
 from __future__ import annotations
@@ -33,15 +34,17 @@ from guided.automata.runs import (
     without_words,
 )
 from guided.automata.states import StateTable
-from guided.automata.traits import Reading, terminal
+from guided.automata.traits import Reading, begins, is_wide, terminal
 from guided.automata.words import TokenWords, without_far_words
 from guided.constraint.characters_left import CharactersLeft
 from guided.constraint.effect_store import EffectStore
 from guided.constraint.run_lengths import RunLengths
 from guided.constraint.surveys import Paths, Surveys
 from guided.constraint.token_tries import TokenTries
+from guided.grammar.regular.any_text import is_within
 from guided.grammar.regular.characters import Utf8
-from guided.grammar.regular.expr import Expr, Kind, alternation, json_string
+from guided.grammar.regular.derivative import possible_edges
+from guided.grammar.regular.expr import Expr, Kind, alternation, json_string, repeat
 from guided.grammar.regular.lengths import character_counts
 from guided.kernels.determinise import TOTAL
 from guided.kernels.layout import CANONICAL, STRING, Automaton
@@ -168,7 +171,10 @@ class TokenEffects:
                 like = json_string(others, canonical=canonical)
                 if others is not content and is_endless(others) and self._like(low, high, state, like):
                     return True
-        return key is not _ANY_STRING and self._is_total(state, members) and self._like(low, high, state, _ANY_STRING)
+        if key is not _ANY_STRING and self._is_total(state, members) and self._like(low, high, state, _ANY_STRING):
+            return True
+        around = _run_around(members)
+        return around is not None and self._like(low, high, state, around)
 
     def _within_reach(self, state: int, members: list[Reading]) -> int:
         """The state without the bounds in its parts that no token comes near; itself if there are none."""
@@ -292,12 +298,13 @@ class TokenEffects:
         key = (low, high, self.states.add(other))
         found = self._others_known.get(key)
         if found is None:
-            survey_ = self._surveys.survey(*key)
-            if survey_ is None:
+            walked = self._surveys.stays(*key, apart=True)
+            if walked is None:
                 return None
-            inside = self.store.row(survey_.kept[survey_.count >= 0])
-            paths = self._surveys.paths(low, np.ascontiguousarray(survey_.exits[:, 0]))
-            found = self._others_known[key] = _Strings(inside, survey_.exits, paths, {})
+            exits = walked.exits.copy()
+            inside = self.store.row(walked.kept) if walked.n == walked.kept.size else self.store.take_row()
+            paths = self._surveys.paths(low, np.ascontiguousarray(exits[:, 0]))
+            found = self._others_known[key] = _Strings(inside, exits, paths, {})
         return found
 
     def _bounded(self, low: int, high: int, state: int, run: Run, pattern: Expr | None = None) -> None:
@@ -323,6 +330,23 @@ class TokenEffects:
             lengths = RunLengths(found, 0 if run.prefix is None else 1, left, self.store, self.tries)
             self._lengths[within] = lengths
         self._derived[key] = lengths.add(low, high, state, least, most, bound)
+
+
+def _run_around(members: list[Reading]) -> Expr | None:
+    """The string of a run that a state's texts lie in, and all of whose texts lead on from it.
+
+    So it is where one part begins with the run, as ``.*:`` does, and no part has a character that is not in it.
+    """
+    for content, mode in members:
+        head = begins(content)[0]
+        if not mode or head.kind is not Kind.REPEAT:
+            continue
+        body, _, most = cast("tuple[Expr, int, int | None]", head.parts)
+        if most is None and is_wide(body):
+            run = repeat(body)
+            if all(is_within(other, run, possible_edges) for other, _ in members):
+                return terminal(run, mode)
+    return None
 
 
 def _may_be_run(content: Expr) -> bool:

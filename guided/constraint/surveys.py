@@ -100,12 +100,13 @@ class Surveys:
         self._unknown = np.zeros(256, np.int32)
         self._one = np.zeros(1, np.int32)
 
-    def stays(self, low: int, high: int, state: int) -> Stays | None:
+    def stays(self, low: int, high: int, state: int, *, apart: bool = False) -> Stays | None:
         """Which tokens of a range stay inside or end from a state; None where they come to owe something.
 
-        What is told is good until the next walk.
+        With ``apart`` those that end it are left out, and all exits told, also where nothing is below.  What is told is
+        good until the next walk.
         """
-        code = self._walk(low, high, state, self.store.next_row())
+        code = self._walk(low, high, state, self.store.next_row(), apart=apart)
         if code < 0:
             return None
         n, n_exits = code >> 32, code & 0xFFFFFFFF
@@ -128,7 +129,9 @@ class Surveys:
             self._exit_rows[:n_exits].copy(),
         )  # fmt: skip
 
-    def _walk(self, low: int, high: int, state: int, row: int, home: int = -1, also: int = 0) -> int:
+    def _walk(
+        self, low: int, high: int, state: int, row: int, home: int = -1, also: int = 0, apart: bool = False
+    ) -> int:
         """Run the kernel until it knows all edges that it needs: ``n_kept << 32 | n_exits``, negative where owing."""
         unknown = self._begin(state)
         if also and self._begin(also) is self._one:
@@ -138,7 +141,7 @@ class Surveys:
         whole = self._whole if low == 1 and high == self.tries.root else -1
         while True:
             code: int = direct(survey)(
-                self._addresses(), low, high, state, row, whole, also, home, self._kept, self._count, self._at,
+                self._addresses(), low, high, state, row, whole, apart, also, home, self._kept, self._count, self._at,
                 self._exit_rows, unknown,
             )  # fmt: skip
             if code >= 0 or code == OWING:

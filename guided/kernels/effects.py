@@ -126,12 +126,13 @@ def _set_bits(table, row, whole, low, high, n_pieces, kept):
 
 
 @entry
-def survey(table, low, high, state, row, whole, also, home, kept, kept_count, kept_at, exits, unknown):
+def survey(table, low, high, state, row, whole, apart, also, home, kept, kept_count, kept_at, exits, unknown):
     """Walk ``[low, high)`` from ``state``: tokens that stay or end, and the nodes where matches end; -1: request.
 
     With ``row`` >= 0 tokens that stay or end are ``kept`` where they are no more than `DENSE`, else set in that row of
     `Effects.masks`, and exits are noted where something is below; nothing else of what follows.  ``whole`` is the row
-    of all tokens of the range where each is there once, else -1.  Without, every token is noted:
+    of all tokens of the range where each is there once, else -1.  With ``apart`` tokens behind which nothing can follow
+    inside are left out, and all exits noted.  Without ``row`` every token is noted:
 
     With ``also`` (0 for none) the walk is of the intersection with that state, whose product is never built; both read
     the same spelling, so both are inside a JSON string or neither is.
@@ -278,7 +279,7 @@ def survey(table, low, high, state, row, whole, also, home, kept, kept_count, ke
                 node = end
                 continue
             inside = automaton.count[after] > 0
-            ending = after if row < 0 or end > node + 1 else np.int32(0)
+            ending = after if not plain or apart or end > node + 1 else np.int32(0)
             while ending:
                 if n_exits == exits.shape[0]:
                     counters[REQUEST] = GROW_SCRATCH
@@ -293,7 +294,8 @@ def survey(table, low, high, state, row, whole, also, home, kept, kept_count, ke
         if not plain:
             # Where nothing follows inside, a token ends here.
             noted = np.int64((count if place == home else count + 1) if inside else -1 - count)
-        n_pieces = _keep(table, n_pieces, node, node + 1, noted)
+        if inside or not apart:
+            n_pieces = _keep(table, n_pieces, node, node + 1, noted)
         if also:
             for _ in range(tokens.token_offset[node], tokens.token_offset[node + 1]):
                 kept_at[n_kept, 0] = after
