@@ -39,11 +39,16 @@ def alone() -> None:
 
 def steps() -> None:
     """Read texts and ask what may come next, without any mask."""
+    from guided.constraint.machine import ConstraintMachine
+
     vocabulary = _vocabulary()
     for grammar, text in _grammars():
         constraint = _compiled(grammar, vocabulary)
         _read(constraint, text)
         state = constraint.start
+        machine = constraint._machine
+        if isinstance(machine, ConstraintMachine):
+            machine.advance_each(state, list(range(256)))
         for byte in text:
             constraint.forced(state)
             constraint.shortest_completion(state)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -375,6 +376,15 @@ class CheckedMachine(BesideMachine):
                 found = self.inner.advance_token_text(state, token)
             self._byte_steps[key] = found
         return found
+
+    def byte_steps(self, state: int, data: Iterable[int]) -> None:
+        """Remember the machine's states after each of some bytes, in one go where there are several."""
+        steps, of_byte = self._byte_steps, self._texts.of_byte
+        new = [byte for byte in data if (state, byte) not in steps and of_byte[byte] is not None]
+        if len(new) > 1 and state > FINISHED:
+            tokens = [token for byte in new if (token := of_byte[byte]) is not None]
+            for byte, after in zip(new, self.inner.advance_each(state, tokens), strict=True):
+                steps[state, byte] = after
 
     def step(self, state: int, text: Text | None, byte: int) -> tuple[int, Text | None]:
         """The pair after one byte, `DEAD` when the byte is refused or completes a duplicate; looks no further ahead."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING
 
-from guided.constraint.json_text import BACKSLASH, QUOTE, escaped
+from guided.constraint.json_text import BACKSLASH, NEEDS_ESCAPE, QUOTE, escaped
 from guided.constraint.seen import Seen
 from guided.grammar.ir import Mark
 from guided.kernels.layout import DEAD, STRING
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _PRINTED = 0x20
 """The first byte that a string may hold as it is."""
 _SPACE = frozenset(b" \t\n\r")
+_ESCAPE = frozenset((BACKSLASH,))
 _PLACES = 20_000
 """States that one listing may visit; 280 names of some 12 characters have 11,800 with all their escapes."""
 _BYTES = 1 << 23
@@ -120,6 +121,10 @@ class FiniteStrings:
                 stack.pop()
                 continue
             if place not in ways:
+                told = self._told(place)
+                if told is not None:
+                    rests[place] = told
+                    continue
                 ways[place], ends[place] = self._ways(place)
                 missing = [then for _, then in ways[place] or () if then not in rests]
                 if any(then in ways for then in missing):
@@ -139,6 +144,19 @@ class FiniteStrings:
                 break
         return rests[start]
 
+    def _told(self, place: _Place) -> Rests | None:
+        """What may come from a place where the lexer states list it, which takes no steps; None where they do not."""
+        state, pending = place
+        texts = None if pending else self._machine.look.inside.texts(state)
+        plain = next((text for text in texts or () if not NEEDS_ESCAPE.search(text)), None)
+        if texts is None or plain is None:
+            return None
+        # Behind any of them the automaton is in one state.
+        behind = self._machine.inner.advance_text(state, plain + b'"')
+        if behind == DEAD or self._machine.frames.without(behind, Mark.DISTINCT) != DEAD:
+            return None
+        return Rests(texts, True)
+
     def _ways(self, place: _Place) -> tuple[list[tuple[bytes, _Place]] | None, bool]:
         """The places one byte on, each with the characters that the byte completes; and whether the string may end.
 
@@ -151,7 +169,9 @@ class FiniteStrings:
             return None, False
         ways: list[tuple[bytes, _Place]] = []
         ends = False
-        for byte in machine.look.next_byte_set(state):
+        following = machine.look.next_byte_set(state)
+        machine.byte_steps(state, following - _ESCAPE)
+        for byte in following:
             # The step into an escape is the longest.
             if byte == BACKSLASH and not pending and not self._needs_escape(state):
                 continue

@@ -59,6 +59,12 @@ class Frames:
         """Has some thread just read the name of an undeclared member?"""
         return self._some_undeclared(state, inside=False)
 
+    def is_undeclared_behind(self, continuation: int) -> bool:
+        """Does an undeclared member's rest come next?"""
+        if self._machine.tables is not self._tables:
+            self._view()
+        return self._calls_undeclared(continuation)
+
     def _some_undeclared(self, state: int, *, inside: bool) -> bool:
         if self._machine.tables is not self._tables:
             self._view()

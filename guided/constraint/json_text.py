@@ -25,6 +25,8 @@ _ESCAPES = {
 }
 
 
+NEEDS_ESCAPE = re.compile(rb'[\x00-\x1f"\\]')
+"""What a string holds in an escape only."""
 _HEX = re.compile(rb"\\u[0-9a-f]{4}(?:\\ud[c-f][0-9a-f]{2})?")
 _UNESCAPED = re.compile(rb'[^"\\]*')
 _BETWEEN = re.compile(rb'[^"\[\]{},]*')

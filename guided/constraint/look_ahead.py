@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from guided.constraint.finite_strings import FiniteStrings
-from guided.constraint.json_text import BACKSLASH, COLON, COMMA, QUOTE, Expects, Mode, Text
+from guided.constraint.json_text import BACKSLASH, COLON, COMMA, NEEDS_ESCAPE, QUOTE, Expects, Mode, Text
 from guided.constraint.json_values import STRING_KEY, is_zero
-from guided.constraint.string_counts import StringCounts
+from guided.constraint.seen import Seen
+from guided.constraint.string_counts import ANY_ASCII, StringCounts
+from guided.constraint.text_states import LETTERS
+from guided.constraint.thread_texts import ThreadTexts
 from guided.errors import LimitError
-from guided.kernels.layout import DEAD, FINISHED, STRING
+from guided.kernels.layout import DEAD, FINISHED
 
 if TYPE_CHECKING:
     from guided.constraint.checked import CheckedMachine
@@ -32,8 +35,10 @@ A zero comes late, since zeros at the end of a number may be undone by an expone
 """
 
 
-_LENGTHENING = {Mode.NAME: b"aA0 ", Mode.STRING: b"aA0 ", Mode.SCALAR: b"19"}
+_LENGTHENING = {Mode.NAME: LETTERS, Mode.STRING: LETTERS, Mode.SCALAR: b"19"}
 """Bytes of which each is one more character, or digit that counts."""
+_DIGIT = 0x31
+_BEGINNING = (QUOTE, _DIGIT)
 _PLAIN_ESCAPE = 0x6E
 """What ends an escape that a backslash begins."""
 _MOST_SPACES = 64
@@ -50,6 +55,7 @@ _READING = {Mode.BETWEEN: _FRESH, Mode.NAME: _STRING, Mode.STRING: _CONTENT}
 _WIDE = 24
 """Bytes after which what a string says hardly matters: two of them are followed, and the string's end."""
 _BRACKETS, _OPEN = b"[]}", 0x7B
+_BEFORE_NAME = frozenset(b'" \t\n\r')
 _BEFORE, _SPACE = {0x7B: _FRESH, COMMA: _FRESH, COLON: _VALUE}, b" \t\n\r"
 _LETTERS = bytes(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
 
@@ -59,13 +65,13 @@ class LookAhead:
 
     def __init__(self, machine: CheckedMachine) -> None:
         self._machine: CheckedMachine = weakref.proxy(machine)
+        self.inside = ThreadTexts(machine)
         self.strings = FiniteStrings(machine)
         self.counts = StringCounts(machine)
         self._alive: dict[tuple[int, Text], bool] = {}
         self._open: dict[tuple[int, Mode], bool] = {}
         self._leads: dict[int, bool] = {}
         self._escaping: dict[_Reached, bool] = {}
-        self._any_text: dict[int, bool] = {}
         self._spaces: dict[int, tuple[int, ...]] = {}
         self._uniform: dict[tuple[int, Mode], bool] = {}
         self._bytes: dict[int, list[int]] = {}
@@ -91,21 +97,61 @@ class LookAhead:
         if found is None and self._outnumbers(state, text):
             found = self._alive[state, text] = True
         if found is None:
+            found = self._has_new_name(state, text)
+            if found is not None:
+                self._alive[state, text] = found
+        if found is None:
             found = self._escapes(state, text) or self._search(state, text)
         return found
 
     def _outnumbers(self, state: int, text: Text) -> bool:
-        """May more strings come here, as an item, than begin so among those that are there?"""
+        """May more strings come here, as an item or a name, than begin so among those that are there?"""
         level = text.level
-        if level is None or not level.compares or self._machine.likeness.candidates(level):
+        if level is None or self._machine.likeness.candidates(level):
             return False
-        if text.mode is Mode.STRING:
-            begun = sum(1 for _ in level.seen.beginning(STRING_KEY + text.text))
+        names = text.mode is Mode.NAME or (text.mode is Mode.BETWEEN and level.expects is Expects.NAME)
+        if not (names or level.compares):
+            return False
+        if text.mode in (Mode.NAME, Mode.STRING):
+            begun = sum(1 for _ in level.seen.beginning(text.text if names else STRING_KEY + text.text))
             return self.counts.more_than(state, text.pending, begun)
-        if text.mode is not Mode.BETWEEN or level.expects is not Expects.VALUE:
+        if text.mode is not Mode.BETWEEN or not (names or level.expects is Expects.VALUE):
             return False
         quote = self._machine.byte_step(state, QUOTE)
         return quote != DEAD and self.counts.more_than(quote, b"", level.seen.size)
+
+    def _has_new_name(self, state: int, text: Text) -> bool | None:
+        """The same of a name of which few may come; None where they are not told, or might be no names."""
+        level = text.level
+        if level is None or self._machine.likeness.candidates(level):
+            return None
+        if text.mode is Mode.NAME:
+            return self._is_new_name(state, text.text, text.pending, level.seen)
+        if text.mode is not Mode.BETWEEN or level.expects is not Expects.NAME:
+            return None
+        behind = self.behind_space(state)
+        if not behind or any(self.next_byte_set(at) - _BEFORE_NAME for at in behind):
+            return None
+        found = {self._is_new_name(at, b"", b"", level.seen) for at in map(self._quoted, behind) if at != DEAD}
+        return True if True in found else None if None in found else False
+
+    def _quoted(self, state: int) -> int:
+        return self._machine.byte_step(state, QUOTE)
+
+    def _is_new_name(self, state: int, begun: bytes, pending: bytes, seen: Seen) -> bool | None:
+        rests = self.inside.names(state, pending)
+        if rests is None:
+            return None
+        if any(begun + rest not in seen for rest in rests):
+            return True
+        for rest in rests:
+            written = (b"\\u%04x" % rest[0])[len(pending) :] + rest[1:] if pending else rest
+            if NEEDS_ESCAPE.search(rest[1:] if pending else rest):
+                return None
+            after = self._machine.inner.advance_text(state, written + b'"')
+            if after != DEAD and self._machine.frames.without_undeclared_name(after) != DEAD:
+                return None
+        return False
 
     def _counted(self, state: int, text: Text, *, listing: bool = False) -> bool | None:
         """The same by the strings that may come; None where these are not listed, or do not tell."""
@@ -137,6 +183,8 @@ class LookAhead:
     def is_open_string(self, state: int, mode: Mode, pending: bytes) -> bool:
         """The same of a string or name, behind one way to end the escape that is being read, if there is one."""
         if pending:
+            if self.inside.loops_behind_escape(state, pending):
+                return True
             if len(pending) > 5:
                 return False
             for byte in (_PLAIN_ESCAPE,) if pending == b"\\" else b"\\u0061"[len(pending) :]:
@@ -146,10 +194,11 @@ class LookAhead:
     def _has_loop(self, state: int, mode: Mode, tried: bytes) -> bool:
         key = (state, mode)
         found = self._open.get(key)
-        if found is None and mode is not Mode.SCALAR and self.holds_any_text(state):
+        if found is None and mode is not Mode.SCALAR and self.inside.has_looping_thread(state):
             found = self._open[key] = True
         if found is None:
             step = self._machine.byte_step
+            self._machine.byte_steps(state, tried)
             after = [then for byte in tried if (then := step(state, byte)) != DEAD]
             # One byte further counts as well: names that are declared keep a name from looping at once.
             found = self._open[key] = state in after or any(
@@ -161,8 +210,9 @@ class LookAhead:
         """Can a string or number begin here of which infinitely many may come?"""
         found = self._leads.get(state)
         if found is None:
+            self._machine.byte_steps(state, _BEGINNING)
             quote = self._machine.byte_step(state, QUOTE)
-            digit = self._machine.byte_step(state, 0x31)
+            digit = self._machine.byte_step(state, _DIGIT)
             found = self._leads[state] = (
                 quote != DEAD and self._has_loop(quote, Mode.STRING, _LENGTHENING[Mode.STRING])
             ) or (digit != DEAD and self._has_loop(digit, Mode.SCALAR, _LENGTHENING[Mode.SCALAR]))
@@ -177,12 +227,27 @@ class LookAhead:
         level = text.level
         if level is None or not level.gathers or not self._machine.open_names or text.mode is Mode.SCALAR:
             return False
-        if text.pending or (level.compares and (text.mode is not Mode.BETWEEN or level.expects is not Expects.VALUE)):
+        if text.pending:
+            state = self._behind_escape(state, text.pending)
+        if state == DEAD or (level.compares and (text.mode is not Mode.BETWEEN or level.expects is not Expects.VALUE)):
             return False
         return self._leads_out(state, text.mode, level.compares)
 
+    def _behind_escape(self, state: int, pending: bytes) -> int:
+        """The state behind one way to end an escape; `DEAD` where none is known."""
+        character = self.inside.ascii_behind_escape(state) if pending in ANY_ASCII else -1
+        if character < 0:
+            return DEAD
+        return self._machine.inner.advance_text(state, (b"\\u%04x" % character)[len(pending) :])
+
     def _leads_out(self, state: int, mode: Mode, compares: bool) -> bool:
         place = (state, _READING[mode], not compares)
+        found = self._escaping.get(place)
+        return self._finds_open(place) if found is None else found
+
+    def leads_out_behind(self, state: int) -> bool:
+        """Behind the end of a name or string: is there a way, in the item around it, to a free value?"""
+        place = (state, _BEHIND, True)
         found = self._escaping.get(place)
         return self._finds_open(place) if found is None else found
 
@@ -193,7 +258,11 @@ class LookAhead:
         wrong only where it says False.
         """
         if pending:
-            return self.is_open_string(state, mode, pending)
+            if self.is_open_string(state, mode, pending):
+                return True
+            state = self._behind_escape(state, pending)
+            if state == DEAD:
+                return False
         if mode is Mode.BETWEEN:
             if in_array and self._leads_to_open(state):
                 return True
@@ -238,6 +307,7 @@ class LookAhead:
             ways = self.next_bytes(at)
             if reading == _CONTENT and len(ways) > _WIDE:
                 ways = [QUOTE, *ways[:2]] if QUOTE in ways else ways[:2]
+            self._machine.byte_steps(at, (byte for byte in ways if byte != BACKSLASH))
             for byte in reversed(ways):
                 if reading in (_STRING, _CONTENT):
                     if byte == BACKSLASH:
@@ -260,7 +330,8 @@ class LookAhead:
     def bytes_to_new(self, state: int, text: Text) -> int | None:
         """A bound on the bytes after which an open name, string or number has gone its own way and the text ended.
 
-        By repeating one byte, once more often than anything seen is long in number; None where nothing is open.
+        By repeating one byte, once more often than anything seen is long in number; None where nothing is open, or not
+        so plainly.
         """
         level = text.level
         if level is None or level.collects or not self.is_open(state, text):
@@ -268,6 +339,8 @@ class LookAhead:
         step, tried = self._machine.byte_step, _LENGTHENING[text.mode]
         around = [state, *(step(state, byte) for byte in tried)]
         looping = [at for at in around if at != DEAD and any(step(at, byte) == at for byte in tried)]
+        if not looping:
+            return None
         return level.seen.size + 2 + self._machine.inner.cost(looping[0])
 
     def is_uniform(self, state: int, text: Text) -> bool:
@@ -276,43 +349,12 @@ class LookAhead:
             return False
         key = (state, text.mode)
         found = self._uniform.get(key)
-        if found is None and text.mode is not Mode.SCALAR and self.holds_any_text(state):
+        if found is None and text.mode is not Mode.SCALAR and self.inside.holds_any_text(state):
             found = self._uniform[key] = True
         if found is None:
             tried = b"0123456789" if text.mode is Mode.SCALAR else _LETTERS
             found = self._uniform[key] = all(self._machine.byte_step(state, byte) == state for byte in tried)
         return found
-
-    def holds_any_text(self, state: int) -> bool:
-        """Inside a string or name: does every character that needs no escape leave the automaton where it is?
-
-        Seen by the edges of its threads, which costs less than to step; wrong only where it says False.
-        """
-        found = self._any_text.get(state)
-        if found is None:
-            inner = self._machine.inner
-            arrays, threads = inner.states.arrays, inner.threads(state)
-            found = self._any_text[state] = bool(threads) and all(
-                not obligation
-                and arrays.mode[at] & STRING
-                and not arrays.decode[at]
-                and not arrays.owes[at]
-                and _covers(inner.states.edges(at), at)
-                for at, _, obligation in threads
-            )
-        return found
-
-    def ends_alike(self, state: int) -> bool:
-        """Inside a string or name: does its end, whatever comes before, lead to one state?
-
-        So it is of a single thread, of which behind a quotation mark only the continuation is left.
-        """
-        inner = self._machine.inner
-        arrays, threads = inner.states.arrays, inner.threads(state)
-        if inner.lexed or len(threads) != 1:
-            return False
-        at, _, obligation = threads[0]
-        return bool(not obligation and arrays.mode[at] & STRING and not arrays.owes[at])
 
     def next_bytes(self, state: int) -> list[int]:
         """The bytes that the automaton can read next, likely ways out first."""
@@ -431,12 +473,3 @@ class LookAhead:
             f"no new name or item was found within {machine.limits.search_states} states",
             remedy="Generate without a token budget, or pass Limits(search_states=...).",
         )
-
-
-def _covers(edges: list[tuple[int, int, int]], state: int) -> bool:
-    """Do all printed ASCII characters lead back to the state?"""
-    at = 0x20
-    for low, high, target in edges:
-        if target == state and low <= at <= high:
-            at = high + 1
-    return at > 0x7E

@@ -74,6 +74,9 @@ from guided.vocab.vocabulary import Vocabulary
 ENDS = 1
 """The item that lets the text end: node 0, returning to continuation 1, which holds just this item."""
 
+_WORTH_A_CALL = 3
+"""Tokens from which on one call for all is faster than one for each."""
+
 
 class ConstraintMachine:
     """The append-only tables of a compiled constraint; states are ints into them."""
@@ -237,6 +240,16 @@ class ConstraintMachine:
         with self.lock:
             after = self.step(state, token)
             return after if self._plain else payable(self, after)
+
+    def advance_each(self, state: int, tokens: list[int]) -> list[int]:
+        """`advance_token_text` for each of some tokens; one call of a kernel, so 0.2 us each and 3 us in all."""
+        if not self._plain or len(tokens) < _WORTH_A_CALL:
+            return [self.advance_token_text(state, token) for token in tokens]
+        with self.lock:
+            found = np.empty(len(tokens), np.int64)
+            self.run(entry.advance_each, self.lexed, state, np.array(tokens, np.int64), found)
+            after: list[int] = found.tolist()
+            return after
 
     def alike(self, state: int) -> int:
         """A state with the same mask that may be at hand: here always the state itself."""

@@ -11,10 +11,15 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.constraint.crossing_groups import CrossingGroups
 from guided.constraint.crossings import Crossing, Crossings, Place
-from guided.constraint.json_text import BACKSLASH, QUOTE, Level, Mode, Text
+from guided.constraint.json_text import QUOTE, Level, Mode, Text
 from guided.constraint.json_values import STRING_KEY
 from guided.constraint.string_counts import MANY
+from guided.constraint.token_texts import Reach, TokenTexts
 from guided.kernels.layout import DEAD
 
 if TYPE_CHECKING:
@@ -28,6 +33,10 @@ _Name: TypeAlias = tuple[int, int, bytes]
 reaches no name just so, and what is pending there."""
 
 
+_Behind: TypeAlias = tuple[int, bytes] | int
+"""The state behind a string's end and what a token holds there; ``~token`` of one that is looked at by itself."""
+
+
 class _Verdicts(NamedTuple):
     """Of the tokens that reach a next item those that are not surely free."""
 
@@ -36,7 +45,7 @@ class _Verdicts(NamedTuple):
     """Free where more strings may come than are seen: by the state in the string, and what is pending in it."""
     holding: list[tuple[int, bytes, bytes]]
     """Free where the string that such a token ends, and the item behind it, are new: the end, and the item."""
-    named: dict[int, list[tuple[_Name, int]]]
+    named: dict[int, list[tuple[_Name, list[int]]]]
     """Free where more names may come than were read: by how many containers the token closes before, those with the
     fewest ways first."""
 
@@ -46,26 +55,31 @@ class NextItems:
 
     def __init__(self, machine: CheckedMachine) -> None:
         self._machine: CheckedMachine = weakref.proxy(machine)
+        self._texts = TokenTexts.of(machine.vocabulary)
         self._crossings = Crossings.of(machine.vocabulary)
+        self._groups = CrossingGroups.of(machine.vocabulary)
         self._verdicts: dict[tuple[int, Place, int], _Verdicts] = {}
         # By the state behind a string's end, which is that of many states in the string, and by what comes from there.
-        self._names_behind: dict[tuple[int, bytes], _Name] = {}
-        self._judged_behind: dict[tuple[tuple[int, bytes], bool], tuple[int, bytes] | bool] = {}
+        self._names_behind: dict[_Behind, _Name] = {}
+        self._judged_behind: dict[tuple[_Behind, bool], tuple[int, bytes] | bool] = {}
 
-    def doubtful(self, own: int, text: Text, place: Place, tokens: list[int]) -> list[int]:
+    def doubtful(
+        self, own: int, text: Text, place: Place, reaches: frozenset[Reach], row: NDArray[np.uint32]
+    ) -> list[int]:
         """Of the tokens that reach a next item or name, those that are not surely free.
 
-        ``tokens`` is a function of the other arguments.  Where what is in progress may still turn out to be something
-        seen, the tokens that make it so, and those that leave that open, are not looked for here.
+        ``reaches``: how that is called, a function of the other arguments; ``row``: the automaton's mask.
+        Where what is in progress may still turn out to be something seen, the tokens that make it so, and those that
+        leave that open, are not looked for here.
         """
         level = text.level
-        if text.pending or text.mode is Mode.SKIPPED_ESCAPE or not tokens:
-            return tokens
+        if text.pending or text.mode is Mode.SKIPPED_ESCAPE:
+            return self._texts.reaching(reaches, place, row)
         # A name that has begun where nothing else is remembered is the first of its object.
-        key = (own, place, 0 if level is None else level.shape)
+        key = (own, place, _shape(level))
         found = self._verdicts.get(key)
         if found is None:
-            found = self._verdicts[key] = self._judged(own, level, place, tokens)
+            found = self._verdicts[key] = self._judged(own, level, place, reaches, row)
         if not found.counted and not found.holding and not found.named:
             return found.doubtful
         doubtful = found.doubtful.copy()
@@ -73,15 +87,16 @@ class NextItems:
         for closed, names in found.named.items():
             around = _around(level, closed)
             if around is not None and self._machine.likeness.candidates(around):
-                doubtful += [token for _, token in names]
+                for _, some in names:
+                    doubtful += some
                 continue
             # One name more is what such a token ends, or what is in progress.
             taken = 1 if around is None else around.seen.size + 1
-            for (number, inside, pending), token in names:
+            for (number, inside, pending), some in names:
                 if number > taken:
                     break
                 if inside == DEAD or not more_than(inside, pending, taken):
-                    doubtful.append(token)
+                    doubtful += some
         if level is None:
             return doubtful
         seen = level.seen
@@ -94,75 +109,106 @@ class NextItems:
                 doubtful.append(token)
         return doubtful
 
-    def _judged(self, own: int, level: Level | None, place: Place, tokens: list[int]) -> _Verdicts:
+    def _judged(
+        self, own: int, level: Level | None, place: Place, reaches: frozenset[Reach], row: NDArray[np.uint32]
+    ) -> _Verdicts:
         found = _Verdicts([], {}, [], {})
-        ends: dict[bytes, int] = {}
-        many = len(tokens) > _FEW and place is Place.STRING
-        alike = many and self._machine.look.ends_alike(own)
-        any_text = many and not alike and self._machine.look.holds_any_text(own)
-        for token in tokens:
-            crossing = self._crossings.crossing(token, place)
-            if crossing is None:
-                found.doubtful.append(token)
-                continue
-            around = _around(level, crossing.closed)
-            first = level is None and not crossing.closed
-            if not crossing.crosses or (around is None and not first):
-                continue
-            in_items = around is not None and around.compares
-            # In an array the item in progress goes on, which is new already.
-            if not in_items and (self._machine.open_names or (around is not None and around.is_array)):
-                continue
-            behind = None
-            if crossing.end is not None:
-                end = b"" if alike or (any_text and crossing.plain) else crossing.end
-                if end not in ends:
-                    ends[end] = self._behind_end(own, crossing.end if alike else end)
-                behind = ends[end], crossing.behind
-            if not in_items:
-                name = None if behind is None else self._names_behind.get(behind)
-                if name is None:
-                    name = self._name(own, token, crossing)
-                    if behind is not None:
-                        self._names_behind[behind] = name
-                found.named.setdefault(crossing.closed, []).append((name, token))
-                continue
-            innermost = around is level
-            verdict = None if behind is None else self._judged_behind.get((behind, innermost))
-            if verdict is None:
-                verdict = self._judge(own, innermost, token, crossing)
-                if behind is not None:
-                    self._judged_behind[behind, innermost] = verdict
-            if isinstance(verdict, tuple):
-                found.counted.setdefault(verdict, []).append(token)
-            elif not verdict:
-                found.doubtful.append(token)
-            elif crossing.held is not None and crossing.end is not None:
-                found.holding.append((token, crossing.end, crossing.held))
+        look = self._machine.look
+        groups: dict[_Behind, tuple[Crossing, list[int]]] = {}
+        if place is Place.STRING and look.inside.ends_alike(own):
+            # What comes behind the string's end is all that counts; its end at once might be no way.
+            state = DEAD
+            for crossing, tokens in self._groups.within(row, reaches):
+                if crossing is None:
+                    found.doubtful.extend(tokens)
+                elif crossing.crosses and crossing.end is not None:
+                    state = self._behind_end(own, crossing.end) if state == DEAD else state
+                    groups[state, crossing.behind] = crossing, tokens
+                elif crossing.crosses:
+                    groups[~tokens[0]] = crossing, tokens
+        else:
+            tokens = self._texts.reaching(reaches, place, row)
+            any_text = place is Place.STRING and len(tokens) > _FEW and look.inside.holds_any_text(own)
+            ends: dict[bytes, int] = {}
+            for token in tokens:
+                crossing = self._crossings.crossing(token, place)
+                if crossing is None:
+                    found.doubtful.append(token)
+                elif crossing.crosses:
+                    behind: _Behind = ~token
+                    if crossing.end is not None:
+                        end = b"" if any_text and crossing.plain else crossing.end
+                        if end not in ends:
+                            ends[end] = self._behind_end(own, end)
+                        behind = ends[end], crossing.behind
+                    groups.setdefault(behind, (crossing, []))[1].append(token)
+        if groups:
+            self._judge_groups(found, own, level, groups)
         for names in found.named.values():
             names.sort()
         return found
+
+    def _judge_groups(
+        self, found: _Verdicts, own: int, level: Level | None, groups: dict[_Behind, tuple[Crossing, list[int]]]
+    ) -> None:
+        """Add to what was found the tokens of groups, each with the crossing of one of them."""
+        named: list[_Behind] = []
+        items: list[tuple[_Behind, bool]] = []
+        for behind, (crossing, _) in groups.items():
+            around = _around(level, crossing.closed)
+            if around is None and (level is not None or crossing.closed):
+                continue
+            if around is not None and around.compares:
+                items.append((behind, around is level))
+            # In an array the item in progress goes on, which is new already.
+            elif not (self._machine.open_names or (around is not None and around.is_array)):
+                named.append(behind)
+        new = [behind for behind in named if behind not in self._names_behind]
+        new += [behind for behind, innermost in items if (behind, innermost) not in self._judged_behind]
+        reached = self._machine.inner.advance_each(own, [groups[behind][1][0] for behind in new])
+        after = dict(zip(new, reached, strict=True))
+        for behind in named:
+            crossing, tokens = groups[behind]
+            name = self._names_behind.get(behind)
+            if name is None:
+                name = self._name(after[behind], crossing)
+                if not isinstance(behind, int):
+                    self._names_behind[behind] = name
+            found.named.setdefault(crossing.closed, []).append((name, tokens))
+        for behind, innermost in items:
+            crossing, tokens = groups[behind]
+            verdict = self._judged_behind.get((behind, innermost))
+            if verdict is None:
+                verdict = self._judge(after[behind], innermost, crossing)
+                if not isinstance(behind, int):
+                    self._judged_behind[behind, innermost] = verdict
+            if isinstance(verdict, tuple):
+                found.counted.setdefault(verdict, []).extend(tokens)
+            elif not verdict:
+                found.doubtful.extend(tokens)
+            elif crossing.held is not None:
+                for token in tokens:
+                    ending = self._crossings.crossing(token, Place.STRING)
+                    if ending is not None and ending.end is not None and ending.held is not None:
+                        found.holding.append((token, ending.end, ending.held))
 
     def _behind_end(self, own: int, end: bytes) -> int:
         """The automaton's state behind what is left of a string, and the quotation mark."""
         machine = self._machine
         return machine.inner.advance_text(own, end + b'"') if end else machine.byte_step(own, QUOTE)
 
-    def _name(self, own: int, token: int, crossing: Crossing) -> _Name:
+    def _name(self, after: int, crossing: Crossing) -> _Name:
         machine = self._machine
         if crossing.held is not None or crossing.opened or crossing.number:
             return 0, DEAD, b""
-        after = machine.inner.advance_token_text(own, token)
         inside = after if after == DEAD or crossing.quoted else machine.byte_step(after, QUOTE)
         if inside == DEAD or crossing.pending:
             return 0, inside, crossing.pending
-        # Every byte but that of an escape leads to names that differ from those behind other bytes.
-        return len(machine.look.next_byte_set(inside) - {BACKSLASH}), inside, b""
+        return machine.look.inside.n_ways(inside), inside, b""
 
-    def _judge(self, own: int, innermost: bool, token: int, crossing: Crossing) -> tuple[int, bytes] | bool:
+    def _judge(self, after: int, innermost: bool, crossing: Crossing) -> tuple[int, bytes] | bool:
         """Is a token free, if the item that it may hold is new?  Or what to ask of the strings that may come."""
         machine = self._machine
-        after = machine.inner.advance_token_text(own, token)
         opened = crossing.opened
         in_array = opened != b"{"
         if crossing.number:
@@ -179,6 +225,10 @@ class NextItems:
         if machine.look.is_free(after, mode, crossing.pending, in_array, compares=in_array):
             return crossing.held is None or (innermost and crossing.end is not None)
         return (inside, crossing.pending) if countable else False
+
+
+def _shape(level: Level | None) -> int:
+    return 0 if level is None else level.shape
 
 
 def _around(level: Level | None, closed: int) -> Level | None:

@@ -190,7 +190,7 @@ class Refusals:
                     if text.mode is Mode.NAME and text.level is not None:
                         refused += self._closing(state, own, text.text, text.level.seen)
                 elif told is None:
-                    _Walk(machine, state, self._texts, refused, doubtful, doubts).run(own, text)
+                    _Walk(machine, state, self._row(own), self._texts, refused, doubtful, doubts).run(own, text)
         for token in tried:
             (doubtful if machine.lives(state, token) else refused).append(token)
         found = _tokens(refused)
@@ -200,20 +200,23 @@ class Refusals:
 
     def _tried(self, own: int, text: Text | None, doubts: bool) -> list[int]:
         """The tokens that the automaton allows and that reach a next name or item, having left what was seen."""
-        place = _place(text)
+        place, row = _place(text), self._row(own)
         level = None if text is None else text.level
         if text is not None and level is not None and level.gathers:
-            if level.is_array or doubts or not self._machine.open_names:
-                found = self._allowed(own, place, _ITEMS)
-                return found if doubts else self._next.doubtful(own, text, place, found)
+            if doubts:
+                return self._allowed(own, place, _ITEMS)
+            if level.is_array or not self._machine.open_names:
+                return self._next.doubtful(own, text, place, _ITEMS, row)
             # Within an object that is an item only names can repeat; then come other items.
             named = self._in_row(own, (*level.repeating, *self._texts.spanning))
-            found = self._next.doubtful(own, text, place, self._allowed(own, place, _NEXT_ITEMS))
+            found = self._next.doubtful(own, text, place, _NEXT_ITEMS, row)
             return [*named, *(token for token in found if token not in named)] if named else found
+        if text is not None and not doubts and not self._machine.open_names:
+            return self._next.doubtful(own, text, place, self._begun, row)
         found = self._allowed(own, place, self._begun)
         if found and not doubts and self._machine.open_names:
             return self._allowed(own, place, _ENDED_OR_ARRAY if self._machine.compares else _ENDED)
-        return found if doubts or text is None else self._next.doubtful(own, text, place, found)
+        return found
 
     def _in_row(self, own: int, tokens: Sequence[int]) -> list[int]:
         row = self._row(own)
@@ -243,6 +246,7 @@ class _Walk:
         self,
         machine: CheckedMachine,
         state: int,
+        row: NDArray[np.uint32],
         texts: TokenTexts,
         refused: list[int],
         doubtful: list[int],
@@ -250,6 +254,7 @@ class _Walk:
     ) -> None:
         self._machine = machine
         self._state = state
+        self._row = row
         self._texts = texts
         self._refused = refused
         self._doubtful = doubtful
@@ -257,32 +262,28 @@ class _Walk:
 
     def run(self, state: int, text: Text) -> None:
         machine = self._machine
-        byte, end = self._texts.byte, self._texts.end
-        stack: list[tuple[int, int, int, Text]] = [(1, len(byte), state, text)]
+        stack: list[tuple[int, int, Text]] = [(0, state, text)]
         while stack:
-            node, stop, at, now = stack.pop()
+            parent, at, now = stack.pop()
+            children = self._texts.children(parent)
             ways = machine.likeness.ways_on(now)
             possible = machine.look.next_byte_set(at) if ways is None else ways
             between = now.mode is Mode.BETWEEN
-            while node < stop:
-                last = end[node]
-                value = byte[node]
-                if value in possible:
+            for value in possible if len(possible) < len(children) else children.keys() & possible:
+                node = children.get(value)
+                if node is not None:
                     inside = None if between else machine.reader.inside(now, value)
                     # Inside a name, string or number no automaton is needed to see that a byte leads away.
                     if inside is None or machine.likeness.consistent(inside):
-                        self._node(stack, node, last, at, now, value)
-                node = last
+                        self._node(stack, node, self._texts.end[node], at, now, value)
 
-    def _node(
-        self, stack: list[tuple[int, int, int, Text]], node: int, last: int, at: int, now: Text, value: int
-    ) -> None:
+    def _node(self, stack: list[tuple[int, int, Text]], node: int, last: int, at: int, now: Text, value: int) -> None:
         machine = self._machine
         offset, ids = machine.vocabulary.trie.token_offset, machine.vocabulary.trie.token_ids
         after, then = machine.step(at, now, value)
         if after != machine.byte_step(at, value):
             # Some threads, or all, were dropped, of which the automaton's mask knows nothing.
-            below = ids[offset[node] : offset[last]].tolist()
+            below = self._in_row(ids[offset[node] : offset[last]])
             self._refused.extend(below if after == DEAD else self._dead(below))
             return
         if after == DEAD:
@@ -291,15 +292,20 @@ class _Walk:
             return
         if offset[node] < offset[node + 1]:
             if not machine.look.alive(after, then):
-                self._refused.extend(ids[offset[node] : offset[last]].tolist())
+                self._refused.extend(self._in_row(ids[offset[node] : offset[last]]))
                 return
             if self._doubts:
                 self._doubtful.extend(ids[offset[node] : offset[node + 1]].tolist())
         if last > node + 1:
             if self._matters(after, then, node, last):
-                stack.append((node + 1, last, after, then))
+                stack.append((node, after, then))
             elif self._doubts:
                 self._doubtful.extend(ids[offset[node] : offset[last]].tolist())
+
+    def _in_row(self, tokens: NDArray[np.int32]) -> list[int]:
+        """Those that the automaton allows: below an opened container a few of tens of thousands."""
+        found: list[int] = tokens[(self._row[tokens >> 5] >> (tokens & 31).astype(np.uint32)) & 1 != 0].tolist()
+        return found
 
     def _dead(self, tokens: list[int]) -> list[int]:
         return [token for token in tokens if not self._machine.lives(self._state, token)]

@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.constraint.crossings import Crossings, Ending, Place
-from guided.constraint.json_text import Expects, Mode, Text
-from guided.constraint.string_counts import MANY
+from guided.constraint.json_text import NEEDS_ESCAPE, QUOTE, Expects, Level, Mode, Text
+from guided.constraint.string_counts import ANY_ASCII, MANY
 from guided.constraint.token_texts import TokenTexts
 from guided.kernels.layout import DEAD
 
 if TYPE_CHECKING:
     from guided.constraint.checked import CheckedMachine
 
-
 _DOUBTFUL = -1
+QUOTE_MARK = bytes((QUOTE,))
 
 
 class _Ways(NamedTuple):
@@ -45,7 +45,6 @@ class SeenMembers:
         self._texts = TokenTexts.of(machine.vocabulary)
         self._crossings = Crossings.of(machine.vocabulary)
         self._ways: dict[tuple[int, Mode, bytes], _Ways] = {}
-        self._escapes: dict[tuple[int, Mode], _Ways] = {}
         self._counted: dict[tuple[int, int], int] = {}
         self._free: dict[int, bool] = {}
 
@@ -65,65 +64,85 @@ class SeenMembers:
         found = list(self._texts.members) if rests else []
         nearly = likeness.is_nearly_complete(level)
         more_than, number = machine.look.counts.more_than, len(likeness.candidates(level))
+        anyhow = self._goes_on_anyhow(own, level, mode)
         for rest in rests:
             key = (own, mode, rest)
             ways = self._ways.get(key)
             if ways is None:
                 judged = self._judged_before if mode is Mode.BETWEEN else self._judged
-                ways = self._ways[key] = judged(own, row, text, rest)
+                ways = self._ways[key] = judged(own, row, text, rest, anyhow and _is_text(rest))
             found += ways.doubtful
             if nearly:
                 found += ways.closing
             found += [token for token, after, pending in ways.counted if not more_than(after, pending, number)]
         return found
 
-    def _judged(self, own: int, row: NDArray[np.uint32], text: Text, rest: bytes) -> _Ways:
-        """In a name or string, of which this is left."""
+    def _goes_on_anyhow(self, own: int, level: Level, mode: Mode) -> bool:
+        """May infinitely many names or strings come, of the one in progress or the next, whatever is read of it?"""
+        if mode is not Mode.BETWEEN:
+            return self._machine.look.inside.goes_on_anyhow(own, mode)
+        inside = Mode.NAME if level.expects is Expects.NAME else Mode.STRING
+        begun = (self._machine.byte_step(at, QUOTE) for at in self._machine.look.behind_space(own))
+        return all(state != DEAD and self._machine.look.inside.goes_on_anyhow(state, inside) for state in begun)
+
+    def _judged(self, own: int, row: NDArray[np.uint32], text: Text, rest: bytes, anyhow: bool) -> _Ways:
+        """In a name or string, of which this is left; ``anyhow``: it may go on to infinitely many, whatever is read."""
         found = _Ways([], [], [])
-        texts = self._texts
-        for closing in texts.closing.get(rest, ()):
-            for token in closing.within(row):
-                self._judge_ending(found, own, token, Place.STRING)
-        escaped = self._begun_escapes(own, text.mode)
-        found.doubtful.extend(escaped.doubtful)
-        found.counted.extend(escaped.counted)
-        for size in range(1, min(len(rest), texts.longest_escaping) + 1):
-            for token, pending in texts.escaping.get(rest[:size], ()):
-                self._judge_staying(found, own, text.mode, token, pending)
-        if not (rest.isascii() and self._machine.look.is_uniform(own, text)):
+        texts, mode = self._texts, text.mode
+        closing = [token for ways in texts.closing.get(rest, ()) for token in ways.within(row)]
+        self._judge_ending(found, own, closing, Place.STRING)
+        told = anyhow or self._ends_freely(own, rest)
+        spelled = told and (anyhow or self._machine.look.inside.is_text(own))
+        escaping = texts.escaping_halves if anyhow else texts.escaping
+        for size in range(min(len(rest), texts.longest_escaping) + 1) if escaping else ():
+            for token, pending in escaping.get(rest[:size], ()):
+                if not (spelled and not anyhow and _is_spelled(rest[size : size + 1], pending)):
+                    self._judge_staying(found, own, mode, token, pending)
+        if not told and not (rest.isascii() and self._machine.look.is_uniform(own, text)):
             for token in texts.beginning(rest):
-                self._judge_staying(found, own, text.mode, token, b"")
+                self._judge_staying(found, own, mode, token, b"")
         return found
 
-    def _begun_escapes(self, own: int, mode: Mode) -> _Ways:
-        """The tokens that are but the beginning of an escape, whatever is left."""
-        found = self._escapes.get((own, mode))
-        if found is None:
-            found = self._escapes[own, mode] = _Ways([], [], [])
-            for token, pending in self._texts.escaping.get(b"", ()):
-                self._judge_staying(found, own, mode, token, pending)
-        return found
-
-    def _judged_before(self, own: int, row: NDArray[np.uint32], text: Text, content: bytes) -> _Ways:
+    def _judged_before(self, own: int, row: NDArray[np.uint32], text: Text, content: bytes, anyhow: bool) -> _Ways:
         """Where this name or string may begin."""
         found = _Ways([], [], [])
         texts, level = self._texts, text.level
         mode = Mode.NAME if level is not None and level.expects is Expects.NAME else Mode.STRING
-        for token in texts.wholes.get(content, ()):
-            if int(row[token >> 5]) >> (token & 31) & 1:
-                self._judge_ending(found, own, token, Place.BETWEEN)
-        for size in range(min(len(content), texts.longest_opening) + 1):
-            for token, pending in texts.opening.get(content[:size], ()):
-                self._judge_staying(found, own, mode, token, pending)
+        wholes = [token for token in texts.wholes.get(content, ()) if int(row[token >> 5]) >> (token & 31) & 1]
+        self._judge_ending(found, own, wholes, Place.BETWEEN)
+        opening = texts.opening_halves if anyhow else texts.opening
+        told = anyhow or all(self._ends_freely(at, content, QUOTE_MARK) for at in self._machine.look.behind_space(own))
+        for size in range(min(len(content), texts.longest_opening) + 1) if opening else ():
+            for token, pending in opening.get(content[:size], ()):
+                if not (told and texts.lone[token]):
+                    self._judge_staying(found, own, mode, token, pending)
         return found
 
-    def _judge_ending(self, found: _Ways, own: int, token: int, place: Place) -> None:
-        """A token that ends the name or string."""
-        ending = self._crossings.ending(token, place)
-        if ending is not None and ending.closed:
-            found.closing.append(token)
-        elif ending is None or not self._leads_out(self._machine.inner.advance_token_text(own, token), ending):
-            found.doubtful.append(token)
+    def _ends_freely(self, own: int, rest: bytes, before: bytes = b"") -> bool:
+        """Does what is left of a string, as it stands, lead to where it is plain that the item can be a new one?
+
+        Then so does each beginning of it.
+        """
+        if NEEDS_ESCAPE.search(rest):
+            return False
+        behind = self._machine.inner.advance_text(own, before + rest + QUOTE_MARK)
+        return behind != DEAD and self._machine.look.leads_out_behind(behind)
+
+    def _judge_ending(self, found: _Ways, own: int, tokens: list[int], place: Place) -> None:
+        """Tokens that end the name or string."""
+        going: list[tuple[int, Ending]] = []
+        for token in tokens:
+            ending = self._crossings.ending(token, place)
+            if ending is None:
+                found.doubtful.append(token)
+            elif ending.closed:
+                found.closing.append(token)
+            else:
+                going.append((token, ending))
+        after = self._machine.inner.advance_each(own, [token for token, _ in going])
+        for (token, ending), state in zip(going, after, strict=True):
+            if not self._leads_out(state, ending):
+                found.doubtful.append(token)
 
     def _judge_staying(self, found: _Ways, own: int, mode: Mode, token: int, pending: bytes) -> None:
         """A token that ends within it."""
@@ -153,6 +172,12 @@ class SeenMembers:
     def _behind_staying(self, own: int, mode: Mode, token: int, pending: bytes) -> int:
         """`DEAD` for a token that is free, the state behind one that is counted, or `_DOUBTFUL`."""
         look = self._machine.look
+        if (
+            pending in ANY_ASCII
+            and self._texts.size(token) == len(pending)
+            and look.inside.loops_behind_escape(own, pending)
+        ):
+            return DEAD
         after = self._machine.inner.advance_token_text(own, token)
         if after == DEAD:
             return DEAD
@@ -164,3 +189,19 @@ class SeenMembers:
         if mode is Mode.STRING and look.counts.more_than(after, pending, MANY):
             return after
         return DEAD if look.is_free(after, mode, pending, False, compares=False) else _DOUBTFUL
+
+
+def _is_text(rest: bytes) -> bool:
+    """Is it UTF-8, no half of a character?"""
+    if rest.isascii():
+        return True
+    try:
+        rest.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _is_spelled(character: bytes, pending: bytes) -> bool:
+    """May an escape that is being read, if one is, become this character of ASCII?"""
+    return not pending or (character.isascii() and character != b"" and (b"\\u%04x" % character[0]).startswith(pending))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from guided.constraint.json_text import QUOTE, Expects, Level, Mode, Text
 from guided.constraint.json_values import STRING_KEY
 from guided.constraint.seen import Link, Seen
+from guided.constraint.string_counts import ANY_ASCII
 from guided.constraint.token_texts import NO_TOKENS, Closing, TokenTexts
 from guided.grammar.ir import Mark
 from guided.kernels.layout import DEAD
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from guided.constraint.checked import CheckedMachine
 
 _BEHIND_STRINGS = bytes((STRING_KEY[0] + 1,))
-_ANY_CHARACTER = (b"\\", b"\\u")
-"""Escapes that may still become any character."""
 _SETTLED = -(1 << 60)
 """For the count of a token that is refused for good."""
 
@@ -199,7 +198,7 @@ class SeenStrings:
             return
         machine = self._machine
         counts = machine.look.counts
-        if pending in _ANY_CHARACTER and counts.more_behind_escape(self._before(own, token, pending), number):
+        if pending in ANY_ASCII and counts.more_behind_escape(self._before(own, token, pending), number):
             return
         after = self._stepped(own, token)
         if after == DEAD or counts.more_than(after, pending, number):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from guided.constraint.json_text import BACKSLASH, QUOTE, Mode
-from guided.kernels.layout import CANONICAL, DEAD, STRING
+from guided.kernels.layout import DEAD
 
 if TYPE_CHECKING:
     from guided.constraint.checked import CheckedMachine
@@ -23,11 +23,12 @@ _STEPS = 64
 """States visited for each string that is asked for; names have some twelve characters."""
 _FEWEST = 4
 """Strings that are counted at least; after that twice as many as are asked for, so that sets may grow by one."""
+ANY_ASCII = frozenset((b"\\", b"\\u", b"\\u0", b"\\u00"))
+"""Escapes that may still become any character of ASCII."""
 _WHOLE = 6
 """Bytes of an escape by a character's number."""
 _HEX = b"0123456789abcef"
 """Digits with which an escape may go on so that each spells another character, and no half of a pair."""
-_NOT_PLAIN = frozenset((BACKSLASH, QUOTE))
 
 
 class StringCounts:
@@ -36,7 +37,7 @@ class StringCounts:
     def __init__(self, machine: CheckedMachine) -> None:
         self._machine: CheckedMachine = weakref.proxy(machine)
         self._infinite: dict[tuple[int, bytes], bool] = {}
-        self._spelled: dict[int, bool] = {}
+        self._escaped: dict[int, tuple[int, int]] = {}
         self._counts: dict[tuple[int, bytes], tuple[int, int]] = {}
         """What was found, and how much was asked for; `sys.maxsize` for what is a whole count."""
 
@@ -53,33 +54,42 @@ class StringCounts:
         key = (state, pending)
         count, asked = self._counts.get(key, (0, 0))
         if count <= number and asked <= number:
-            # Some come of each byte, which costs less to see than whether they are infinitely many.
-            if not pending and len(self._machine.look.next_byte_set(state) - _NOT_PLAIN) > number:
-                return True
-            if self.is_infinite(state, pending):
-                return True
-            rests = self._machine.look.strings.known(state, pending)
-            if rests is not None:
-                count, asked = len(rests.texts), sys.maxsize
-            else:
-                asked = max(_FEWEST, 2 * number + 1)
-                count = self._counted(state, pending, asked)
-                asked = max(asked, self._counts.get(key, (0, 0))[1])
-            self._counts[key] = (count, asked)
+            if pending in ANY_ASCII:
+                if self.more_behind_escape(state, number):
+                    return True
+                if self._escaped[state][1] == sys.maxsize:
+                    return False
+            count, asked = self._counts[key] = self._bound(state, pending, number)
         return count > number
 
     def more_behind_escape(self, state: int, number: int) -> bool:
-        """The same of the strings whose next character, which may be any, is spelled by an escape."""
-        found = self._spelled.get(state)
-        if found is None:
-            machine = self._machine
-            mode, decode = machine.inner.states.arrays.mode, machine.inner.states.arrays.decode
-            inside = [lexer_state for lexer_state, _, _ in machine.inner.threads(state)]
-            found = self._spelled[state] = all(
-                mode[at] & STRING and not mode[at] & CANONICAL and not decode[at] for at in inside
-            )
-        # One string has no next character where it may end.
-        return found and self.more_than(state, b"", number + (QUOTE in self._machine.look.next_byte_set(state)))
+        """The same before or in an escape that may become any character of ASCII."""
+        count, asked = self._escaped.get(state, (0, 0))
+        if count <= number and asked <= number:
+            asked = max(_FEWEST, 2 * number + 1)
+            count, whole = self._machine.look.inside.n_behind_escape(state, asked)
+            self._escaped[state] = (count, sys.maxsize if whole else asked)
+        return count > number
+
+    def _bound(self, state: int, pending: bytes, number: int) -> tuple[int, int]:
+        """For `_counts`: what is found, and how much was asked for."""
+        look = self._machine.look
+        asked = max(_FEWEST, 2 * number + 1)
+        if not pending:
+            # Some come of each byte, which costs less to see than whether they are infinitely many.
+            count = look.inside.n_ways(state)
+            if count > number:
+                return count, number
+            count, whole = look.inside.n_texts(state, asked)
+            if whole or count > number:
+                return count, sys.maxsize if whole else number
+        if self.is_infinite(state, pending):
+            return sys.maxsize, sys.maxsize
+        rests = look.strings.known(state, pending)
+        if rests is not None:
+            return len(rests.texts), sys.maxsize
+        count = self._counted(state, pending, asked)
+        return count, max(asked, self._counts.get((state, pending), (0, 0))[1])
 
     def _counted(self, state: int, pending: bytes, wanted: int) -> int:
         """Depth first; of states behind which nothing is left to look at the number is remembered as it is."""

@@ -65,6 +65,7 @@ NO_TOKENS = np.zeros(0, np.int64)
 
 _Begun: TypeAlias = dict[bytes, list[tuple[int, bytes]]]
 _ESCAPED = b'"\\'
+_HALF = re.compile(rb"\\ud[c-f]")
 _VALID = re.compile(rb'(?:[^\\]|\\(?:["\\/bfnrt]|u(?:[0-9a-fA-F]{4}|[0-9a-fA-F]{0,3}\Z)))*\\?')
 """Text in which every backslash begins an escape of JSON; nothing else repeats a string."""
 
@@ -91,6 +92,11 @@ def _closings(found: dict[bytes, dict[bytes, list[int]]]) -> _Closings:
         text: tuple(Closing(spelling, np.asarray(some, np.int64)) for spelling, some in ways.items())
         for text, ways in found.items()
     }
+
+
+def _halves(begun: _Begun) -> _Begun:
+    halves = {text: [pair for pair in some if _HALF.match(pair[1])] for text, some in begun.items()}
+    return {text: some for text, some in halves.items() if some}
 
 
 class _Tokens(NamedTuple):
@@ -131,6 +137,11 @@ class TokenTexts(PerVocabulary):
         self._no_digits_before = _counted(no_digits[trie.token_ids])
         self._no_letters_before = _counted(no_letters[trie.token_ids])
         self._with_comma = [(token, self.spelled(token)) for token in np.flatnonzero(self._number_of(b",")).tolist()]
+        # All at once, since one takes 3 ms, which would be in the middle of a text.
+        self._reaching = {
+            key: np.asarray([token for token, data in self._with_comma if pattern.search(data)], np.int64)
+            for key, pattern in _PATTERNS.items()
+        }
         self._lists: dict[tuple[frozenset[Reach], Place], _Tokens] = {}
         self.closing, self.leading, self.wholes = self._strings(np.flatnonzero(quotes).tolist())
         """By what is left of a name, the tokens that spell it and end it; by a string, the tokens that hold it as the
@@ -138,6 +149,8 @@ class TokenTexts(PerVocabulary):
         self.opening, self.escaping = self._begun(np.flatnonzero(quotes + self._number_of(b"\\")).tolist())
         """By the beginning of a string, the tokens that are only that and what is before it, and by what comes next in
         a string the tokens that spell it with escapes; each with the escape in which it ends."""
+        self.opening_halves, self.escaping_halves = _halves(self.opening), _halves(self.escaping)
+        """Those of them that end in the escape of a low surrogate, which without a high one is no character."""
         self.longest_opening = max(map(len, self.opening), default=0)
         self.longest_escaping = max(map(len, self.escaping), default=0)
         self._ids, self._first = memoryview(trie.token_ids.data), memoryview(trie.token_offset.data)
@@ -212,35 +225,41 @@ class TokenTexts(PerVocabulary):
         found: list[int] = []
         node, first = 0, self._first
         for byte in text:
-            children = self._children.get(node)
-            if children is None:
-                children = self._children[node] = self._children_of(node)
-            node = children.get(byte, 0)
+            node = self.children(node).get(byte, 0)
             if not node or byte in _ESCAPED:
                 break
             found += self._ids[first[node] : first[node + 1]]
         return found
 
-    def _children_of(self, node: int) -> dict[int, int]:
-        found = {}
-        child, stop = node + 1, self.end[node]
-        while child < stop:
-            found[self.byte[child]] = child
-            child = self.end[child]
+    def children(self, node: int) -> dict[int, int]:
+        """The children of a node of the trie, by byte."""
+        found = self._children.get(node)
+        if found is None:
+            found = self._children[node] = {}
+            child, stop = node + 1, self.end[node]
+            while child < stop:
+                found[self.byte[child]] = child
+                child = self.end[child]
         return found
 
     def reaching(self, reaches: frozenset[Reach], place: Place, row: NDArray[np.uint32]) -> list[int]:
         """The tokens of a row that, beginning in a place, may reach so far; a few more may be among them."""
-        key = (reaches, place)
-        found = self._lists.get(key)
-        if found is None:
-            patterns = [_PATTERNS[reach, place] for reach in reaches]
-            chosen = [token for token, data in self._with_comma if any(p.search(data) for p in patterns)]
-            tokens = np.asarray(chosen, np.int64)
-            found = self._lists[key] = _Tokens(tokens, tokens >> 5, np.uint32(1) << (tokens & 31).astype(np.uint32))
+        found = self._listed(reaches, place)
         hits = row[found.word] & found.bit
         reached: list[int] = found.token[hits != 0].tolist() if hits.any() else []
         return reached
+
+    def that_reach(self, reaches: frozenset[Reach], place: Place) -> NDArray[np.int64]:
+        """All tokens that, beginning in a place, may reach so far; a few more may be among them."""
+        return self._listed(reaches, place).token
+
+    def _listed(self, reaches: frozenset[Reach], place: Place) -> _Tokens:
+        key = (reaches, place)
+        found = self._lists.get(key)
+        if found is None:
+            tokens = np.unique(np.concatenate([self._reaching[reach, place] for reach in reaches]))
+            found = self._lists[key] = _Tokens(tokens, tokens >> 5, np.uint32(1) << (tokens & 31).astype(np.uint32))
+        return found
 
     def has_quote_below(self, node: int, end: int) -> bool:
         """Does some token below a node of the trie hold a quotation mark?"""

@@ -10,7 +10,7 @@ from guided.kernels.marks import BEHIND, INSIDE, calls_marked
 from guided.kernels.masks import fill
 from guided.kernels.threads import next_bytes, open_boundary
 
-__all__ = ["advance", "boundary_state", "fill", "next_bytes", "open_boundary", "rehash", "settle_one"]
+__all__ = ["advance", "advance_each", "boundary_state", "fill", "next_bytes", "open_boundary", "rehash", "settle_one"]
 
 _QUOTE = 0x22
 
@@ -45,6 +45,17 @@ def advance(t, lexed, marking, state, token):
         found += np.int64(INSIDE) * inside
     after = np.int64(threads.intern_state(t, n))
     return after << 2 | found if marking and after > 0 else after
+
+
+@entry
+def advance_each(t, lexed, state, tokens, found):
+    """Write the state after each of some tokens, all from one state, to ``found``; -1: request."""
+    for i in range(tokens.shape[0]):
+        after = advance(t, lexed, False, state, tokens[i])
+        if after < 0:
+            return np.int64(-1)
+        found[i] = after
+    return np.int64(0)
 
 
 @entry

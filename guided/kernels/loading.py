@@ -16,6 +16,7 @@ from guided.kernels import (
     determinise,
     effects,
     entry,
+    finite_texts,
     minimal,
     parser,
     places,
@@ -45,7 +46,7 @@ def _load() -> None:
 
 
 def _kernels() -> Iterator[Any]:
-    for module in (entry, determinise, effects, minimal, places, product, record_nodes, rows):
+    for module in (entry, determinise, effects, finite_texts, minimal, places, product, record_nodes, rows):
         for name in module.__all__ if hasattr(module, "__all__") else vars(module):
             kernel = getattr(module, name)
             if isinstance(kernel, Dispatcher) and not kernel.targetoptions.get("no_cpython_wrapper"):
