@@ -6,13 +6,13 @@ import json
 import random
 from typing import Any
 
-import numpy as np
 import pytest
 
 import guided
 from guided.automata.names import state_of_texts, states_of_names
 from guided.automata.states import StateTable
 from guided.grammar.ir import Grammar, ListedTerminal, Rule, Terminal
+from tests.twin.masks import same_masks
 
 BYTES = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
 PARTS = ["", "a", "ab", "abc", "b", "é", "éa", "日本", "\U0001f600", '"', "\\", "\n", "\x00", "/", "u00e9", " ", "\x7f"]
@@ -25,22 +25,6 @@ def escaped(text: str) -> str:
     return '"' + "".join(f"\\u{units[i]:02x}{units[i + 1]:02X}" for i in range(0, len(units), 2)) + '"'
 
 
-def same(one: guided.Constraint, other: guided.Constraint, text: bytes) -> bool:
-    """Are masks the same all along a text, and is it accepted?"""
-    states = one.start, other.start
-    rows = np.zeros((2, BYTES.n_words), np.uint32)
-    for byte in text:
-        one.fill_mask(states[0], rows[0])
-        other.fill_mask(states[1], rows[1])
-        assert (rows[0] == rows[1]).all(), text
-        states = one.advance(states[0], byte), other.advance(states[1], byte)
-        assert bool(states[0]) == bool(states[1])
-        if not states[0]:
-            return False
-    assert one.is_accepting(states[0]) == other.is_accepting(states[1])
-    return one.is_accepting(states[0])
-
-
 @pytest.mark.parametrize("seed", range(30))
 def test_masks_and_prices_are_those_of_the_expression(seed: int) -> None:
     rnd = random.Random(seed)
@@ -50,9 +34,9 @@ def test_masks_and_prices_are_those_of_the_expression(seed: int) -> None:
     other = guided.compile(Grammar((Rule("texts", Terminal(listed.expr, listed.label)),), 0), BYTES)
     for text in chosen:
         for spelling in SPELLINGS:
-            assert same(one, other, spelling(text).encode())
-            assert not same(one, other, spelling(text + "x").encode()) or text + "x" in chosen
-            assert not same(one, other, spelling(text)[:-1].encode())
+            assert same_masks(one, other, spelling(text).encode())
+            assert not same_masks(one, other, spelling(text + "x").encode()) or text + "x" in chosen
+            assert not same_masks(one, other, spelling(text)[:-1].encode())
     assert one.shortest_text(one.start) == other.shortest_text(other.start)
     assert one.explain(one.start, ord("x")) == other.explain(other.start, ord("x"))
 

@@ -6,7 +6,6 @@ import json
 import random
 from typing import Any
 
-import numpy as np
 import pytest
 
 import guided
@@ -16,6 +15,7 @@ from guided.automata.records import GROUP
 from guided.automata.states import StateTable
 from guided.grammar.ir import Common, DeferredMembers, Grammar, Rule, Sequence
 from guided.grammar.regular.expr import concat, difference, json_string, literal, words
+from tests.twin.masks import same_masks
 
 BYTES = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
 NAMES = ["a", "", 'q"uote', "back\\slash", "é", "日本", "tab\t", "a/b~c", "aa", "ab", "x" * 300, "n0", "n1", "n2"]
@@ -39,20 +39,6 @@ OTHERS: list[dict[str, Any]] = [
 def written_out(grammar: Grammar) -> Grammar:
     """The same rules, of which nothing is known beforehand, with every member made."""
     return Grammar(tuple(Rule(rule.name, rule.body, rule.mark) for rule in grammar.rules), grammar.start)
-
-
-def same(one: guided.Constraint, other: guided.Constraint, text: bytes) -> None:
-    """The same masks all along a text, up to where it is refused."""
-    states = one.start, other.start
-    rows = np.zeros((2, BYTES.n_words), np.uint32)
-    for byte in text:
-        one.fill_mask(states[0], rows[0])
-        other.fill_mask(states[1], rows[1])
-        assert (rows[0] == rows[1]).all(), text
-        states = one.advance(states[0], byte), other.advance(states[1], byte)
-        if not all(states):
-            break
-    assert bool(states[0]) == bool(states[1])
 
 
 def value(rnd: random.Random, depth: int = 0) -> Any:
@@ -84,7 +70,7 @@ def test_records_are_their_rules_written_out(seed: int, options: dict[str, str])
         members = {name: value(rnd) for name in (*chosen, *rnd.sample(["n7", "zz", "other"], rnd.randrange(3)))}
         found: Any = rnd.choice([members, members, value(rnd)])
         separators, indent = rnd.choice([((",", ":"), None), ((" , ", " : "), None), ((",", ": "), 2)])
-        same(one, other, json.dumps(found, separators=separators, indent=indent).encode())
+        same_masks(one, other, json.dumps(found, separators=separators, indent=indent).encode())
     assert one.shortest_text(one.start) == other.shortest_text(other.start)
 
 
@@ -126,7 +112,7 @@ def test_two_tables_of_states_have_beginnings_of_their_own(monkeypatch: pytest.M
     again = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
     other = guided.compile(grammar, again)
     for text in (b'{"own": 1, "x": [{}, {"y": "a"}]}', b'{"x": 1.5e3, "own": 1.5', b'{"x" : tru'):
-        same(one, other, text)
+        same_masks(one, other, text)
 
 
 def test_names_are_the_strings_that_they_spell() -> None:
@@ -172,7 +158,7 @@ def test_other_names_are_all_that_are_not_declared(names: list[str]) -> None:
     for name in sorted(tried):
         spelled = "".join(f"\\u{ord(c):04x}" if rnd.random() < 0.3 else json.dumps(c)[1:-1] for c in name)
         for text in (f'{{"{spelled}": null, "{spelled}', f'{{"{spelled}": 1}}'):
-            same(one, other, text.encode())
+            same_masks(one, other, text.encode())
         for written in (json.dumps(name), f'"{spelled}"'):
             read = one.advance_bytes(one.start, b"{" + written.encode() + b": 1")
             assert bool(read) == (name not in (*names, "dead"))

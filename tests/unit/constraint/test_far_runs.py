@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
 import pytest
 
 import guided
 from guided.automata.runs import NEAR
-from guided.kernels.layout import DEAD
+from tests.twin.masks import fitting_tokens
 
 LETTERS = ["a", "b", "é", "\\n", "\\u00e9", '"', "}", "ab", "日本"]
 BYTES = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
@@ -30,11 +29,7 @@ def compare(seed: random.Random, tokens: list[bytes], vocabulary: guided.Vocabul
     for _ in range(2):
         state, place = by_token.start, by_byte.start
         for _ in range(12):
-            row = np.zeros(vocabulary.n_words, np.uint32)
-            by_token.fill_mask(state, row)
-            found = {t for t in range(len(tokens)) if row[t >> 5] >> (t & 31) & 1}
-            fits = {token for token, text in enumerate(tokens) if by_byte.advance_bytes(place, text) != DEAD}
-            assert found == fits, schema
+            fits = fitting_tokens(by_token, state, by_byte, place, tokens)
             inside = sorted(token for token in fits if b'"' not in tokens[token] or state == by_token.start)
             if not inside:
                 break

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
 import pytest
 
 import guided
 from guided.constraint.effects import TokenEffects, _run_around
-from guided.kernels.layout import DEAD
+from tests.twin.masks import fitting_tokens
 
 PIECES = ["a", "b", ":", "/", "@", " ", "\\n", "\\u000a", "\\u2028", "\u2028", "é", "日", "\\/", '"', ",", "}", "1"]
 BYTES = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
@@ -44,11 +43,7 @@ def test_masks_are_those_of_single_bytes(pattern):
     for _ in range(3):
         state, place = by_token.start, by_byte.start
         for step in range(14):
-            row = np.zeros(vocabulary.n_words, np.uint32)
-            by_token.fill_mask(state, row)
-            found = {t for t in range(len(tokens)) if row[t >> 5] >> (t & 31) & 1}
-            fits = {token for token, text in enumerate(tokens) if by_byte.advance_bytes(place, text) != DEAD}
-            assert found == fits
+            fits = fitting_tokens(by_token, state, by_byte, place, tokens)
             inside = sorted(fits) if step > 9 else sorted(t for t in fits if step < 2 or b'"' not in tokens[t])
             if not inside:
                 break
