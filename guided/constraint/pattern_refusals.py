@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from guided.constraint.json_text import QUOTE, escaped
 from guided.constraint.pattern_text import BEGINNING, FREE_IN_CLASS, PatternText
 from guided.constraint.per_vocabulary import PerVocabulary
-from guided.constraint.text_refusals import TextRefusals, is_in, token_array
-from guided.constraint.token_texts import NO_TOKENS, TokenTexts
+from guided.constraint.text_refusals import TextRefusals, token_array
+from guided.constraint.token_texts import NO_TOKENS, TokenTexts, is_in
 from guided.grammar.json_schema.format_regex import SKELETONS
 from guided.grammar.json_schema.pattern_reading import START
 from guided.vocab.vocabulary import Vocabulary

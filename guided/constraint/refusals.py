@@ -26,7 +26,7 @@ from guided.constraint.seen import Seen
 from guided.constraint.seen_members import SeenMembers
 from guided.constraint.seen_strings import SeenStrings
 from guided.constraint.survival import tokens_of
-from guided.constraint.token_texts import NO_TOKENS, Reach, TokenTexts
+from guided.constraint.token_texts import NO_TOKENS, Reach, TokenTexts, is_in
 from guided.kernels.layout import DEAD
 
 if TYPE_CHECKING:
@@ -304,7 +304,7 @@ class _Walk:
 
     def _in_row(self, tokens: NDArray[np.int32]) -> list[int]:
         """Those that the automaton allows: below an opened container a few of tens of thousands."""
-        found: list[int] = tokens[(self._row[tokens >> 5] >> (tokens & 31).astype(np.uint32)) & 1 != 0].tolist()
+        found: list[int] = tokens[is_in(self._row, tokens)].tolist()
         return found
 
     def _dead(self, tokens: list[int]) -> list[int]:

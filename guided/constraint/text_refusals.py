@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.constraint.token_texts import NO_TOKENS
+from guided.constraint.token_texts import NO_TOKENS, is_in
 
 if TYPE_CHECKING:
     from guided.constraint.checked_texts import TextMachine
 
-__all__ = ["TextRefusals", "TextTokens", "is_in", "token_array"]
+__all__ = ["TextRefusals", "TextTokens", "token_array"]
 
 
 class TextTokens(Protocol):
@@ -75,12 +75,6 @@ class TextRefusals(ABC, Generic[Tokens]):
             return
         failed, self._doubtful[state] = self.inside(text, row)
         self._refused[state] = np.union1d(failed, opening)
-
-
-def is_in(row: NDArray[np.uint32], tokens: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """For each token, whether it is in a row."""
-    found: NDArray[np.bool_] = row[tokens >> 5] >> (tokens & 31).astype(np.uint32) & np.uint32(1) == 1
-    return found
 
 
 def token_array(tokens: list[int]) -> NDArray[np.int64]:

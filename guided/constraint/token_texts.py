@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import Enum
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +70,12 @@ _VALID = re.compile(rb'(?:[^\\]|\\(?:["\\/bfnrt]|u(?:[0-9a-fA-F]{4}|[0-9a-fA-F]{
 """Text in which every backslash begins an escape of JSON; nothing else repeats a string."""
 
 
+def is_in(row: NDArray[np.uint32], tokens: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+    """For each token, whether it is in a row."""
+    found: NDArray[np.bool_] = row[tokens >> 5] >> (tokens & 31).astype(np.uint32) & np.uint32(1) == 1
+    return found
+
+
 class Closing(NamedTuple):
     """The tokens that spell a string, or what is left of one, in one way, and end it."""
 
@@ -79,8 +85,7 @@ class Closing(NamedTuple):
 
     def within(self, row: NDArray[np.uint32]) -> list[int]:
         """Those of its tokens that are in a row."""
-        tokens = self.tokens
-        found: list[int] = tokens[(row[tokens >> 5] >> (tokens & 31)) & 1 != 0].tolist()
+        found: list[int] = self.tokens[is_in(row, self.tokens)].tolist()
         return found
 
 
