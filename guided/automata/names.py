@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from guided.automata.states import StateTable
 
 __all__ = ["state_besides", "state_of_texts", "states_of_names"]
+
+K = TypeVar("K")
 
 
 def states_of_names(states: StateTable, names: Sequence[bytes]) -> list[int]:
@@ -34,24 +36,22 @@ def state_of_texts(states: StateTable, texts: tuple[bytes, ...]) -> int:
     """The state before the quote of JSON strings with one of these texts, sorted and none twice; remembered."""
     if len(texts) == 1:
         return states_of_names(states, texts)[0]
-    found = states.lists.get(texts)
-    if found is None:
-        with states.lock:
-            found = states.lists.get(texts)
-            if found is None:
-                found = states.lists[texts] = _lay_list(states, texts)
-    return found
+    return _laid(states, states.lists, texts, _lay_list)
 
 
 def state_besides(states: StateTable, names: Sequence[bytes]) -> int:
     """The state before the quote of JSON strings with any text but these, each a piece of UTF-8; remembered."""
-    key = frozenset(names)
-    found = states.besides.get(key)
+    return _laid(states, states.besides, frozenset(names), _lay_besides)
+
+
+def _laid(states: StateTable, known: dict[K, int], key: K, lay: Callable[[StateTable, K], int]) -> int:
+    """What is known, or is laid down now: once, whichever thread comes first."""
+    found = known.get(key)
     if found is None:
         with states.lock:
-            found = states.besides.get(key)
+            found = known.get(key)
             if found is None:
-                found = states.besides[key] = _lay_besides(states, key)
+                found = known[key] = lay(states, key)
     return found
 
 

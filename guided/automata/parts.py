@@ -16,7 +16,7 @@ import numpy as np
 from guided.automata.byte_classes import class_of_byte
 from guided.automata.runs import NEAR, far_run
 from guided.automata.spans import Span, bounded_pattern, span_of
-from guided.automata.traits import Reading, is_read_whole, traits_of
+from guided.automata.traits import Reading, begins, is_read_whole, traits_of
 from guided.collection import untrack
 from guided.grammar.regular.condensed import lengths_of
 from guided.grammar.regular.derivative import edges, inhabited, least_length
@@ -300,7 +300,7 @@ class PartTable:
         """The edges of a sequence: of its first item, and of those behind while all before may be left out."""
         row: list[tuple[int, int, int]] = []
         while True:
-            head, tail = cast("tuple[Expr, Expr]", content.parts) if content.kind is Kind.CONCAT else (content, EPSILON)
+            head, tail = begins(content)
             is_repeated = head.kind is Kind.REPEAT
             letter = letter_of(cast(Expr, head.parts[0]) if is_repeated else head)
             if letter is None:

@@ -137,7 +137,7 @@ def run_less_words(content: Expr) -> tuple[Expr, Expr] | None:
     run: Expr | None = None
     words: list[Expr] = []
     for part in cast("tuple[Expr, ...]", content.parts):
-        if part.kind is Kind.COMPLEMENT and is_finite(cast(Expr, part.parts[0])):
+        if _is_none_of_some_words(part):
             words.append(cast(Expr, part.parts[0]))
         elif run is None and (found := _prefixed(part)) is not None and found[2:] == (0, None):
             run = part

@@ -337,12 +337,12 @@ class StateTable:
     def expand_all(self, states: Sequence[int]) -> None:
         """Find the edges of several states, and of some that they lead to."""
         with self.lock:
-            left = [state for state in states if self._firsts[state] < 0 and not self._is_laid(state)]
+            left = [state for state in states if self._firsts[state] < 0 and not self._lay_if_words(state)]
             if left:
                 self.explore(left, NEAR + len(left), NEAR_PARTS)
 
-    def _is_laid(self, state: int) -> bool:
-        """Is what a state is made of not known, and a list of words that is laid down here without a kernel?"""
+    def _lay_if_words(self, state: int) -> bool:
+        """Say what a state is made of, if that is not known; was it words, which are laid down without the kernel?"""
         return self.parts.made_of(state) is None and self._give_parts(state)
 
     def explore(self, states: Sequence[int], limit: int, parts: int, dear: int = 0) -> None:

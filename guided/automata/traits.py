@@ -63,7 +63,7 @@ def is_read_whole(content: Expr) -> bool:
 
 def traits_of(content: Expr, mode: int) -> int:
     """The traits of a part that is an expression, as `guided.kernels.determinise` has them."""
-    head = cast(Expr, content.parts[0]) if content.kind is Kind.CONCAT else content
+    head = begins(content)[0]
     kind = head.kind
     found = NULLABLE if content.nullable else 0
     if kind is Kind.REPEAT:
@@ -126,7 +126,7 @@ def loops(expr: Expr) -> bool:
 
 
 def is_wide(body: Expr) -> bool:
-    """May most ASCII bytes come, so that of two in a row a walk with the parser reads tens of thousands of tokens?"""
+    """May most ASCII bytes come?  Tokens of such characters are tens of thousands, too many to walk with the parser."""
     if body.kind is Kind.BYTES:
         return cast(int, body.parts[0]).bit_count() >= WIDE_CLASS
     if body.kind is not Kind.SWITCH or is_listed(body):
@@ -137,4 +137,4 @@ def is_wide(body: Expr) -> bool:
 
 
 WIDE_CLASS = 64
-"""Bytes that a class of characters must begin with for that; letters and digits are 62, and four of them take 1 ms."""
+"""Bytes that such a class of characters begins with; letters and digits are 62, and four of them take 1 ms."""

@@ -132,11 +132,9 @@ class LookAhead:
         behind = self.behind_space(state)
         if not behind or any(self.next_byte_set(at) - _BEFORE_NAME for at in behind):
             return None
-        found = {self._is_new_name(at, b"", b"", level.seen) for at in map(self._quoted, behind) if at != DEAD}
+        begun = (self._machine.byte_step(at, QUOTE) for at in behind)
+        found = {self._is_new_name(at, b"", b"", level.seen) for at in begun if at != DEAD}
         return True if True in found else None if None in found else False
-
-    def _quoted(self, state: int) -> int:
-        return self._machine.byte_step(state, QUOTE)
 
     def _is_new_name(self, state: int, begun: bytes, pending: bytes, seen: Seen) -> bool | None:
         rests = self.inside.names(state, pending)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from guided.constraint.checked import CheckedMachine
 
 _DOUBTFUL = -1
-QUOTE_MARK = bytes((QUOTE,))
+_QUOTE_MARK = bytes((QUOTE,))
 
 
 class _Ways(NamedTuple):
@@ -111,7 +111,7 @@ class SeenMembers:
         wholes = [token for token in texts.wholes.get(content, ()) if int(row[token >> 5]) >> (token & 31) & 1]
         self._judge_ending(found, own, wholes, Place.BETWEEN)
         opening = texts.opening_halves if anyhow else texts.opening
-        told = anyhow or all(self._ends_freely(at, content, QUOTE_MARK) for at in self._machine.look.behind_space(own))
+        told = anyhow or all(self._ends_freely(at, content, _QUOTE_MARK) for at in self._machine.look.behind_space(own))
         for size in range(min(len(content), texts.longest_opening) + 1) if opening else ():
             for token, pending in opening.get(content[:size], ()):
                 if not (told and texts.lone[token]):
@@ -125,7 +125,7 @@ class SeenMembers:
         """
         if NEEDS_ESCAPE.search(rest):
             return False
-        behind = self._machine.inner.advance_text(own, before + rest + QUOTE_MARK)
+        behind = self._machine.inner.advance_text(own, before + rest + _QUOTE_MARK)
         return behind != DEAD and self._machine.look.leads_out_behind(behind)
 
     def _judge_ending(self, found: _Ways, own: int, tokens: list[int], place: Place) -> None:
