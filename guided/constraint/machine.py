@@ -242,7 +242,7 @@ class ConstraintMachine:
             return after if self._plain else payable(self, after)
 
     def advance_each(self, state: int, tokens: list[int]) -> list[int]:
-        """`advance_token_text` for each of some tokens; one call of a kernel, so 0.2 us each and 3 us in all."""
+        """`advance_token_text` for each of some tokens: 1.3 us, and 0.07 for each, where one by one they take 0.7."""
         if not self._plain or len(tokens) < _WORTH_A_CALL:
             return [self.advance_token_text(state, token) for token in tokens]
         with self.lock:
