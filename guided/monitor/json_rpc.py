@@ -28,6 +28,8 @@ _MAX_HEADER_BYTES = 4096
 _METHOD_NOT_FOUND = -32601
 _ERROR_TAIL = 2_000
 """Characters of the process's standard error that messages may quote from."""
+_LAST_WORDS_SECONDS = 1.0
+"""How long a process whose stream closed may take to end and to have its last words read; mostly it takes 2 ms."""
 
 
 class ServerError(GuidedError):
@@ -111,7 +113,9 @@ class Connection:
         self._next = 0
         self._said = ""
         self._outgoing: queue.Queue[Mapping[str, Any] | None] = queue.Queue()
-        self._threads = [threading.Thread(target=work, daemon=True) for work in (self._read, self._write, self._listen)]
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        readers = [threading.Thread(target=work, daemon=True) for work in (self._read, self._write)]
+        self._threads = [self._listener, *readers]
         for thread in self._threads:
             thread.start()
 
@@ -181,6 +185,7 @@ class Connection:
             while True:
                 message = read_message(self._process.stdout)
                 if message is None:
+                    self._listener.join(_LAST_WORDS_SECONDS)
                     self._break("ended")
                     return
                 if not isinstance(message, dict):
@@ -218,8 +223,18 @@ class Connection:
             try:
                 write_message(self._process.stdin, message)
             except (OSError, ValueError) as error:
-                self._break(f"does not listen: {error}")
+                # A process that ended cannot be written to either: whether this thread or the reader sees it first
+                # does not change what is said.
+                self._break("ended" if self._has_ended() else f"does not listen: {error}")
                 return
+
+    def _has_ended(self) -> bool:
+        try:
+            self._process.wait(_LAST_WORDS_SECONDS)
+        except subprocess.TimeoutExpired:
+            return False
+        self._listener.join(_LAST_WORDS_SECONDS)
+        return True
 
     def _listen(self) -> None:
         assert self._process.stderr is not None

@@ -161,6 +161,21 @@ def test_calls_end_in_time_even_when_nobody_reads():
     assert time.monotonic() - began < 5
 
 
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [
+        ("import sys; sys.exit('no licence')", r"ended \(no licence\)"),
+        ("import os, time; os.close(0); time.sleep(60)", "does not listen"),
+    ],
+)
+def test_a_process_that_cannot_be_written_to_has_ended_or_does_not_listen(program, says):
+    # More than a pipe holds, so that the writer meets the closed pipe however late the process closes it.
+    connection = Connection([sys.executable, "-c", program])
+    with pytest.raises(ServerError, match=says):
+        connection.call("x", "a" * 3_000_000, 20)
+    connection.close()
+
+
 @pytest.mark.skipif(importlib.util.find_spec("jedi_language_server") is None, reason="no real language server")
 def test_a_real_server(tmp_path):
     (tmp_path / "shapes.py").write_text("class Shape:\n    def area(self): ...\n    def arena(self): ...\n")
