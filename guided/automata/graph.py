@@ -25,6 +25,7 @@ from guided.automata.counted import Copies
 from guided.automata.left_corner import lower_cycle
 from guided.automata.members import FreeMembers
 from guided.automata.names import state_of_texts
+from guided.automata.numbers import state_of_numbers
 from guided.automata.records import Record
 from guided.automata.states import StateTable
 from guided.collection import untrack
@@ -42,6 +43,7 @@ from guided.grammar.ir import (
     Sequence,
     Terminal,
 )
+from guided.grammar.ranged import RangedTerminal
 from guided.grammar.regular.expr import EPSILON
 from guided.kernels.addresses import address, address_rows
 from guided.kernels.layout import CALL, EMPTY, FINAL, OPEN, READ, Rules
@@ -385,7 +387,7 @@ class RuleGraph:
             edges.append((CALL, body.rule, end, -1))
             if body.rule in self.analysis.nullable and not skip_empty:
                 edges.append((EMPTY, 0, end, -1))
-        elif isinstance(body, ListedTerminal):
+        elif isinstance(body, Terminal):
             self.read(body, self.pending[start], end)
         elif isinstance(body, Sequence):
             if body.parts:
@@ -428,6 +430,8 @@ class RuleGraph:
             label = len(self._labelled)
             if isinstance(body, ListedTerminal):
                 found = state_of_texts(self.states, body.texts), label, False
+            elif isinstance(body, RangedTerminal):
+                found = state_of_numbers(self.states, body.ranges), label, False
             elif body.lexer is not None:
                 found = self._lexer_starts[body.lexer], label, False
             elif body.expr is EPSILON:

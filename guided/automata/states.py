@@ -30,6 +30,7 @@ from guided.automata.parts import PartTable
 from guided.automata.runs import may_owe, run_less_words
 from guided.automata.traits import begins, is_read_whole, is_word_list, loops, reading, terminal
 from guided.errors import LimitError
+from guided.grammar.ranged import Ranges
 from guided.grammar.regular.any_text import text_besides
 from guided.grammar.regular.derivative import edges as expr_edges
 from guided.grammar.regular.expr import (
@@ -119,6 +120,8 @@ class StateTable:
         self.lists: dict[tuple[bytes, ...], int] = {}
         self.besides: dict[frozenset[bytes], int] = {}
         """Of `guided.automata.names`."""
+        self.ranges: dict[Ranges, int] = {}
+        """Of `guided.automata.numbers`."""
         self._owing: dict[tuple[int, int], int] = {}
         self._joined: dict[tuple[int, int], int] = {}
         self.n_partials = 0
@@ -268,7 +271,7 @@ class StateTable:
             return
         n_states = len(self.keys)
         self.reserve_states(len(data))
-        self._make_edge_room(len(data))
+        self.make_edge_room(len(data))
         self._counts[STATES], self._counts[EDGES] = n_states, self.n_edges
         ends = np.array((len(data),) if len(words) == 1 else list(accumulate(map(len, words))), np.int32)
         first: int = direct(lay_words)(self._addresses(), np.frombuffer(data, np.uint8), ends, state, last, mode)
@@ -316,11 +319,12 @@ class StateTable:
     def reserve_edges(self, n: int) -> int:
         """The first of ``n`` new edges."""
         at = self.n_edges
-        self._make_edge_room(n)
+        self.make_edge_room(n)
         self.n_edges = at + n
         return at
 
-    def _make_edge_room(self, n: int) -> None:
+    def make_edge_room(self, n: int) -> None:
+        """Room for ``n`` more edges."""
         at = self.n_edges
         if at + n > self.arrays.low.shape[0]:
             size = max(2 * self.arrays.low.shape[0], at + n)
@@ -430,7 +434,7 @@ class StateTable:
         if len(self.keys) == self._room:
             self.reserve_states(1)
         elif self.n_edges + MOST_EDGES > self.arrays.low.size:
-            self._make_edge_room(MOST_EDGES)
+            self.make_edge_room(MOST_EDGES)
         else:
             self.parts.make_room()
             self._counts[SETS] = rehash(self._addresses(), len(self.keys))

@@ -87,7 +87,7 @@ def _grammars() -> list[tuple[Grammar, bytes]]:
         "properties": {
             "name": {"type": "string", "maxLength": 20},
             "tags": {"type": "array", "items": {"type": "string"}, "maxItems": 9},
-            "n": {"type": "number"},
+            "n": {"type": "number", "minimum": 0, "maximum": 20},
             "code": {"type": "string", "pattern": "b"},
         },
         "required": ["name"],

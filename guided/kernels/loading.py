@@ -18,6 +18,7 @@ from guided.kernels import (
     entry,
     finite_texts,
     minimal,
+    number_states,
     parser,
     places,
     product,
@@ -46,7 +47,9 @@ def _load() -> None:
 
 
 def _kernels() -> Iterator[Any]:
-    for module in (entry, determinise, effects, finite_texts, minimal, places, product, record_nodes, rows):
+    for module in (
+        entry, determinise, effects, finite_texts, minimal, number_states, places, product, record_nodes, rows,
+    ):  # fmt: skip
         for name in module.__all__ if hasattr(module, "__all__") else vars(module):
             kernel = getattr(module, name)
             if isinstance(kernel, Dispatcher) and not kernel.targetoptions.get("no_cpython_wrapper"):

@@ -37,6 +37,7 @@ from guided.grammar.json_schema.graph import Graph, living_numbers, pointer_of, 
 from guided.grammar.json_schema.layout import Layout, Order, Rank
 from guided.grammar.json_schema.number_text import may_be_refused, number_text, number_texts
 from guided.grammar.json_schema.numbers import NumberRange
+from guided.grammar.json_schema.ranged_numbers import ranges_of
 from guided.grammar.json_schema.shape import ANY, ANYTHING, OF_TYPES, TRUE, ArrayShape, Need, ObjectShape, Shape
 from guided.grammar.json_schema.strings import CONTENT, StringSet, encoded
 from guided.grammar.json_schema.terminals import (
@@ -52,6 +53,7 @@ from guided.grammar.json_schema.terminals import (
     sequence,
     text_of,
 )
+from guided.grammar.ranged import RangedTerminal
 from guided.grammar.regular.expr import EPSILON, Expr, alternation, literal
 
 MOST_LISTED = 1024
@@ -345,9 +347,14 @@ class Lowering:
         return Terminal(StringSet(found).text(True) if self.compact else listed.expr, listed.label)
 
     def _numbers(self, found: list[NumberRange], pointer: str) -> Terminal:
-        texts = [self._number(item) for item in found] if self.compact else number_texts(found)
         whole = all(item.step is not None and item.step.denominator == 1 for item in found)
-        return Terminal(alternation(texts), _label("integer" if whole else "number", pointer))
+        label = _label("integer" if whole else "number", pointer)
+        if len(found) == 1:
+            ranges = ranges_of(found[0])
+            if ranges is not None:
+                return RangedTerminal.of(ranges, partial(number_text, found[0]), label)
+        texts = [self._number(item) for item in found] if self.compact else number_texts(found)
+        return Terminal(alternation(texts), label)
 
     def _number(self, item: NumberRange) -> Expr:
         if self.compact and item.low is not None and item.low == item.high:
