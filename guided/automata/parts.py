@@ -14,6 +14,7 @@ from typing import TypeAlias, cast
 import numpy as np
 
 from guided.automata.byte_classes import class_of_byte
+from guided.automata.minimal_parts import Laid, MinimalParts
 from guided.automata.runs import NEAR, far_run
 from guided.automata.spans import Span, bounded_pattern, span_of
 from guided.automata.traits import Reading, begins, is_read_whole, traits_of
@@ -50,12 +51,15 @@ Within: TypeAlias = "tuple[int, int, None, None]"
 class PartTable:
     """Parts of one state table; ids are stable, arrays are replaced when they grow."""
 
-    def __init__(self, state_of: Callable[[Expr, int], int], most_states: int) -> None:
+    def __init__(self, state_of: Callable[[Expr, int], int], addresses: Callable[[], int], most_states: int) -> None:
         """With room for ``most_states`` at first."""
         self._state_of = state_of
         """The state that a reading has already, 0 for none."""
+        self.table_address = addresses
+        """Where the kernels find the arrays."""
         self._ids: dict[Reading | Begun | Within, int] = {}
-        self._all: list[Reading | Begun | Within] = []
+        self._all: list[Reading | Begun | Within | Laid] = []
+        self._minimal = MinimalParts()
         self._spans: dict[int, Span] = {}
         self.n_edges = 0
         self.arrays = Parts(
@@ -79,12 +83,12 @@ class PartTable:
 
     def find(self, of: Reading) -> int:
         """The state of a reading that is a part by itself, 0 where it has none."""
-        part = self._ids.get(of)
+        part = self._known(of)
         return 0 if part is None else int(self.arrays.alone[part])
 
     def stands_for(self, of: Reading, state: int) -> None:
         """Let a state be that of a part by itself."""
-        part = self._ids.get(of)
+        part = self._known(of)
         if part is not None:
             self.arrays.alone[part] = state
 
@@ -96,7 +100,7 @@ class PartTable:
         return [self._reading(part) for part in self.arrays.pool[first : first + self.arrays.set_count[state]].tolist()]
 
     def _reading(self, part: int) -> Reading:
-        of = self._all[part]
+        of = self._of(part)
         if len(of) == 2:
             return of
         if len(of) == 4:
@@ -104,6 +108,14 @@ class PartTable:
             return intersection((pattern, run)), mode
         content, mode = self._reading(of[1])
         return concat(of[0], content), mode
+
+    def _of(self, part: int) -> Reading | Begun | Within:
+        """What a part is made of."""
+        of = self._all[part]
+        if isinstance(of, Laid):
+            of = self._all[part] = of.reading(part)
+            self._ids[of] = part
+        return of
 
     def boundless(self, part: int) -> tuple[Reading, int] | None:
         """A part without the bound on its length, and that bound; None where it has none that may be far."""
@@ -131,7 +143,7 @@ class PartTable:
         return min(least for least, _ in ways), min((most for _, most in ways if most is not None), default=None)
 
     def _fewest_characters(self, part: int) -> tuple[int, int | None]:
-        of = self._all[part]
+        of = self._of(part)
         if len(of) == 4:
             return 0, None
         if len(of) == 3:
@@ -149,6 +161,8 @@ class PartTable:
         if not self._traits[part] & DEAR or self._edge_first[part] >= 0:
             return False
         of = self._all[part]
+        if isinstance(of, Laid):
+            return True
         return self.is_dear(of[0]) if len(of) == 4 else is_read_whole(of[0])
 
     def is_inside(self, part: int) -> bool:
@@ -196,7 +210,9 @@ class PartTable:
         return n
 
     def _find_edges(self, part: int) -> int:
-        of = self._all[part]
+        of = self._of(part)
+        if len(of) == 2 and self._lay_minimal(*of):
+            return 1
         if len(of) == 3:
             self._write(part, self._begun_edges(of[0], of[1]))
         elif len(of) == 4:
@@ -204,7 +220,7 @@ class PartTable:
         elif of[0].kind is Kind.REPEAT and (found := self._count_ahead(part, *of)):
             return found
         elif of[1] and of[0].kind is Kind.INTERSECTION and (both := bounded_pattern(of[0])) is not None:
-            run = self._part(both[1], of[1])
+            run = self.part(both[1], of[1])
             ways = [self._edges_within(pattern, run) for pattern in self._parts(both[0], of[1])]
             self._write(part, [edge for row in ways for edge in row])
         else:
@@ -248,7 +264,7 @@ class PartTable:
             return found
         one, other = self._traits[pattern], self._traits[run]
         traits = one & other & NULLABLE | (one | other) & (LOOPS | TEXTUAL | SPELLED_ONCE) | one & DEAR
-        found = self._new(of, traits | INSIDE if len(self._all[run]) == 3 else traits)
+        found = self._new(of, traits | INSIDE if len(self._of(run)) == 3 else traits)
         far = span.far(bounds)
         if far:
             bound, boundless = int(self._bound[pattern]), int(self._boundless[pattern])
@@ -259,7 +275,7 @@ class PartTable:
         """How long the texts of a part are; remembered."""
         found = self._spans.get(part)
         if found is None:
-            of = self._all[part]
+            of = self._of(part)
             if len(of) == 3:
                 found = self._span(of[1]).behind(span_of(of[0]))
             else:
@@ -271,11 +287,11 @@ class PartTable:
         """A union of parts of patterns, all within the bounds of the same run, as one pattern within it."""
         first, n = int(self.arrays.set_first[state]), int(self.arrays.set_count[state])
         parts: list[int] = self.arrays.pool[first : first + n].tolist() if first >= 0 and n > 1 else []
-        pairs = [of for of in map(self._all.__getitem__, parts) if len(of) == 4]
+        pairs = [of for of in map(self._of, parts) if len(of) == 4]
         if not pairs or any(of[1] != pairs[0][1] for of in pairs):
             return None
         bounds = self._span(pairs[0][1])
-        others = [part for part in parts if len(self._all[part]) != 4]
+        others = [part for part in parts if len(self._of(part)) != 4]
         if pairs[0][1] in others:
             # Any text within the bounds, the others' among them.
             return self._reading(pairs[0][1])
@@ -324,8 +340,8 @@ class PartTable:
         for low, high, begun in edges(first):
             if tail is EPSILON and begun.kind is Kind.RECURSION and begun.inhabited:
                 # The state of an automaton, of which there may be many, is a part as it stands.
-                part = self._ids.get((begun, mode))
-                row.append((low, high, self._part(begun, mode) if part is None else part))
+                part = self._known((begun, mode))
+                row.append((low, high, self.part(begun, mode) if part is None else part))
                 continue
             if is_begun(begun):
                 parts = [self._begun(begun, part) for part in self._parts(tail, mode)]
@@ -358,7 +374,7 @@ class PartTable:
         made = self._all[start:]
         for of in made:
             untrack(of)
-        self._ids.update(zip(made, range(start, stop), strict=True))
+        self._ids.update(zip(cast("list[Reading | Begun]", made), range(start, stop), strict=True))
         while stop > self.arrays.traits.size:
             self._grow(*_PER_PART)
         rows = (letter.first, *letter.rows)
@@ -418,19 +434,36 @@ class PartTable:
         return row
 
     def _parts(self, content: Expr, mode: int) -> list[int]:
-        return [self._part(item, mode) for item in alternatives(content)]
+        return [self.part(item, mode) for item in alternatives(content)]
 
-    def _part(self, content: Expr, mode: int) -> int:
+    def part(self, content: Expr, mode: int) -> int:
+        """The part of a language that is no union."""
         of = (content, mode)
-        found = self._ids.get(of)
+        found = self._known(of)
         if found is None:
             found = self._new(of, traits_of(content, mode))
+            self._minimal.note(content, mode, found)
             if mode and content.kind is Kind.REPEAT and (run := far_run(content)) is not None:
-                self._note_bound(found, run[1], self._part(run[0], mode))
+                self._note_bound(found, run[1], self.part(run[0], mode))
             state = self._state_of(content, mode)
             if state:
                 self._alone[found] = state
         return found
+
+    def _known(self, of: Reading) -> int | None:
+        """The part that a reading is, if it is one."""
+        found = self._ids.get(of)
+        return self._minimal.find(*of) if found is None else found
+
+    def _lay_minimal(self, content: Expr, mode: int) -> bool:
+        """Make the edges known of a state of a minimal automaton, and of those around it; False: it is none."""
+        laid = self._minimal.lay(content, mode, self)
+        if laid is None:
+            return False
+        self._all += [laid] * laid.numbers.size
+        for part, of in laid.made():
+            self._alone[part] = self._state_of(*of)
+        return True
 
     def _begun(self, begun: Expr, follows: int) -> int:
         of = (begun, follows, None)
@@ -465,6 +498,10 @@ class PartTable:
         """Room for twice as many sets, whose hash table is to be filled anew."""
         self._grow("pool")
         self.arrays = self.arrays._replace(set_hash=np.zeros(2 * self.arrays.set_hash.size, np.int32))
+
+    def grow(self) -> None:
+        """Make room for more parts and edges."""
+        self._grow(*_PER_PART, "low", "high", "to")
 
     def _grow(self, *names: str) -> None:
         for name in names:

@@ -126,7 +126,7 @@ class StateTable:
         self._joined: dict[tuple[int, int], int] = {}
         self.n_partials = 0
         """Of `guided.automata.spelling`."""
-        self.parts = PartTable(self._state_of_part, MOST_STATES)
+        self.parts = PartTable(self._state_of_part, self._addresses, MOST_STATES)
         self._counts, self._queue = self.parts.arrays.counts.data, self.parts.arrays.queue.data
         self._missing = self.parts.arrays.missing.data
         self._table = np.zeros((N_ROWS + len(self.parts.arrays), 3), np.int64)
@@ -422,6 +422,7 @@ class StateTable:
         return queue[:n_closing].tolist() if code >= 0 else None
 
     def _addresses(self) -> int:
+        """Where the table of addresses is that kernels get: of the automaton's arrays first, of the parts' last."""
         automaton, parts = self._held
         if automaton is not self.arrays or parts is not self.parts.arrays:
             self._table[: len(self.arrays)] = self.addresses.of(self.arrays)

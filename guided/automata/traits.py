@@ -6,6 +6,7 @@ from typing import TypeAlias, cast
 
 from guided.automata.runs import begins_run
 from guided.grammar.regular.any_text import any_text
+from guided.grammar.regular.condensed import place_of
 from guided.grammar.regular.expr import ALL, EPSILON, Expr, Kind, is_listed, json_string
 from guided.kernels.determinise import (
     ABSORBS,
@@ -58,7 +59,7 @@ def is_read_whole(content: Expr) -> bool:
     """Does a language begin with what is read as a whole, its edges not known?"""
     while content.kind is Kind.CONCAT:
         content = cast(Expr, content.parts[0])
-    return content.kind in _DEAR and content.edges is None
+    return content.kind in _DEAR and place_of(content) is None and content.edges is None
 
 
 def traits_of(content: Expr, mode: int) -> int:

@@ -165,11 +165,15 @@ def _index(vocabulary: Vocabulary) -> None:
 
 
 def _combinations() -> None:
-    """Make an automaton of two patterns."""
-    from guided.grammar.regular.derivative import edges
-    from guided.grammar.regular.expr import ALL, concat, intersection, literal, repeat
+    """Make an automaton of two patterns, and parts of its states; ask of one whether any text may come."""
+    from guided.automata.endless_text import EndlessText
+    from guided.automata.states import StateTable
+    from guided.grammar.regular.expr import ALL, byte_range, concat, intersection, json_string, literal, repeat
 
-    edges(intersection((repeat(literal(b"ab")), concat(ALL, literal(b"b")))))
+    table = StateTable()
+    both = table.add(json_string(intersection((repeat(byte_range(0, 0xF4)), concat(ALL, literal(b"b"))))))
+    table.expand(both)
+    EndlessText(table).goes_on(both)
 
 
 def _closings(vocabulary: Vocabulary) -> None:

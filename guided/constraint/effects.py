@@ -21,16 +21,14 @@ from typing import ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.byte_classes import UTF8_PHASES
 from guided.automata.endless import is_endless
+from guided.automata.endless_text import EndlessText
 from guided.automata.runs import (
     Run,
-    comes_to_nothing,
     may_be_longer,
     run_of,
     run_with_pattern,
     within_reach,
-    without_least,
     without_words,
 )
 from guided.automata.states import StateTable
@@ -45,19 +43,7 @@ from guided.grammar.regular.any_text import is_within
 from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.derivative import possible_edges
 from guided.grammar.regular.expr import Expr, Kind, alternation, json_string, repeat
-from guided.grammar.regular.lengths import character_counts
-from guided.kernels.determinise import TOTAL
-from guided.kernels.layout import CANONICAL, STRING, Automaton
 from guided.vocab.vocabulary import Vocabulary
-
-TOTAL_STATES = 400
-"""Pairs of state and phase looked at to see that a string may go on with any text; most patterns have below 100."""
-
-SOON = 100
-"""Pairs after which a refusal is late: 5 ms of derivatives."""
-
-LAST = 0xF4
-"""The last byte that a character of UTF-8 begins with."""
 
 _ANY_STRING = json_string(Utf8().text)
 
@@ -110,7 +96,7 @@ class TokenEffects:
         """Whether it is plain of sequences that they have no such bounds."""
         self._walked: set[int] = set()
         """States whose effects are not told from others."""
-        self._totals: dict[int, bool] = {}
+        self._endless = EndlessText(states)
         self._others_known: dict[tuple[int, int, int], _Strings] = {}
 
     @property
@@ -171,7 +157,8 @@ class TokenEffects:
                 like = json_string(others, canonical=canonical)
                 if others is not content and is_endless(others) and self._like(low, high, state, like):
                     return True
-        if key is not _ANY_STRING and self._is_total(state, members) and self._like(low, high, state, _ANY_STRING):
+        goes_on = key is not _ANY_STRING and self._endless.goes_on(state, members)
+        if goes_on and self._like(low, high, state, _ANY_STRING):
             return True
         around = _run_around(members)
         return around is not None and self._like(low, high, state, around)
@@ -212,66 +199,6 @@ class TokenEffects:
             _, low, high = cast("tuple[Expr, int, int | None]", item.parts)
             return high is not None or low > self.tries.longest
         return item.kind in (Kind.CONCAT, Kind.ALTERNATION, Kind.INTERSECTION)
-
-    def _is_total(self, start: int, members: list[Reading] | None = None) -> bool:
-        """Inside a string, may any text come, for ever?  Decided on all that may follow, by the phases of UTF-8.
-
-        False also where that is not seen soon: then the effect is walked.
-        """
-        known = self._totals.get(start)
-        if known is not None:
-            return known
-        states = self.states
-        if not _reads_any_byte(states.arrays, start):
-            return False
-        if members is None:
-            members = states.parts.members(start)
-        if states.parts.has_trait(start, TOTAL) or self._is_total_but_for_length(members):
-            self._totals[start] = True
-            return True
-        total = states.arrays.mode[start] & STRING != 0 and not states.arrays.mode[start] & CANONICAL
-        total = total and not states.arrays.decode[start]
-        total = total and not (members and all(_has_an_end(content) for content, _ in members))
-        order = [(start, 0)]
-        seen = set(order)
-        for state, phase in order if total else ():
-            known = self._totals.get(state) if phase == 0 else None
-            if known:
-                continue
-            row = states.edges(state) if known is None else []
-            for low, high, following in UTF8_PHASES[phase]:
-                at = low
-                for first, last, target in row:
-                    if first <= at <= last:
-                        if states.arrays.owes[target]:
-                            break
-                        at = last + 1
-                        if (target, following) not in seen:
-                            seen.add((target, following))
-                            order.append((target, following))
-                        if at > high:
-                            break
-                if at <= high:
-                    total = False
-                    break
-            if not total or len(order) > TOTAL_STATES:
-                total = False
-                break
-        if not total and len(order) > SOON:
-            # Nor is what was come by tried again: each next word of a pattern that counts words would take as long.
-            self._totals.update((state, False) for state, phase in order if phase == 0)
-        if total:
-            self._totals.update((state, True) for state, phase in order if phase == 0)
-        self._totals[start] = total
-        return total
-
-    def _is_total_but_for_length(self, members: list[Reading]) -> bool:
-        """Has a state a part that may go on with any text but for what is met by that?  Then the part itself may."""
-        for content, mode in members:
-            any_length = without_least(content)
-            if any_length is not content and self._is_total(self.states.add(terminal(any_length, mode))):
-                return True
-        return False
 
     def _like(self, low: int, high: int, state: int, other: Expr) -> bool:
         """Make known the effect of a string's state that differs from another only in where the string closes.
@@ -357,17 +284,3 @@ def _may_be_run(content: Expr) -> bool:
     if tail.kind is Kind.CONCAT:
         tail = cast(Expr, tail.parts[1])
     return tail.kind in (Kind.REPEAT, Kind.LITERAL)
-
-
-def _reads_any_byte(automaton: Automaton, state: int) -> bool:
-    """Does a state whose edges are known lead on with the first and the last byte that a character may begin with?"""
-    first = int(automaton.first[state])
-    last = first + int(automaton.count[state]) - 1
-    if first < 0 or automaton.decode[state]:
-        return True
-    return last >= first and automaton.low[first] == 0 and automaton.high[last] == LAST
-
-
-def _has_an_end(content: Expr) -> bool:
-    """Is it plain that some text cannot be gone on with?"""
-    return comes_to_nothing(content) or character_counts(content)[1] is not None

@@ -113,10 +113,16 @@ def _less_held(expr: Expr, raw_edges: RawEdges) -> Expr:
 
 def lengths_of(expr: Expr) -> Lengths | None:
     """How long the texts of a language are, where it is a minimal automaton."""
+    found = place_of(expr)
+    return None if found is None else found[0].lengths(found[1])
+
+
+def place_of(expr: Expr) -> tuple[Register, int] | None:
+    """The state that a minimal automaton begins with, and the register that it is in."""
     for register in reversed(_registers):
         number = register.numbers.get(expr)
         if number is not None:
-            return register.lengths(number)
+            return register, number
     return None
 
 

@@ -57,8 +57,18 @@ class Register:
         self._slots = np.zeros(1 << 14, np.int32)
         self._digests = np.zeros(1 << 14, np.int64)
         self._counters = np.zeros(2, np.int64)
+        self.n_seeded = 0
+        """The states that were placed as expressions: the first."""
         for expr, edges in ((EPSILON, []), (ALL, [0])):
             self.seed([expr], [[(0, 255, i) for i in edges]])
+
+    def __len__(self) -> int:
+        return int(self._counters[kernel.N_STATES])
+
+    @property
+    def arrays(self) -> tuple[Ints, Ints]:
+        """The states and edges, as the kernels have them; replaced when they grow."""
+        return self._states, self._edges
 
     @property
     def is_full(self) -> bool:
@@ -84,6 +94,7 @@ class Register:
             self.numbers[expr] = number
             if texts:
                 self._states[number, kernel.TEXT] = number
+        self.n_seeded = len(self)
 
     def place(
         self, table: Ints, accepting: NDArray[np.bool_], labels: Ints, some: Ints, cuts: Ints, texts: Ints
@@ -125,6 +136,10 @@ class Register:
             near, None if around == kernel.NEVER else around, bool(infinite), None if text < 0 else self.expr(text)
         )
 
+    def is_endless(self, number: int) -> bool:
+        """Has a state endlessly many texts, and every state that it leads to?"""
+        return bool(self._states[number, kernel.ENDLESS])
+
     def text(self, expr: Expr) -> int:
         """The state of any text that an expression is part of; -1 where none is known."""
         number = self.numbers.get(expr)
@@ -138,6 +153,10 @@ class Register:
     def edges(self, number: int) -> tuple[Edge, ...]:
         """The edges of a state, as expressions."""
         return tuple([(low, high, self.expr(target)) for low, high, target in self.row(number)])
+
+    def is_made(self, number: int) -> bool:
+        """Has an expression been made of a state?"""
+        return number in self._exprs
 
     def expr(self, number: int) -> Expr:
         """The language of a state."""
