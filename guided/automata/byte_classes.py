@@ -1,8 +1,9 @@
 """Classes of bytes that patterns tell apart, so that a whole subtree of tokens can be kept without being walked.
 
 Where a lexer state leads back to itself on every byte of the classes that a subtree holds, all tokens of the subtree
-stay.  The classes follow what patterns say: hexadecimal and other letters, digits, each punctuation mark by itself;
-bytes above ASCII count only in whole characters, since what leads back is the character and not each of its bytes.
+stay.  The classes follow what patterns say: digits, each punctuation mark and small letter by itself, as far as there
+is room in 62 bits; bytes above ASCII count only in whole characters, since what leads back is the character and not
+each of its bytes.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-_RANGES = (b"09", b"af", b"gz", b"AF", b"GZ", b"\x00\x1f", b"\x7f\x7f")
-_SINGLE = tuple(byte for byte in range(0x20, 0x7F) if not chr(byte).isalnum())
+_RANGES = (b"09", b"AF", b"GZ", b"jk", b"qr", b"vw", b"xz", b"\x00\x1f", b"\x7f\x7f")
+_SINGLE = tuple(byte for byte in range(0x20, 0x7F) if not chr(byte).isalnum() or chr(byte) in "abcdefghilmnopstu")
 
 TEXT = 1 << (len(_RANGES) + len(_SINGLE))
 """The class of all characters above ASCII but the next two."""
@@ -33,6 +34,10 @@ def _ascii_classes() -> list[tuple[int, int]]:
 
 
 _CLASSES = _ascii_classes()
+
+
+UNPLAIN = sum(bit for bit, mask in _CLASSES if mask & (0xFFFFFFFF | 1 << 0x22 | 1 << 0x5C)) | LINES | BROKEN
+"""The classes of what `PLAIN_PHASES` leave out."""
 
 
 def class_of_byte() -> NDArray[np.int64]:
@@ -66,6 +71,13 @@ TEXT_PHASES: Phases = (
 
 LINES_PHASES: Phases = (((0xE2, 0xE2, 1),), ((0x80, 0x80, 2),), ((0xA8, 0xA9, 0),))
 """As `UTF8_PHASES`, for the characters of `LINES` only."""
+
+
+PLAIN_PHASES: Phases = (
+    ((0x20, 0x21, 0), (0x23, 0x5B, 0), (0x5D, 0x7F, 0), *TEXT_PHASES[0]),
+    *TEXT_PHASES[1:],
+)
+"""As `TEXT_PHASES`, with the ASCII characters that stand for themselves in a JSON string."""
 
 
 def phase_after() -> NDArray[np.uint8]:

@@ -45,6 +45,9 @@ from guided.grammar.regular.derivative import possible_edges
 from guided.grammar.regular.expr import Expr, Kind, alternation, json_string, repeat
 from guided.vocab.vocabulary import Vocabulary
 
+SMALL_RANGE = 2048
+"""Nodes of a range that are walked in some 5 us from a state that leads back to itself."""
+
 _ANY_STRING = json_string(Utf8().text)
 
 
@@ -107,9 +110,12 @@ class TokenEffects:
     def need(self, low: int, high: int, state: int) -> None:
         """Make the effect of a trie range and state known to the kernels."""
         with self.lock:
-            if state not in self._walked and self._told(low, high, state):
-                return
-            self._walked.add(state)
+            # A run without a bound is read without a step: all of a small range, in less than being told takes.
+            small = high - low <= SMALL_RANGE and self.states.arrays.loops[state] > 1
+            if not small and state not in self._walked:
+                if self._told(low, high, state):
+                    return
+                self._walked.add(state)
             found = self._surveys.stays(low, high, state)
             if found is None:
                 # Its tokens come to owe something: they are walked with the parser.

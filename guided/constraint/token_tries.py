@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from guided.automata.byte_classes import class_of_byte, phase_after
 from guided.constraint.scratch import grown
 from guided.kernels.addresses import SharedAddresses, address, address_row
-from guided.kernels.effects import index_trie, merge
 from guided.kernels.jit import direct
 from guided.kernels.layout import GROW_SCRATCH, N_COUNTERS, REQUEST, Extra, Tokens
 from guided.kernels.records import grown_records, records
+from guided.kernels.token_tries import index_trie, merge
 from guided.kernels.views import EXTRA, N_ROWS, TOKENS
 from guided.vocab.vocabulary import Vocabulary
 

@@ -1,25 +1,25 @@
-"""What the tokens of a trie range do from one automaton state: which stay inside, and tries of the rests of others.
+"""What the tokens of a trie range do from one automaton state: which stay inside, and where matches end.
 
-Nothing here knows a parser, so the results serve every grammar of a vocabulary.  `survey` walks once and notes; `merge`
-joins the subtrees below the nodes where matches end into one trie, appended to the pool.
+Nothing here knows a parser, so the results serve every grammar of a vocabulary.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from guided.automata.byte_classes import UNPLAIN
 from guided.kernels import views
 from guided.kernels.jit import entry, inner
 from guided.kernels.layout import (
     CLOSES,
     EXPAND_STATE,
-    GROW_MACHINE,
     GROW_SCRATCH,
     MATCHED,
     REQUEST,
     REQUEST_A,
     STRING,
 )
+from guided.kernels.refused import classes_refused
 from guided.kernels.strings import SPELLED, enter, glance, move
 
 _MASK32 = 0xFFFFFFFF
@@ -32,11 +32,14 @@ ROWS = 64
 WORTH = 16
 """Nodes still to come in a state from which on its table, some 100 ns, is made: finding an edge costs 10 ns a node."""
 
+FAR_RANGE = 1024
+"""Nodes still to come from which on it is asked what a text must hold to be refused, some 5 us: twice each."""
+
+UNASKED = -1
+"""Where this was not asked of a state."""
+
 DENSE = 512
 """Tokens up to which an effect is kept as a list rather than a bitmask row; a guess at where the costs meet."""
-
-FEW = 32
-"""Nodes that are sorted by insertion; more are by counting, whose table of 256 costs as much as so many."""
 
 
 @inner
@@ -155,6 +158,8 @@ def survey(table, low, high, state, row, whole, apart, also, home, kept, kept_co
     n_rows = 2 * ROWS if also else ROWS
     rows = np.empty((n_rows, 256), np.int32)
     held = np.zeros(n_rows, np.int64)
+    refused = np.zeros(n_rows, np.int64)
+    n_asked = 0
     level = 0
     places[0] = enter(automaton, np.int64(state))
     ends[0] = high
@@ -187,16 +192,33 @@ def survey(table, low, high, state, row, whole, apart, also, home, kept, kept_co
             if held[slot] != at and ends[level] - node >= WORTH:
                 _tell_bytes(automaton, at, rows[slot])
                 held[slot] = at
+                refused[slot] = UNASKED
             if held[slot] == at:
                 place = np.int64(rows[slot, byte])
             stays = also == 0 and automaton.tag[at] < 0
+            needed = np.int64(0)
+            if plain and held[slot] == at:
+                if refused[slot] == UNASKED and ends[level] - node >= FAR_RANGE and n_asked < ROWS:
+                    refused[slot] = classes_refused(automaton, at)
+                    n_asked += 1
+                needed = max(refused[slot], np.int64(0))
+                classes = tokens.classes[node]
+                if classes & needed != needed and not classes & UNPLAIN:
+                    # Nothing below has all that a text must have to be refused.
+                    n_pieces = _keep(table, n_pieces, node, end, 0)
+                    node = end
+                    continue
             if stays and place == at and at != home:
                 # What is below goes on from the same state, as what comes beside it does.
                 begin = node
                 stop = ends[level]
                 node += 1
                 while node < stop and rows[slot, tokens.byte[node]] == at:
-                    node += 1
+                    classes = tokens.classes[node]
+                    if classes & needed != needed and not classes & UNPLAIN:
+                        node = np.int64(tokens.end[node])
+                    else:
+                        node += 1
                 n_pieces = _keep(table, n_pieces, begin, node, 0 if plain else counts[level] + 1)
                 continue
             if (
@@ -380,198 +402,9 @@ def closings(table, state, path_bytes, path_ends, closes, unknown):
     return -1 if n_unknown else 0
 
 
-@inner
-def _holds_lines(tokens, node):
-    """Is U+2028 or U+2029 below a node whose byte is their first?"""
-    second = node + 1
-    while second < tokens.end[node]:
-        if tokens.byte[second] == 0x80:
-            third = second + 1
-            while third < tokens.end[second]:
-                if tokens.byte[third] == 0xA8 or tokens.byte[third] == 0xA9:
-                    return True
-                third = tokens.end[third]
-        second = tokens.end[second]
-    return False
-
-
 @entry
 def mark_tokens(rows, row, kept):
     """Turn over the bits of some tokens in a row: set them where it has none of them."""
     for i in range(kept.shape[0]):
         token = kept[i]
         rows[row, token >> 5] ^= np.uint32(1) << np.uint32(token & 31)
-
-
-@entry
-def index_trie(table, low, high, used, least, class_of_byte, phase_after, readable):
-    """Note the classes of bytes at and below every node of a trie, and give those with many children a table of them.
-
-    A table for ``least`` children or more, one for the whole range among them; ``used`` rows of ``children`` are taken.
-    Returns how many are then, -1 when there is no room.  ``readable`` is working memory, a byte per node of the range:
-    the phases of UTF-8 (``phase_after``) in which all that is below a node can be read.
-    """
-    tokens = views.tokens(table)
-    text = class_of_byte[0x80]
-    broken = text << 2
-    for parent in range(high - 1, low - 2, -1):
-        first = parent + 1
-        stop = np.int64(tokens.end[parent]) if parent >= low else high
-        count = 0
-        classes = np.int64(0)
-        phases = np.int64(0xFF)
-        node = first
-        while node < stop:
-            count += 1
-            byte = tokens.byte[node]
-            classes |= tokens.classes[node] & ~broken
-            if phases:
-                here = np.int64(0)
-                for phase in range(8):
-                    after = phase_after[phase, byte]
-                    if after < 8 and readable[node - low] >> after & 1:
-                        here |= 1 << phase
-                phases &= here
-            node = np.int64(tokens.end[node])
-        if parent >= low:
-            readable[parent - low] = phases
-            byte = tokens.byte[parent]
-            classes |= class_of_byte[byte]
-            if byte == 0xE2 and _holds_lines(tokens, parent):
-                classes |= text << 1
-            after = phase_after[0, byte]
-            if classes & text and (after == 8 or not phases >> after & 1):
-                classes |= broken
-            tokens.classes[parent] = classes
-        if count < least:
-            continue
-        if used == tokens.children.shape[0]:
-            return -1
-        tokens.children[used, :] = 0
-        node = first
-        while node < stop:
-            tokens.children[used, tokens.byte[node]] = node
-            node = np.int64(tokens.end[node])
-        used += 1
-        tokens.fan[first] = used
-    return used
-
-
-@inner
-def _sorted_children(tokens, parents, low, high, nodes, first, spare):
-    """Write the children of ``parents[low:high]`` to ``nodes[first:]``, ordered by byte; their end, or -1: no room."""
-    n = first
-    for i in range(low, high):
-        child = parents[i] + 1
-        last = tokens.end[parents[i]]
-        while child < last:
-            if n == nodes.shape[0]:
-                return -1
-            nodes[n] = child
-            n += 1
-            child = tokens.end[child]
-    if high - low == 1:
-        return n  # the children of one node are in order
-    if n - first <= FEW:
-        for i in range(first + 1, n):
-            node = nodes[i]
-            at = i
-            while at > first and tokens.byte[nodes[at - 1]] > tokens.byte[node]:
-                nodes[at] = nodes[at - 1]
-                at -= 1
-            nodes[at] = node
-        return n
-    place = np.zeros(257, np.int32)
-    for i in range(first, n):
-        place[np.int64(tokens.byte[nodes[i]]) + 1] += 1
-    for i in range(256):
-        place[i + 1] += place[i]
-    for i in range(first, n):
-        byte = np.int64(tokens.byte[nodes[i]])
-        spare[place[byte]] = nodes[i]
-        place[byte] += 1
-    for i in range(n - first):
-        nodes[first + i] = spare[i]
-    return n
-
-
-@entry
-def merge(table, starts, n_starts, nodes_used, tokens_used, nodes, spare, stamp, frames):
-    """Append to the pool one trie that holds all children of the nodes ``starts[:n_starts]``, each token once a node.
-
-    The new trie is the range from ``nodes_used``, where ``token_offset`` is ``tokens_used``; returns its end, or -1
-    with a request: `GROW_MACHINE` when the pool is full, `GROW_SCRATCH` when ``nodes`` and ``spare`` are.  ``stamp``
-    is ``int32[tokens]`` of -1, and so it must be again after a request.  Rows of ``frames`` are the place in ``nodes``
-    that a level has come to, its end, and the node that it is below.  What only one of the nodes has below a byte is
-    copied as it lies, so that the work is what tries share.
-    """
-    tokens = views.tokens(table)
-    counters = views.counters(table)
-    used = nodes_used
-    held = tokens_used
-    depth = 0
-    frames[0, 0] = 0
-    frames[0, 1] = _sorted_children(tokens, starts, np.int64(0), n_starts, nodes, np.int64(0), spare)
-    frames[0, 2] = -1
-    if frames[0, 1] < 0:
-        counters[REQUEST] = GROW_SCRATCH
-        return -1
-    while depth >= 0:
-        at = np.int64(frames[depth, 0])
-        end = np.int64(frames[depth, 1])
-        if at == end:
-            if frames[depth, 2] >= 0:
-                tokens.end[frames[depth, 2]] = used
-            depth -= 1
-            continue
-        byte = tokens.byte[nodes[at]]
-        last = np.int64(at + 1)
-        while last < end and tokens.byte[nodes[last]] == byte:
-            last += 1
-        frames[depth, 0] = last
-        size = 1
-        n_ids = 0
-        source = nodes[at]
-        first_id = tokens.token_offset[source]
-        if last == at + 1:
-            size = tokens.end[source] - source
-            n_ids = tokens.token_offset[source + size] - first_id
-        else:
-            for i in range(at, last):
-                n_ids += tokens.token_offset[nodes[i] + 1] - tokens.token_offset[nodes[i]]
-        if used + size >= tokens.byte.shape[0] or held + n_ids > tokens.token_ids.shape[0]:
-            counters[REQUEST] = GROW_MACHINE
-            return -1
-        if last == at + 1:
-            for i in range(size):
-                tokens.byte[used + i] = tokens.byte[source + i]
-                tokens.end[used + i] = tokens.end[source + i] + (used - source)
-                tokens.token_offset[used + i + 1] = tokens.token_offset[source + i + 1] + (held - first_id)
-            for i in range(n_ids):
-                tokens.token_ids[held + i] = tokens.token_ids[first_id + i]
-            used += size
-            held += n_ids
-            continue
-        node = used
-        tokens.byte[node] = byte
-        used += 1
-        for i in range(at, last):
-            for j in range(tokens.token_offset[nodes[i]], tokens.token_offset[nodes[i] + 1]):
-                token = tokens.token_ids[j]
-                if stamp[token] != node:
-                    stamp[token] = node
-                    tokens.token_ids[held] = token
-                    held += 1
-        tokens.token_offset[used] = held
-        below = _sorted_children(tokens, nodes, at, last, nodes, end, spare)
-        if below < 0:
-            counters[REQUEST] = GROW_SCRATCH
-            return -1
-        if below == end:
-            tokens.end[node] = used
-        else:
-            depth += 1
-            frames[depth, 0] = end
-            frames[depth, 1] = below
-            frames[depth, 2] = node
-    return used

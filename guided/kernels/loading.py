@@ -26,9 +26,15 @@ from guided.kernels import (
     rows,
     strings,
     threads,
+    token_tries,
 )
 
 __all__ = ["load_compiled"]
+
+_MODULES = (
+    entry, determinise, effects, finite_texts, minimal, number_states, places, product, record_nodes, rows,
+    token_tries,
+)  # fmt: skip
 
 _loading = threading.Lock()
 
@@ -47,9 +53,7 @@ def _load() -> None:
 
 
 def _kernels() -> Iterator[Any]:
-    for module in (
-        entry, determinise, effects, finite_texts, minimal, number_states, places, product, record_nodes, rows,
-    ):  # fmt: skip
+    for module in _MODULES:
         for name in module.__all__ if hasattr(module, "__all__") else vars(module):
             kernel = getattr(module, name)
             if isinstance(kernel, Dispatcher) and not kernel.targetoptions.get("no_cpython_wrapper"):

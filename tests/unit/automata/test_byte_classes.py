@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import guided
-from guided.automata.byte_classes import LINES, TEXT, UTF8_PHASES, class_of_byte, phase_after
+from guided.automata.byte_classes import BROKEN, LINES, TEXT, UNPLAIN, UTF8_PHASES, class_of_byte, phase_after
 from guided.automata.states import StateTable
 from guided.grammar.regular.expr import byte_set, repeat
+from guided.kernels.layout import EXAMINED
 from guided.testing import brute_force_mask
 
 WORDS = [
@@ -45,7 +46,11 @@ def test_classes_partition_the_bytes():
     of_byte = class_of_byte()
     assert all(of_byte[byte] == TEXT for byte in range(128, 256))
     assert all(bin(bit).count("1") == 1 for bit in of_byte.tolist())
-    assert of_byte[ord("a")] == of_byte[ord("f")] != of_byte[ord("g")] == of_byte[ord("z")]
+    assert of_byte[ord("A")] == of_byte[ord("F")] != of_byte[ord("G")] == of_byte[ord("Z")]
+    assert of_byte[ord("a")] != of_byte[ord("f")]
+    assert BROKEN < EXAMINED
+    assert {byte for byte in range(128) if UNPLAIN & int(of_byte[byte])} == {*range(0x20), 0x22, 0x5C}
+    assert UNPLAIN & (TEXT | LINES | BROKEN) == LINES | BROKEN
 
 
 @pytest.mark.parametrize("spared", [None, *b"af0A:~ "])
