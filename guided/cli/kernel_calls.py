@@ -177,17 +177,23 @@ def _combinations() -> None:
 
 
 def _closings(vocabulary: Vocabulary) -> None:
-    """Ask where strings close of which any text may be, at no node, and how far no token is from an end."""
+    """Ask where strings of any text close, at no node, how they differ, and how far no token is from an end."""
     import numpy as np
 
     from guided.constraint.characters_left import CharactersLeft
     from guided.constraint.effects import TokenEffects
     from guided.constraint.surveys import Surveys
+    from guided.grammar.regular.characters import Utf8
+    from guided.grammar.regular.expr import json_string
     from guided.kernels.layout import MATCHED
 
     effects = TokenEffects.of(vocabulary)
     surveys = Surveys(effects.states, effects.tries, effects.store)
     surveys.closing(MATCHED, surveys.paths(1, np.zeros(0, np.int32)))
+    state = effects.states.add(json_string(Utf8().text))
+    effects.states.expand(state)
+    surveys.remember(state, effects.store.row(np.zeros(0, np.int32)), np.zeros((0, 4), np.int32))
+    surveys.differ(state)
     CharactersLeft(effects.states).of_tokens(np.zeros((0, 3), np.int32))
 
 

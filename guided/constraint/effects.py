@@ -120,11 +120,8 @@ class TokenEffects:
             if found is None:
                 # Its tokens come to owe something: they are walked with the parser.
                 self.states.arrays.loops[state] = 0
-            elif found.n == found.kept.size:
-                self.store.add(low, high, state, found.kept, self.tries.exit_ranges(found.exits))
             else:
-                exits = self.tries.exit_ranges(found.exits)
-                self.store.add(low, high, state, found.kept[:0], exits, self.store.take_row())
+                self.store.add(low, high, state, found.kept, self.tries.exit_ranges(found.exits), found.mask)
 
     def _told(self, low: int, high: int, state: int) -> bool:
         """Make an effect known that is told from others; False where the state is walked, whatever the range."""
@@ -235,7 +232,7 @@ class TokenEffects:
             if walked is None:
                 return None
             exits = walked.exits.copy()
-            inside = self.store.row(walked.kept) if walked.n == walked.kept.size else self.store.take_row()
+            inside = self.store.row(walked.kept) if walked.mask < 0 else walked.mask
             paths = self._surveys.paths(low, np.ascontiguousarray(exits[:, 0]))
             found = self._others_known[key] = _Strings(inside, exits, paths, {})
         return found

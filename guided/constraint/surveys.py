@@ -11,6 +11,7 @@ from guided.automata.states import StateTable
 from guided.constraint.effect_store import EffectStore
 from guided.constraint.scratch import small_scratch
 from guided.constraint.token_tries import TokenTries
+from guided.kernels import differences
 from guided.kernels.addresses import address, address_row, address_rows
 from guided.kernels.effects import DENSE, OWING, closings, paths_to, survey
 from guided.kernels.jit import direct
@@ -40,6 +41,13 @@ DEAR = 16
 """Of these, combinations of patterns: up to 200 microseconds each."""
 
 
+MOST_WALKED = 16
+"""States walked last with which one is compared: a fifth of a microsecond each."""
+
+MOST_EXITS = 4096
+"""Exits that are kept of a walk, 16 bytes each; strings have 200."""
+
+
 @dataclass(frozen=True)
 class Survey:
     """What a walk noted: per token kept, and per node where a match ends, the number of whole characters before."""
@@ -55,11 +63,19 @@ class Stays:
     """Of a walk from a state that others do not share: the tokens kept, and nodes with something below, where matches
     end.
 
-    ``kept`` are the first tokens; where there are ``n`` of them, they are all, else all are in the store's next row.
+    The tokens are those of the row ``mask`` of the store, or where that is -1, ``kept``.
     """
 
-    n: int
+    mask: int
     kept: NDArray[np.int32]
+    exits: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class _Walked:
+    """Of a walk of all tokens, for walks that differ from it in little: its row, and where matches end."""
+
+    row: int
     exits: NDArray[np.int32]
 
 
@@ -99,6 +115,11 @@ class Surveys:
         self._exit_rows = np.zeros((4096, 4), np.int32)
         self._unknown = np.zeros(256, np.int32)
         self._one = np.zeros(1, np.int32)
+        self._others = np.zeros(MOST_WALKED, np.int32)
+        """States that were walked last, a ring; and of each the walk."""
+        self._walked: list[_Walked] = []
+        self._n_walked = 0
+        self._weights = tries.weights()
 
     def stays(self, low: int, high: int, state: int, *, apart: bool = False) -> Stays | None:
         """Which tokens of a range stay inside or end from a state; None where they come to owe something.
@@ -106,11 +127,21 @@ class Surveys:
         With ``apart`` those that end it are left out, and all exits told, also where nothing is below.  What is told is
         good until the next walk.
         """
-        code = self._walk(low, high, state, self.store.next_row(), apart=apart)
-        if code < 0:
+        is_shared = not apart and low == 1 and high == self.tries.root and not self.states.arrays.decode[state]
+        n = DENSE + 1
+        n_exits = self.differ(state) if is_shared else None
+        if n_exits is None:
+            code = self._walk(low, high, state, self.store.next_row(), apart=apart)
+            n, n_exits = (code, code) if code < 0 else (code >> 32, code & 0xFFFFFFFF)
+        if n_exits < 0:
             return None
-        n, n_exits = code >> 32, code & 0xFFFFFFFF
-        return Stays(n, self._kept[: min(n, DENSE)], self._exit_rows[:n_exits])
+        exits = self._exit_rows[:n_exits]
+        if n <= DENSE:
+            return Stays(-1, self._kept[:n], exits)
+        row = self.store.take_row()
+        if is_shared and n_exits <= MOST_EXITS:
+            self.remember(state, row, exits.copy())
+        return Stays(row, self._kept[:0], exits)
 
     def survey(self, low: int, high: int, state: int, home: int = 0, also: int = 0) -> Survey | None:
         """What the tokens of a range do from a state; None where they come to owe something.
@@ -146,10 +177,35 @@ class Surveys:
             )  # fmt: skip
             if code >= 0 or code == OWING:
                 return code
-            if self._counters[REQUEST] == EXPAND_STATE:
-                unknown = self._expand(unknown)
-            else:
-                self._exit_rows = np.zeros((4 * self._exit_rows.shape[0], 4), np.int32)
+            unknown = self._serve(unknown)
+
+    def differ(self, state: int) -> int | None:
+        """Write the next row from that of a state walked before: the number of exits, negative where owing.
+
+        None where there is no such state, or none that has much in common.
+        """
+        unknown = self._begin(state)
+        like = int(
+            direct(differences.most_like)(self._addresses(), state, self._others, len(self._walked), self._weights)
+        )
+        if like < 0:
+            return None
+        other, row = self._walked[like], self.store.next_row()
+        while True:
+            code: int = direct(differences.differ)(
+                self._addresses(), 1, self.tries.root, state, int(self._others[like]), other.row, row, other.exits,
+                self._exit_rows, unknown,
+            )  # fmt: skip
+            if code >= 0 or code == OWING:
+                return code
+            unknown = self._serve(unknown)
+
+    def remember(self, state: int, row: int, exits: NDArray[np.int32]) -> None:
+        """Note a walk of all tokens, for those to come, in place of the one that is longest ago."""
+        place = self._n_walked % MOST_WALKED
+        self._others[place] = state
+        self._walked[place : place + 1] = [_Walked(row, exits)]
+        self._n_walked += 1
 
     def paths(self, low: int, nodes: NDArray[np.int32]) -> Paths:
         """The paths from the beginning of a range to some of its nodes, ascending."""
@@ -181,6 +237,13 @@ class Surveys:
             self.states.explore([base], AHEAD, PARTS, DEAR // 2)
             return self._unknown
         return self._one
+
+    def _serve(self, unknown: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Provide what a walk asks for; the room for the states that the next asks for."""
+        if self._counters[REQUEST] == EXPAND_STATE:
+            return self._expand(unknown)
+        self._exit_rows = np.zeros((4 * self._exit_rows.shape[0], 4), np.int32)
+        return unknown
 
     def _expand(self, unknown: NDArray[np.int32]) -> NDArray[np.int32]:
         """Find the edges of the states that a walk asks for, and of those around; the room for the next."""

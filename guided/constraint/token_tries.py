@@ -60,6 +60,16 @@ class TokenTries:
         self._merged: dict[bytes, tuple[int, int]] = {}
         self._index(1, n_nodes)
 
+    def weights(self) -> NDArray[np.int32]:
+        """``int32[256]``: the nodes at and below each byte that a token may begin with."""
+        found = np.zeros(256, np.int32)
+        node = 1
+        while node < self.root:
+            end = int(self.arrays.end[node])
+            found[self.arrays.byte[node]] = end - node
+            node = end
+        return found
+
     def tokens_at(self, nodes: NDArray[np.int32]) -> NDArray[np.int32]:
         """The tokens that end in some nodes."""
         offset = self.arrays.token_offset

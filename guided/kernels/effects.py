@@ -43,7 +43,7 @@ DENSE = 512
 
 
 @inner
-def _note(counters, unknown, n, state):
+def note_unknown(counters, unknown, n, state):
     """Note that the edges of a state are not known; how many such states there are, -1 where there is no room."""
     for i in range(n):
         if unknown[i] == state:
@@ -55,7 +55,7 @@ def _note(counters, unknown, n, state):
 
 
 @inner
-def _tell_bytes(automaton, state, row):
+def tell_bytes(automaton, state, row):
     """Write to ``row[256]`` the state after each byte, 0 for dead, and -1 where only `glance` knows."""
     first = np.int64(automaton.first[state])
     if first < 0:
@@ -190,7 +190,7 @@ def survey(table, low, high, state, row, whole, apart, also, home, kept, kept_co
         if at <= _MASK32:
             slot = at & (ROWS - 1)
             if held[slot] != at and ends[level] - node >= WORTH:
-                _tell_bytes(automaton, at, rows[slot])
+                tell_bytes(automaton, at, rows[slot])
                 held[slot] = at
                 refused[slot] = UNASKED
             if held[slot] == at:
@@ -251,7 +251,7 @@ def survey(table, low, high, state, row, whole, apart, also, home, kept, kept_co
             if place == SPELLED:
                 place = move(automaton, at, byte)
         if place < 0:
-            n_unknown = _note(counters, unknown, n_unknown, -place)
+            n_unknown = note_unknown(counters, unknown, n_unknown, -place)
             if n_unknown < 0:
                 return -1
             node = ends[level] if -place == at else end
@@ -269,7 +269,7 @@ def survey(table, low, high, state, row, whole, apart, also, home, kept, kept_co
             if at <= _MASK32:
                 slot = ROWS + (other & (ROWS - 1))
                 if held[slot] != other and ends[level] - node >= WORTH:
-                    _tell_bytes(automaton, np.int64(other), rows[slot])
+                    tell_bytes(automaton, np.int64(other), rows[slot])
                     held[slot] = other
                 if held[slot] == other:
                     beside = np.int64(rows[slot, byte])
@@ -278,7 +278,7 @@ def survey(table, low, high, state, row, whole, apart, also, home, kept, kept_co
                 if beside == SPELLED:
                     beside = move(automaton, at & ~_MASK32 | other, byte)
             if beside < 0:
-                n_unknown = _note(counters, unknown, n_unknown, -beside)
+                n_unknown = note_unknown(counters, unknown, n_unknown, -beside)
                 if n_unknown < 0:
                     return -1
                 node = end
@@ -295,7 +295,7 @@ def survey(table, low, high, state, row, whole, apart, also, home, kept, kept_co
             count += 1
         if tag >= 0:
             if automaton.first[after] < 0:
-                n_unknown = _note(counters, unknown, n_unknown, np.int64(after))
+                n_unknown = note_unknown(counters, unknown, n_unknown, np.int64(after))
                 if n_unknown < 0:
                     return -1
                 node = end
@@ -384,7 +384,7 @@ def closings(table, state, path_bytes, path_ends, closes, unknown):
         if place == SPELLED:
             place = move(automaton, places[level], byte)
         if place < 0:
-            n_unknown = _note(counters, unknown, n_unknown, -place)
+            n_unknown = note_unknown(counters, unknown, n_unknown, -place)
             if n_unknown < 0:
                 return -1
         if place > 0 and automaton.owes[place & _MASK32]:

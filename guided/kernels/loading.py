@@ -14,6 +14,7 @@ from numba.core.dispatcher import Dispatcher
 
 from guided.kernels import (
     determinise,
+    differences,
     effects,
     entry,
     finite_texts,
@@ -32,8 +33,8 @@ from guided.kernels import (
 __all__ = ["load_compiled"]
 
 _MODULES = (
-    entry, determinise, effects, finite_texts, minimal, number_states, places, product, record_nodes, rows,
-    token_tries,
+    entry, determinise, differences, effects, finite_texts, minimal, number_states, places, product,
+    record_nodes, rows, token_tries,
 )  # fmt: skip
 
 _loading = threading.Lock()

@@ -11,7 +11,7 @@ import guided
 from guided.automata.spelling import move, place_of
 from guided.automata.states import StateTable
 from guided.constraint.effect_store import EffectStore
-from guided.constraint.surveys import Surveys
+from guided.constraint.surveys import Stays, Surveys
 from guided.constraint.token_tries import TokenTries
 from guided.grammar.json_schema.format_patterns import pattern_language
 from guided.grammar.regular.expr import alternation, complement, concat, intersection, json_string, literal
@@ -37,6 +37,10 @@ PATTERNS = [
     "([^a]|a+[^ab])*",
     ".*a.{7}",
 ]
+ALIKE = [
+    "[a-z0-9]+(-[a-z0-9]+)*", r"([\w.]+-)*\w{2,}", "(?!ab|b-)[^7]*", ".*(Z7|a-b).*", "[^.]{1,4}(\\.[^.]{1,3})*", "a*b*-*(.b)*",
+    r"(\S+ )*\S{1,3}", "([^é]|é[^a])*", "[😀a-z]*b?", "(a|b7?){3,9}[^b]*",
+]  # fmt: skip
 BESIDE = ["(?s:.*)", ".*b.*", "([a-z]+-)*[a-z0-9]*", "[^.]{1,4}(?s:.*)", "a?[^b]*"]
 
 
@@ -71,6 +75,13 @@ def read_tokens(table, tries, places, home, low=1, high=0):
 
     walk(low, high or tries.root, places, 0)
     return kept, exits
+
+
+def tokens_of(store, found):
+    if found.mask < 0:
+        return set(found.kept.tolist())
+    row = store.arrays.masks[found.mask]
+    return set(np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist())
 
 
 @pytest.mark.parametrize("number", range(6))
@@ -128,19 +139,15 @@ def test_tokens_that_stay_are_listed_or_set_in_a_row_whatever_was_in_it(number):
             kept, exits = read_tokens(table, tries, [place_of(table, state)], -1)
             found = surveys.stays(1, tries.root, state)
             assert found is not None
-            assert found.n == len(kept)
             assert sorted((row[0], row[1]) for row in found.exits.tolist()) == sorted(
                 (node, 0) for node, _ in exits if below[node]
             )
-            if found.n <= DENSE:
-                assert set(found.kept.tolist()) == set(kept)
-                assert found.kept.size == found.n
+            assert tokens_of(store, found) == set(kept)
+            if found.mask < 0:
+                assert found.kept.size == len(kept) <= DENSE
                 ways["listed"] += 1
             else:
-                row = store.arrays.masks[store.next_row()]
-                bits = np.unpackbits(row.view(np.uint8), bitorder="little")
-                assert set(np.flatnonzero(bits).tolist()) == set(kept)
-                ways["most of all" if 2 * found.n >= words.size - 1 else "few of all"] += 1
+                ways["most of all" if 2 * len(kept) >= words.size - 1 else "few of all"] += 1
     assert min(ways.values()) >= 3
 
 
@@ -183,11 +190,50 @@ def test_texts_that_must_not_hold_something_are_refused_exactly_where_they_do(nu
             for _ in range(2):
                 found = surveys.stays(1, tries.root, state)
                 assert found is not None
-                assert found.n == len(kept)
-                row = store.arrays.masks[store.next_row()]
-                bits = set(np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist())
-                assert (set(found.kept.tolist()) if found.n <= DENSE else bits) == set(kept)
+                assert tokens_of(store, found) == set(kept)
                 assert sorted(row[0] for row in found.exits.tolist()) == sorted(n for n, _ in exits if below[n])
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_tokens_that_stay_are_told_from_those_of_another_state(number, monkeypatch):
+    seed, table = random.Random(number), StateTable()
+    words = vocabulary(seed, 3000, often=1 + number % 4 * 4)
+    tries, store = TokenTries(words), EffectStore(words.n_words)
+    walk = Surveys(table, tries, store)
+    surveys = Surveys(table, tries, store)
+    told = []
+    differ = surveys.differ
+    monkeypatch.setattr(surveys, "differ", lambda state: told.append(differ(state)) or told[-1])
+    for pattern in seed.sample([*PATTERNS, *ALIKE], 14):
+        content = pattern_language(pattern)
+        begin = table.add(json_string(content, canonical=seed.random() < 0.3))
+        if seed.random() < 0.3:
+            begin = table.add(concat(content, literal(seed.choice((b";", b'"')))))
+        states = [begin]
+        for _ in range(9):
+            # Some state not far from those before.
+            place = place_of(table, seed.choice(states))
+            for byte in seed.choice(PIECES):
+                place = move(table, place, byte) if place else 0
+            state = place & 0xFFFFFFFF
+            if state > MATCHED and place == state and table.edges(state) and not table.arrays.owes[state]:
+                states.append(state)
+        for state in states:
+            found = surveys.stays(1, tries.root, state)
+            code = walk._walk(1, tries.root, state, store.next_row())
+            if found is None:
+                assert code < 0
+                continue
+            mask = store.take_row() if code >> 32 > DENSE else -1
+            alone = Stays(mask, walk._kept[: code >> 32], walk._exit_rows[: code & 0xFFFFFFFF])
+            assert tokens_of(store, found) == tokens_of(store, alone)
+            assert found.exits.tolist() == alone.exits.tolist()
+            if seed.random() < 0.2:
+                kept, exits = read_tokens(table, tries, [place_of(table, state)], -1)
+                assert tokens_of(store, found) == set(kept)
+                below = {node for node, _ in exits if tries.arrays.end[node] > node + 1}
+                assert set(found.exits[:, 0].tolist()) == below
+    assert sum(code is not None for code in told) > 2
 
 
 def test_tokens_that_stay_are_told_of_what_is_left_of_tokens():
@@ -204,9 +250,7 @@ def test_tokens_that_stay_are_told_of_what_is_left_of_tokens():
         kept, _ = read_tokens(table, tries, [place_of(table, state)], -1, low, high)
         found = surveys.stays(low, high, state)
         assert found is not None
-        row = store.arrays.masks[store.next_row()]
-        bits = set(np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist())
-        assert (set(found.kept.tolist()) if found.n <= DENSE else bits) == set(kept)
+        assert tokens_of(store, found) == set(kept)
 
 
 @pytest.mark.parametrize("number", range(3))
