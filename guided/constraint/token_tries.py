@@ -42,6 +42,7 @@ class TokenTries:
             **records(Tokens, "byte", n_nodes + room + 1),
             token_ids=grown(trie.token_ids, n_ids + room),
             children=np.zeros((1024, 256), np.int32),
+            siblings=np.zeros((1024, 257), np.int32),
             classes=np.zeros(n_nodes + room, np.int64),
         )
         for name in ("byte", "end", "token_offset"):
@@ -140,9 +141,11 @@ class TokenTries:
                 )
             )
         ) < 0:  # fmt: skip
-            children = np.zeros((2 * len(self.arrays.children), 256), np.int32)
-            children[: self._n_fans] = self.arrays.children[: self._n_fans]
-            self.arrays = self.arrays._replace(children=children)
+            tables = {name: getattr(self.arrays, name) for name in ("children", "siblings")}
+            for name, table in tables.items():
+                tables[name] = np.zeros((2 * len(table), table.shape[1]), np.int32)
+                tables[name][: self._n_fans] = table[: self._n_fans]
+            self.arrays = self.arrays._replace(**tables)
             self.version += 1
         self._n_fans = used
 

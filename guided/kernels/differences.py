@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from guided.kernels import views
-from guided.kernels.effects import OWING, note_unknown, tell_bytes
+from guided.kernels.effects import OWING, fetch, note_unknown, tell_bytes
 from guided.kernels.jit import entry, inner
 from guided.kernels.layout import GROW_SCRATCH, REQUEST
 from guided.kernels.strings import SPELLED, enter, glance, move
@@ -112,6 +112,7 @@ def differ(table, low, high, state, other, like, row, told, exits, unknown):
     n_unknown = np.int64(0)
     at_told = 0
     node = np.int64(low)
+    fetch(table, node)
     while True:
         while node >= ends[level]:
             if level == 0:
@@ -193,6 +194,7 @@ def differ(table, low, high, state, other, like, row, told, exits, unknown):
             beside[level] = then
             ends[level] = end
             node += 1
+            fetch(table, node)
         else:
             _put(table, row, node + 1, end, False)
             node = end

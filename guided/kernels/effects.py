@@ -128,6 +128,22 @@ def _set_bits(table, row, whole, low, high, n_pieces, kept):
     return n
 
 
+@inner
+def fetch(table, node):
+    """Begin to load the nodes of a range of many that begins at ``node``.
+
+    Each says where the next begins, so a walk waits for one after the other: half its time, where none is in the cache.
+    """
+    tokens = views.tokens(table)
+    fan = np.int64(tokens.fan[node])
+    if fan:
+        i = 0
+        while tokens.siblings[fan - 1, i]:
+            views.prefetch(tokens.end, np.int64(tokens.siblings[fan - 1, i]))
+            views.prefetch(tokens.classes, np.int64(tokens.siblings[fan - 1, i]))
+            i += 1
+
+
 @entry
 def survey(table, low, high, state, row, whole, apart, also, home, kept, kept_count, kept_at, exits, unknown):
     """Walk ``[low, high)`` from ``state``: tokens that stay or end, and the nodes where matches end; -1: request.
@@ -171,6 +187,7 @@ def survey(table, low, high, state, row, whole, apart, also, home, kept, kept_co
     n_exits = 0
     n_unknown = np.int64(0)
     node = np.int64(low)
+    fetch(table, node)
     while True:
         while node >= ends[level]:
             if level == 0:
@@ -334,6 +351,7 @@ def survey(table, low, high, state, row, whole, apart, also, home, kept, kept_co
             others[level] = other
             ends[level] = end
             node += 1
+            fetch(table, node)
         else:
             node = end
 

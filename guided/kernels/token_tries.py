@@ -31,7 +31,7 @@ def _holds_lines(tokens, node):
 def index_trie(table, low, high, used, least, class_of_byte, phase_after, readable):
     """Note the classes of bytes at and below every node of a trie, and give those with many children a table of them.
 
-    A table for ``least`` children or more, one for the whole range among them; ``used`` rows of ``children`` are taken.
+    A table for ``least`` children or more, one for the whole range among them; ``used`` rows of tables are taken.
     Returns how many are then, -1 when there is no room.  ``readable`` is working memory, a byte per node of the range:
     the phases of UTF-8 (``phase_after``) in which all that is below a node can be read.
     """
@@ -73,9 +73,13 @@ def index_trie(table, low, high, used, least, class_of_byte, phase_after, readab
             return -1
         tokens.children[used, :] = 0
         node = first
+        count = 0
         while node < stop:
             tokens.children[used, tokens.byte[node]] = node
+            tokens.siblings[used, count] = node
+            count += 1
             node = np.int64(tokens.end[node])
+        tokens.siblings[used, count] = 0
         used += 1
         tokens.fan[first] = used
     return used
