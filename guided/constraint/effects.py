@@ -37,7 +37,7 @@ from guided.automata.words import TokenWords, without_far_words
 from guided.constraint.characters_left import CharactersLeft
 from guided.constraint.effect_store import EffectStore
 from guided.constraint.run_lengths import RunLengths
-from guided.constraint.surveys import Paths, Surveys
+from guided.constraint.surveys import NEAR, Paths, Surveys
 from guided.constraint.token_tries import TokenTries
 from guided.grammar.regular.any_text import is_within
 from guided.grammar.regular.characters import Utf8
@@ -116,7 +116,7 @@ class TokenEffects:
                 if self._told(low, high, state):
                     return
                 self._walked.add(state)
-            found = self._surveys.stays(low, high, state)
+            found = self._surveys.stays(low, high, state, near=self._near(low, high, state))
             if found is None:
                 # Its tokens come to owe something: they are walked with the parser.
                 self.states.arrays.loops[state] = 0
@@ -166,9 +166,28 @@ class TokenEffects:
         around = _run_around(members)
         return around is not None and self._like(low, high, state, around)
 
+    def _near(self, low: int, high: int, state: int) -> int:
+        """The state without the bounds that only long tokens come near, its effect known; 0 if there are none."""
+        if low != 1 or high != self.tries.root:
+            return 0
+        members = self.states.parts.members(state)
+        near = [
+            within_reach(content, NEAR) if content.kind is Kind.CONCAT and not self._has_no_bounds(content) else content
+            for content, _ in members
+        ]
+        other = self._without(state, members, near)
+        if other == state:
+            return 0
+        if self.store.find(low, high, other) < 0:
+            self.need(low, high, other)
+        return other
+
     def _within_reach(self, state: int, members: list[Reading]) -> int:
         """The state without the bounds in its parts that no token comes near; itself if there are none."""
-        near = [self._without_far_bounds(content) for content, _ in members]
+        return self._without(state, members, [self._without_far_bounds(content) for content, _ in members])
+
+    def _without(self, state: int, members: list[Reading], near: list[Expr]) -> int:
+        """The state of which the parts are ``near``; itself where these are the same."""
         if all(content is same for (content, _), same in zip(members, near, strict=True)):
             return state
         return self.states.add(terminal(alternation(near) if len(near) > 1 else near[0], members[0][1]))

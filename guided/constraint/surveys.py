@@ -41,11 +41,14 @@ DEAR = 16
 """Of these, combinations of patterns: up to 200 microseconds each."""
 
 
-MOST_WALKED = 16
+MOST_COMPARED = 16
 """States walked last with which one is compared: a fifth of a microsecond each."""
 
-MOST_EXITS = 4096
+MOST_EXITS = 1024
 """Exits that are kept of a walk, 16 bytes each; strings have 200."""
+
+NEAR = 16
+"""Bytes of tokens that are walked with a bound that lies farther; of Llama-3 one in seventy has more."""
 
 
 @dataclass(frozen=True)
@@ -115,21 +118,20 @@ class Surveys:
         self._exit_rows = np.zeros((4096, 4), np.int32)
         self._unknown = np.zeros(256, np.int32)
         self._one = np.zeros(1, np.int32)
-        self._others = np.zeros(MOST_WALKED, np.int32)
-        """States that were walked last, a ring; and of each the walk."""
-        self._walked: list[_Walked] = []
-        self._n_walked = 0
+        self._last = np.zeros(MOST_COMPARED, np.int32)
+        """States that were walked last, a ring."""
+        self._walked: dict[int, _Walked] = {}
         self._weights = tries.weights()
 
-    def stays(self, low: int, high: int, state: int, *, apart: bool = False) -> Stays | None:
+    def stays(self, low: int, high: int, state: int, *, apart: bool = False, near: int = 0) -> Stays | None:
         """Which tokens of a range stay inside or end from a state; None where they come to owe something.
 
         With ``apart`` those that end it are left out, and all exits told, also where nothing is below.  What is told is
-        good until the next walk.
+        good until the next walk.  From the state ``near``, where it is not 0, tokens of up to `NEAR` bytes do the same.
         """
         is_shared = not apart and low == 1 and high == self.tries.root and not self.states.arrays.decode[state]
         n = DENSE + 1
-        n_exits = self.differ(state) if is_shared else None
+        n_exits = self.differ(state, near) if is_shared else None
         if n_exits is None:
             code = self._walk(low, high, state, self.store.next_row(), apart=apart)
             n, n_exits = (code, code) if code < 0 else (code >> 32, code & 0xFFFFFFFF)
@@ -179,21 +181,22 @@ class Surveys:
                 return code
             unknown = self._serve(unknown)
 
-    def differ(self, state: int) -> int | None:
+    def differ(self, state: int, near: int = 0) -> int | None:
         """Write the next row from that of a state walked before: the number of exits, negative where owing.
 
-        None where there is no such state, or none that has much in common.
+        None where there is no such state, or none that has much in common.  ``near`` as of `stays`.
         """
         unknown = self._begin(state)
-        like = int(
-            direct(differences.most_like)(self._addresses(), state, self._others, len(self._walked), self._weights)
-        )
-        if like < 0:
-            return None
-        other, row = self._walked[like], self.store.next_row()
+        reach = NEAR if near in self._walked else 0
+        if not reach:
+            n = min(len(self._walked), MOST_COMPARED)
+            near = int(direct(differences.most_like)(self._addresses(), state, self._last, n, self._weights))
+            if near < 0:
+                return None
+        other, row = self._walked[near], self.store.next_row()
         while True:
             code: int = direct(differences.differ)(
-                self._addresses(), 1, self.tries.root, state, int(self._others[like]), other.row, row, other.exits,
+                self._addresses(), 1, self.tries.root, state, near, reach, other.row, row, other.exits,
                 self._exit_rows, unknown,
             )  # fmt: skip
             if code >= 0 or code == OWING:
@@ -201,11 +204,9 @@ class Surveys:
             unknown = self._serve(unknown)
 
     def remember(self, state: int, row: int, exits: NDArray[np.int32]) -> None:
-        """Note a walk of all tokens, for those to come, in place of the one that is longest ago."""
-        place = self._n_walked % MOST_WALKED
-        self._others[place] = state
-        self._walked[place : place + 1] = [_Walked(row, exits)]
-        self._n_walked += 1
+        """Note a walk of all tokens, for those to come."""
+        self._last[len(self._walked) % MOST_COMPARED] = state
+        self._walked[state] = _Walked(row, exits)
 
     def paths(self, low: int, nodes: NDArray[np.int32]) -> Paths:
         """The paths from the beginning of a range to some of its nodes, ascending."""

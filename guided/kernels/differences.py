@@ -56,7 +56,7 @@ def _put(table, row, begin, stop, kept):
 
 @entry
 def most_like(table, state, others, n_others, weights):
-    """Which of some states leads with most bytes to where ``state`` leads: its place, -1 where none does with half.
+    """Which of some states leads with most bytes to where ``state`` leads; -1 where none does with half.
 
     Bytes count by ``weights``, the nodes at and below each child of the trie.  All edges must be known.
     """
@@ -79,17 +79,17 @@ def most_like(table, state, others, n_others, weights):
                 alike += weights[byte]
         if alike > most:
             most = alike
-            best = np.int64(i)
+            best = other
     return best
 
 
 @entry
-def differ(table, low, high, state, other, like, row, told, exits, unknown):
+def differ(table, low, high, state, other, near, like, row, told, exits, unknown):
     """Write to ``row`` of `Effects.masks` the tokens of ``[low, high)`` that stay inside or end from ``state``.
 
-    Those from ``other`` are in the row ``like``, and its exits, as `survey` notes them, are ``told``.  Both read one
-    spelling.  Writes ``exits`` and returns how many; -1 with a request, as `survey`; `OWING` where tokens come to owe
-    something.
+    Those from ``other`` are in the row ``like``, and its exits, as `survey` notes them, are ``told``.  Tokens of up to
+    ``near`` bytes are known to do the same from both, whatever states they lead to.  Writes ``exits`` and returns how
+    many; -1 with a request, as `survey`; `OWING` where tokens come to owe something.
     """
     automaton = views.automaton(table)
     counters = views.counters(table)
@@ -122,25 +122,22 @@ def differ(table, low, high, state, other, like, row, told, exits, unknown):
         there = beside[level]
         end = np.int64(tokens.end[node])
         byte = np.int64(tokens.byte[node])
-        place = np.int64(-1)
-        then = there
-        if level == 0:
-            place = np.int64(mine[byte])
-            then = np.int64(theirs[byte])
-            if place < 0 or then < 0:
+        place = then = there
+        if level + tokens.height[node] > near:
+            if level == 0:
+                place = np.int64(mine[byte])
+                then = np.int64(theirs[byte])
+            if level or place < 0 or then < 0:
                 place = _after(automaton, here, byte)
-                then = max(_after(automaton, there, byte), np.int64(_UNTOLD))
-        else:
-            place = _after(automaton, here, byte)
-            if there > 0:
-                # Where its walk has not looked, below what was kept as a whole, edges need not be known.
-                then = max(_after(automaton, there, byte), np.int64(_UNTOLD))
-        if place < 0:
-            n_unknown = note_unknown(counters, unknown, n_unknown, -place)
-            if n_unknown < 0:
-                return -1
-            node = end
-            continue
+                if there > 0:
+                    # Where its walk has not looked, below what was kept as a whole, edges need not be known.
+                    then = max(_after(automaton, there, byte), np.int64(_UNTOLD))
+            if place < 0:
+                n_unknown = note_unknown(counters, unknown, n_unknown, -place)
+                if n_unknown < 0:
+                    return -1
+                node = end
+                continue
         if place == then:
             while at_told < told.shape[0] and told[at_told, 0] < node:
                 at_told += 1

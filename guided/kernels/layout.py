@@ -186,7 +186,8 @@ class Tokens(NamedTuple):
     The children of a range ``[lo, hi)`` are ``lo, end[lo], end[end[lo]], ... < hi``, sorted by ``byte``.
     ``fan[lo]`` > 0, for ranges with many children: row ``fan[lo] - 1`` of ``children`` has the child for each byte, 0
     for none, and that row of ``siblings`` the children, with 0 behind the last.  ``classes[n]``: the classes of a
-    node's byte and all bytes below it, as of a text that begins there.
+    node's byte and all bytes below it, as of a text that begins there.  ``height[n]``: the most bytes to the end of a
+    token at or below a node, its own among them; 255 for more.
     """
 
     byte: Bytes
@@ -197,6 +198,7 @@ class Tokens(NamedTuple):
     children: NDArray[np.int32]
     siblings: NDArray[np.int32]
     classes: Longs
+    height: Bytes
 
 
 class Effects(NamedTuple):

@@ -29,7 +29,7 @@ _TOGETHER: dict[type, tuple[tuple[str, ...], ...]] = {
         ),
         ("target", "low", "high"),
     ),
-    Tokens: (("end", "token_offset", "fan", "byte"),),
+    Tokens: (("end", "token_offset", "fan", "byte", "height"),),
     Effects: (
         ("key_low", "key_high", "key_state", "mask", "list_first", "list_count", "exit_first", "exit_count"),
         ("exit_low", "exit_high", "exit_tag", "exit_pending"),

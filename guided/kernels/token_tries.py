@@ -29,7 +29,7 @@ def _holds_lines(tokens, node):
 
 @entry
 def index_trie(table, low, high, used, least, class_of_byte, phase_after, readable):
-    """Note the classes of bytes at and below every node of a trie, and give those with many children a table of them.
+    """Note what bytes are at and below every node of a trie, and how many; give those of many children tables of them.
 
     A table for ``least`` children or more, one for the whole range among them; ``used`` rows of tables are taken.
     Returns how many are then, -1 when there is no room.  ``readable`` is working memory, a byte per node of the range:
@@ -44,11 +44,13 @@ def index_trie(table, low, high, used, least, class_of_byte, phase_after, readab
         count = 0
         classes = np.int64(0)
         phases = np.int64(0xFF)
+        highest = np.int64(0)
         node = first
         while node < stop:
             count += 1
             byte = tokens.byte[node]
             classes |= tokens.classes[node] & ~broken
+            highest = max(highest, np.int64(tokens.height[node]))
             if phases:
                 here = np.int64(0)
                 for phase in range(8):
@@ -67,6 +69,7 @@ def index_trie(table, low, high, used, least, class_of_byte, phase_after, readab
             if classes & text and (after == 8 or not phases >> after & 1):
                 classes |= broken
             tokens.classes[parent] = classes
+            tokens.height[parent] = min(highest + 1, np.int64(255))
         if count < least:
             continue
         if used == tokens.children.shape[0]:
