@@ -468,11 +468,11 @@ class CheckedMachine(BesideMachine):
             return own if self.refusals.shares_mask(state, own, text) else state
 
     def visit(self, state: int) -> tuple[NDArray[np.uint32], bool, int]:
-        """The mask of a state, to be written to, whether the text may end there, and the fingerprint or -1."""
+        """The mask of a state, to be written to where the text may end, whether it may, and the fingerprint or -1."""
         if state < _PAIRED and self.refusals.trusts_idle:
             return self.inner.visit(state)
         with self.lock:
-            return self.mask(state).copy(), self.refusals.ends(state), -1
+            return self.refusals.visit(state)
 
     def repetition(self, state: int, byte: int) -> str | None:
         """Why the checker alone refuses a byte, after "it"; None when the automaton refuses it too."""

@@ -40,10 +40,6 @@ class Crossing(NamedTuple):
     """Does it end in a number?"""
     end: bytes | None = None
     """Begun in a string, its end without the quotation mark; None for what has escapes."""
-    behind: bytes = b""
-    """What comes from that quotation mark on."""
-    plain: bool = False
-    """Are there only printed ASCII characters before it?"""
     held: bytes | None = None
     """The string that it holds as a whole item, between two commas."""
 
@@ -149,10 +145,8 @@ def _behind(data: bytes, at: int, closed: int, end: bytes | None) -> Crossing | 
         found = _BEHIND.match(data, whole.end())
         if found is None:
             return None
-    plain = end is not None and end.isascii() and end.decode().isprintable()
-    behind = b"" if end is None else data[len(end) :]
     quoted, pending, number = found[2] is not None, found[3] or b"", bool(found[4])
-    return Crossing(True, closed, found[1] or b"", quoted, pending, number, end, behind, plain, held)
+    return Crossing(True, closed, found[1] or b"", quoted, pending, number, end, held)
 
 
 _INSIDE = Crossing(False)

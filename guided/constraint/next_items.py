@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.constraint.crossing_groups import CrossingGroups
+from guided.constraint.crossing_kinds import CrossingKinds, KindsOfTokens
 from guided.constraint.crossings import Crossing, Crossings, Place
 from guided.constraint.json_text import QUOTE, Level, Mode, Text
 from guided.constraint.json_values import STRING_KEY
@@ -25,16 +25,13 @@ from guided.kernels.layout import DEAD
 if TYPE_CHECKING:
     from guided.constraint.checked import CheckedMachine
 
-_FEW = 8
-"""Tokens of which each is looked at by itself before it is asked whether all ends lead to the same state: 20 us."""
-
 _Name: TypeAlias = tuple[int, int, bytes]
 """By how many bytes a name that has just begun may go on, each to another; the state in it, `DEAD` where a token
 reaches no name just so, and what is pending there."""
 
-
-_Behind: TypeAlias = tuple[int, bytes] | int
-"""The state behind a string's end and what a token holds there; ``~token`` of one that is looked at by itself."""
+_FREE, _DOUBTFUL, _NAMED, _NEXT, _NEXT_AROUND = range(5)
+"""What is asked of a kind of tokens in containers that are open in some way: nothing; each token; of the names that may
+come; of the item behind, in the innermost container or in one around it."""
 
 
 class _Verdicts(NamedTuple):
@@ -57,11 +54,12 @@ class NextItems:
         self._machine: CheckedMachine = weakref.proxy(machine)
         self._texts = TokenTexts.of(machine.vocabulary)
         self._crossings = Crossings.of(machine.vocabulary)
-        self._groups = CrossingGroups.of(machine.vocabulary)
+        self._kinds = CrossingKinds.of(machine.vocabulary)
         self._verdicts: dict[tuple[int, Place, int], _Verdicts] = {}
-        # By the state behind a string's end, which is that of many states in the string, and by what comes from there.
-        self._names_behind: dict[_Behind, _Name] = {}
-        self._judged_behind: dict[tuple[_Behind, bool], tuple[int, bytes] | bool] = {}
+        self._asked: dict[tuple[Place, int], tuple[KindsOfTokens, list[int]]] = {}
+        # By the state behind a token, which is that of many states before it, and by the token's kind.
+        self._names: dict[tuple[int, int], _Name] = {}
+        self._judged: dict[tuple[int, int, bool], tuple[int, bytes] | bool] = {}
 
     def doubtful(
         self, own: int, text: Text, place: Place, reaches: frozenset[Reach], row: NDArray[np.uint32]
@@ -79,7 +77,7 @@ class NextItems:
         key = (own, place, _shape(level))
         found = self._verdicts.get(key)
         if found is None:
-            found = self._verdicts[key] = self._judged(own, level, place, reaches, row)
+            found = self._verdicts[key] = self._judge_all(own, level, place, reaches, row)
         if not found.counted and not found.holding and not found.named:
             return found.doubtful
         doubtful = found.doubtful.copy()
@@ -109,93 +107,75 @@ class NextItems:
                 doubtful.append(token)
         return doubtful
 
-    def _judged(
+    def _judge_all(
         self, own: int, level: Level | None, place: Place, reaches: frozenset[Reach], row: NDArray[np.uint32]
     ) -> _Verdicts:
         found = _Verdicts([], {}, [], {})
-        look = self._machine.look
-        groups: dict[_Behind, tuple[Crossing, list[int]]] = {}
-        if place is Place.STRING and look.inside.ends_alike(own):
-            # What comes behind the string's end is all that counts; its end at once might be no way.
-            state = DEAD
-            for crossing, tokens in self._groups.within(row, reaches):
-                if crossing is None:
-                    found.doubtful.extend(tokens)
-                elif crossing.crosses and crossing.end is not None:
-                    state = self._behind_end(own, crossing.end) if state == DEAD else state
-                    groups[state, crossing.behind] = crossing, tokens
-                elif crossing.crosses:
-                    groups[~tokens[0]] = crossing, tokens
-        else:
-            tokens = self._texts.reaching(reaches, place, row)
-            any_text = place is Place.STRING and len(tokens) > _FEW and look.inside.holds_any_text(own)
-            ends: dict[bytes, int] = {}
-            for token in tokens:
-                crossing = self._crossings.crossing(token, place)
-                if crossing is None:
-                    found.doubtful.append(token)
-                elif crossing.crosses:
-                    behind: _Behind = ~token
-                    if crossing.end is not None:
-                        end = b"" if any_text and crossing.plain else crossing.end
-                        if end not in ends:
-                            ends[end] = self._behind_end(own, end)
-                        behind = ends[end], crossing.behind
-                    groups.setdefault(behind, (crossing, []))[1].append(token)
-        if groups:
-            self._judge_groups(found, own, level, groups)
+        asked = self._asked.get((place, _shape(level)))
+        if asked is None:
+            asked = self._asked[place, _shape(level)] = self._asked_of(level, place, reaches)
+        tokens, kinds = asked[0].within(row)
+        if not tokens:
+            return found
+        groups: dict[tuple[int, int], list[int]] = {}
+        after_each = self._machine.inner.advance_each(own, tokens)
+        for group, token in zip(zip(after_each, kinds, strict=True), tokens, strict=True):
+            if group in groups:
+                groups[group].append(token)
+            else:
+                groups[group] = [token]
+        for (after, kind), tokens in groups.items():
+            question = asked[1][kind]
+            if question == _NAMED:
+                name = self._names.get((after, kind))
+                crossing = self._kinds.first[kind]
+                assert crossing is not None
+                if name is None:
+                    name = self._names[after, kind] = self._name(after, crossing)
+                found.named.setdefault(crossing.closed, []).append((name, tokens))
+            elif question == _DOUBTFUL:
+                found.doubtful.extend(tokens)
+            else:
+                self._add_verdict(found, after, kind, question == _NEXT, tokens)
         for names in found.named.values():
             names.sort()
         return found
 
-    def _judge_groups(
-        self, found: _Verdicts, own: int, level: Level | None, groups: dict[_Behind, tuple[Crossing, list[int]]]
-    ) -> None:
-        """Add to what was found the tokens of groups, each with the crossing of one of them."""
-        named: list[_Behind] = []
-        items: list[tuple[_Behind, bool]] = []
-        for behind, (crossing, _) in groups.items():
-            around = _around(level, crossing.closed)
-            if around is None and (level is not None or crossing.closed):
-                continue
-            if around is not None and around.compares:
-                items.append((behind, around is level))
-            # In an array the item in progress goes on, which is new already.
-            elif not (self._machine.open_names or (around is not None and around.is_array)):
-                named.append(behind)
-        new = [behind for behind in named if behind not in self._names_behind]
-        new += [behind for behind, innermost in items if (behind, innermost) not in self._judged_behind]
-        reached = self._machine.inner.advance_each(own, [groups[behind][1][0] for behind in new])
-        after = dict(zip(new, reached, strict=True))
-        for behind in named:
-            crossing, tokens = groups[behind]
-            name = self._names_behind.get(behind)
-            if name is None:
-                name = self._name(after[behind], crossing)
-                if not isinstance(behind, int):
-                    self._names_behind[behind] = name
-            found.named.setdefault(crossing.closed, []).append((name, tokens))
-        for behind, innermost in items:
-            crossing, tokens = groups[behind]
-            verdict = self._judged_behind.get((behind, innermost))
-            if verdict is None:
-                verdict = self._judge(after[behind], innermost, crossing)
-                if not isinstance(behind, int):
-                    self._judged_behind[behind, innermost] = verdict
-            if isinstance(verdict, tuple):
-                found.counted.setdefault(verdict, []).extend(tokens)
-            elif not verdict:
-                found.doubtful.extend(tokens)
-            elif crossing.held is not None:
-                for token in tokens:
-                    ending = self._crossings.crossing(token, Place.STRING)
-                    if ending is not None and ending.end is not None and ending.held is not None:
-                        found.holding.append((token, ending.end, ending.held))
+    def _asked_of(
+        self, level: Level | None, place: Place, reaches: frozenset[Reach]
+    ) -> tuple[KindsOfTokens, list[int]]:
+        """Of which tokens something is asked in a container, and by kind what."""
+        kinds = self._kinds.of_tokens(reaches, place)
+        questions = [self._question(level, crossing) for crossing in self._kinds.first]
+        return kinds.of_kinds(np.array(questions) != _FREE), questions
 
-    def _behind_end(self, own: int, end: bytes) -> int:
-        """The automaton's state behind what is left of a string, and the quotation mark."""
-        machine = self._machine
-        return machine.inner.advance_text(own, end + b'"') if end else machine.byte_step(own, QUOTE)
+    def _question(self, level: Level | None, crossing: Crossing | None) -> int:
+        if crossing is None:
+            return _DOUBTFUL
+        around = _around(level, crossing.closed)
+        if around is None and (level is not None or crossing.closed):
+            return _FREE
+        if around is not None and around.compares:
+            return _NEXT if around is level else _NEXT_AROUND
+        # In an array the item in progress goes on, which is new already.
+        return _FREE if self._machine.open_names or (around is not None and around.is_array) else _NAMED
+
+    def _add_verdict(self, found: _Verdicts, after: int, kind: int, innermost: bool, tokens: list[int]) -> None:
+        """Add tokens that go to a next item, all of a kind and to one state, to what was found."""
+        crossing = self._kinds.first[kind]
+        assert crossing is not None
+        verdict = self._judged.get((after, kind, innermost))
+        if verdict is None:
+            verdict = self._judged[after, kind, innermost] = self._judge(after, innermost, crossing)
+        if isinstance(verdict, tuple):
+            found.counted.setdefault(verdict, []).extend(tokens)
+        elif not verdict:
+            found.doubtful.extend(tokens)
+        elif crossing.held is not None:
+            for token in tokens:
+                ending = self._crossings.crossing(token, Place.STRING)
+                if ending is not None and ending.end is not None and ending.held is not None:
+                    found.holding.append((token, ending.end, ending.held))
 
     def _name(self, after: int, crossing: Crossing) -> _Name:
         machine = self._machine

@@ -46,6 +46,7 @@ class Refusals:
         self._strings = SeenStrings(machine)
         self._members = SeenMembers(machine)
         self._rows: OrderedDict[int, NDArray[np.uint32]] = OrderedDict()
+        self._fingerprints: dict[int, int] = {}
         self._ends: dict[int, bool] = {}
         self._refused: dict[int, NDArray[np.int64]] = {}
         self._free: dict[int, bool] = {}
@@ -63,15 +64,28 @@ class Refusals:
             machine.completions.drop_far(state, row, limit)
             return row
         row = self._row(own)
-        if text is None and machine.vocabulary.byte_complete and not self._allowed(own, Place.IDLE, self._begun):
-            return row
-        refused = self.refused(state)
+        refused = NO_TOKENS if text is None and self._never_idle else self.refused(state)
         return without(row, refused) if refused.size else row
+
+    def visit(self, state: int) -> tuple[NDArray[np.uint32], bool, int]:
+        """See `CheckedMachine.visit`."""
+        row, own = self.mask(state, -1), self._machine.split(state)[0]
+        kept, ends = self._row(own), self._ends[own]
+        if row is not kept:
+            return row, ends, -1
+        return row.copy() if ends else row, ends, self._fingerprints[own]
 
     @cached_property
     def trusts_idle(self) -> bool:
         """Is nothing refused where nothing is remembered, since no token holds two names of one object?"""
         return self._machine.only_names and not self._texts.spanning
+
+    @cached_property
+    def _never_idle(self) -> bool:
+        """Is no token refused where nothing is remembered, since none holds two names, or two items, by itself?"""
+        texts = self._texts
+        idle = texts.that_reach(self._begun, Place.IDLE).size == 0
+        return idle and not texts.spanning and self._machine.vocabulary.byte_complete
 
     def shares_mask(self, state: int, own: int, text: Text) -> bool:
         """Has the pair the mask of the automaton's state, both as it is and taken for one that remembers nothing?"""
@@ -80,7 +94,7 @@ class Refusals:
             if level is None or not (text.mode is Mode.NAME or level.repeating):
                 return True
             return not self.refused(state).size
-        free = self._free.get(own)
+        free = self._never_idle or self._free.get(own)
         if free is None:
             free = self._free[own] = not self.refused(own).size
         return free and not self.refused(state).size
@@ -164,7 +178,7 @@ class Refusals:
         row = self._rows.get(own)
         if row is None:
             with self._machine.lock:
-                row, self._ends[own], _ = self._machine.inner.visit(own)
+                row, self._ends[own], self._fingerprints[own] = self._machine.inner.visit(own)
                 row = self._rows[own] = row.copy()
             if len(self._rows) > _ROWS:
                 self._rows.popitem(last=False)

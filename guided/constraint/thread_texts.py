@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from guided.constraint.json_text import BACKSLASH, QUOTE, Mode
 from guided.constraint.string_counts import ANY_ASCII
 from guided.constraint.text_states import TextStates
-from guided.kernels.layout import CANONICAL, STRING
+from guided.kernels.layout import CANONICAL
 
 if TYPE_CHECKING:
     from guided.constraint.checked import CheckedMachine
@@ -78,18 +78,6 @@ class ThreadTexts:
         mode = self._machine.inner.states.arrays.mode
         threads = self.threads(state)
         return all(self._texts.is_text(at) and not mode[at] & CANONICAL for at, _, _ in threads)
-
-    def ends_alike(self, state: int) -> bool:
-        """Inside a string or name: does its end, whatever comes before, lead to one state?
-
-        So it is of a single thread, of which behind a quotation mark only the continuation is left.
-        """
-        inner = self._machine.inner
-        arrays, threads = inner.states.arrays, self.threads(state)
-        if inner.lexed or len(threads) != 1:
-            return False
-        at, _, obligation = threads[0]
-        return bool(not obligation and arrays.mode[at] & STRING and not arrays.owes[at])
 
     def has_looping_thread(self, state: int) -> bool:
         """Does some thread, by itself, show that infinitely many may come?  It costs less than to step."""

@@ -250,6 +250,8 @@ class TokenTexts(PerVocabulary):
     def reaching(self, reaches: frozenset[Reach], place: Place, row: NDArray[np.uint32]) -> list[int]:
         """The tokens of a row that, beginning in a place, may reach so far; a few more may be among them."""
         found = self._listed(reaches, place)
+        if not found.token.size:
+            return []
         hits = row[found.word] & found.bit
         reached: list[int] = found.token[hits != 0].tolist() if hits.any() else []
         return reached

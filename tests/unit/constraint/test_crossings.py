@@ -20,20 +20,16 @@ def test_tokens_that_do_not_cross() -> None:
 
 
 def test_the_beginning_of_an_item() -> None:
-    assert crossing(b'",', Place.STRING) == Crossing(True, end=b"", plain=True, behind=b'",')
-    assert crossing(b'a", "', Place.STRING) == Crossing(True, quoted=True, end=b"a", plain=True, behind=b'", "')
+    assert crossing(b'",', Place.STRING) == Crossing(True, end=b"")
+    assert crossing(b'a", "', Place.STRING) == Crossing(True, quoted=True, end=b"a")
     assert crossing(b'\\n","b\\', Place.STRING) == Crossing(True, quoted=True, pending=b"\\")
-    assert crossing(b'"]} , {"x', Place.STRING) == Crossing(
-        True, closed=2, opened=b"{", quoted=True, end=b"", plain=True, behind=b'"]} , {"x'
-    )
+    assert crossing(b'"]} , {"x', Place.STRING) == Crossing(True, closed=2, opened=b"{", quoted=True, end=b"")
     assert crossing(b" {}, -1", Place.BETWEEN) == Crossing(True, number=True)
     assert crossing(b"],[", Place.BETWEEN) == Crossing(True, closed=1, opened=b"[")
 
 
 def test_an_item_between_two_commas() -> None:
-    assert crossing(b'","b","', Place.STRING) == Crossing(
-        True, quoted=True, end=b"", plain=True, behind=b'","b","', held=b"b"
-    )
+    assert crossing(b'","b","', Place.STRING) == Crossing(True, quoted=True, end=b"", held=b"b")
 
 
 def test_what_is_not_told() -> None:
