@@ -16,8 +16,8 @@ DONE, FOUND, UNKNOWN, FULL, SPENT = 0, 1, 2, 3, 4
 """How a walk ends: all has been seen; a state accepts; an operand's row is missing; no room; too many were taken up."""
 COUNT, TAKEN, WAITING, AT, MOST, SEARCHING, WANTED, ROUND, N_COUNTERS = range(9)
 """Counters: states; how many were taken up; how many wait; the one at hand, -1 before the first; the most to take up;
-whether to search; operands that must accept, if it is a conjunction of these and of others that must not, else -1;
-searches so far."""
+whether to search; operands that must accept, if it is a conjunction of these and of others that must not, else -1, or
+``-2 - operand`` where there is one that must accept whatever the others do; searches so far."""
 BEFORE, SEEN, STATUS = 0, 1, 2
 """Columns of marks of a state: where a search came to it from; the round of the search that met it; what is known."""
 UNSEEN, ALIVE, DEAD = 0, 1, 2
@@ -172,6 +172,10 @@ def walk(rows, about, program, stack, states, pool, slots, marks, heap, table, c
                     for i in range(size):
                         states[i] = rows[pool[at, i], column]
                 found = np.int64(-1)
+                for i in range(size if wanted < -1 else 0):
+                    # What the operand that must accept is part of accepts what counts: all, then.
+                    if i != -2 - wanted and about[states[i], COVERS] == states[-2 - wanted]:
+                        states[i] = 1
                 if wanted < 0 or _arrange(states, wanted, about):
                     ahead = _cost(program, stack, states, about, np.int64(AHEAD))
                     if ahead < INFINITE:

@@ -12,7 +12,7 @@ stays as it is, and so does what is left of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from guided.grammar.regular.any_text import any_text, is_run, is_text, is_within, text_states
@@ -58,14 +58,38 @@ def condensed(expr: Expr, raw_edges: RawEdges) -> Expr:
         return expr
     if expr.kind is Kind.ALTERNATION and not combines(expr):
         return expr
+    return _remembered(expr, _condense, raw_edges)
+
+
+def _remembered(expr: Expr, make: Callable[[Expr, RawEdges], Expr], raw_edges: RawEdges) -> Expr:
     found = _made.get(expr)
     if found is None:
         with lock:
             _register(raw_edges)
-            found = _condense(expr, raw_edges)
+            found = make(expr, raw_edges)
             if len(_made) >= MAX_REMEMBERED:
                 _made.clear()
             _made[expr] = found
+    return found
+
+
+def together(parts: Sequence[Expr], raw_edges: RawEdges) -> Sequence[Expr]:
+    """Alternatives, of which those that combine the same languages are one automaton: its states are those of each.
+
+    So are the ways of meeting just one of several patterns.
+    """
+    of: dict[frozenset[Expr], list[Expr]] = {}
+    for part in parts:
+        if part.kind is Kind.INTERSECTION and part not in _large:
+            of.setdefault(frozenset(operands_of(part)[1]), []).append(part)
+    found = list(parts)
+    for leaves, group in of.items():
+        # Bounds and words left out are kept apart from automata.
+        if len(group) > 1 and not any(_counted(leaf, raw_edges) or _is_listed(leaf) for leaf in leaves):
+            whole = alternation(group)
+            small = _remembered(whole, _automaton, raw_edges)
+            if small is not whole:
+                found = [*(part for part in found if part not in group), small]
     return found
 
 
@@ -292,11 +316,14 @@ def _product(formula: Formula, leaves: States, raw_edges: RawEdges) -> Expr | No
     if labels[0] < 0:
         return EMPTY
     texts = np.full(some.size, -1, np.int32)
-    if program.wanted > 0:
+    within = found.operands[some, : max(program.wanted, 0)]
+    if program.wanted < -1:
+        within = found.operands[some, -2 - program.wanted, np.newaxis]
+    if within.size:
         # What is within a text of any characters, by one operand, is within that.
-        states, places = np.unique(found.operands[some, : program.wanted], return_inverse=True)
+        states, places = np.unique(within, return_inverse=True)
         of_states = np.array([register.text(walk.exprs[state]) for state in states.tolist()], np.int32)
-        texts = of_states[places.reshape(some.size, program.wanted)].max(axis=1)
+        texts = of_states[places.reshape(within.shape)].max(axis=1)
     numbers = register.place(found.table, found.accepting, labels, some, found.cuts, texts)
     return register.expr(int(numbers[labels[0]]))
 

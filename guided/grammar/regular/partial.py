@@ -9,9 +9,11 @@ Source: Antimirov, "Partial Derivatives of Regular Expressions and Finite Automa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, cast
 
-from guided.grammar.regular.derivative import edges, inhabited
+from guided.grammar.regular.condensed import together
+from guided.grammar.regular.derivative import edges, inhabited, possible_edges
 from guided.grammar.regular.expr import EPSILON, Expr, Kind, concat, is_listed, literal, repeat
 
 __all__ = ["Letter", "alternatives", "begins_with", "is_begun", "letter_of", "without_one"]
@@ -24,7 +26,12 @@ def alternatives(expr: Expr) -> list[Expr]:
     >>> len(alternatives(alternation([literal(b"a"), literal(b"b1"), literal(b"c2")])))
     3
     """
-    parts = cast("tuple[Expr, ...]", expr.parts) if expr.kind is Kind.ALTERNATION else (expr,)
+    if expr.kind is not Kind.ALTERNATION:
+        parts: Sequence[Expr] = (expr,)
+    else:
+        parts = cast("tuple[Expr, ...]", expr.parts)
+        if sum([part.kind is Kind.INTERSECTION for part in parts]) > 1:
+            parts = together(parts, possible_edges)
     return [part for part in parts if part.inhabited or inhabited(part)]
 
 

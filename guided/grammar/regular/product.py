@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias, cast
 
+from guided.grammar.regular.any_text import any_text
 from guided.grammar.regular.expr import Edge, Expr, Kind, untrack_edges
 
 RawEdges: TypeAlias = "Callable[[Expr], Sequence[Edge]]"
@@ -38,7 +39,8 @@ class Program(NamedTuple):
     size: int
     """Of how many operands."""
     wanted: int
-    """Of a conjunction, how many operands must accept; they come before those that must not.  -1 for others."""
+    """Of a conjunction, how many operands must accept; they come before those that must not.  -1 for others, or ``-2 -
+    operand`` for those that hold texts only, by that operand."""
 
 
 class Formula:
@@ -65,7 +67,16 @@ class Formula:
             return conjunction(len(wanted), len(unwanted)), (*wanted, *unwanted)
         ops: list[int] = []
         self._append(ops)
-        return Program(tuple(ops), len(leaves), -1), leaves
+        text = any_text()[1]
+        within = next((i for i in self._needed() if leaves[i] is text), -1)
+        return Program(tuple(ops), len(leaves), -1 if within < 0 else -2 - within), leaves
+
+    def _needed(self) -> frozenset[int]:
+        """Operands that must accept, whatever the others do."""
+        if not self.parts:
+            return frozenset((self.leaf,)) if self.wanted else frozenset()
+        each = [part._needed() for part in self.parts]
+        return frozenset().union(*each) if self.wanted else each[0].intersection(*each[1:])
 
     def _append(self, ops: list[int]) -> None:
         if not self.parts:

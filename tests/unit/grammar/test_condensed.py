@@ -12,7 +12,7 @@ from guided.grammar.regular import condensed as module
 from guided.grammar.regular.characters import ANY_CHARACTER, Utf8
 from guided.grammar.regular.condensed import condensed, decided_by_length, lengths_of
 from guided.grammar.regular.decide import is_subset
-from guided.grammar.regular.derivative import edges, matches, possible_edges
+from guided.grammar.regular.derivative import edges, inhabited, matches, possible_edges
 from guided.grammar.regular.expr import (
     EMPTY,
     Expr,
@@ -23,6 +23,7 @@ from guided.grammar.regular.expr import (
     repeat,
     words,
 )
+from guided.grammar.regular.partial import alternatives
 from guided.grammar.regular.product import has_member
 
 TEXT = Utf8()
@@ -139,3 +140,62 @@ def test_what_is_too_large_stays_as_it_is() -> None:
     for _, _, target in edges(expr):
         assert target.kind is not Kind.INTERSECTION or module.is_large(target)
     assert matches(expr, b"a" + b"x" * 30 + b"b" + b"b" + b"x" * 25 + b"a")
+
+
+def one_of(parts: list[Expr], also: Expr) -> Expr:
+    """The texts that just one of some patterns matches."""
+    ways = [intersection([also, part, *(complement(other) for other in parts if other is not part)]) for part in parts]
+    return alternation(ways)
+
+
+def test_just_one_of_several_is_one_automaton() -> None:
+    rnd = random.Random(8)
+    made = 0
+    for number in range(120):
+        parts = list(dict.fromkeys(pattern(rnd.choice(ATOMS)) for _ in range(rnd.randint(2, 4))))
+        # Not always within any text, and beside alternatives that combine other languages.
+        also = [TEXT.text, TEXT.text, pattern("[ab]"), repeat(CHARACTER, 1, 3)][number % 4]
+        expr = one_of(parts, also)
+        if rnd.random() < 0.3:
+            expr = alternation([expr, intersection([pattern("é"), complement(pattern("b"))])])
+        found = alternatives(expr)
+        made += expr.kind is Kind.ALTERNATION and len(found) < len(expr.parts)
+        assert all(inhabited(part) and part.kind is not Kind.ALTERNATION for part in found)
+        for text in TEXTS:
+            assert any(matches(part, text) for part in found) is holds(expr, text), (expr, text)
+        for part in found:
+            known = lengths_of(part)
+            if known is not None and also is TEXT.text and len(found) == 1:
+                assert known.text in (TEXT.text, None)
+    assert made > 50
+
+
+def test_just_one_of_several_within_bounds() -> None:
+    """What texts an automaton is of is known of a union too, so bounds beside it are decided by lengths."""
+    expr = one_of([pattern("ab"), pattern("ba"), pattern("éé")], TEXT.text)
+    (found,) = alternatives(expr)
+    known = lengths_of(found)
+    assert known is not None and known.text is TEXT.text and known.near == 2
+    for low, high in ((0, 2), (2, 2), (5, None)):
+        bounded = intersection([found, repeat(CHARACTER, low, high)])
+        assert decided_by_length(bounded, possible_edges) is True
+    assert decided_by_length(intersection([found, repeat(CHARACTER, 0, 1)]), possible_edges) is False
+
+
+def test_combinations_within_any_text_are_searched_as_others_are() -> None:
+    rnd = random.Random(9)
+    answers = set()
+    for _ in range(200):
+        parts = [combined(rnd, 2) for _ in range(3)]
+        expr = intersection(
+            [TEXT.text, alternation([intersection(parts[:2]), intersection([parts[2], complement(parts[0])])])]
+        )
+        small = condensed(expr, possible_edges)
+        for text in TEXTS[::7]:
+            assert matches(small, text) is holds(expr, text)
+        if expr.kind is Kind.INTERSECTION:
+            answer = has_member(expr, 30_000, possible_edges)
+            answers.add(answer)
+            if any(holds(expr, text) for text in TEXTS):
+                assert answer
+    assert answers == {True, False}
