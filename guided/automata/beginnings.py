@@ -21,6 +21,11 @@ FEW_RULES = 256
 """Rules up to which graphs begin with arrays of one size, and other nodes with the same number."""
 
 
+MORE_NODES, FIRST_EDGES = 1792, 2048
+"""Nodes besides those of rules, and edges, that there is room for at first.  Of schemas whose texts come by hundreds of
+nodes a fifth need more; with a third of it nearly half did, and somebody waits 60 to 90 us for it."""
+
+
 @dataclass(slots=True, eq=False)
 class Beginning:
     """Arrays with some nodes and edges in them, and what a graph knows of these."""
@@ -38,15 +43,15 @@ class Beginning:
 
 def alone(n_rules: int, ignored: NDArray[np.int32]) -> Beginning:
     """No nodes but for the rules' own, which are not lowered yet."""
-    size = n_rules + 512
+    size = n_rules + MORE_NODES
     arrays = Rules(
         node_first=np.full(size, -1, np.int32),
         node_count=np.zeros(size, np.int32),
         flags=np.zeros(size, np.uint8),
-        kind=np.zeros(1024, np.uint8),
-        argument=np.zeros(1024, np.int32),
-        to=np.zeros(1024, np.int32),
-        label=np.zeros(1024, np.int32),
+        kind=np.zeros(FIRST_EDGES, np.uint8),
+        argument=np.zeros(FIRST_EDGES, np.int32),
+        to=np.zeros(FIRST_EDGES, np.int32),
+        label=np.zeros(FIRST_EDGES, np.int32),
         rule_start=np.arange(1, max(n_rules, 1) + 1, dtype=np.int32),
         rank=np.zeros(max(n_rules, 1), np.int32),
         ignored=ignored,

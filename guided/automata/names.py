@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from guided.grammar.regular.any_text import any_text
-from guided.grammar.regular.expr import EPSILON, json_string
+from guided.grammar.regular.expr import EPSILON, Expr, json_string
 from guided.kernels.determinise import lay_names
 from guided.kernels.jit import direct
 from guided.kernels.layout import STRING
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["state_besides", "state_of_texts", "states_of_names"]
 
 K = TypeVar("K")
+
+_CLOSING: Expr = json_string(EPSILON)
+"""The end of a string."""
 
 
 def states_of_names(states: StateTable, names: Sequence[bytes]) -> list[int]:
@@ -44,6 +48,12 @@ def state_besides(states: StateTable, names: Sequence[bytes]) -> int:
     return _laid(states, states.besides, frozenset(names), _lay_besides)
 
 
+@lru_cache(maxsize=1)
+def _any_string() -> Expr:
+    """The inside of any string."""
+    return json_string(any_text()[1])
+
+
 def _laid(states: StateTable, known: dict[K, int], key: K, lay: Callable[[StateTable, K], int]) -> int:
     """What is known, or is laid down now: once, whichever thread comes first."""
     found = known.get(key)
@@ -58,7 +68,7 @@ def _laid(states: StateTable, known: dict[K, int], key: K, lay: Callable[[StateT
 def _lay_list(states: StateTable, texts: tuple[bytes, ...]) -> int:
     """A quote, behind which one of the texts comes."""
     begin = states._allocate(None)
-    states._lay(begin, tuple([b'"' + text for text in texts]), states.target(json_string(EPSILON)), STRING)
+    states._lay(begin, tuple([b'"' + text for text in texts]), states.target(_CLOSING), STRING)
     # The quote is no part of the text.
     states.arrays.mode[begin] = 0
     return begin
@@ -67,20 +77,20 @@ def _lay_list(states: StateTable, texts: tuple[bytes, ...]) -> int:
 def _lay_besides(states: StateTable, names: frozenset[bytes]) -> int:
     """A quote, behind which any text may come that is none of a list."""
     words = tuple(sorted(names))
-    closing = states.target(json_string(EPSILON))
+    closing = states.target(_CLOSING)
     listed = closing
     if words != (b"",):
         listed = states._allocate(None)
         states._lay(listed, words, closing, STRING)
     begin = states._allocate(None)
-    states._lay(begin, (b'"',), states._less(names, states.target(json_string(any_text()[1])), listed), 0)
+    states._lay(begin, (b'"',), states._less(names, states.target(_any_string()), listed), 0)
     return begin
 
 
 def _lay(states: StateTable, names: list[bytes]) -> None:
     """A state for each quote and letter, with one edge each, all in a row."""
     data = b"\xff" + b"\xff".join(names)
-    closing = states.target(json_string(EPSILON))
+    closing = states.target(_CLOSING)
     n = len(data)
     states.reserve_states(n)
     at, state = states.reserve_edges(n), len(states)
