@@ -10,9 +10,10 @@ from guided.automata.states import StateTable
 from guided.automata.traits import Reading, terminal
 from guided.grammar.regular.expr import Expr
 from guided.grammar.regular.lengths import character_counts
-from guided.kernels.determinise import TOTAL, goes_on
+from guided.kernels.determinise import goes_on
 from guided.kernels.jit import direct
 from guided.kernels.layout import CANONICAL, STRING, Automaton
+from guided.kernels.part_pairs import TOTAL
 
 PAIRS = 400
 """Pairs of state and phase looked at to see that a string may go on with any text; most patterns have below 100."""

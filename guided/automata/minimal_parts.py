@@ -16,9 +16,9 @@ from guided.automata.traits import Reading
 from guided.grammar.regular.condensed import place_of
 from guided.grammar.regular.expr import Expr, Kind
 from guided.kernels import minimal as kernel
-from guided.kernels.determinise import DEAR, LOOPS, SPELLED_ONCE, TEXTUAL
 from guided.kernels.jit import direct
 from guided.kernels.layout import CANONICAL
+from guided.kernels.part_pairs import DEAR, LOOPS, SPELLED_ONCE, TEXTUAL
 
 if TYPE_CHECKING:
     from guided.grammar.regular.minimal import Register

@@ -1,21 +1,23 @@
 """The parts that lexer states are sets of, registered in the flat arrays of `guided.kernels.determinise`.
 
 A part is an expression that is no union, as plain bytes or as the text inside a JSON string.  This file says what a
-part is like and where its edges lead; which sets of parts there are, the kernel finds out.
+part is like and where its edges lead; which sets of parts there are, the kernel finds out.  Parts that their numbers
+tell (`guided.kernels.part_pairs`) are expressions only where they are looked at, and their edges are written by it.
 """
 
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable
-from itertools import accumulate
-from typing import TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
 
 from guided.automata.byte_classes import class_of_byte
+from guided.automata.letters import Letters, letter_arrays, runs_of
 from guided.automata.minimal_parts import Laid, MinimalParts
-from guided.automata.runs import NEAR, far_run
+from guided.automata.runs import far_run
 from guided.automata.spans import Span, bounded_pattern, span_of
 from guided.automata.traits import Reading, begins, is_read_whole, traits_of
 from guided.collection import untrack
@@ -23,16 +25,37 @@ from guided.grammar.regular.condensed import lengths_of
 from guided.grammar.regular.derivative import edges, inhabited, least_length
 from guided.grammar.regular.expr import EPSILON, Expr, Kind, alternation, concat, intersection, repeat
 from guided.grammar.regular.lengths import character_counts
-from guided.grammar.regular.partial import Letter, alternatives, begins_with, is_begun, letter_of, without_one
-from guided.kernels.determinise import ABSORBS, DEAR, INSIDE, LOOPS, N_COUNTS, NULLABLE, SPELLED_ONCE, TEXTUAL, WORDS
+from guided.grammar.regular.partial import alternatives, begins_with, is_begun, without_one
+from guided.kernels.determinise import N_COUNTS
+from guided.kernels.jit import direct
 from guided.kernels.layout import Parts
 from guided.kernels.pages import gradual_zeros
+from guided.kernels.part_pairs import (
+    ABSORBS,
+    BEGUN,
+    BUCKETS,
+    BY_BOUNDS,
+    BY_LETTER,
+    COUNTED,
+    DEAR,
+    DECIDED,
+    INSIDE,
+    MOST_CHARACTERS,
+    NEEDS_EDGES,
+    NEEDS_SPAN,
+    NO_ROOM,
+    PART_EDGES,
+    PARTS,
+    TOLD,
+    UNDECIDED,
+    WANTED,
+    WITH,
+    WITHIN,
+    WORDS,
+    lay,
+)
 
 __all__ = ["PartTable"]
-
-COUNTED = 8
-"""Characters of a far bounded run whose parts are made at once: a microsecond for each part, alone it takes five.  Of
-twelve they take up to 250 where nothing is warm."""
 
 MOST_PARTS = 1 << 18
 """Parts that there is room for at first, twice those of eight thousand schemas, each with some edges: 20 MB of
@@ -40,12 +63,6 @@ addresses.  Memory that is not written to is not taken, and each time it was cop
 
 AT_ONCE = 32
 """States that are asked about in one round, nearest first."""
-
-Begun: TypeAlias = "tuple[Expr, int, None]"
-"""What is left of a character, or of a word, and the part that follows it; a reading is made when asked for."""
-
-Within: TypeAlias = "tuple[int, int, None, None]"
-"""A part of a pattern and the part of a run of any characters whose bounds its texts must keep."""
 
 
 class PartTable:
@@ -57,14 +74,21 @@ class PartTable:
         """The state that a reading has already, 0 for none."""
         self.table_address = addresses
         """Where the kernels find the arrays."""
-        self._ids: dict[Reading | Begun | Within, int] = {}
-        self._all: list[Reading | Begun | Within | Laid] = []
+        self._ids: dict[Reading, int] = {}
+        self._readings: dict[int, Reading] = {}
+        """Of parts that are told by numbers or laid down from a register, those that were asked for."""
         self._minimal = MinimalParts()
-        self._spans: dict[int, Span] = {}
-        self.n_edges = 0
-        self.arrays = Parts(
+        self._laid: list[Laid] = []
+        self._laid_first: list[int] = []
+        """What was laid down from registers, and its first parts."""
+        self._letters = Letters(self._grow)
+        several: dict[str, Any] = {
             **{name: gradual_zeros(4 * most_states).view(np.int32) for name in _PER_STATE},
             **{name: np.zeros(MOST_PARTS, np.int32) for name in _PER_PART},
+            **letter_arrays(),
+        }
+        self.arrays = Parts(
+            **several,
             low=np.zeros(4 * MOST_PARTS, np.uint8),
             high=np.zeros(4 * MOST_PARTS, np.uint8),
             to=gradual_zeros(16 * MOST_PARTS).view(np.int32),
@@ -74,23 +98,27 @@ class PartTable:
             queue=np.zeros(4096, np.int32),
             firsts=np.zeros(4096, np.int32),
             missing=np.zeros(AT_ONCE, np.int32),
+            given=np.zeros(4096, np.int32),
             class_of_byte=class_of_byte(),
+            chain_first=np.zeros(BUCKETS, np.int32),
+            spans=gradual_zeros(16 * MOST_PARTS).view(np.int32),
         )
+        self._counts = self.arrays.counts.data
         self._look()
 
     def __len__(self) -> int:
-        return len(self._all)
+        return int(self._counts[PARTS])
 
     def find(self, of: Reading) -> int:
         """The state of a reading that is a part by itself, 0 where it has none."""
-        part = self._known(of)
-        return 0 if part is None else int(self.arrays.alone[part])
+        part = self._made(of)
+        return 0 if part < 0 else self._alone[part]
 
     def stands_for(self, of: Reading, state: int) -> None:
         """Let a state be that of a part by itself."""
-        part = self._known(of)
-        if part is not None:
-            self.arrays.alone[part] = state
+        part = self._made(of)
+        if part >= 0:
+            self._alone[part] = state
 
     def members(self, state: int) -> list[Reading]:
         """The parts of a state; none where they are not known."""
@@ -100,22 +128,27 @@ class PartTable:
         return [self._reading(part) for part in self.arrays.pool[first : first + self.arrays.set_count[state]].tolist()]
 
     def _reading(self, part: int) -> Reading:
-        of = self._of(part)
-        if len(of) == 2:
-            return of
-        if len(of) == 4:
-            (pattern, mode), (run, _) = self._reading(of[0]), self._reading(of[1])
-            return intersection((pattern, run)), mode
-        content, mode = self._reading(of[1])
-        return concat(of[0], content), mode
-
-    def _of(self, part: int) -> Reading | Begun | Within:
-        """What a part is made of."""
-        of = self._all[part]
-        if isinstance(of, Laid):
-            of = self._all[part] = of.reading(part)
-            self._ids[of] = part
-        return of
+        found = self._readings.get(part)
+        if found is None and not self._traits[part] & TOLD:
+            found = self._laid[bisect_right(self._laid_first, part) - 1].reading(part)
+            self._ids[found] = part
+            self._readings[part] = found
+        elif found is None:
+            one, other, traits = self._one[part], self._other[part], self._traits[part]
+            after, mode = self._reading(other)
+            if traits & WITHIN:
+                content = intersection((self._reading(one)[0], after))
+            else:
+                content = self._letters.exprs[-1 - one]
+                if traits & COUNTED:
+                    most = self._most[part]
+                    content = repeat(content, self._fewest[part], None if most < 0 else most)
+                content = concat(content, after)
+            found = self._readings[part] = content, mode
+            untrack(found)
+            if traits & COUNTED:
+                self._ids.setdefault(found, part)
+        return found
 
     def boundless(self, part: int) -> tuple[Reading, int] | None:
         """A part without the bound on its length, and that bound; None where it has none that may be far."""
@@ -143,14 +176,14 @@ class PartTable:
         return min(least for least, _ in ways), min((most for _, most in ways if most is not None), default=None)
 
     def _fewest_characters(self, part: int) -> tuple[int, int | None]:
-        of = self._of(part)
-        if len(of) == 4:
+        traits = self._traits[part]
+        if traits & WITHIN:
             return 0, None
-        if len(of) == 3:
-            least, most = character_counts(of[0])
-            after, within = self._fewest_characters(of[1])
+        if traits & BEGUN:
+            least, most = character_counts(self._letters.exprs[-1 - self._one[part]])
+            after, within = self._fewest_characters(self._other[part])
             return least + after, None if within is None or most is None else most + within
-        known = lengths_of(of[0])
+        known = None if traits & COUNTED else lengths_of(self._reading(part)[0])
         if known is not None:
             return known.near, known.near
         span = self._span(part)
@@ -160,10 +193,9 @@ class PartTable:
         """Is a part read as a whole, at the price of all that it combines, or of an automaton's next states?"""
         if not self._traits[part] & DEAR or self._edge_first[part] >= 0:
             return False
-        of = self._all[part]
-        if isinstance(of, Laid):
-            return True
-        return self.is_dear(of[0]) if len(of) == 4 else is_read_whole(of[0])
+        if self._traits[part] & WITHIN:
+            return self.is_dear(self._one[part])
+        return part not in self._readings or is_read_whole(self._reading(part)[0])
 
     def is_inside(self, part: int) -> bool:
         """Is this a pair of parts inside a character?"""
@@ -190,248 +222,167 @@ class PartTable:
     def find_edges(self, part: int, most: int, inside: bool) -> int:
         """Make the edges of a part known, and of parts that it is the first to lead to, ``most``; of how many.
 
-        ``inside``: also of pairs that are inside a character; those of a letter come with it.
+        ``inside``: also of pairs that are inside a character.  Parts that are told by numbers come with the states.
         """
         if self._edge_first[part] >= 0:
             return 0
-        skipped = WORDS if inside else WORDS | INSIDE
+        skipped = WORDS | TOLD if inside else WORDS | TOLD | INSIDE
         work = [part]
         n = 0
         for item in work:
             if self._edge_first[item] >= 0:
                 continue
-            before = len(self._all)
-            n += self._find_edges(item)
+            before = self._counts[PARTS]
+            self._find_edges(item)
+            n += 1
             if n >= most:
                 break
-            for new in range(before, len(self._all)):
+            for new in range(before, self._counts[PARTS]):
                 if self._edge_first[new] < 0 and not self._traits[new] & skipped and not self.is_dear(new):
                     work.append(new)
         return n
 
-    def _find_edges(self, part: int) -> int:
-        of = self._of(part)
-        if len(of) == 2 and self._lay_minimal(*of):
-            return 1
-        if len(of) == 3:
-            self._write(part, self._begun_edges(of[0], of[1]))
-        elif len(of) == 4:
-            self._write(part, self._edges_within(of[0], of[1]))
-        elif of[0].kind is Kind.REPEAT and (found := self._count_ahead(part, *of)):
-            return found
-        elif of[1] and of[0].kind is Kind.INTERSECTION and (both := bounded_pattern(of[0])) is not None:
-            run = self.part(both[1], of[1])
-            ways = [self._edges_within(pattern, run) for pattern in self._parts(both[0], of[1])]
-            self._write(part, [edge for row in ways for edge in row])
-        else:
-            self._write(part, self._edges(*of))
-        return 1
+    @property
+    def n_edges(self) -> int:
+        """Edges of all parts."""
+        return self._counts[PART_EDGES]
 
-    def _edges_within(self, pattern: int, run: int) -> list[tuple[int, int, int]]:
-        """The edges of a pattern's part beside those of a run of any characters, as far as something is left."""
-        for part in (pattern, run):
-            if self._edge_first[part] < 0:
-                self._find_edges(part)
-        one, other = self._row(pattern), self._row(run)
-        row: list[tuple[int, int, int]] = []
-        for low, high, to in one:
-            for first, last, after in other:
-                if first <= high and low <= last and (found := self._within(to, after)) is not None:
-                    row.append((max(low, first), min(high, last), found))
-        return row
+    @n_edges.setter
+    def n_edges(self, n: int) -> None:
+        self._counts[PART_EDGES] = n
 
-    def _row(self, part: int) -> list[tuple[int, int, int]]:
-        first = self._edge_first[part]
-        stop = first + self._edge_count[part]
-        low, high, to = self._edge_views
-        return list(zip(low[first:stop], high[first:stop], to[first:stop], strict=True))
+    def is_told(self, part: int) -> bool:
+        """Do the edges of a part follow from numbers, so that they come with the states?"""
+        return bool(self._traits[part] & TOLD)
 
-    def _within(self, pattern: int, run: int) -> int | None:
-        """The part of a pattern within the bounds of a run; that of the pattern where it keeps them anyway."""
-        of: Within = (pattern, run, None, None)
-        found = self._ids.get(of)
-        if found is not None:
-            return found if found >= 0 else None
-        span, bounds = self._span(pattern), self._span(run)
-        fits = span.fits(bounds)
-        if fits is None:
-            fits = inhabited(intersection((self._reading(pattern)[0], self._reading(run)[0])))
-        if not fits:
-            self._ids[of] = -1
-            return None
-        if span.keeps(bounds) or self._traits[pattern] & ABSORBS:
-            found = self._ids[of] = pattern if span.keeps(bounds) else run
-            return found
-        one, other = self._traits[pattern], self._traits[run]
-        traits = one & other & NULLABLE | (one | other) & (LOOPS | TEXTUAL | SPELLED_ONCE) | one & DEAR
-        found = self._new(of, traits | INSIDE if len(self._of(run)) == 3 else traits)
-        far = span.far(bounds)
-        if far:
-            bound, boundless = int(self._bound[pattern]), int(self._boundless[pattern])
-            self._note_bound(found, min(far, bound or far), boundless if bound else pattern)
-        return found
+    def _find_edges(self, part: int) -> None:
+        if self._traits[part] & TOLD:
+            self._lay(part, None)
+            return
+        content, mode = self._reading(part)
+        if self._lay_minimal(content, mode):
+            return
+        both = bounded_pattern(content) if mode and content.kind is Kind.INTERSECTION else None
+        if both is None:
+            self._lay(part, self._edges(content, mode))
+            return
+        run = self.part(both[1], mode)
+        self._lay(part, [item for pattern in self._parts(both[0], mode) for item in (BY_BOUNDS, pattern, run)])
+
+    def _lay(self, part: int, row: list[int] | None) -> None:
+        """Have the edges of a part written, as some rows tell them, or its numbers, and find out what that takes."""
+        n = -1
+        given = array("i")
+        if row is not None:
+            n, given = len(row), array("i", row)
+            while n > self.arrays.given.size:
+                self._grow("given")
+        while self._edge_first[part] < 0:
+            if n > 0:
+                self._given[:n] = given
+            code: int = direct(lay)(self.table_address(), part, n)
+            wanted = self._counts[WANTED]
+            if code == NO_ROOM:
+                self.grow()
+            elif code == NEEDS_SPAN:
+                self._span(wanted)
+            elif code == UNDECIDED:
+                both = self._reading(wanted)[0], self._reading(self._counts[WITH])[0]
+                self._counts[DECIDED] = 1 + inhabited(intersection(both))
+            elif code == NEEDS_EDGES and self._traits[wanted] & BEGUN:
+                self._begin_rest(wanted)
+            elif code == NEEDS_EDGES:
+                self._find_edges(wanted)
+
+    def _begin_rest(self, part: int) -> None:
+        """Make the edges of the rest of a letter known, or where it leads to more than rests, those of the part."""
+        row = self._letters.make_known(-1 - self._one[part])
+        if not row:
+            return
+        follows = self._other[part]
+        after, mode = self._reading(follows)
+        found: list[int] = []
+        for low, high, target in row:
+            if target is EPSILON:
+                found += (low << 8 | high, -1, follows)
+            elif is_begun(target):
+                found += (low << 8 | high, self._letters.rest(target), follows)
+            else:
+                for to in self._parts(concat(target, after), mode):
+                    found += (low << 8 | high, -1, to)
+        self._lay(part, found)
 
     def _span(self, part: int) -> Span:
         """How long the texts of a part are; remembered."""
-        found = self._spans.get(part)
-        if found is None:
-            of = self._of(part)
-            if len(of) == 3:
-                found = self._span(of[1]).behind(span_of(of[0]))
+        at = 4 * part
+        if not self._spans[at]:
+            if self._traits[part] & (BEGUN | COUNTED):
+                times = self._letters.span(-1 - self._one[part])
+                if self._traits[part] & COUNTED:
+                    most = self._most[part]
+                    times = times.times(self._fewest[part], None if most < 0 else most)
+                span = self._span(self._other[part]).behind(times)
             else:
-                found = span_of(self._reading(part)[0])
-            self._spans[part] = found
-        return found
+                span = span_of(self._reading(part)[0])
+            self._spans[at : at + 4] = span.packed()
+        return Span.unpacked(self._spans[at : at + 4])
 
     def within_one(self, state: int) -> Reading | None:
         """A union of parts of patterns, all within the bounds of the same run, as one pattern within it."""
         first, n = int(self.arrays.set_first[state]), int(self.arrays.set_count[state])
         parts: list[int] = self.arrays.pool[first : first + n].tolist() if first >= 0 and n > 1 else []
-        pairs = [of for of in map(self._of, parts) if len(of) == 4]
-        if not pairs or any(of[1] != pairs[0][1] for of in pairs):
+        pairs = [part for part in parts if self._traits[part] & WITHIN]
+        if not pairs or any(self._other[part] != self._other[pairs[0]] for part in pairs):
             return None
-        bounds = self._span(pairs[0][1])
-        others = [part for part in parts if len(self._of(part)) != 4]
-        if pairs[0][1] in others:
+        run = self._other[pairs[0]]
+        bounds = self._span(run)
+        others = [part for part in parts if not self._traits[part] & WITHIN]
+        if run in others:
             # Any text within the bounds, the others' among them.
-            return self._reading(pairs[0][1])
+            return self._reading(run)
         if not all(self._span(part).keeps(bounds) for part in others):
             return None
-        pattern = alternation([self._reading(part)[0] for part in (*others, *(of[0] for of in pairs))])
-        run, mode = self._reading(pairs[0][1])
-        return intersection((pattern, run)), mode
+        pattern = alternation([self._reading(part)[0] for part in (*others, *(self._one[part] for part in pairs))])
+        content, mode = self._reading(run)
+        return intersection((pattern, content)), mode
 
-    def _write(self, part: int, row: list[tuple[int, int, int]]) -> None:
-        at = self.n_edges
-        self.n_edges = at + len(row)
-        while self.n_edges > self.arrays.to.size:
-            self._grow("low", "high", "to")
-        low, high, to = self._edge_views
-        for i, edge in enumerate(row, at):
-            low[i], high[i], to[i] = edge
-        self._edge_count[part] = len(row)
-        self._edge_first[part] = at
-
-    def _edges(self, content: Expr, mode: int) -> list[tuple[int, int, int]]:
+    def _edges(self, content: Expr, mode: int) -> list[int]:
         """The edges of a sequence: of its first item, and of those behind while all before may be left out."""
-        row: list[tuple[int, int, int]] = []
+        row: list[int] = []
         while True:
             head, tail = begins(content)
             is_repeated = head.kind is Kind.REPEAT
-            letter = letter_of(cast(Expr, head.parts[0]) if is_repeated else head)
-            if letter is None:
+            letter = self._letters.number(runs_of(head))
+            if letter < 0:
                 for first, after in begins_with(head):
-                    row += self._ways(first, concat(after, tail), mode)
+                    self._begin(row, first, concat(after, tail), mode)
             else:
                 for follows in self._parts(concat(without_one(head), tail) if is_repeated else tail, mode):
-                    row += self._spelled(letter, follows)
+                    row += (BY_LETTER, letter, follows)
             if tail is EPSILON or not head.nullable:
                 return row
             content = tail
 
-    def _ways(self, first: Expr, tail: Expr, mode: int) -> list[tuple[int, int, int]]:
-        """The edges of a letter, or of what is read as a whole, with something behind it."""
-        row: list[tuple[int, int, int]] = []
-        letter = letter_of(first)
-        if letter is not None:
+    def _begin(self, row: list[int], first: Expr, tail: Expr, mode: int) -> None:
+        """Add the edges of a letter, or of what is read as a whole, with something behind it."""
+        letter = self._letters.number(first)
+        if letter >= 0:
             for follows in self._parts(tail, mode):
-                row += self._spelled(letter, follows)
-            return row
+                row += (BY_LETTER, letter, follows)
+            return
         for low, high, begun in edges(first):
+            rest = -1
             if tail is EPSILON and begun.kind is Kind.RECURSION and begun.inhabited:
                 # The state of an automaton, of which there may be many, is a part as it stands.
-                part = self._known((begun, mode))
-                row.append((low, high, self.part(begun, mode) if part is None else part))
-                continue
-            if is_begun(begun):
-                parts = [self._begun(begun, part) for part in self._parts(tail, mode)]
+                part = self._made((begun, mode))
+                parts = [self.part(begun, mode) if part < 0 else part]
+            elif is_begun(begun):
+                rest = self._letters.rest(begun)
+                parts = self._parts(tail, mode)
             else:
                 parts = self._parts(concat(begun, tail), mode)
-            row += [(low, high, part) for part in parts]
-        return row
-
-    def _count_ahead(self, part: int, content: Expr, mode: int) -> int:
-        """Make the edges of a run with a far bound known, and those of the next characters; of how many, 0: it is none.
-
-        The parts of each character are those of the one before with other numbers: what is left of the character, and
-        the run with a bound less by one.
-        """
-        body, low, high = cast("tuple[Expr, int, int | None]", content.parts)
-        letter = letter_of(body)
-        if letter is None or high is None or high < 2 * COUNTED or low:
-            return 0
-        runs = [repeat(body, 0, high - i) for i in range(1, COUNTED + 1)]
-        found = next((i for i, run in enumerate(runs) if (run, mode) in self._ids), COUNTED)
-        if not found:
-            return 0
-        n_rests, start = len(letter.rests), len(self._all)
-        size = n_rests + 1
-        stop = start + found * size
-        for i in range(found):
-            follows = start + i * size + n_rests
-            self._all += [(begun, follows, None) for begun in letter.rests]
-            self._all.append((runs[i], mode))
-        made = self._all[start:]
-        for of in made:
-            untrack(of)
-        self._ids.update(zip(cast("list[Reading | Begun]", made), range(start, stop), strict=True))
-        while stop > self.arrays.traits.size:
-            self._grow(*_PER_PART)
-        rows = (letter.first, *letter.rows)
-        counts = [len(row) for row in rows]
-        edges = [edge for row in rows for edge in row]
-        at = self.n_edges
-        self.n_edges = end = at + found * len(edges)
-        while end > self.arrays.to.size:
-            self._grow("low", "high", "to")
-        # Slices of views take a third of the time of arrays'.
-        lows, highs, _ = self._edge_views
-        lows[at:end] = bytes([low for low, _, _ in edges]) * found
-        highs[at:end] = bytes([high for _, high, _ in edges]) * found
-        blocks = np.arange(found, dtype=np.int32)[:, None]
-        targets = np.array([n_rests if to < 0 else to for _, _, to in edges], np.int32)
-        self.arrays.to[at:end] = (start + size * blocks + targets).ravel()
-        self._edge_count[part], self._edge_first[part] = counts[0], at
-        self._edge_count[start:stop] = array("i", [*counts[1:], counts[0]]) * found
-        firsts = np.array([*accumulate(counts)], np.int32)
-        self.arrays.edge_first[start:stop] = (at + len(edges) * blocks + firsts).ravel()
-        # The edges of the last run are not known.
-        self._edge_first[stop - 1] = -1
-        traits = self._traits[part]
-        self._traits[start:stop] = array("i", [*[traits & (LOOPS | TEXTUAL | SPELLED_ONCE)] * n_rests, traits]) * found
-        if self._bound[part]:
-            boundless = self._boundless[part]
-            begun = [self._begun(rest, boundless) for rest in letter.rests]
-            bounds = [bound if bound > NEAR else 0 for bound in range(high - 1, high - 1 - found, -1)]
-            self._bound[start:stop] = array("i", [bound for bound in bounds for _ in range(size)])
-            self._boundless[start:stop] = array("i", [*begun, boundless]) * found
-        for i in range(found):
-            state = self._state_of(runs[i], mode)
-            if state:
-                self._alone[start + i * size + n_rests] = state
-        return found
-
-    def _spelled(self, letter: Letter, follows: int) -> list[tuple[int, int, int]]:
-        """The edges of a letter before a part; those of its rests are made known."""
-        if not letter.rests:
-            return [(low, high, follows) for low, high, _ in letter.first]
-        rests = [*[self._begun(begun, follows) for begun in letter.rests], follows]
-        for part, row in zip(rests, letter.rows, strict=False):
-            if self._edge_first[part] < 0:
-                self._write(part, [(low, high, rests[to]) for low, high, to in row])
-        return [(low, high, rests[to]) for low, high, to in letter.first]
-
-    def _begun_edges(self, begun: Expr, follows: int) -> list[tuple[int, int, int]]:
-        row: list[tuple[int, int, int]] = []
-        for low, high, target in edges(begun):
-            if target is EPSILON:
-                row.append((low, high, follows))
-            elif is_begun(target):
-                row.append((low, high, self._begun(target, follows)))
-            else:
-                content, mode = self._reading(follows)
-                row += [(low, high, part) for part in self._parts(concat(target, content), mode)]
-        return row
+            for part in parts:
+                row += (low << 8 | high, rest, part)
 
     def _parts(self, content: Expr, mode: int) -> list[int]:
         return [self.part(item, mode) for item in alternatives(content)]
@@ -439,54 +390,83 @@ class PartTable:
     def part(self, content: Expr, mode: int) -> int:
         """The part of a language that is no union."""
         of = (content, mode)
-        found = self._known(of)
+        found = self._ids.get(of)
+        if found is None and content.kind is Kind.RECURSION:
+            found = self._minimal.find(content, mode)
         if found is None:
-            found = self._new(of, traits_of(content, mode))
-            self._minimal.note(content, mode, found)
-            if mode and content.kind is Kind.REPEAT and (run := far_run(content)) is not None:
-                self._note_bound(found, run[1], self.part(run[0], mode))
-            state = self._state_of(content, mode)
-            if state:
-                self._alone[found] = state
+            letter = self._letters.number(runs_of(content)) if _is_counted(content) else -1
+            if letter >= 0:
+                run = _numbers(content, letter, self.part(EPSILON, mode))
+                found = self._told(run)
+                if found < 0:
+                    found = self._new(of, COUNTED)
+                    self._one[found], self._other[found], self._fewest[found], self._most[found] = run
+                    bucket = _bucket(run)
+                    self._chain_next[found], self._chain_first[bucket] = self._chain_first[bucket], found + 1
+            else:
+                found = self._new(of, 0)
+                self._minimal.note(content, mode, found)
+            self._ids[of] = found
+            self._readings[found] = of
+            untrack(of)
+            if not self._alone[found]:
+                self._alone[found] = self._state_of(content, mode)
         return found
 
-    def _known(self, of: Reading) -> int | None:
-        """The part that a reading is, if it is one."""
+    def _new(self, of: Reading, told: int) -> int:
+        content, mode = of
+        bound = boundless = 0
+        if content.kind is Kind.REPEAT:
+            far = far_run(content) if mode else None
+            if far is not None:
+                bound, boundless = far[1], self.part(far[0], mode)
+            elif told and content.parts[2] is None and content.parts[1]:
+                # What it comes to may be some state already.
+                self.part(repeat(cast(Expr, content.parts[0])), mode)
+        if self._counts[PARTS] == self.arrays.traits.size:
+            self._grow(*_PER_PART, "spans")
+        part = self._counts[PARTS]
+        self._counts[PARTS] = part + 1
+        self._traits[part] = traits_of(content, mode) | told
+        self._bound[part], self._boundless[part] = bound, boundless
+        self._edge_first[part] = -1
+        if content is EPSILON:
+            self._edge_first[part] = 0
+            self._spans[4 * part : 4 * part + 4] = Span(0, 0, 0, 0).packed()
+        return part
+
+    def _made(self, of: Reading) -> int:
+        """The part of a reading, -1 where there is none; runs may be there that have not been looked at."""
         found = self._ids.get(of)
-        return self._minimal.find(*of) if found is None else found
+        if found is not None:
+            return found
+        content, mode = of
+        if content.kind is Kind.RECURSION:
+            found = self._minimal.find(content, mode)
+            return -1 if found is None else found
+        letter = self._letters.known(runs_of(content))
+        ends = self._ids.get((EPSILON, mode)) if letter >= 0 else None
+        return -1 if ends is None else self._told(_numbers(content, letter, ends))
 
     def _lay_minimal(self, content: Expr, mode: int) -> bool:
         """Make the edges known of a state of a minimal automaton, and of those around it; False: it is none."""
         laid = self._minimal.lay(content, mode, self)
         if laid is None:
             return False
-        self._all += [laid] * laid.numbers.size
+        if laid.numbers.size:
+            self._laid.append(laid)
+            self._laid_first.append(len(self))
+            self._counts[PARTS] += laid.numbers.size
         for part, of in laid.made():
             self._alone[part] = self._state_of(*of)
         return True
 
-    def _begun(self, begun: Expr, follows: int) -> int:
-        of = (begun, follows, None)
-        found = self._ids.get(of)
-        if found is None:
-            found = self._new(of, self._traits[follows] & (LOOPS | TEXTUAL | SPELLED_ONCE))
-            bound = self._bound[follows]
-            if bound:
-                self._note_bound(found, bound, self._begun(begun, self._boundless[follows]))
-        return found
-
-    def _new(self, of: Reading | Begun | Within, traits: int) -> int:
-        part = self._ids[of] = len(self._all)
-        self._all.append(of)
-        untrack(of)
-        if part == self.arrays.traits.size:
-            self._grow(*_PER_PART)
-        self._traits[part] = traits
-        self._edge_first[part] = -1
+    def _told(self, numbers: tuple[int, int, int, int]) -> int:
+        """The part that some numbers tell, -1 where there is none yet."""
+        part = self._chain_first[_bucket(numbers)] - 1
+        while part >= 0 and (self._one[part], self._other[part], self._fewest[part], self._most[part]) != numbers:
+            part = self._chain_next[part] - 1
         return part
-
-    def _note_bound(self, part: int, bound: int, boundless: int) -> None:
-        self._bound[part], self._boundless[part] = bound, boundless
 
     def reserve_states(self, ready: int, size: int) -> None:
         """Room for so many states, of which ``ready`` had it already."""
@@ -501,7 +481,7 @@ class PartTable:
 
     def grow(self) -> None:
         """Make room for more parts and edges."""
-        self._grow(*_PER_PART, "low", "high", "to")
+        self._grow(*_PER_PART, "spans", "low", "high", "to")
 
     def _grow(self, *names: str) -> None:
         for name in names:
@@ -512,15 +492,46 @@ class PartTable:
         self._look()
 
     def _look(self) -> None:
-        """Look at the arrays that are written entry by entry."""
+        """Look at the arrays that are read and written entry by entry."""
         arrays = self.arrays
-        self._edge_views = arrays.low.data, arrays.high.data, arrays.to.data
         self._edge_first, self._edge_count = arrays.edge_first.data, arrays.edge_count.data
         self._traits, self._alone = arrays.traits.data, arrays.alone.data
         self._bound, self._boundless = arrays.bound.data, arrays.boundless.data
         self._set_first, self._set_count, self._pool = arrays.set_first.data, arrays.set_count.data, arrays.pool.data
 
+        self._one, self._other = arrays.one.data, arrays.other.data
+        self._fewest, self._most = arrays.fewest.data, arrays.most.data
+        self._chain_first, self._chain_next = arrays.chain_first.data, arrays.chain_next.data
+        self._spans = arrays.spans.data
+        self._given = arrays.given.data
+        self._letters.look(arrays)
+
+
+def _is_counted(content: Expr) -> bool:
+    """May this be a letter, or so many that the kernel's numbers hold them?"""
+    if content.kind is not Kind.REPEAT:
+        return True
+    _, low, high = cast("tuple[Expr, int, int | None]", content.parts)
+    return max(low, high or 0) < MOST_CHARACTERS
+
+
+def _numbers(content: Expr, letter: int, ends: int) -> tuple[int, int, int, int]:
+    """The numbers that tell a letter by itself, or so many times."""
+    if content.kind is not Kind.REPEAT:
+        return -1 - letter, ends, 1, 1
+    _, low, high = cast("tuple[Expr, int, int | None]", content.parts)
+    return -1 - letter, ends, low, -1 if high is None else high
+
+
+def _bucket(numbers: tuple[int, int, int, int]) -> int:
+    """Where the chain of a part begins, as `guided.kernels.part_pairs` has it."""
+    one, other, fewest, most = numbers
+    return (one * 61 + other * 7 + fewest * 3 + most * 5) & (BUCKETS - 1)
+
 
 _PER_STATE = ("set_first", "set_count", "asked")
-_PER_PART = ("edge_first", "edge_count", "traits", "alone", "bound", "boundless", "met", "work")
+_PER_PART = (
+    "edge_first", "edge_count", "traits", "alone", "bound", "boundless", "met", "work", "one", "other", "fewest",
+    "most", "chain_next",
+)  # fmt: skip
 """The arrays with an entry per state and per part: 0 at first, but for the first of each, which is -1."""

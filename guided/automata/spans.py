@@ -7,12 +7,14 @@ whether anything is left of two is mostly plain from how long their texts are.
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Sequence
 from typing import NamedTuple, cast
 
-from guided.automata.runs import NEAR
 from guided.grammar.regular.any_text import any_text
 from guided.grammar.regular.expr import Expr, Kind, intersection
 from guided.grammar.regular.lengths import character_counts, farthest_end
+from guided.kernels.part_pairs import MOST_CHARACTERS
 
 
 class Span(NamedTuple):
@@ -33,26 +35,34 @@ class Span(NamedTuple):
             return Span(begun.least + self.least, most, None, None)
         return Span(begun.least + self.least, most, begun.soon + self.soon, max(begun.ever + self.soon, self.ever))
 
+    def times(self, fewest: int, most: int | None) -> Span:
+        """The span of so many times these texts."""
+        greatest = None if most is None or self.most is None else most * self.most
+        if self.soon is None or self.ever is None:
+            return Span(fewest * self.least, greatest, None, None)
+        return Span(fewest * self.least, greatest, fewest * self.soon, self.ever + max(fewest - 1, 0) * self.soon)
+
+    def packed(self) -> array[int]:
+        """As `guided.kernels.part_pairs` has it: each number and 1, 0 for none."""
+        known = (self.most, self.soon, self.ever)
+        return array(
+            "i",
+            (
+                min(self.least, MOST_CHARACTERS - 1) + 1,
+                *(0 if number is None or number >= MOST_CHARACTERS else number + 1 for number in known),
+            ),
+        )
+
+    @classmethod
+    def unpacked(cls, numbers: Sequence[int]) -> Span:
+        """The span that some numbers say, as `packed` gives them."""
+        least, most, soon, ever = numbers
+        return cls(least - 1, most - 1 if most else None, soon - 1 if soon else None, ever - 1 if ever else None)
+
     def keeps(self, bounds: Span) -> bool:
         """Are all texts within the bounds of a run?"""
         high = bounds.most
         return bounds.least <= self.least and (high is None or (self.most is not None and self.most <= high))
-
-    def fits(self, bounds: Span) -> bool | None:
-        """Is some text within the bounds of a run?  None where the numbers do not tell."""
-        high = bounds.most
-        if (high is not None and self.least > high) or (self.most is not None and self.most < bounds.least):
-            return False
-        if bounds.least <= self.least and (high is None or (self.soon is not None and self.soon <= high)):
-            return True
-        return None
-
-    def far(self, bounds: Span) -> int:
-        """Characters that may come before a pattern's end comes near the greatest length of a run; 0: few, or none."""
-        if bounds.least or bounds.most is None or self.ever is None:
-            return 0
-        far = bounds.most - self.ever
-        return far if far > NEAR else 0
 
 
 def span_of(content: Expr) -> Span:

@@ -63,6 +63,7 @@ from guided.kernels.determinise import (
 )
 from guided.kernels.jit import direct
 from guided.kernels.layout import CANONICAL, CLOSES, EXAMINED, MATCHED, Automaton
+from guided.kernels.part_pairs import NO_ROOM, WANTED
 from guided.kernels.records import grown_records, records
 from guided.kernels.views import N_ROWS
 
@@ -358,7 +359,7 @@ class StateTable:
         with self.lock:
             # Where the kernel would ask at once.
             inside = parts > NEAR_PARTS
-            asked = sum([self._find_parts(state, parts, inside) for state in states if self._firsts[state] < 0])
+            asked = sum([self._find_parts(state, parts, inside, True) for state in states if self._firsts[state] < 0])
             while True:
                 closing = self._determinise(states, limit)
                 if closing is None:
@@ -381,14 +382,19 @@ class StateTable:
             for state in closing:
                 self._close_text(state)
 
-    def _find_parts(self, state: int, most: int, inside: bool) -> int:
-        """Say what a state is made of, or find the edges of its parts, and of ``most`` in all; of how many."""
+    def _find_parts(self, state: int, most: int, inside: bool, before: bool = False) -> int:
+        """Say what a state is made of, or find the edges of its parts, and of ``most`` in all; of how many.
+
+        ``before`` the kernel has asked only of those that it does not tell by their numbers.
+        """
         made_of = self.parts.made_of(state)
         if made_of is None:
             self._give_parts(state)
             made_of = [part for part in self.parts.made_of(state) or () if not self.parts.is_dear(part)]
         found = 0
         for part in made_of:
+            if before and self.parts.is_told(part):
+                continue
             found += self.parts.find_edges(part, most - found, inside)
         return found
 
@@ -436,6 +442,8 @@ class StateTable:
             self.reserve_states(1)
         elif self.n_edges + MOST_EDGES > self.arrays.low.size:
             self.make_edge_room(MOST_EDGES)
+        elif self._counts[WANTED] == NO_ROOM:
+            self.parts.grow()
         else:
             self.parts.make_room()
             self._counts[SETS] = rehash(self._addresses(), len(self.keys))
@@ -483,7 +491,8 @@ class StateTable:
 
     def _leads_back(self, state: int, *phases: NDArray[Any]) -> bool:
         while (found := int(leads_back(self._addresses(), state, *phases))) < 0:
-            self.expand(-found)
+            # That one alone: what is ahead of it may lead back to itself as well, and so on.
+            self.explore([-found], 1, 0)
         return found == 1
 
     def forbids_end(self, obligation: int) -> bool:

@@ -8,8 +8,11 @@ from guided.automata.runs import begins_run
 from guided.grammar.regular.any_text import any_text
 from guided.grammar.regular.condensed import place_of
 from guided.grammar.regular.expr import ALL, EPSILON, Expr, Kind, is_listed, json_string
-from guided.kernels.determinise import (
+from guided.kernels.layout import CANONICAL, STRING
+from guided.kernels.part_pairs import (
     ABSORBS,
+    ANY_BYTE,
+    ANY_CHARACTER,
     AT_HEAD,
     COMMON,
     DEAR,
@@ -18,11 +21,23 @@ from guided.kernels.determinise import (
     SPELLED_ONCE,
     TEXTUAL,
     TOTAL,
+    WIDE_LETTER,
+    WORD,
     WORDS,
 )
-from guided.kernels.layout import CANONICAL, STRING
 
-__all__ = ["Reading", "begins", "is_read_whole", "is_wide", "is_word_list", "loops", "reading", "terminal", "traits_of"]
+__all__ = [
+    "Reading",
+    "begins",
+    "is_read_whole",
+    "is_wide",
+    "is_word_list",
+    "letter_flags",
+    "loops",
+    "reading",
+    "terminal",
+    "traits_of",
+]
 
 Reading: TypeAlias = "tuple[Expr, int]"
 """A language, and whether it is read as bytes (0) or as the text of a JSON string (its mode)."""
@@ -63,7 +78,7 @@ def is_read_whole(content: Expr) -> bool:
 
 
 def traits_of(content: Expr, mode: int) -> int:
-    """The traits of a part that is an expression, as `guided.kernels.determinise` has them."""
+    """The traits of a part that is an expression, as `guided.kernels.part_pairs` has them."""
     head = begins(content)[0]
     kind = head.kind
     found = NULLABLE if content.nullable else 0
@@ -90,7 +105,19 @@ def traits_of(content: Expr, mode: int) -> int:
     return found
 
 
-_TEXT = any_text()[1]
+def letter_flags(letter: Expr) -> int:
+    """What traits of runs of a letter follow from, as `guided.kernels.part_pairs` has it."""
+    found = WIDE_LETTER if is_wide(letter) else 0
+    if letter.kind is Kind.LITERAL:
+        found |= WORD
+    if letter is _CHARACTER:
+        found |= ANY_CHARACTER
+    if letter is ALL.parts[0]:
+        found |= ANY_BYTE
+    return found
+
+
+_CHARACTER, _TEXT = any_text()
 
 _looping: dict[Expr, bool] = {}
 

@@ -15,26 +15,32 @@ import numpy as np
 from guided.kernels import views
 from guided.kernels.jit import entry, inner
 from guided.kernels.layout import CANONICAL, CLOSES, EXAMINED, STRING
+from guided.kernels.part_pairs import (
+    ABSORBS,
+    AT_HEAD,
+    COMMON,
+    LOOPS,
+    NO_ROOM,
+    NULLABLE,
+    SPELLED_ONCE,
+    TEXTUAL,
+    TOLD,
+    WANTED,
+    WORDS,
+    lay_told,
+)
 
 __all__ = [
-    "ABSORBS", "AT_HEAD", "COMMON", "DEAR", "EDGES", "INSIDE", "LOOPS", "MISSING", "NEEDED", "NULLABLE", "N_COUNTS",
-    "POOL", "QUEUED", "ROOM", "RUN", "SETS", "SPELLED_ONCE", "STATES", "TEXTUAL", "TOTAL", "WIDE", "WORDS", "describe",
+    "EDGES", "MISSING", "NEEDED", "N_COUNTS", "POOL", "QUEUED", "ROOM", "RUN", "SETS", "STATES", "WIDE", "describe",
     "determinise", "goes_on", "lay_names", "lay_words", "leads_back", "publish", "rehash",
 ]  # fmt: skip
-
-NULLABLE, LOOPS, AT_HEAD, COMMON, ABSORBS, TEXTUAL, SPELLED_ONCE, TOTAL, WORDS, DEAR, INSIDE = (
-    1 << bit for bit in range(11)
-)
-"""Of a part: it may end here; it repeats without a small bound; the repetition is the first that it reads; it is just
-the run of a class without a bound; no other part adds to it; it is inside a JSON string; in its one spelling only; any
-text in any spelling may come next, for ever; it begins with a word or a list of them, which by itself
-is laid down; it begins with what is read as a whole, and may be dear; it is a pair inside a character."""
 
 STATES, EDGES, POOL, SETS, RUN, QUEUED, MISSING, NEEDED, MARK, ROOM = range(10)
 """What `counts` holds: entries in use, the number of the last call, what a call leaves in `queue` and `missing`, how
 many of the missing are for the states that the call is about, and how many states there may be."""
 
-N_COUNTS = 10
+N_COUNTS = 15
+"""With those of `guided.kernels.part_pairs`."""
 
 PAIRS = 64
 """States inside a character, with its phase, that are looked at; more only where bytes are told apart one by one."""
@@ -209,6 +215,7 @@ def determinise(t, n_queue, limit):
     counts[RUN] += 1
     run = np.int32(counts[RUN])
     counts[MISSING] = 0
+    counts[WANTED] = 0
     for i in range(n_queue):
         parts.asked[queue[i]] = run
         firsts[i] = -1
@@ -226,8 +233,16 @@ def determinise(t, n_queue, limit):
             known = first >= 0 and not (stop - first == 1 and parts.traits[parts.pool[first]] & WORDS)
             if known:
                 for i in range(first, stop):
-                    if parts.edge_first[parts.pool[i]] < 0:
+                    part = np.int64(parts.pool[i])
+                    if known and parts.edge_first[part] < 0:
                         known = False
+                        if parts.traits[part] & TOLD:
+                            code = lay_told(parts, part)
+                            if code == NO_ROOM:
+                                counts[QUEUED] = n_queue
+                                counts[WANTED] = NO_ROOM
+                                return -1
+                            known = code >= 0
             if not known:
                 if counts[MISSING] < missing.shape[0]:
                     missing[counts[MISSING]] = state

@@ -67,7 +67,13 @@ class Parts(NamedTuple):
     a part by itself (0: none yet).  Edges of part ``p``: ``edge_first[p] .. edge_first[p] + edge_count[p]``, -1 where
     they are not known; ``low..high`` leads to the part ``to``, several to several parts.  ``bound[p]`` and
     ``boundless[p]`` as of states.  ``asked[x]``, ``met[p]`` and ``work`` are working memory; ``counts``, ``queue``,
-    ``firsts`` and ``missing`` are what a call is told and answers.
+    ``firsts``, ``missing`` and ``given`` are what a call is told and answers.
+
+    Parts that are told by numbers (`guided.kernels.part_pairs`): ``one[p]`` and ``other[p]`` are those of a pattern and
+    of a run, or -1 less a letter and the part behind it, ``fewest[p] .. most[p]`` times the letter (-1: any number;
+    both 0: what is left of it once); they are found by chains from ``chain_first`` by way of ``chain_next``, each
+    number and 1.  Letters, and what may be left of them, are rows ``letter_low .. letter_high`` that lead to the rest
+    ``letter_to``, -1 where nothing is left.  ``spans`` and ``letter_spans``: four numbers for each part and letter.
     """
 
     set_first: Ints
@@ -90,7 +96,22 @@ class Parts(NamedTuple):
     queue: Ints
     firsts: Ints
     missing: Ints
+    given: Ints
     class_of_byte: Longs
+    one: Ints
+    other: Ints
+    fewest: Ints
+    most: Ints
+    chain_first: Ints
+    chain_next: Ints
+    spans: Ints
+    letter_first: Ints
+    letter_count: Ints
+    letter_flags: Ints
+    letter_spans: Ints
+    letter_low: Bytes
+    letter_high: Bytes
+    letter_to: Ints
 
 
 class Rules(NamedTuple):

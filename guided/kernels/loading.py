@@ -21,6 +21,7 @@ from guided.kernels import (
     minimal,
     number_states,
     parser,
+    part_pairs,
     places,
     product,
     record_nodes,
@@ -33,7 +34,7 @@ from guided.kernels import (
 __all__ = ["load_compiled"]
 
 _MODULES = (
-    entry, determinise, differences, effects, finite_texts, minimal, number_states, places, product,
+    entry, determinise, differences, effects, finite_texts, minimal, number_states, part_pairs, places, product,
     record_nodes, rows, token_tries,
 )  # fmt: skip
 

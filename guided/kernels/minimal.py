@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from guided.kernels import views
-from guided.kernels.determinise import NULLABLE
 from guided.kernels.jit import entry, inner
+from guided.kernels.part_pairs import NULLABLE
 
 N_STATES, N_EDGES = 0, 1
 """Counters of a register."""

@@ -6,13 +6,13 @@ import random
 
 import pytest
 
-from guided.automata.parts import COUNTED
 from guided.automata.states import StateTable
 from guided.grammar.json_schema.format_patterns import pattern_language
 from guided.grammar.json_schema.strings import CHARACTER
 from guided.grammar.regular.expr import Expr, byte_range, json_string, literal, repeat
 from guided.kernels.layout import CLOSES
 
+COUNTED = 8
 CLASS = pattern_language("[a-zé😀]")
 BODIES = [(CHARACTER, "ab\né\u2028😀 "), (CLASS, "azé😀"), (byte_range(0x61, 0x7A), "abz"),
           (literal("aé".encode()), ["aé"])]  # fmt: skip
