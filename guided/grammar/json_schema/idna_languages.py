@@ -5,8 +5,9 @@ States that go on equally are one, so that of the thousands of ideographs each l
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import NamedTuple, cast
 
 from guided.grammar.json_schema.idna_characters import characters
@@ -21,7 +22,7 @@ from guided.grammar.regular.stepwise import automaton_of, stepwise
 class Block:
     """What 64 continuing bytes lead to: the classes of characters, or blocks; equal ones are the same object."""
 
-    __slots__ = ("blocks", "classes", "depth", "different", "kinds", "order")
+    __slots__ = ("arranged", "blocks", "classes", "depth", "different", "kinds", "ways")
 
     def __init__(self, classes: bytes, blocks: tuple[Block, ...]) -> None:
         self.classes, self.blocks = classes, blocks
@@ -30,8 +31,11 @@ class Block:
         self.depth: int = 1 + (blocks[0].depth if blocks else 0)
         """How many bytes complete a character."""
         self.different = tuple(dict.fromkeys(blocks))
-        self.order = [self.different.index(block) for block in blocks] or [self.kinds.index(kind) for kind in classes]
-        """For each byte which of the different blocks it leads to, or which of the kinds."""
+        order = [self.different.index(block) for block in blocks] or [self.kinds.index(kind) for kind in classes]
+        self.arranged: Callable[[Sequence[int]], tuple[int, ...]] = itemgetter(*order)
+        """For each byte where it leads, of what is told of the different blocks, or of the kinds."""
+        self.ways: Callable[[Sequence[int]], tuple[int, ...]] = itemgetter(*self.kinds, self.kinds[0])
+        """Where the kinds lead, by where all do; the first twice, since of a single place no tuple is made."""
 
 
 _WIDTHS = ((0xC2, 0xE0, 0x1F, 6, 0x80), (0xE0, 0xF0, 0x0F, 12, 0x800), (0xF0, 0xF5, 0x07, 18, 0x10000))
@@ -68,7 +72,7 @@ class Names:
         self._blocks = blocks(of, none)
         self._within: list[tuple[int, ...]] = [(), ()]
         """By minus the number of a state within a character, from 2 on: where each of the 64 continuing bytes leads."""
-        self._numbers: dict[tuple[int, ...], int] = {}
+        self._numbers: dict[tuple[int, ...], int] = {(_NOWHERE,) * 64: _NOWHERE}
         self._found: dict[tuple[Block, tuple[int, ...]], int] = {}
         self._same: dict[tuple[int, int], int] = {}
         self.start: Hashable = automaton.starts[0]
@@ -97,14 +101,14 @@ class Names:
     def _behind(self, row: Sequence[int], block: Block) -> int:
         """The state when one of the characters of a block must follow, ``row`` saying where their classes lead."""
         # Most states tell apart few of the classes.
-        ways = [row[kind] for kind in block.kinds]
+        ways = block.ways(row)
         if ways.count(ways[0]) == len(ways):
             return self._alike(ways[0], block.depth)
-        key = (block, tuple(ways))
+        key = (block, ways)
         found = self._found.get(key)
         if found is None:
             targets = [self._behind(row, inner) for inner in block.different] or ways
-            found = self._found[key] = self._number(tuple([targets[i] for i in block.order]))
+            found = self._found[key] = self._number(block.arranged(targets))
         return found
 
     def _alike(self, target: int, depth: int) -> int:
@@ -116,8 +120,6 @@ class Names:
         return found
 
     def _number(self, targets: tuple[int, ...]) -> int:
-        if max(targets) == min(targets) == _NOWHERE:
-            return _NOWHERE
         found = self._numbers.get(targets)
         if found is None:
             found = self._numbers[targets] = -len(self._within)
