@@ -194,7 +194,7 @@ def _closings(vocabulary: Vocabulary) -> None:
     effects.states.expand(state)
     surveys.remember(state, effects.store.row(np.zeros(0, np.int32)), np.zeros((0, 4), np.int32))
     surveys.differ(state)
-    CharactersLeft(effects.states).of_tokens(np.zeros((0, 3), np.int32))
+    CharactersLeft(effects.states).of_tokens(np.zeros(0, np.int64))
 
 
 def _growth(vocabulary: Vocabulary) -> None:

@@ -27,11 +27,10 @@ class CharactersLeft:
         self._known: dict[int, int] = {}
         self._rows: dict[int, list[tuple[int, int, int]]] = {}
 
-    def of_tokens(self, at: NDArray[np.int32]) -> NDArray[np.int32]:
+    def of_tokens(self, at: NDArray[np.int64]) -> NDArray[np.int32]:
         """``int32[n]``: the fewest whole characters left for tokens that end in the places ``at``, 0 behind the text.
 
-        Rows of ``at`` are what `guided.kernels.effects.survey` notes: a run's state, the pattern's, and an escape.  A
-        character that is begun counts with its token.
+        A character that is begun counts with its token.
         """
         numbers = np.empty(at.shape[0], np.int32)
         room = PLACES
@@ -41,8 +40,8 @@ class CharactersLeft:
             if n >= 0:
                 break
             room *= 4
-        places = at[examples[:n], 1:].tolist()
-        return np.array([self.of_place(state, decode) for state, decode in places], np.int32)[numbers]
+        places = at[examples[:n]].tolist()
+        return np.array([self.of_place(place & 0xFFFFFFFF, place >> 32) for place in places], np.int32)[numbers]
 
     def of_place(self, state: int, decode: int = 0) -> int:
         """Fewest characters from a state, or after what an escape there can still become, to where the text may end."""

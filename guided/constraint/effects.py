@@ -37,7 +37,7 @@ from guided.automata.words import TokenWords, without_far_words
 from guided.constraint.characters_left import CharactersLeft
 from guided.constraint.effect_store import EffectStore
 from guided.constraint.run_lengths import RunLengths
-from guided.constraint.surveys import NEAR, Paths, Surveys
+from guided.constraint.surveys import NEAR, Paths, Survey, Surveys
 from guided.constraint.token_tries import TokenTries
 from guided.grammar.regular.any_text import is_within
 from guided.grammar.regular.characters import Utf8
@@ -90,6 +90,8 @@ class TokenEffects:
         self._left = CharactersLeft(states)
         self._derived: dict[tuple[int, int, int, int, int, int], int] = {}
         self._lengths: dict[tuple[int, int, int, int, int, bool], RunLengths] = {}
+        self._counts: dict[tuple[int, int, int], Survey] = {}
+        """Of runs of any characters, within which others lie: how many characters tokens have."""
         self._words = TokenWords(*vocabulary.spelling)
         self._nearer: dict[tuple[int, int, int], int] = {}
         """Effects of states that others have but for bounds out of reach."""
@@ -147,13 +149,11 @@ class TokenEffects:
         if isinstance(key, Expr):
             patterned = run_with_pattern(key)
             if patterned is not None and (not patterned[0].low or may_be_longer(patterned[1])):
-                self._bounded(low, high, state, *patterned)
-                return True
+                return self._bounded(low, high, state, *patterned)
             run = run_of(key)
             # After one character a run without a bound leads back to itself, and is not walked character by character.
             if run is not None and (run.low > 1 or run.high is not None) and run.is_counted_by_home:
-                self._bounded(low, high, state, run)
-                return True
+                return self._bounded(low, high, state, run)
             if key.kind is Kind.JSON_STRING:
                 content, canonical = cast("tuple[Expr, bool]", key.parts)
                 others = without_words(content)
@@ -256,7 +256,8 @@ class TokenEffects:
             found = self._others_known[key] = _Strings(inside, exits, paths, {})
         return found
 
-    def _bounded(self, low: int, high: int, state: int, run: Run, pattern: Expr | None = None) -> None:
+    def _bounded(self, low: int, high: int, state: int, run: Run, pattern: Expr | None = None) -> bool:
+        """Make known the effect of a run with bounds, beside a pattern perhaps; False where tokens come to owe."""
         most = -1 if run.high is None or run.high > self.tries.longest else run.high
         least = min(run.low, self.tries.longest + 1)
         unbounded = self.states.add(run.unbounded)
@@ -267,18 +268,33 @@ class TokenEffects:
         same = self._derived.get(key)
         if same is not None:
             self.store.alias(low, high, state, same)
-            return
+            return True
         home = self.states.add(run.home)
         # With a pattern and a bound, a token must leave room for the pattern's end.
         within = (low, high, unbounded, home, also, also > 0 and bound >= 0)
         lengths = self._lengths.get(within)
         if lengths is None:
-            found = self._surveys.survey(low, high, unbounded, home, also)
-            assert found is not None
-            left = self._left.of_tokens(found.at) if within[-1] else None
+            # The characters of a token are as many in any string, so a walk of one of them counts for others.
+            around, any_string = unbounded, self.states.add(_ANY_STRING)
+            if (low, high, any_string) in self._counts and run.canonical is False and run.prefix is None:
+                around = home = any_string
+            found = self._counts.get((low, high, around))
+            if found is None:
+                found = self._surveys.survey(low, high, around, home)
+                assert found is not None
+                if also or around == any_string:
+                    self._counts[low, high, around] = found
+            left = None
+            if also or around != unbounded:
+                ends = self._surveys.ends(low, high, also or unbounded)
+                if ends is None:
+                    return False
+                found = found.of(ends)
+                left = self._left.of_tokens(ends.places) if within[-1] else None
             lengths = RunLengths(found, 0 if run.prefix is None else 1, left, self.store, self.tries)
             self._lengths[within] = lengths
         self._derived[key] = lengths.add(low, high, state, least, most, bound)
+        return True
 
 
 def _run_around(members: list[Reading]) -> Expr | None:

@@ -13,7 +13,7 @@ from guided.constraint.scratch import small_scratch
 from guided.constraint.token_tries import TokenTries
 from guided.kernels import differences
 from guided.kernels.addresses import address, address_row, address_rows
-from guided.kernels.effects import DENSE, OWING, closings, paths_to, survey
+from guided.kernels.effects import DENSE, OWING, PLACES, closings, paths_to, survey
 from guided.kernels.jit import direct
 from guided.kernels.layout import (
     EXPAND_STATE,
@@ -28,7 +28,7 @@ from guided.kernels.layout import (
 from guided.kernels.pages import gradual_zeros
 from guided.kernels.views import AUTOMATON, EFFECTS, EXTRA, N_ROWS, SCRATCH, TOKENS
 
-__all__ = ["Paths", "Stays", "Survey", "Surveys"]
+__all__ = ["Ends", "Paths", "Stays", "Survey", "Surveys"]
 
 AHEAD = 512
 """States expanded around those that a survey asks for: two microseconds each, and every round walks its range again,
@@ -53,11 +53,35 @@ NEAR = 16
 
 @dataclass(frozen=True)
 class Survey:
-    """What a walk noted: per token kept, and per node where a match ends, the number of whole characters before."""
+    """What a walk noted: per token kept, and per node where a match ends, the number of whole characters before.
 
+    ``where`` in the pool of tokens are those kept, ascending.
+    """
+
+    where: NDArray[np.int32]
     kept: NDArray[np.int32]
     count: NDArray[np.int32]
-    at: NDArray[np.int32]
+    exits: NDArray[np.int32]
+
+    def of(self, ends: Ends) -> Survey:
+        """The same of the tokens that another walk of the range kept, which are all among these."""
+        first = int(self.where[0]) if self.where.size else 0
+        count = np.zeros(int(self.where[-1]) + 1 - first if self.where.size else 0, np.int32)
+        count[self.where - first] = self.count
+        exits = self.exits[np.isin(self.exits[:, 0], ends.exits[:, 0])]
+        return Survey(ends.where, ends.kept, count[ends.where - first], exits)
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The tokens that a walk kept, and where in the pool they are, the places in which they end; where matches end.
+
+    Of a token that ends inside a character, all of which lead from a place back to it, it is that place.
+    """
+
+    where: NDArray[np.int32]
+    kept: NDArray[np.int32]
+    places: NDArray[np.int64]
     exits: NDArray[np.int32]
 
 
@@ -113,8 +137,8 @@ class Surveys:
         self._whole = store.row(tries.arrays.token_ids[offset[1] : offset[tries.root]])
         """The row of all tokens."""
         self._held: tuple[Automaton, Tokens, Effects] | None = None
-        self._kept = self._count = np.zeros(DENSE, np.int32)
-        self._at = _NOWHERE
+        self._kept = np.zeros(DENSE, np.int32)
+        self._noted = np.zeros(0, np.int64)
         self._exit_rows = np.zeros((4096, 4), np.int32)
         self._unknown = np.zeros(256, np.int32)
         self._one = np.zeros(1, np.int32)
@@ -145,37 +169,45 @@ class Surveys:
             self.remember(state, row, exits.copy())
         return Stays(row, self._kept[:0], exits)
 
-    def survey(self, low: int, high: int, state: int, home: int = 0, also: int = 0) -> Survey | None:
+    def survey(self, low: int, high: int, state: int, home: int = 0) -> Survey | None:
         """What the tokens of a range do from a state; None where they come to owe something.
 
-        With ``home`` the visits to that state are counted.  With ``also`` the walk is of the intersection with that
-        state.  What is noted of tokens is good until the next walk.
+        With ``home`` the visits to that state are counted.
         """
+        found = self._note(low, high, state, home or -1)
+        if found is None:
+            return None
+        return Survey(found.where.copy(), found.kept, found.places.astype(np.int32), found.exits)
+
+    def ends(self, low: int, high: int, state: int) -> Ends | None:
+        """In which places the tokens of a range end from a state; None where they come to owe something.
+
+        What is noted of tokens is good until the next walk.
+        """
+        return self._note(low, high, state, PLACES)
+
+    def _note(self, low: int, high: int, state: int, home: int) -> Ends | None:
         offset = self.tries.arrays.token_offset
         self._make_room(int(offset[high]) - int(offset[low]))
-        code = self._walk(low, high, state, -1, home or -1, also)
+        code = self._walk(low, high, state, -1, home)
         if code < 0:
             return None
         n_kept, n_exits = code >> 32, code & 0xFFFFFFFF
-        return Survey(
-            self._kept[:n_kept], self._count[:n_kept], self._at[:n_kept] if also else _NOWHERE,
-            self._exit_rows[:n_exits].copy(),
+        where = self._kept[:n_kept]
+        return Ends(
+            where, self.tries.arrays.token_ids[where], self._noted[:n_kept], self._exit_rows[:n_exits].copy()
         )  # fmt: skip
 
-    def _walk(
-        self, low: int, high: int, state: int, row: int, home: int = -1, also: int = 0, apart: bool = False
-    ) -> int:
+    def _walk(self, low: int, high: int, state: int, row: int, home: int = -1, apart: bool = False) -> int:
         """Run the kernel until it knows all edges that it needs: ``n_kept << 32 | n_exits``, negative where owing."""
         unknown = self._begin(state)
-        if also and self._begin(also) is self._one:
-            unknown = self._one
         if 3 * (high - low) > self._scratch.tasks.size:
             self._hold_pieces(2 * (high - low))
         whole = self._whole if low == 1 and high == self.tries.root else -1
         while True:
             code: int = direct(survey)(
-                self._addresses(), low, high, state, row, whole, apart, also, home, self._kept, self._count, self._at,
-                self._exit_rows, unknown,
+                self._addresses(), low, high, state, row, whole, apart, home, self._kept, self._noted, self._exit_rows,
+                unknown,
             )  # fmt: skip
             if code >= 0 or code == OWING:
                 return code
@@ -270,11 +302,7 @@ class Surveys:
 
     def _make_room(self, n_tokens: int) -> None:
         """For what is noted of tokens; a trie of what is left of them may hold one at several nodes."""
-        if n_tokens >= self._kept.size or not self._at.size:
+        if n_tokens >= self._noted.size:
             n_tokens = max(n_tokens + 1, self.tries.arrays.token_ids.size)
             self._kept = np.zeros(n_tokens, np.int32)
-            self._count = np.zeros(n_tokens, np.int32)
-            self._at = np.zeros((n_tokens, 3), np.int32)
-
-
-_NOWHERE = np.zeros((0, 3), np.int32)
+            self._noted = np.zeros(n_tokens, np.int64)

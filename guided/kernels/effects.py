@@ -24,6 +24,9 @@ from guided.kernels.strings import SPELLED, enter, glance, move
 
 _MASK32 = 0xFFFFFFFF
 
+PLACES = -2
+"""In the place of a state to be counted: the places in which tokens end are noted."""
+
 OWING = -2
 """What `survey` returns from states that come to owe something: their tokens must be walked with the parser."""
 
@@ -84,15 +87,28 @@ def _keep(table, n, begin, stop, count):
 
 
 @inner
-def _list(table, n_pieces, kept, kept_count):
-    """List the tokens of all pieces, each with the count of its piece; how many they are."""
+def _list(table, n_pieces, kept):
+    """List the tokens of all pieces; how many they are."""
     tokens = views.tokens(table)
     pieces = views.scratch(table).tasks
     n = np.int64(0)
     for p in range(n_pieces):
         for i in range(tokens.token_offset[pieces[3 * p]], tokens.token_offset[pieces[3 * p + 1]]):
-            kept_count[n] = pieces[3 * p + 2]
             kept[n] = tokens.token_ids[i]
+            n += 1
+    return n
+
+
+@inner
+def _list_noted(table, n_pieces, kept, noted):
+    """List where in `Tokens.token_ids` the tokens of all pieces are, each with what its piece says; how many."""
+    tokens = views.tokens(table)
+    pieces = views.scratch(table).tasks
+    n = np.int64(0)
+    for p in range(n_pieces):
+        for i in range(tokens.token_offset[pieces[3 * p]], tokens.token_offset[pieces[3 * p + 1]]):
+            noted[n] = pieces[3 * p + 2]
+            kept[n] = i
             n += 1
     return n
 
@@ -108,7 +124,7 @@ def _set_bits(table, row, whole, low, high, n_pieces, kept):
     for p in range(n_pieces):
         n += offset[pieces[3 * p + 1]] - offset[pieces[3 * p]]
     if n <= DENSE:
-        return _list(table, n_pieces, kept, kept)
+        return _list(table, n_pieces, kept)
     if whole < 0 or 2 * n < offset[high] - offset[low]:
         masks[row, :] = 0
         for p in range(n_pieces):
@@ -145,7 +161,7 @@ def fetch(table, node):
 
 
 @entry
-def survey(table, low, high, state, row, whole, apart, also, home, kept, kept_count, kept_at, exits, unknown):
+def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits, unknown):
     """Walk ``[low, high)`` from ``state``: tokens that stay or end, and the nodes where matches end; -1: request.
 
     With ``row`` >= 0 tokens that stay or end are ``kept`` where they are no more than `DENSE`, else set in that row of
@@ -153,15 +169,12 @@ def survey(table, low, high, state, row, whole, apart, also, home, kept, kept_co
     of all tokens of the range where each is there once, else -1.  With ``apart`` tokens behind which nothing can follow
     inside are left out, and all exits noted.  Without ``row`` every token is noted:
 
-    With ``also`` (0 for none) the walk is of the intersection with that state, whose product is never built; both read
-    the same spelling, so both are inside a JSON string or neither is.
-
-    ``kept[i]`` is a token and ``kept_count[i]`` how many times its path came to the state ``home``, plus one when it
-    ends between two such times, or -1 - count when it ends exactly where a match ends and nothing can follow inside.
-    ``kept_at`` are the states in which it ends, with ``also``, and what it began of an escape.  ``exits`` rows are
-    ``(node, tag, pending, count)``.  States whose edges are not known are gathered in ``unknown`` and their subtrees
-    skipped, so that one round asks for as many as that has room for; the request holds their number.  Returns
-    ``n_kept << 32 | n_exits``, or `OWING`.
+    ``kept[i]`` is where in `Tokens.token_ids` a token is, and ``noted[i]`` how many times its path came to the state
+    ``home``, plus one when it ends between two such times, or -1 - count when it ends exactly where a match ends and
+    nothing can follow inside; with `PLACES`, the place in which it ends, or before the character in which it ends,
+    where all lead back there.  ``exits`` rows are ``(node, tag, pending, count)``.  States whose edges are not known
+    are gathered in ``unknown`` and their subtrees skipped, so that one round asks for as many as that has room for; the
+    request holds their number.  Returns ``n_kept << 32 | n_exits``, or `OWING`.
     """
     automaton = views.automaton(table)
     counters = views.counters(table)
@@ -170,17 +183,14 @@ def survey(table, low, high, state, row, whole, apart, also, home, kept, kept_co
     places = scratch.walk_state
     ends = scratch.walk_end
     counts = scratch.walk_obligation
-    others = scratch.walk_other
-    n_rows = 2 * ROWS if also else ROWS
-    rows = np.empty((n_rows, 256), np.int32)
-    held = np.zeros(n_rows, np.int64)
-    refused = np.zeros(n_rows, np.int64)
+    rows = np.empty((ROWS, 256), np.int32)
+    held = np.zeros(ROWS, np.int64)
+    refused = np.zeros(ROWS, np.int64)
     n_asked = 0
     level = 0
     places[0] = enter(automaton, np.int64(state))
     ends[0] = high
     counts[0] = 0
-    others[0] = also
     plain = row >= 0
     n_pieces = np.int64(0)
     n_kept = np.int64(0)
@@ -196,7 +206,7 @@ def survey(table, low, high, state, row, whole, apart, also, home, kept, kept_co
                 n_kept = (
                     _set_bits(table, row, whole, low, high, n_pieces, kept)
                     if plain
-                    else _list(table, n_pieces, kept, kept_count)
+                    else _list_noted(table, n_pieces, kept, noted)
                 )
                 return (n_kept << 32) | n_exits
             level -= 1
@@ -212,7 +222,10 @@ def survey(table, low, high, state, row, whole, apart, also, home, kept, kept_co
                 refused[slot] = UNASKED
             if held[slot] == at:
                 place = np.int64(rows[slot, byte])
-            stays = also == 0 and automaton.tag[at] < 0
+            stays = automaton.tag[at] < 0
+            staying = np.int64(0)
+            if not plain:
+                staying = at if home == PLACES else counts[level] + 1
             needed = np.int64(0)
             if plain and held[slot] == at:
                 if refused[slot] == UNASKED and ends[level] - node >= FAR_RANGE and n_asked < ROWS:
@@ -236,7 +249,7 @@ def survey(table, low, high, state, row, whole, apart, also, home, kept, kept_co
                         node = np.int64(tokens.end[node])
                     else:
                         node += 1
-                n_pieces = _keep(table, n_pieces, begin, node, 0 if plain else counts[level] + 1)
+                n_pieces = _keep(table, n_pieces, begin, node, staying)
                 continue
             if (
                 stays
@@ -245,7 +258,7 @@ def survey(table, low, high, state, row, whole, apart, also, home, kept, kept_co
             ):
                 # Every character here and below leads back: nothing is read but how many of them begin.
                 if at != home:
-                    n_pieces = _keep(table, n_pieces, node, end, 0 if plain else counts[level] + 1)
+                    n_pieces = _keep(table, n_pieces, node, end, staying)
                     node = end
                     continue
                 base = level
@@ -280,32 +293,6 @@ def survey(table, low, high, state, row, whole, apart, also, home, kept, kept_co
         if automaton.owes[after]:
             return OWING
         tag = automaton.tag[after]
-        other = others[level]
-        if other:
-            beside = np.int64(-1)
-            if at <= _MASK32:
-                slot = ROWS + (other & (ROWS - 1))
-                if held[slot] != other and ends[level] - node >= WORTH:
-                    tell_bytes(automaton, np.int64(other), rows[slot])
-                    held[slot] = other
-                if held[slot] == other:
-                    beside = np.int64(rows[slot, byte])
-            if beside < 0:
-                beside = glance(automaton, at & ~_MASK32 | other, byte)
-                if beside == SPELLED:
-                    beside = move(automaton, at & ~_MASK32 | other, byte)
-            if beside < 0:
-                n_unknown = note_unknown(counters, unknown, n_unknown, -beside)
-                if n_unknown < 0:
-                    return -1
-                node = end
-                continue
-            if beside == 0:
-                node = end
-                continue
-            other = np.int32(beside & _MASK32)
-            if automaton.tag[other] < 0:
-                tag = np.int32(-1)
         inside = True
         count = counts[level]
         if place == home:
@@ -329,18 +316,14 @@ def survey(table, low, high, state, row, whole, apart, also, home, kept, kept_co
                 exits[n_exits, 3] = count
                 n_exits += 1
                 ending = automaton.also[ending]
-        noted = np.int64(0)
-        if not plain:
+        ended = np.int64(0)
+        if home == PLACES:
+            ended = place
+        elif not plain:
             # Where nothing follows inside, a token ends here.
-            noted = np.int64((count if place == home else count + 1) if inside else -1 - count)
+            ended = np.int64((count if place == home else count + 1) if inside else -1 - count)
         if inside or not apart:
-            n_pieces = _keep(table, n_pieces, node, node + 1, noted)
-        if also:
-            for _ in range(tokens.token_offset[node], tokens.token_offset[node + 1]):
-                kept_at[n_kept, 0] = after
-                kept_at[n_kept, 1] = other
-                kept_at[n_kept, 2] = place >> 32
-                n_kept += 1
+            n_pieces = _keep(table, n_pieces, node, node + 1, ended)
         if inside and end > node + 1:
             level += 1
             if level + 1 >= places.shape[0]:
@@ -348,7 +331,6 @@ def survey(table, low, high, state, row, whole, apart, also, home, kept, kept_co
                 return -1
             places[level] = place
             counts[level] = count
-            others[level] = other
             ends[level] = end
             node += 1
             fetch(table, node)

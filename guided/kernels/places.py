@@ -11,22 +11,21 @@ __all__ = ["number_places"]
 
 @entry
 def number_places(at, numbers, examples, slots):
-    """Number the distinct last two columns of ``at``, in the order in which they come; how many they are, -1: no room.
+    """Number the distinct places of ``at``, in the order in which they come; how many they are, -1: no room.
 
-    ``numbers[i]`` is that of row ``i``, ``examples`` a row of each.  ``slots`` is working memory, zeros, twice as many
-    as ``examples`` and a power of two.
+    ``numbers[i]`` is that of entry ``i``, ``examples`` an entry of each.  ``slots`` is working memory, zeros, twice as
+    many as ``examples`` and a power of two.
     """
     n = np.int64(0)
     last = np.int64(slots.shape[0] - 1)
     for i in range(at.shape[0]):
-        if i and at[i, 1] == at[i - 1, 1] and at[i, 2] == at[i - 1, 2]:
+        if i and at[i] == at[i - 1]:
             numbers[i] = numbers[i - 1]
             continue
-        mixed = np.uint64(np.int64(at[i, 1]) << 32 ^ np.int64(at[i, 2])) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = np.uint64(at[i] ^ at[i] >> 32) * np.uint64(0x9E3779B97F4A7C15)
         slot = np.int64(mixed >> np.uint64(32)) & last
         while slots[slot]:
-            row = examples[slots[slot] - 1]
-            if at[row, 1] == at[i, 1] and at[row, 2] == at[i, 2]:
+            if at[examples[slots[slot] - 1]] == at[i]:
                 break
             slot = (slot + 1) & last
         if not slots[slot]:

@@ -10,6 +10,7 @@ import pytest
 import guided
 from guided.automata.spelling import move, place_of
 from guided.automata.states import StateTable
+from guided.constraint.characters_left import CharactersLeft
 from guided.constraint.effect_store import EffectStore
 from guided.constraint.surveys import Stays, Surveys
 from guided.constraint.token_tries import TokenTries
@@ -96,15 +97,57 @@ def test_surveys_note_what_each_token_does(number):
         for canonical in (False, True):
             state = table.add(json_string(content, canonical=canonical))
             other = table.add(json_string(pattern_language(seed.choice(BESIDE)), canonical=canonical))
-            for home, also in ((0, 0), (state, 0), (state, other), (other, 0)):
-                found = surveys.survey(1, root, state, home, also)
+            for home in (0, state, other):
+                found = surveys.survey(1, root, state, home)
                 assert found is not None
-                places = [place_of(table, state)] + [place_of(table, also)] * bool(also)
-                kept, exits = read_tokens(table, tries, places, home or -1)
+                kept, exits = read_tokens(table, tries, [place_of(table, state)], home or -1)
                 assert dict(zip(found.kept.tolist(), found.count.tolist(), strict=True)) == kept
                 assert {(row[0], row[3]) for row in found.exits.tolist()} == exits
                 assert len(found.kept) == len(kept)
                 assert all(tag == 0 for tag in found.exits[:, 1])
+
+
+def places_of(table, tries, place):
+    """``{token: place}`` in which each token ends that can be read."""
+    found: dict[int, int] = {}
+    arrays = tries.arrays
+
+    def walk(node: int, end: int, place: int) -> None:
+        while node < end:
+            after = move(table, place, int(arrays.byte[node]))
+            if after:
+                for token in arrays.token_ids[arrays.token_offset[node] : arrays.token_offset[node + 1]].tolist():
+                    found[token] = after
+                walk(node + 1, int(arrays.end[node]), after)
+            node = int(arrays.end[node])
+
+    walk(1, tries.root, place)
+    return found
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_characters_are_counted_by_the_walk_of_any_string(number):
+    seed, table = random.Random(number), StateTable()
+    words = vocabulary(seed)
+    tries = TokenTries(words)
+    surveys, characters = Surveys(table, tries, EffectStore(words.n_words)), CharactersLeft(table)
+    root = tries.root
+    for canonical in (False, True):
+        around = table.add(json_string(pattern_language("(?s:.*)"), canonical=canonical))
+        counted = surveys.survey(1, root, around, around)
+        assert counted is not None
+        for pattern in [*PATTERNS, *BESIDE]:
+            state = table.add(json_string(pattern_language(pattern), canonical=canonical))
+            ends = surveys.ends(1, root, state)
+            assert ends is not None
+            expected = places_of(table, tries, place_of(table, state))
+            assert sorted(ends.kept.tolist()) == sorted(expected)
+            for token, left in zip(ends.kept.tolist(), characters.of_tokens(ends.places).tolist(), strict=True):
+                assert left == characters.of_place(expected[token] & 0xFFFFFFFF, expected[token] >> 32)
+            kept, exits = read_tokens(table, tries, [place_of(table, around), place_of(table, state)], around)
+            found = counted.of(ends)
+            assert dict(zip(found.kept.tolist(), found.count.tolist(), strict=True)) == kept
+            assert {(row[0], row[3]) for row in found.exits.tolist()} == exits
 
 
 def test_surveys_outside_of_strings_count_alike():
