@@ -231,9 +231,9 @@ class StateTable:
             self.arrays.mode[state] = mode | CLOSES if content.nullable else mode
         elif content.nullable:
             self.arrays.tag[state] = 0
-        if key is EPSILON:
+        if content is EPSILON:
             self.arrays.first[state] = 0
-        elif not known and not is_literal:
+        if key is not EPSILON and not known and not is_literal:
             self.parts.stands_for((content, mode), state)
             words = listed_words(content)
             if words and sum(map(len, words)) <= LONG_LIST:

@@ -35,6 +35,7 @@ from guided.kernels import entry
 from guided.kernels.addresses import Fresh, address, address_row
 from guided.kernels.jit import direct
 from guided.kernels.layout import (
+    ASKED,
     DEAD,
     EXPAND_NODE,
     EXPAND_STATE,
@@ -468,6 +469,7 @@ class ConstraintMachine:
             self._advance_one = direct(entry.advance)
 
     def _serve(self) -> None:
+        self.counters[ASKED] = 1
         request, a, b = (int(self.counters[i]) for i in (REQUEST, REQUEST_A, REQUEST_B))
         if request == EXPAND_STATE:
             self.states.expand(a)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from guided.kernels import parser, segments, threads, views
-from guided.kernels.jit import entry
+from guided.kernels.jit import entry, inner
+from guided.kernels.layout import ASKED, EXPAND_NODE, N_STATES, REQUEST, REQUEST_A
 from guided.kernels.marks import BEHIND, INSIDE, calls_marked
 from guided.kernels.masks import fill
+from guided.kernels.members import value_wanted
 from guided.kernels.threads import next_bytes, open_boundary
 
 __all__ = ["advance", "advance_each", "boundary_state", "fill", "next_bytes", "open_boundary", "rehash", "settle_one"]
@@ -15,13 +17,9 @@ __all__ = ["advance", "advance_each", "boundary_state", "fill", "next_bytes", "o
 _QUOTE = 0x22
 
 
-@entry
-def advance(t, lexed, marking, state, token):
-    """The state after a token's bytes: 0 when dead or when it has none, -1: request.
-
-    With ``token`` < 0 after so many bytes of the ``text``.  With ``marking`` the state ``<< 2``, with what
-    `guided.kernels.marks` says of marked rules.
-    """
+@inner
+def _advance(t, lexed, marking, state, token):
+    """As `advance`, without a look at what comes next."""
     data = views.bytes_of(t, token)
     if data.shape[0] == 0:
         return np.int64(0)
@@ -48,10 +46,35 @@ def advance(t, lexed, marking, state, token):
 
 
 @entry
+def advance(t, lexed, marking, state, token):
+    """The state after a token's bytes: 0 when dead or when it has none, -1: request.
+
+    With ``token`` < 0 after so many bytes of the ``text``.  With ``marking`` the state ``<< 2``, with what
+    `guided.kernels.marks` says of marked rules.
+
+    A token that ends in a name asks for the value as well, if nothing else was asked for since the one before: the
+    colon's mask needs it next, and then asks for its lexer states.
+    """
+    counters = views.counters(t)
+    n_states = counters[N_STATES]
+    after = _advance(t, lexed, marking, state, token)
+    if after < 0:
+        return after
+    if token >= 0 and counters[N_STATES] > n_states and not (lexed or counters[ASKED]):
+        node = value_wanted(t, n_states)
+        if node:
+            counters[REQUEST] = EXPAND_NODE
+            counters[REQUEST_A] = node
+            return np.int64(-1)
+    counters[ASKED] = 0
+    return after
+
+
+@entry
 def advance_each(t, lexed, state, tokens, found):
     """Write the state after each of some tokens, all from one state, to ``found``; -1: request."""
     for i in range(tokens.shape[0]):
-        after = advance(t, lexed, False, state, tokens[i])
+        after = _advance(t, lexed, False, state, tokens[i])
         if after < 0:
             return np.int64(-1)
         found[i] = after

@@ -1,0 +1,111 @@
+"""A token that ends in a name has the value made, so that the colon's mask need not ask for it as well."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import guided
+from guided.constraint.machine import ConstraintMachine
+from guided.kernels.layout import ASKED, EXPAND_NODE, REQUEST
+
+VOCABULARY = guided.Vocabulary.from_tokens(
+    [*[bytes([byte]) for byte in range(256)], b'{"', b"name", b'":', b"nam", b'":{', None], eos_ids=[261]
+)
+OPEN, NAME, COLON, NAM = range(256, 260)
+
+
+def nested(name: str) -> dict[str, object]:
+    """An object that no other is like."""
+    value = {"type": "string", "pattern": "^x+$"}
+    return {"type": "object", "properties": {name: value}, "required": [name], "additionalProperties": False}
+
+
+MANY = {f"{first}{second}": nested(f"{first}{second}") for first in "abcde" for second in "abcde"}
+"""More members than a first mask makes the values of."""
+SCHEMAS = [
+    {"type": "object", "properties": {**MANY, "name": nested("b")}, "additionalProperties": False},
+    {"type": "object", "properties": {**MANY, "name": nested("b"), "namely": {"type": "null"}}},
+    {
+        "anyOf": [
+            {"type": "object", "properties": {**MANY, "name": value}, "required": ["name"]}
+            for value in (nested("b"), {"const": 1})
+        ]
+    },
+]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The requests that were served."""
+    found: list[int] = []
+    serve = ConstraintMachine._serve
+
+    def served(machine: ConstraintMachine) -> None:
+        found.append(int(machine.counters[REQUEST]))
+        serve(machine)
+
+    monkeypatch.setattr(ConstraintMachine, "_serve", served)
+    return found
+
+
+def masks(constraint: guided.Constraint, tokens: list[int]) -> list[bytes]:
+    """The masks before each of the tokens, and behind them."""
+    row, state, found = np.zeros(VOCABULARY.n_words, np.uint32), constraint.start, []
+    for token in [*tokens, None]:
+        constraint.fill_mask(state, row)
+        found.append(row.tobytes())
+        if token is not None:
+            state = constraint.advance(state, token)
+            assert state
+    return found
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_a_name_asks_for_its_value_and_the_colon_does_not(schema: dict[str, object], asked: list[int]) -> None:
+    constraint = guided.compile(guided.json_schema(schema), VOCABULARY)
+    row = np.zeros(VOCABULARY.n_words, np.uint32)
+    state = constraint.start
+    for token in (OPEN, NAM):
+        constraint.fill_mask(state, row)
+        state = constraint.advance(state, token)
+    constraint.fill_mask(state, row)
+    assert state != constraint.advance(state, ord("x"))
+    asked.clear()
+    state = constraint.advance(state, ord("e"))
+    assert asked == [EXPAND_NODE]
+    assert state == constraint.advance_bytes(constraint.start, b'{"name')
+    assert asked == [EXPAND_NODE]
+    if "anyOf" not in schema:
+        constraint.fill_mask(state, row)
+        assert EXPAND_NODE not in asked[1:]
+
+
+def test_a_token_that_has_asked_for_something_asks_for_no_value(asked: list[int]) -> None:
+    constraint = guided.compile(guided.json_schema({**SCHEMAS[0], "title": "not asked for before"}), VOCABULARY)
+    row = np.zeros(VOCABULARY.n_words, np.uint32)
+    constraint.fill_mask(constraint.start, row)
+    state = constraint.advance(constraint.start, OPEN)
+    constraint.fill_mask(state, row)
+    machine = constraint._machine
+    assert isinstance(machine, ConstraintMachine)
+    machine.counters[ASKED] = 1
+    asked.clear()
+    state = constraint.advance(state, NAME)
+    assert not asked
+    constraint.fill_mask(state, row)
+    assert EXPAND_NODE in asked
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_masks_are_those_of_a_text_read_byte_by_byte(schema: dict[str, object]) -> None:
+    grammar = guided.json_schema(schema)
+    other = guided.compile(guided.json_schema({**schema, "description": "apart"}), VOCABULARY)
+    row = np.zeros(VOCABULARY.n_words, np.uint32)
+    for tokens in ([OPEN, NAME, COLON, *b' {"b": "xx"}}'], [OPEN, NAM, ord("e"), COLON, *b' {"b']):
+        found = masks(guided.compile(grammar, VOCABULARY), tokens)
+        text = b""
+        for token, mask in zip([*tokens, ord("x")], found, strict=True):
+            other.fill_mask(other.advance_bytes(other.start, text), row)
+            assert row.tobytes() == mask
+            text += VOCABULARY.token_bytes(token) or b""
