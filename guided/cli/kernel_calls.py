@@ -26,6 +26,7 @@ def masks() -> None:
     for grammar, _ in _grammars()[:2]:
         constraint = _compiled(grammar, vocabulary)
         constraint.fill_mask(constraint.start, row)
+    _closings(vocabulary)
 
 
 def alone() -> None:
