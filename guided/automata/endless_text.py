@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from guided.automata.byte_classes import UTF8_PHASES, flat_phases
 from guided.automata.runs import comes_to_nothing, without_least
 from guided.automata.states import StateTable
 from guided.automata.traits import Reading, terminal
 from guided.grammar.regular.expr import Expr
 from guided.grammar.regular.lengths import character_counts
+from guided.kernels.byte_classes import UTF8_PHASES, flat_phases
 from guided.kernels.determinise import goes_on
 from guided.kernels.jit import direct
 from guided.kernels.layout import CANONICAL, STRING, Automaton

@@ -14,7 +14,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from guided.automata.byte_classes import class_of_byte
 from guided.automata.letters import Letters, letter_arrays, runs_of
 from guided.automata.minimal_parts import Laid, MinimalParts
 from guided.automata.runs import far_run
@@ -26,6 +25,7 @@ from guided.grammar.regular.derivative import edges, inhabited, least_length
 from guided.grammar.regular.expr import EPSILON, Expr, Kind, alternation, concat, intersection, repeat
 from guided.grammar.regular.lengths import character_counts
 from guided.grammar.regular.partial import alternatives, begins_with, is_begun, without_one
+from guided.kernels.byte_classes import class_of_byte
 from guided.kernels.determinise import N_COUNTS
 from guided.kernels.jit import direct
 from guided.kernels.layout import Parts

@@ -17,13 +17,6 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.byte_classes import (
-    LINES,
-    LINES_PHASES,
-    TEXT,
-    TEXT_PHASES,
-    flat_phases,
-)
 from guided.automata.joint import Both
 from guided.automata.lexer_state import LexerState
 from guided.automata.parts import PartTable
@@ -45,6 +38,13 @@ from guided.grammar.regular.expr import (
     made_json_string,
 )
 from guided.kernels.addresses import SharedAddresses, address, address_rows
+from guided.kernels.byte_classes import (
+    LINES,
+    LINES_PHASES,
+    TEXT,
+    TEXT_PHASES,
+    flat_phases,
+)
 from guided.kernels.determinise import (
     EDGES,
     MISSING,

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from guided.automata.byte_classes import UTF8_PHASES
 from guided.automata.states import StateTable
+from guided.kernels.byte_classes import UTF8_PHASES
 from guided.kernels.finite_texts import texts_from
 from guided.kernels.layout import CANONICAL, CLOSES, STRING
 

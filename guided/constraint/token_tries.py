@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.byte_classes import class_of_byte, phase_after
 from guided.constraint.scratch import grown
 from guided.kernels.addresses import SharedAddresses, address, address_row
+from guided.kernels.byte_classes import class_of_byte, phase_after
 from guided.kernels.jit import direct
 from guided.kernels.layout import GROW_SCRATCH, N_COUNTERS, REQUEST, Extra, Tokens
 from guided.kernels.records import grown_records, records

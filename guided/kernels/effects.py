@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from guided.automata.byte_classes import UNPLAIN
 from guided.kernels import views
+from guided.kernels.byte_classes import UNPLAIN
 from guided.kernels.jit import entry, inner
 from guided.kernels.layout import (
     CLOSES,

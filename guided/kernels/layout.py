@@ -33,7 +33,7 @@ class Automaton(NamedTuple):
     one spelling counts.  Inside an escape, ``decode[x]`` says what of it was read and ``base[x]`` is the state before
     it; elsewhere ``decode[x] = 0`` and ``base[x] = x``.  ``owes[x]``: a state with which ``base[x]`` goes on as an
     obligation (a run of characters that must not be one of some words), 0 for none.  ``partials`` finds states inside
-    escapes by hash of (base, decode).  ``closed[x]``: the classes of bytes (`guided.automata.byte_classes`) on all of
+    escapes by hash of (base, decode).  ``closed[x]``: the classes of bytes (`guided.kernels.byte_classes`) on all of
     which ``x`` leads back to itself.  ``bound[x]`` > 0: of a repetition, each a byte at least, so many may still
     come, and ``boundless[x]`` is the same state without that bound.
     """

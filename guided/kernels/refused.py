@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from guided.automata.byte_classes import PLAIN_PHASES, class_of_byte, flat_phases
+from guided.kernels.byte_classes import PLAIN_PHASES, class_of_byte, flat_phases
 from guided.kernels.jit import inner
 from guided.kernels.layout import EXAMINED, STRING
 
@@ -35,7 +35,7 @@ def _class_of(low, high):
 
 @inner
 def classes_refused(automaton, state):
-    """The classes of bytes (`guided.automata.byte_classes`) all of which each text has that a string refuses or owes.
+    """The classes of bytes (`guided.kernels.byte_classes`) all of which each text has that a string refuses or owes.
 
     Of texts whose characters stand for themselves (`PLAIN_PHASES`); 0 where there is no such class, or this is not
     seen: what is not known yet, or more than `PAIRS`, counts as a refusal.  All bits of classes where none is refused.

@@ -7,7 +7,6 @@ import random
 import pytest
 
 from guided.automata import endless_text, minimal_parts, parts
-from guided.automata.byte_classes import UTF8_PHASES
 from guided.automata.endless import is_endless
 from guided.automata.endless_text import EndlessText
 from guided.automata.states import StateTable
@@ -18,6 +17,7 @@ from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.condensed import condensed, lengths_of
 from guided.grammar.regular.derivative import edges, inhabited, matches, possible_edges
 from guided.grammar.regular.expr import Expr, Kind, alternation, complement, concat, intersection, json_string, literal
+from guided.kernels.byte_classes import UTF8_PHASES
 from guided.kernels.layout import STRING
 
 TEXT = Utf8()
