@@ -19,6 +19,7 @@ from guided.constraint.host_text import HostText
 from guided.constraint.json_text import QUOTE
 from guided.constraint.per_vocabulary import PerVocabulary
 from guided.constraint.text_refusals import TextRefusals, token_array
+from guided.constraint.token_sets import difference, union
 from guided.constraint.token_texts import NO_TOKENS, TokenTexts
 from guided.grammar.json_schema.idna_characters import SEPARATORS, characters, composing
 from guided.grammar.json_schema.idna_labels import DEAD, Kind, labels
@@ -115,9 +116,9 @@ class HostRefusals(TextRefusals[HostTokens]):
         """Of the tokens of a row, behind a place in a name: those that fail, and the doubtful others."""
         allowed = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little"))
         chosen, far = self._chosen(text, allowed)
-        failed = np.union1d(self._failing(text, chosen), self._usually_failing(text, far))
-        doubtful = allowed if text.name.encoded is not None else np.union1d(chosen, far)
-        return failed, np.setdiff1d(doubtful, failed)
+        failed = union(self._failing(text, chosen), self._usually_failing(text, far))
+        doubtful = allowed if text.name.encoded is not None else union(chosen, far)
+        return failed, difference(doubtful, failed)
 
     def _usually_failing(self, text: HostText, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
         """The same of tokens that no length matters for."""

@@ -18,19 +18,25 @@ from guided.constraint.json_text import QUOTE, escaped
 from guided.constraint.pattern_text import BEGINNING, FREE_IN_CLASS, PatternText
 from guided.constraint.per_vocabulary import PerVocabulary
 from guided.constraint.text_refusals import TextRefusals, token_array
+from guided.constraint.token_sets import difference
 from guided.constraint.token_texts import NO_TOKENS, TokenTexts, is_in
 from guided.grammar.json_schema.format_regex import SKELETONS
 from guided.grammar.json_schema.pattern_reading import START
+from guided.grammar.json_schema.regex_languages import skeletons
+from guided.grammar.regular.expr import json_string
 from guided.vocab.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from guided.constraint.checked_patterns import PatternMachine
+    from guided.constraint.effects import TokenEffects
 
 _REFERRING = re.compile(rb"\\\\[1-9k]|\?<|\\u")
 """Tokens that can fail, where the pattern is free, for what they refer to; others may match too."""
 _OUTSIDE = re.compile(rb"\{[0-9]|\[.*[-\\]|\\", re.DOTALL)
 _IN_CLASS = re.compile(rb"[\\-]|\{[0-9]")
 """The others that can fail there, outside and inside a class; or end where it is not free."""
+_TYPICAL = rb"^[^a-z\d'](?:a|\d{2,3})+?[A-Z]*$"
+"""A pattern in which masks are made before they are asked for."""
 _DEEP = "q" * 32
 """Open groups: more than a token closes, of which the automaton has seen that there are so many."""
 
@@ -41,9 +47,9 @@ class Found(NamedTuple):
     failed: NDArray[np.int64]
     doubtful: NDArray[np.int64]
 
-    def less(self, tokens: list[int]) -> Found:
+    def less(self, tokens: NDArray[np.int64]) -> Found:
         """The same without some tokens."""
-        return Found(*(np.setdiff1d(part, tokens) for part in self))
+        return Found(*(difference(part, tokens) for part in self))
 
 
 class PatternTokens(PerVocabulary):
@@ -73,15 +79,36 @@ class PatternTokens(PerVocabulary):
         }
         self.dash = next((node for node in _children(self.end, 0, len(self.byte)) if self.byte[node] == 0x2D), 0)
         """The node of the dash, 0 where no token begins with it."""
-        self._dashes = self.ids[_places(data, re.compile(rb"-"), whole=False)].tolist()
-        self._found: dict[tuple[str, bool, int, frozenset[bytes]], Found] = {}
+        self._dashes = self.ids[_places(data, re.compile(rb"-"), whole=False)].astype(np.int64)
+        self._found: dict[tuple[str, bool, bool, int, frozenset[bytes]], Found] = {}
+        self._between: dict[tuple[bool, int, int, int], list[int]] = {}
         opening = [int(self.ids[place]) for place, text in data.items() if _fails_behind_quote(text)]
         self.opening = token_array(opening)
         """Tokens in which a string begins that is no pattern."""
+        self._is_prepared = False
         # Made with the constraint, and not in the middle of the first pattern.
         for state in (("atom", "."), ("items", "."), ("group", ".")):
             for _ in self.found_free(BEGINNING._replace(reading=START._replace(state=state))):
                 pass
+        if self.dash:
+            for node in _children(self.end, self.dash, self.end[self.dash]):
+                for depth in (1, 2):
+                    self.between(True, int(self.offset[node + depth - 1]), int(self.offset[self.end[node]]), depth)
+
+    def prepare(self, effects: TokenEffects) -> None:
+        """Make what masks in a typical pattern ask for: 5 ms at some of its places, which no token should take."""
+        if self._is_prepared:
+            return
+        self._is_prepared = True
+        states, state, reading = effects.states, effects.states.add(json_string(skeletons(0, frozenset()))), START
+        every = np.full(effects.store.arrays.masks.shape[1], -1, np.int32).view(np.uint32)
+        for byte in _TYPICAL:
+            effects.need(1, effects.root, state)
+            _Walk(self, every, PatternText(reading, b""))
+            state = next(target for low, high, target in states.edges(state) if low <= byte <= high)
+            after = reading.step(byte)
+            assert after is not None
+            reading = after
 
     def found_free(self, text: PatternText) -> Iterator[Found]:
         """What tokens do where the pattern is free; behind an item of a class only those that begin with no dash."""
@@ -95,12 +122,14 @@ class PatternTokens(PerVocabulary):
         reading = text.reading
         place = PatternText(reading._replace(state=(kind, "." + _DEEP)), b"")
         for refers in (True, False):
-            key = (kind, refers, reading.number, reading.names) if refers else (kind, refers, 0, frozenset[bytes]())
+            about = (reading.number, reading.names) if refers else (0, frozenset[bytes]())
+            key = (kind, dash, refers, *about)
             found = self._found.get(key)
             if found is None:
                 some = self._referring if refers else self._others["items" if kind == "items" else "atom"]
-                found = self._found[key] = self.read(place, some, 0)
-            yield found.less(self._dashes) if dash else found
+                every = self._found.get((kind, False, refers, *about)) or self.read(place, some, 0)
+                found = self._found[key] = every.less(self._dashes) if dash else every
+            yield found
 
     def read(self, text: PatternText, some: Iterable[int], depth: int) -> Found:
         """What is left of some tokens, of which so many bytes led to a place."""
@@ -134,9 +163,14 @@ class PatternTokens(PerVocabulary):
 
         Among those at some places of the trie's order.
         """
-        some = self._at(self._in_class if in_class else self._outside, first, stop)
-        find = (_IN_CLASS if in_class else _OUTSIDE).search, _REFERRING.search
-        return [token for token in some if any(search(self.spelled(token), depth) for search in find)]
+        key = (in_class, first, stop, depth)
+        found = self._between.get(key)
+        if found is None:
+            some = self._at(self._in_class if in_class else self._outside, first, stop)
+            find = (_IN_CLASS if in_class else _OUTSIDE).search, _REFERRING.search
+            found = [token for token in some if any(search(self.spelled(token), depth) for search in find)]
+            self._between[key] = found
+        return found
 
     def in_names(self, first: int, stop: int) -> list[int]:
         """Tokens that may end the name of a group, and behind it more."""
@@ -153,6 +187,7 @@ class PatternRefusals(TextRefusals[PatternTokens]):
 
     def __init__(self, machine: PatternMachine) -> None:
         super().__init__(machine, PatternTokens.of(machine.vocabulary))
+        self._tokens.prepare(machine.base.effects)
 
     def inside(self, text: PatternText, row: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Of the tokens of a row, behind a place in a pattern: those that fail, and the doubtful others."""

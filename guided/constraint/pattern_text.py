@@ -51,6 +51,8 @@ class PatternText(NamedTuple):
         ways = row(self.reading.state)
         if not any(byte >= 0x80 for byte in ways):
             return any(low <= byte <= high for byte in ways for low, high in ranges)
+        if self.reading.state[0] in _ANY_ABOVE and any(high >= 0x80 for _, high in ranges):
+            return True
         return any(self._allows(code) for code in _likely_first(ranges))
 
     def _allows(self, code: int) -> bool:
@@ -83,6 +85,8 @@ class PatternText(NamedTuple):
 _VALUED = frozenset(("first", "equal", "unequal", "reference", "through", "half"))
 _IN_RANGE = frozenset(("quoted", "escaped", "digits", "braced", "control"))
 """Kinds of states whose first value is the first end of a range, or None."""
+_ANY_ABOVE = frozenset(("term", "atom", "lazy", "group", "zero", "number", "class", "items", "behind", "half"))
+"""Kinds of states in which any character above ASCII may come, if one may."""
 FREE_OUTSIDE = frozenset(("term", "atom", "lazy", "group"))
 FREE_IN_CLASS = frozenset(("class", "items", "behind"))
 

@@ -44,7 +44,7 @@ class RunLengths:
         self._ended, self._ended_up_to = _by_length(survey.kept[~inside], -1 - survey.count[~inside] - begun)
         self._exits = survey.exits
         self._length = survey.exits[:, 3] - begun
-        self._lengths: list[int] = np.unique(self._length).tolist()
+        self._lengths: list[int] = (np.flatnonzero(np.bincount(self._length + 1)) - 1).tolist()
         self._ranges: dict[int, Exits] = {}
         self._rows: dict[int, int] = {}
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.constraint.token_sets import union
 from guided.constraint.token_texts import NO_TOKENS, is_in
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class TextRefusals(ABC, Generic[Tokens]):
             self._refused[state], self._doubtful[state] = opening, NO_TOKENS
             return
         failed, self._doubtful[state] = self.inside(text, row)
-        self._refused[state] = np.union1d(failed, opening)
+        self._refused[state] = union(failed, opening)
 
 
 def token_array(tokens: list[int]) -> NDArray[np.int64]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from guided.constraint.crossings import Place
 from guided.constraint.json_text import COLON, QUOTE, Mode, Reader
 from guided.constraint.per_vocabulary import PerVocabulary
+from guided.constraint.token_sets import union
 from guided.vocab.vocabulary import Vocabulary
 
 
@@ -264,7 +265,7 @@ class TokenTexts(PerVocabulary):
         key = (reaches, place)
         found = self._lists.get(key)
         if found is None:
-            tokens = np.unique(np.concatenate([self._reaching[reach, place] for reach in reaches]))
+            tokens = union(*(self._reaching[reach, place] for reach in reaches))
             found = self._lists[key] = _Tokens(tokens, tokens >> 5, np.uint32(1) << (tokens & 31).astype(np.uint32))
         return found
 

@@ -102,7 +102,7 @@ class Patterns:
         kind, groups = cast(State, state)[:2]
         return len(groups) == 1 and kind in ("term", "atom", "lazy", "zero", "number")
 
-    def steps(self, state: Hashable) -> Iterable[tuple[int, Hashable]]:
+    def steps(self, state: Hashable) -> list[tuple[int, Hashable]]:
         """The bytes that may come, and where they lead."""
         found: dict[int, State] = {}
         kind, *rest = cast(State, state)

@@ -96,6 +96,10 @@ START = Reading(EXACT.start, 0, frozenset(), b"", None)
 @lru_cache(maxsize=1 << 14)
 def row(state: State) -> dict[int, State]:
     """Where each byte leads."""
+    kind, groups, *rest = state
+    if kind == "behind":
+        # There are as many such states as characters, and they differ from where an item comes in the dash only.
+        return {**row(("items", groups)), 0x2D: ("range", groups, *rest)}
     return {byte: cast(State, target) for byte, target in EXACT.steps(state)}
 
 

@@ -36,15 +36,22 @@ class Longer:
     def steps(self, state: Hashable) -> Row:
         """The bytes that may come, and where they lead."""
         left, texts, now = cast("tuple[int, tuple[bytes, ...], State]", state)
+        ways = self.patterns.steps(now)
         if not left and not texts:
-            # States that are led to by many bytes are the same object, and looked up once.
-            targets: dict[int, Hashable] = {}
-            for byte, target in self.patterns.steps(now):
-                yield byte, targets.get(id(target)) or targets.setdefault(id(target), (0, (), target))
-            return
-        for byte, target in self.patterns.steps(now):
-            missing = left - (left > 0 and not 0x80 <= byte < 0xC0)
-            yield byte, (missing, tuple(text[1:] for text in texts if text[:1] == bytes((byte,))), target)
+            # States that are led to by many bytes are the same object.
+            targets: dict[int, Hashable] = {id(target): (0, (), target) for _, target in ways}
+            return [(byte, targets[id(target)]) for byte, target in ways]
+        return [
+            (
+                byte,
+                (
+                    left - (left > 0 and not 0x80 <= byte < 0xC0),
+                    tuple(text[1:] for text in texts if text[:1] == bytes((byte,))),
+                    target,
+                ),
+            )
+            for byte, target in ways
+        ]
 
 
 class Both:

@@ -35,18 +35,23 @@ class _State(Expr):
     def __getattr__(self, name: str) -> tuple[object, ...]:
         if name != "parts":
             raise AttributeError(name)
-        row: list[Edge] = []
+        # Bytes in a row that lead to the same object are one edge, and that is looked up once.
+        ways: list[tuple[int, int, Hashable]] = []
+        low = high = -2
         last: Hashable = None
         for byte, target in self._automaton.steps(self._state):
-            if target is last and row and row[-1][1] + 1 == byte:
-                # Looked up once, as one edge.
-                row[-1] = (row[-1][0], byte, row[-1][2])
-                continue
-            found = self._made.get(target)
+            if target is not last or byte != high + 1:
+                ways.append((low, high, last))
+                low, last = byte, target
+            high = byte
+        ways.append((low, high, last))
+        made = self._made
+        row: list[Edge] = []
+        for low, high, target in ways[1:]:
+            found = made.get(target)
             if found is None:
-                found = self._made.setdefault(target, _State(self._automaton, target, self._made))
-            row.append((byte, byte, found))
-            last = target
+                found = made.setdefault(target, _State(self._automaton, target, made))
+            row.append((low, high, found))
         self.parts = parts = (switch(row, self.nullable),)
         untrack(parts)
         return parts
