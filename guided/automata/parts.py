@@ -260,7 +260,7 @@ class PartTable:
             self._lay(part, None)
             return
         content, mode = self._reading(part)
-        if self._lay_minimal(content, mode):
+        if self._lay_minimal(content, mode) or self._lay_automaton(part, content, mode):
             return
         both = bounded_pattern(content) if mode and content.kind is Kind.INTERSECTION else None
         if both is None:
@@ -374,8 +374,7 @@ class PartTable:
             rest = -1
             if tail is EPSILON and begun.kind is Kind.RECURSION and begun.inhabited:
                 # The state of an automaton, of which there may be many, is a part as it stands.
-                part = self._made((begun, mode))
-                parts = [self.part(begun, mode) if part < 0 else part]
+                parts = [self.part(begun, mode)]
             elif is_begun(begun):
                 rest = self._letters.rest(begun)
                 parts = self._parts(tail, mode)
@@ -394,7 +393,9 @@ class PartTable:
         if found is None and content.kind is Kind.RECURSION:
             found = self._minimal.find(content, mode)
         if found is None:
-            letter = self._letters.number(runs_of(content)) if _is_counted(content) else -1
+            letter = -1
+            if content.kind is not Kind.RECURSION and _is_counted(content):
+                letter = self._letters.number(runs_of(content))
             if letter >= 0:
                 run = _numbers(content, letter, self.part(EPSILON, mode))
                 found = self._told(run)
@@ -459,6 +460,20 @@ class PartTable:
             self._counts[PARTS] += laid.numbers.size
         for part, of in laid.made():
             self._alone[part] = self._state_of(*of)
+        return True
+
+    def _lay_automaton(self, part: int, content: Expr, mode: int) -> bool:
+        """Make the edges known of a state of an automaton that leads to such states only; False: it is none."""
+        if content.kind is not Kind.RECURSION:
+            return False
+        row: list[int] = []
+        known = self._ids
+        for low, high, target in edges(content):
+            if target.kind is not Kind.RECURSION or not target.inhabited:
+                return False
+            to = known.get((target, mode))
+            row += (low << 8 | high, -1, self.part(target, mode) if to is None else to)
+        self._lay(part, row)
         return True
 
     def _told(self, numbers: tuple[int, int, int, int]) -> int:

@@ -82,6 +82,10 @@ def traits_of(content: Expr, mode: int) -> int:
     head = begins(content)[0]
     kind = head.kind
     found = NULLABLE if content.nullable else 0
+    if kind is Kind.RECURSION and head is content:
+        # The states of an automaton are many.
+        spelled = (TEXTUAL | SPELLED_ONCE if mode & CANONICAL else TEXTUAL) if mode else 0
+        return found | DEAR | LOOPS | spelled
     if kind is Kind.REPEAT:
         if head.parts[2] is None:
             found |= AT_HEAD

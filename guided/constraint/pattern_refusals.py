@@ -24,6 +24,7 @@ from guided.grammar.json_schema.format_regex import SKELETONS
 from guided.grammar.json_schema.pattern_reading import START
 from guided.grammar.json_schema.regex_languages import skeletons
 from guided.grammar.regular.expr import json_string
+from guided.grammar.regular.stepwise import by_byte
 from guided.vocab.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -327,7 +328,7 @@ def _is_skeleton(text: bytes) -> bool:
     """Does some skeleton of a pattern begin so?"""
     state: Hashable = SKELETONS.start
     for byte in text:
-        ways = dict(SKELETONS.steps(state))
+        ways = by_byte(SKELETONS.steps(state))
         if byte not in ways:
             return False
         state = ways[byte]

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, cast
 
 from guided.grammar.json_schema.digits import Comparison, Divisor, digits_of
 from guided.grammar.json_schema.numbers import MAX_AVOIDED, NumberRange, Spelling, least_common_multiple
+from guided.grammar.regular.stepwise import Step
 
 START, ZERO, WHOLE, POINT, DECIMAL = range(5)
 """Places: nothing read, a leading zero, whole digits, the point, digits after the point."""
@@ -71,9 +72,9 @@ class Decimals:
             return None
         return (DECIMAL, tuple([test.decimal(value, digit) for test, value in zip(self.tests, values, strict=True)]))
 
-    def row(self, state: State) -> list[tuple[int, int, Hashable]]:
+    def row(self, state: State) -> list[Step]:
         """Ranges of bytes and the states that they lead to, ascending, whether or not anything can come of them."""
-        found: list[tuple[int, int, Hashable]] = []
+        found: list[Step] = []
         target = None if self._plain else self.step(state, 0x2E)
         if target is not None:
             found.append((0x2E, 0x2E, target))
@@ -111,12 +112,11 @@ class Decimals:
             test.accepts(value, place == DECIMAL) for test, value in zip(self.tests, values, strict=True)
         )
 
-    def steps(self, state: Hashable) -> Iterator[tuple[int, Hashable]]:
-        """Bytes and the living states that they lead to."""
-        for byte in self.alphabet:
-            target = self.step(cast("State", state), byte)
-            if target is not None and self.alive(target):
-                yield byte, target
+    def steps(self, state: Hashable) -> Iterator[Step]:
+        """Ranges of bytes and the living states that they lead to."""
+        for low, high, target in self.row(cast("State", state)):
+            if self.alive(cast("State", target)):
+                yield low, high, target
 
     def alive(self, state: State) -> bool:
         """Does some number go on from here?"""
@@ -130,7 +130,7 @@ class Decimals:
         seen: set[Hashable] = {self.start}
         work: list[Hashable] = [self.start]
         while work and len(seen) <= limit:
-            for _, target in self.steps(work.pop()):
+            for _, _, target in self.steps(work.pop()):
                 if target not in seen:
                     seen.add(target)
                     work.append(target)

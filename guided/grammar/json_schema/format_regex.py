@@ -29,6 +29,7 @@ from guided.grammar.json_schema.unicode_names import name_parts, name_starts, pr
 from guided.grammar.regular.characters import normalise, utf8
 from guided.grammar.regular.derivative import edges
 from guided.grammar.regular.expr import EPSILON, Expr, concat, literal, words
+from guided.grammar.regular.stepwise import Step
 
 State: TypeAlias = "tuple[Any, ...]"
 """The name of a kind of place, the open groups, and what else matters there.
@@ -102,14 +103,12 @@ class Patterns:
         kind, groups = cast(State, state)[:2]
         return len(groups) == 1 and kind in ("term", "atom", "lazy", "zero", "number")
 
-    def steps(self, state: Hashable) -> list[tuple[int, Hashable]]:
+    def steps(self, state: Hashable) -> list[Step]:
         """The bytes that may come, and where they lead."""
-        found: dict[int, State] = {}
         kind, *rest = cast(State, state)
-        for symbols, target in getattr(self, f"_{kind}")(*rest):
-            found.update(dict.fromkeys(symbols.encode() if isinstance(symbols, str) else symbols, target))
-        # No two are of the same byte, so their targets are not compared.
-        return sorted(found.items())
+        ways = list(getattr(self, f"_{kind}")(*rest))
+        # Of places that differ in what is open the bytes are the same.
+        return [(low, high, ways[way][1]) for low, high, way in _ranges(tuple([symbols for symbols, _ in ways]))]
 
     # Outside classes.
 
@@ -360,9 +359,8 @@ class Patterns:
 
     def _null(self, groups: str, after: State) -> Steps:
         r"""Behind ``\0`` in a class, where no digit may follow."""
-        for byte, target in self.steps(after):
-            if chr(byte) not in _DIGITS:
-                yield (byte,), cast(State, target)
+        for low, high, target in self.steps(after):
+            yield tuple([byte for byte in range(low, high + 1) if chr(byte) not in _DIGITS]), cast(State, target)
 
     def _control(self, groups: str, low: int | None) -> Steps:
         for letter in _LETTERS:
@@ -406,6 +404,21 @@ class Patterns:
             longer = max(value, 0) << 4 | int(digit, 16)
             if longer <= _TOP and (low is None or _greatest(longer) >= low):
                 yield digit, ("braced", groups, low, longer)
+
+
+@lru_cache(maxsize=1 << 12)
+def _ranges(ways: tuple[Iterable[Any], ...]) -> tuple[tuple[int, int, int], ...]:
+    """Ranges of bytes in ascending order and which of some ways they are of, the last where one is of several."""
+    way_of: dict[int, int] = {}
+    for way, symbols in enumerate(ways):
+        way_of.update(dict.fromkeys(symbols.encode() if isinstance(symbols, str) else symbols, way))
+    found: list[tuple[int, int, int]] = []
+    for byte, way in sorted(way_of.items()):
+        if found and found[-1][1:] == (byte - 1, way):
+            found[-1] = (found[-1][0], byte, way)
+        else:
+            found.append((byte, byte, way))
+    return tuple(found)
 
 
 def _pair(lead: int, trail: int) -> int:

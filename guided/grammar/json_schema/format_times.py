@@ -13,7 +13,7 @@ from guided.grammar.json_schema.format_patterns import pattern_language
 from guided.grammar.regular.derivative import derivative
 from guided.grammar.regular.expr import Expr, alternation, concat
 from guided.grammar.regular.outlines import Outlined
-from guided.grammar.regular.stepwise import stepwise
+from guided.grammar.regular.stepwise import Step, stepwise
 
 _LEAP_PAIR = "(?:[02468][048]|[13579][26])"
 """Two digits that a number divisible by 4 ends in."""
@@ -46,26 +46,26 @@ class _LeapSecond(Outlined):
         """Has the offset been read?"""
         return state == ""
 
-    def steps(self, state: Hashable) -> Iterable[tuple[int, Hashable]]:
-        """Bytes in ascending order, and the states that they lead to."""
+    def steps(self, state: Hashable) -> Iterable[Step]:
+        """Ranges of bytes in ascending order, and the states that they lead to."""
         if isinstance(state, bytes):
             for byte in _clock_bytes(state):
                 text = state + bytes([byte])
-                yield byte, text if len(text) < 8 else (int(text[:2]), int(text[3:5]), _AFTER_SECONDS)
+                yield byte, byte, text if len(text) < 8 else (int(text[:2]), int(text[3:5]), _AFTER_SECONDS)
         elif isinstance(state, str):
-            yield from [(ord(state[0]), state[1:])] if state else ()
+            yield from [(ord(state[0]), ord(state[0]), state[1:])] if state else ()
         else:
             hour, minute, place = cast("tuple[int, int, int]", state)
             local = 60 * hour + minute
             if place != _AFTER_DOT:
                 for sign, offset in ((b"+", (local + 1) % 1440), (b"-", 1439 - local)):
-                    yield sign[0], f"{offset // 60:02}:{offset % 60:02}"
+                    yield sign[0], sign[0], f"{offset // 60:02}:{offset % 60:02}"
             if place == _AFTER_SECONDS:
-                yield ord("."), (hour, minute, _AFTER_DOT)
+                yield ord("."), ord("."), (hour, minute, _AFTER_DOT)
             else:
-                yield from [(digit, (hour, minute, _IN_FRACTION)) for digit in b"0123456789"]
+                yield ord("0"), ord("9"), (hour, minute, _IN_FRACTION)
             if place != _AFTER_DOT and local == 1439:
-                yield from [(letter, "") for letter in b"Zz"]
+                yield from [(letter, letter, "") for letter in b"Zz"]
 
     def outline(self, state: Hashable) -> Expr | None:
         """The same with any offset: 40 states for 8,700."""

@@ -1,14 +1,16 @@
 """The automata of `idna_labels` over UTF-8, made where they are looked at, and what stands without a checker.
 
-States that go on equally are one, so that of the thousands of ideographs each lead byte has not states of its own.
+Blocks of characters whose classes are the same are one, and states within a character are told by the block and where
+its classes lead: so of the thousands of ideographs each lead byte has not states of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import lru_cache
+from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeAlias, cast
 
 from guided.grammar.json_schema.idna_characters import characters
 from guided.grammar.json_schema.idna_labels import DEAD, Direction, Kind, Labels, labels
@@ -16,13 +18,13 @@ from guided.grammar.json_schema.idna_names import MOST_IN_LABEL, MOST_IN_NAME, l
 from guided.grammar.json_schema.regex_languages import Both
 from guided.grammar.regex.unicode_sets import unicode_property
 from guided.grammar.regular.expr import EMPTY, Expr
-from guided.grammar.regular.stepwise import automaton_of, stepwise
+from guided.grammar.regular.stepwise import Step, automaton_of, stepwise
 
 
 class Block:
     """What 64 continuing bytes lead to: the classes of characters, or blocks; equal ones are the same object."""
 
-    __slots__ = ("arranged", "blocks", "classes", "depth", "different", "kinds", "ways")
+    __slots__ = ("blocks", "classes", "depth", "different", "kinds", "runs", "ways")
 
     def __init__(self, classes: bytes, blocks: tuple[Block, ...]) -> None:
         self.classes, self.blocks = classes, blocks
@@ -32,15 +34,26 @@ class Block:
         """How many bytes complete a character."""
         self.different = tuple(dict.fromkeys(blocks))
         order = [self.different.index(block) for block in blocks] or [self.kinds.index(kind) for kind in classes]
-        self.arranged: Callable[[Sequence[int]], tuple[int, ...]] = itemgetter(*order)
-        """For each byte where it leads, of what is told of the different blocks, or of the kinds."""
-        self.ways: Callable[[Sequence[int]], tuple[int, ...]] = itemgetter(*self.kinds, self.kinds[0])
+        self.runs: tuple[tuple[int, int, int], ...] = _runs(order, 0x80)
+        """Ranges of bytes, and which of the different blocks, or of the kinds, each of them leads to."""
+        self.ways: Callable[[Sequence[int] | dict[int, int]], tuple[int, ...]] = itemgetter(*self.kinds, self.kinds[0])
         """Where the kinds lead, by where all do; the first twice, since of a single place no tuple is made."""
 
 
+def _runs(order: Iterable[int], byte: int) -> tuple[tuple[int, int, int], ...]:
+    """Ranges of the bytes from ``byte`` on, each of one number."""
+    found = []
+    for number, same in groupby(order):
+        after = byte + len(tuple(same))
+        found.append((byte, after - 1, number))
+        byte = after
+    return tuple(found)
+
+
 _WIDTHS = ((0xC2, 0xE0, 0x1F, 6, 0x80), (0xE0, 0xF0, 0x0F, 12, 0x800), (0xF0, 0xF5, 0x07, 18, 0x10000))
-"""Lead bytes of two, three and four: which of their bits count, how many are still to come, and what is the least."""
-_NOWHERE = -1
+"""Lead bytes of two, three and four, without a gap: which of their bits count, how many are still to come, and the
+least of their code points."""
+_NOWHERE = DEAD
 
 
 @lru_cache(maxsize=2)
@@ -63,18 +76,24 @@ def blocks(of: bytes, none: int) -> tuple[tuple[int, Block], ...]:
     )
 
 
+_Within: TypeAlias = "tuple[Block | None, tuple[int, ...]]"
+"""In a character: what must follow and where its kinds lead, or no block, the place where all lead and the depth."""
+
+
 class Names:
     """See `guided.grammar.regular.stepwise.Automaton`: a state is one of `labels`; below zero, within a character."""
 
     def __init__(self, automaton: Labels, of: bytes, none: int = 0) -> None:
         self._labels = automaton
-        self._of = of
-        self._blocks = blocks(of, none)
-        self._within: list[tuple[int, ...]] = [(), ()]
-        """By minus the number of a state within a character, from 2 on: where each of the 64 continuing bytes leads."""
-        self._numbers: dict[tuple[int, ...], int] = {(_NOWHERE,) * 64: _NOWHERE}
-        self._found: dict[tuple[Block, tuple[int, ...]], int] = {}
-        self._same: dict[tuple[int, int], int] = {}
+        self._ascii = _runs(of[:0x80], 0)
+        """Ranges of bytes, by the classes of characters."""
+        leads = [block for _, block in blocks(of, none)]
+        self._blocks = tuple(dict.fromkeys(leads))
+        self._leads = _runs(map(self._blocks.index, leads), _WIDTHS[0][0])
+        """The same of the bytes that begin longer characters, by the blocks behind them."""
+        self._within: list[_Within] = []
+        """The states within a character, the first of which has the number -2."""
+        self._numbers: dict[_Within, int] = {(None, (_NOWHERE, depth)): _NOWHERE for depth in range(1, 4)}
         self.start: Hashable = automaton.starts[0]
 
     def accepts(self, state: Hashable) -> bool:
@@ -82,49 +101,40 @@ class Names:
         number = cast(int, state)
         return number >= 0 and self._labels.accepts[number]
 
-    def steps(self, state: Hashable) -> Iterable[tuple[int, Hashable]]:
+    def steps(self, state: Hashable) -> Iterable[Step]:
         """The bytes that may come, and where they lead."""
         number = cast(int, state)
         if number < 0:
-            targets = self._within[-number]
-            return [(0x80 + at, target) for at, target in enumerate(targets) if target != _NOWHERE]
+            return self._continued(*self._within[-2 - number])
         row = self._labels.rows[number]
-        found: list[tuple[int, Hashable]] = [
-            (byte, row[self._of[byte]]) for byte in range(0x80) if row[self._of[byte]] != DEAD
-        ]
-        for lead, block in self._blocks:
-            target = self._behind(row, block)
-            if target != _NOWHERE:
-                found.append((lead, target))
-        return found
+        above = [self._behind(row, block) for block in self._blocks]
+        return [*_steps(self._ascii, row), *_steps(self._leads, above)]
 
-    def _behind(self, row: Sequence[int], block: Block) -> int:
+    def _behind(self, row: Sequence[int] | dict[int, int], block: Block) -> int:
         """The state when one of the characters of a block must follow, ``row`` saying where their classes lead."""
-        # Most states tell apart few of the classes.
         ways = block.ways(row)
-        if ways.count(ways[0]) == len(ways):
-            return self._alike(ways[0], block.depth)
-        key = (block, ways)
-        found = self._found.get(key)
+        # Most states tell apart few of the classes.
+        alike = ways.count(ways[0]) == len(ways)
+        return self._number((None, (ways[0], block.depth)) if alike else (block, ways))
+
+    def _number(self, within: _Within) -> int:
+        found = self._numbers.get(within)
         if found is None:
-            targets = [self._behind(row, inner) for inner in block.different] or ways
-            found = self._found[key] = self._number(block.arranged(targets))
+            found = self._numbers[within] = -2 - len(self._within)
+            self._within.append(within)
         return found
 
-    def _alike(self, target: int, depth: int) -> int:
-        """The same where all characters lead to one state."""
-        found = self._same.get((target, depth))
-        if found is None:
-            inner = self._alike(target, depth - 1) if depth > 1 else target
-            found = self._same[target, depth] = self._number((inner,) * 64)
-        return found
+    def _continued(self, block: Block | None, ways: tuple[int, ...]) -> Iterable[Step]:
+        """Where the continuing bytes lead."""
+        if block is None:
+            target, depth = ways
+            return [(0x80, 0xBF, self._number((None, (target, depth - 1))) if depth > 1 else target)]
+        row = dict(zip(block.kinds, ways, strict=False))
+        return _steps(block.runs, [self._behind(row, inner) for inner in block.different] or ways)
 
-    def _number(self, targets: tuple[int, ...]) -> int:
-        found = self._numbers.get(targets)
-        if found is None:
-            found = self._numbers[targets] = -len(self._within)
-            self._within.append(targets)
-        return found
+
+def _steps(runs: tuple[tuple[int, int, int], ...], targets: Sequence[int]) -> list[Step]:
+    return [(low, high, targets[number]) for low, high, number in runs if targets[number] != _NOWHERE]
 
 
 @lru_cache(maxsize=2)
@@ -187,7 +197,7 @@ class PlainHosts:
         place = cast(_Place, state)
         return place.within is None and self._labels.accepts[place.state]
 
-    def steps(self, state: Hashable) -> Iterable[tuple[int, Hashable]]:
+    def steps(self, state: Hashable) -> Iterable[Step]:
         """The bytes that may come, and where they lead."""
         place = cast(_Place, state)
         block = place.within
@@ -196,18 +206,18 @@ class PlainHosts:
             for byte in range(0x80):
                 target = after.get(self._of[byte])
                 if target is not None:
-                    yield byte, target
+                    yield byte, byte, target
             ways = blocks(self._of, 0)
         elif block.classes:
             for at, kind in enumerate(block.classes):
                 if kind in after:
-                    yield 0x80 + at, after[kind]
+                    yield 0x80 + at, 0x80 + at, after[kind]
             return
         else:
             ways = tuple((0x80 + at, inner) for at, inner in enumerate(block.blocks))
         for byte, inner in ways:
             if not self._below(inner).isdisjoint(after):
-                yield byte, place._replace(within=inner)
+                yield byte, byte, place._replace(within=inner)
 
     def distance(self, state: Hashable) -> int:
         """How far from an end a state looks."""

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple, cast
 
 from guided.grammar.json_schema.format_regex import EXACT, State
+from guided.grammar.regular.stepwise import by_byte
 
 
 class Groups(NamedTuple):
@@ -100,7 +101,7 @@ def row(state: State) -> dict[int, State]:
     if kind == "behind":
         # There are as many such states as characters, and they differ from where an item comes in the dash only.
         return {**row(("items", groups)), 0x2D: ("range", groups, *rest)}
-    return {byte: cast(State, target) for byte, target in EXACT.steps(state)}
+    return cast("dict[int, State]", by_byte(EXACT.steps(state)))
 
 
 @lru_cache(maxsize=65536)

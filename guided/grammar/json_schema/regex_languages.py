@@ -14,9 +14,9 @@ from typing import Any, TypeAlias, cast
 from guided.grammar.json_schema.format_regex import FIRST_BYTES, LATER_BYTES, PLAIN, SKELETONS, Patterns, State
 from guided.grammar.regular.derivative import edges, least_length
 from guided.grammar.regular.expr import EMPTY, Expr
-from guided.grammar.regular.stepwise import Automaton, automaton_of, stepwise
+from guided.grammar.regular.stepwise import Automaton, Step, automaton_of, by_byte, stepwise
 
-Row: TypeAlias = "Iterable[tuple[int, Hashable]]"
+Row: TypeAlias = "Iterable[Step]"
 
 SEARCHED = 2000
 """States in which an end is looked for; it is nearly always straight ahead.  What is not found is left out."""
@@ -38,20 +38,12 @@ class Longer:
         left, texts, now = cast("tuple[int, tuple[bytes, ...], State]", state)
         ways = self.patterns.steps(now)
         if not left and not texts:
-            # States that are led to by many bytes are the same object.
-            targets: dict[int, Hashable] = {id(target): (0, (), target) for _, target in ways}
-            return [(byte, targets[id(target)]) for byte, target in ways]
-        return [
-            (
-                byte,
-                (
-                    left - (left > 0 and not 0x80 <= byte < 0xC0),
-                    tuple(text[1:] for text in texts if text[:1] == bytes((byte,))),
-                    target,
-                ),
-            )
-            for byte, target in ways
-        ]
+            for low, high, target in ways:
+                yield low, high, (0, (), target)
+            return
+        for byte, target in by_byte(ways).items():
+            missing = left - (left > 0 and not 0x80 <= byte < 0xC0)
+            yield byte, byte, (missing, tuple(text[1:] for text in texts if text[:1] == bytes((byte,))), target)
 
 
 class Both:
@@ -70,14 +62,23 @@ class Both:
 
     def steps(self, state: Hashable) -> Row:
         """The bytes that may come, and where they lead."""
-        for byte, target in self._all_steps(cast("tuple[Expr, Hashable]", state)):
-            if self.ends(target):
-                yield byte, target
+        for step in self._all_steps(cast("tuple[Expr, Hashable]", state)):
+            if self.ends(step[2]):
+                yield step
 
-    def _all_steps(self, state: tuple[Expr, Hashable]) -> list[tuple[int, tuple[Expr, Hashable]]]:
+    def _all_steps(self, state: tuple[Expr, Hashable]) -> list[tuple[int, int, tuple[Expr, Hashable]]]:
         language, now = state
-        after = {byte: target for low, high, target in edges(language) for byte in range(low, high + 1)}
-        return [(byte, (after[byte], target)) for byte, target in self._automaton.steps(now) if byte in after]
+        row = edges(language)
+        found: list[tuple[int, int, tuple[Expr, Hashable]]] = []
+        at = 0
+        for low, high, target in self._automaton.steps(now):
+            while at < len(row) and row[at][1] < low:
+                at += 1
+            for first, last, after in row[at:]:
+                if first > high:
+                    break
+                found.append((max(low, first), min(high, last), (after, target)))
+        return found
 
     def ends(self, state: tuple[Expr, Hashable]) -> bool:
         """Is there an end behind a state?  Nearest first; remembered for all that is met."""
@@ -96,7 +97,7 @@ class Both:
                 return True
             if self._ends.get(at) is False:
                 continue
-            for _, target in self._all_steps(at):
+            for _, _, target in self._all_steps(at):
                 if target not in parents:
                     parents[target] = at
                     far = least_length(target[0]) + self._distance(target[1])
@@ -130,14 +131,14 @@ class _Opposite:
     def steps(self, state: Hashable) -> Row:
         """The bytes that may come, and where they lead."""
         now, more = cast("tuple[State | None, str]", state)
-        ways: dict[int, Any] = {} if now is None else dict(SKELETONS.steps(now))
+        ways: dict[int, Any] = {} if now is None else by_byte(SKELETONS.steps(now))
         # What is nested too deeply to be followed may be a pattern.
         unclear = (0x28,) if now is not None and SKELETONS.is_too_deep(now) else ()
         if more:
             symbols, rest = LATER_BYTES[more]
-            return [(byte, (ways.get(byte), rest)) for byte in symbols]
-        ascii_bytes = [(byte, (ways.get(byte), "")) for byte in range(0x80) if byte not in unclear]
-        return ascii_bytes + [(byte, (ways.get(byte), kind)) for byte, kind in sorted(FIRST_BYTES.items())]
+            return [(byte, byte, (ways.get(byte), rest)) for byte in symbols]
+        ascii_bytes = [(byte, byte, (ways.get(byte), "")) for byte in range(0x80) if byte not in unclear]
+        return ascii_bytes + [(byte, byte, (ways.get(byte), kind)) for byte, kind in sorted(FIRST_BYTES.items())]
 
 
 _SKELETONS, _PLAIN, _OPPOSITE = Longer(SKELETONS), Longer(PLAIN), _Opposite()
@@ -194,7 +195,7 @@ def are_patterns(language: Expr) -> bool:
         now = item[1]
         if len(seen) > SEARCHED or (item[0].nullable and not PLAIN.accepts(now)):
             return False
-        ways = dict(PLAIN.steps(now))
+        ways = by_byte(PLAIN.steps(now))
         for low, high, target in edges(item[0]):
             for byte in range(low, high + 1):
                 if byte not in ways:

@@ -72,6 +72,8 @@ def edges(expr: Expr) -> tuple[Edge, ...]:
             if small is not expr:
                 return edges(small)
         raw = _raw_edges(expr)
+        if expr.edges is not None:
+            return expr.edges
         if is_large(expr):
             raw = stay_large(raw, _raw_edges)
         elif bounded:

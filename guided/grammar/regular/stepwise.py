@@ -6,10 +6,13 @@ For automata with many states of which few are ever met, like the multiples of a
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from guided.collection import untrack
-from guided.grammar.regular.expr import EMPTY, Edge, Expr, Kind, switch
+from guided.grammar.regular.expr import EMPTY, Edge, Expr, Kind, switch, untrack_edges
+
+Step: TypeAlias = "tuple[int, int, Hashable]"
+"""``(low, high, state)``: every byte in ``low..high`` (inclusive) leads to ``state``."""
 
 
 class Automaton(Protocol):
@@ -18,8 +21,8 @@ class Automaton(Protocol):
     def accepts(self, state: Hashable) -> bool:
         """May the text end here?"""
 
-    def steps(self, state: Hashable) -> Iterable[tuple[int, Hashable]]:
-        """Bytes in ascending order, and the states that they lead to."""
+    def steps(self, state: Hashable) -> Iterable[Step]:
+        """Ranges of bytes in ascending order; neighbours may lead to the same state."""
 
 
 class _State(Expr):
@@ -29,32 +32,38 @@ class _State(Expr):
 
     def __init__(self, automaton: Automaton, state: Hashable, made: dict[Hashable, Expr]) -> None:
         super().__init__(Kind.RECURSION, (), automaton.accepts(state), True)
-        del self.parts
+        del self.parts, self.raw
         self._automaton, self._state, self._made = automaton, state, made
 
     def __getattr__(self, name: str) -> tuple[object, ...]:
-        if name != "parts":
-            raise AttributeError(name)
-        # Bytes in a row that lead to the same object are one edge, and that is looked up once.
-        ways: list[tuple[int, int, Hashable]] = []
-        low = high = -2
-        last: Hashable = None
-        for byte, target in self._automaton.steps(self._state):
-            if target is not last or byte != high + 1:
-                ways.append((low, high, last))
-                low, last = byte, target
-            high = byte
-        ways.append((low, high, last))
-        made = self._made
+        if name == "raw":
+            # All of them lead on, and they are wanted more often than a body made of them.
+            if self.edges is None:
+                self.edges = self._edges()
+            self.raw = self.edges
+            return self.edges
+        if name == "parts":
+            self.parts = parts = (switch(self.edges or self._edges(), self.nullable),)
+            untrack(parts)
+            return parts
+        raise AttributeError(name)
+
+    def _edges(self) -> tuple[Edge, ...]:
         row: list[Edge] = []
-        for low, high, target in ways[1:]:
+        made = self._made
+        end, last = -1, None
+        for low, high, target in self._automaton.steps(self._state):
             found = made.get(target)
             if found is None:
                 found = made.setdefault(target, _State(self._automaton, target, made))
-            row.append((low, high, found))
-        self.parts = parts = (switch(row, self.nullable),)
-        untrack(parts)
-        return parts
+            if found is last and end == low:
+                row[-1] = (row[-1][0], high, found)
+            else:
+                row.append((low, high, found))
+            end, last = high + 1, found
+        edges = tuple(row)
+        untrack_edges(edges)
+        return edges
 
 
 def stepwise(automaton: Automaton, start: Hashable) -> Expr:
@@ -65,6 +74,11 @@ def stepwise(automaton: Automaton, start: Hashable) -> Expr:
     made: dict[Hashable, Expr] = {}
     first = made[start] = _State(automaton, start, made)
     return EMPTY if first.parts[0] is EMPTY else first
+
+
+def by_byte(steps: Iterable[Step]) -> dict[int, Hashable]:
+    """Where each byte leads."""
+    return {byte: target for low, high, target in steps for byte in range(low, high + 1)}
 
 
 def automaton_of(expr: Expr) -> Automaton | None:
