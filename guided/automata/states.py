@@ -366,19 +366,21 @@ class StateTable:
                     self.make_room()
                     continue
                 n_missing, needed = self._counts[MISSING], self._counts[NEEDED]
-                wanted = self._missing[:needed].tolist()
-                if asked < parts:
-                    for state in self._missing[needed:n_missing].tolist():
-                        if self._is_dear(state):
-                            if dear <= 0:
-                                continue
-                            dear -= 1
-                        if inside or not self._is_inside(state):
-                            wanted.append(state)
-                if not wanted:
-                    break
-                for state in wanted:
+                for state in self._missing[:needed].tolist():
                     asked += self._find_parts(state, parts - asked, inside)
+                found = needed > 0
+                for state in self._missing[needed:n_missing].tolist():
+                    if asked >= parts:
+                        break
+                    if self._is_dear(state):
+                        if dear <= 0:
+                            continue
+                        dear -= 1
+                    if inside or not self._is_inside(state):
+                        asked += self._find_parts(state, parts - asked, inside)
+                        found = True
+                if not found:
+                    break
             for state in closing:
                 self._close_text(state)
 

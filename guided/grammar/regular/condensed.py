@@ -65,7 +65,7 @@ def _remembered(expr: Expr, make: Callable[[Expr, RawEdges], Expr], raw_edges: R
     found = _made.get(expr)
     if found is None:
         with lock:
-            _register(raw_edges)
+            the_register(raw_edges)
             found = make(expr, raw_edges)
             if len(_made) >= MAX_REMEMBERED:
                 _made.clear()
@@ -311,7 +311,7 @@ def _product(formula: Formula, leaves: States, raw_edges: RawEdges) -> Expr | No
         return None
     if not found.accepting.any():
         return EMPTY
-    register = _register(raw_edges)
+    register = the_register(raw_edges)
     labels, some = walks.merged(found.table, found.accepting)
     if labels[0] < 0:
         return EMPTY
@@ -328,7 +328,7 @@ def _product(formula: Formula, leaves: States, raw_edges: RawEdges) -> Expr | No
     return register.expr(int(numbers[labels[0]]))
 
 
-def _register(raw_edges: RawEdges) -> Register:
+def the_register(raw_edges: RawEdges) -> Register:
     """The register in use: any text, which most patterns lead to, stands for itself in it."""
     if not _registers or _registers[-1].is_full:
         from guided.grammar.regular.minimal import Register

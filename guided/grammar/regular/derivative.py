@@ -11,9 +11,11 @@ derivatives re-examined", JFP 2009 (byte classes instead of single symbols).
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import cast
+from operator import itemgetter
+from typing import TypeAlias, cast
 
 from guided.errors import LimitError
 from guided.grammar.regular.condensed import (
@@ -22,6 +24,7 @@ from guided.grammar.regular.condensed import (
     is_bounded,
     is_large,
     stay_large,
+    the_register,
     without_runs,
 )
 from guided.grammar.regular.expr import (
@@ -94,10 +97,11 @@ def possible_edges(expr: Expr) -> Sequence[Edge]:
 
 @lru_cache(maxsize=1)
 def prepare_combinations() -> None:
-    """Load what walks over combinations of languages, 5 ms once in a process, which no mask should take."""
+    """Load what walks over combinations of languages, 8 ms once in a process, which no mask should take."""
     from guided.grammar.regular.walks import the_walk
 
     the_walk(_raw_edges)
+    the_register(_raw_edges)
 
 
 def derivative(expr: Expr, byte: int) -> Expr | None:
@@ -333,15 +337,6 @@ def _mask_edges(mask: int) -> list[Edge]:
     return result
 
 
-def _cuts(lists: Iterable[Sequence[Edge]]) -> list[int]:
-    cuts: set[int] = set()
-    for items in lists:
-        for low, high, _ in items:
-            cuts.add(low)
-            cuts.add(high + 1)
-    return sorted(cuts)
-
-
 def _merge(result: list[Edge], low: int, high: int, target: Expr) -> None:
     if result and result[-1][2] is target and result[-1][1] + 1 == low:
         result[-1] = (result[-1][0], high, target)
@@ -350,46 +345,80 @@ def _merge(result: list[Edge], low: int, high: int, target: Expr) -> None:
 
 
 def _union(lists: list[Sequence[Edge]]) -> list[Edge]:
-    lists = [items for items in lists if items]
-    if len(lists) == 1:
-        return list(lists[0])
-    cuts = _cuts(lists)
-    index = {cut: position for position, cut in enumerate(cuts)}
-    segments: list[list[Expr]] = [[] for _ in cuts]
-    for items in lists:
-        for low, high, target in items:
-            for position in range(index[low], index[high + 1]):
-                segments[position].append(target)
+    # What looks for a pattern has the row of any text, and of what it has found a byte or two beside it.
+    lists = sorted([items for items in lists if items], key=len, reverse=True)
+    if len(lists) < 2:
+        return list(lists[0]) if lists else []
+    row: list[_Ways] = [*lists[0]]
+    for items in lists[1:]:
+        row = _beside(row, items)
     result: list[Edge] = []
     # What begins a word parts what does not in many ranges, all with the same targets.
     known: dict[tuple[Expr, ...], Expr] = {}
-    for position, targets in enumerate(segments):
-        if targets:
-            target = targets[0]
-            if len(targets) > 1:
-                several = tuple(targets)
-                target = known.get(several) or known.setdefault(several, alternation(several))
-            _merge(result, cuts[position], cuts[position + 1] - 1, target)
+    for low, high, ways in row:
+        if type(ways) is tuple:
+            target = known.get(ways) or known.setdefault(ways, alternation(ways))
+        else:
+            target = cast(Expr, ways)
+        _merge(result, low, high, target)
     return result
 
 
-def _intersect(lists: list[Sequence[Edge]]) -> list[Edge]:
-    if any(not items for items in lists):
-        return []
-    cuts = _cuts(lists)
-    index = {cut: position for position, cut in enumerate(cuts)}
-    segments: list[list[Expr]] = [[] for _ in cuts]
-    for items in lists:
-        for low, high, target in items:
-            for position in range(index[low], index[high + 1]):
-                segments[position].append(target)
+_Ways: TypeAlias = "tuple[int, int, Expr | tuple[Expr, ...]]"
+"""A range of bytes, and all that it leads to."""
+_LAST = itemgetter(1)
+
+
+def _beside(row: list[_Ways], items: Sequence[Edge]) -> list[_Ways]:
+    """A row with more edges; what none of them touches is not looked at."""
+    found: list[_Ways] = []
+    at, n = 0, len(row)
+    for low, high, target in items:
+        stop = bisect_left(row, low, at, key=_LAST)
+        found += row[at:stop]
+        at = stop
+        while at < n and row[at][0] <= high:
+            first, last, ways = row[at]
+            if first < low:
+                found.append((first, low - 1, ways))
+            elif low < first:
+                found.append((low, first - 1, target))
+                low = first
+            both = (*ways, target) if type(ways) is tuple else (cast(Expr, ways), target)
+            if high < last:
+                row[at] = (high + 1, last, ways)
+                last = high
+            else:
+                at += 1
+            found.append((low, last, both))
+            low = last + 1
+        if low <= high:
+            found.append((low, high, target))
+    found += row[at:]
+    return found
+
+
+def _intersect(lists: Sequence[Sequence[Edge]]) -> list[Edge]:
     result: list[Edge] = []
-    for position, targets in enumerate(segments):
-        if len(targets) == len(lists):
-            target = intersection(targets)
+    if not all(lists):
+        return result
+    rows = [iter(items) for items in lists]
+    heads = [next(row) for row in rows]
+    # What begins a word parts what does not in many ranges, all with the same targets.
+    known: dict[tuple[Expr, ...], Expr] = {}
+    while True:
+        low, high = max([head[0] for head in heads]), min([head[1] for head in heads])
+        if low <= high:
+            targets = tuple([head[2] for head in heads])
+            target = known.get(targets) or known.setdefault(targets, intersection(targets))
             if target.inhabited is not False:
-                _merge(result, cuts[position], cuts[position + 1] - 1, target)
-    return result
+                _merge(result, low, high, target)
+        for at, head in enumerate(heads):
+            if head[1] == high:
+                following = next(rows[at], None)
+                if following is None:
+                    return result
+                heads[at] = following
 
 
 def _negate(items: Sequence[Edge]) -> list[Edge]:

@@ -109,10 +109,12 @@ class Walk:
         self._column = [-1] * 257
         for position, cut in enumerate([*self._cuts, 256]):
             self._column[cut] = position
+        rows = np.zeros((self._rows.shape[0], self._width), np.int32)
         if before:
-            self._rows = self._rows.take(_parents(before, self._cuts), axis=1)
-        else:
-            self._rows = np.zeros((FEW, self._width), np.int32)
+            # Those of no state yet are zeros, which are not copied.
+            used = len(self.exprs)
+            rows[:used] = self._rows[:used].take(_parents(before, self._cuts), axis=1)
+        self._rows = rows
         self._cells = _cells(self._rows)
 
     def number(self, expr: Expr) -> int:
