@@ -6,6 +6,7 @@ from guided.constraint.pattern_text import BEGINNING, PatternText
 from guided.grammar.json_schema.format_regex import EXACT
 from guided.grammar.json_schema.pattern_reading import Reading, row
 from guided.grammar.regular.json_text import spelled_ranges
+from guided.grammar.regular.stepwise import by_byte
 
 
 def _read(reading: Reading, text: str) -> Reading | None:
@@ -28,7 +29,7 @@ def _places(rng: random.Random, n: int):
 
 def test_rows_are_those_of_the_automaton():
     for reading in _places(random.Random(1), 400):
-        assert row(reading.state) == dict(EXACT.steps(reading.state)), reading.state
+        assert row(reading.state) == by_byte(EXACT.steps(reading.state)), reading.state
 
 
 def test_an_escape_may_begin_where_some_character_of_it_may_come():
