@@ -24,7 +24,9 @@ from guided.grammar.ir import (
     Sequence,
     Terminal,
 )
+from guided.grammar.regular.dear import is_dear
 from guided.grammar.regular.derivative import inhabited
+from guided.grammar.regular.expr import Expr
 
 UNROLLED = 3
 """Counted repetitions up to this bound are written out; larger ones count in lazily made nodes."""
@@ -46,6 +48,9 @@ class Analysis:
 
     common: Common | None = None
     """Rules that other grammars have too."""
+
+    patterns: tuple[Expr, ...] = ()
+    """Terminals that are dear to read for the first time."""
 
     finishing: dict[Body, bool] = field(default_factory=dict, repr=False)
     """What `can_finish` has answered: the same parts are asked about wherever they are lowered."""
@@ -74,8 +79,9 @@ def analyse(grammar: Grammar) -> Analysis:
         n_rules = len(grammar.rules)
         everything = frozenset(range(n_rules))
         return Analysis(
-            grammar.rules, everything, known.nullable, known.rank, (None,) * n_rules, whole=True, common=known.common
-        )
+            grammar.rules, everything, known.nullable, known.rank, (None,) * n_rules, whole=True, common=known.common,
+            patterns=known.patterns,
+        )  # fmt: skip
     rules = list(grammar.rules)
     for index in range(len(grammar.rules)):
         rules[index] = replace(rules[index], body=_outline(rules[index].body, rules, rules[index].name))
@@ -96,7 +102,10 @@ def analyse(grammar: Grammar) -> Analysis:
             rank[member] = position
             if len(members) > 1 or member in lefts[member]:
                 component[member] = frozenset(members)
-    return Analysis(tuple(rules), productive, nullable, tuple(rank), tuple(component))
+    patterns = tuple(dict.fromkeys(filter(is_dear, (each.expr for rule in rules for each in _terminals(rule.body)))))
+    return Analysis(
+        tuple(rules), productive, nullable, tuple(rank), tuple(component), patterns=patterns
+    )  # fmt: skip
 
 
 def counts_trivially(body: Members) -> bool:
@@ -190,6 +199,27 @@ def references(body: Body) -> Iterator[int]:
                 stack.append(item.separator)
                 for member in (*item.declared, *item.extras):
                     stack.append(member.value)
+
+
+def _terminals(body: Body) -> Iterator[Terminal]:
+    """The terminals of ``body`` that are neither a lexer's nor data."""
+    stack: list[Body] = [body]
+    while stack:
+        item = stack.pop()
+        if type(item) is Terminal:
+            if item.lexer is None:
+                yield item
+            continue
+        match item:
+            case Sequence(parts):
+                stack.extend(parts)
+            case Choice(options):
+                stack.extend(options)
+            case Repetition():
+                stack.append(item.body)
+            case Members():
+                for member in (*item.declared, *item.extras):
+                    stack += (member.key, member.value)
 
 
 def usable(member: Member, known: frozenset[int]) -> bool:

@@ -19,6 +19,7 @@ from guided.automata.adjacency import always_settles
 from guided.automata.analysis import analyse
 from guided.automata.distances import measure, minimum, minimum_owing, shortest, tags
 from guided.automata.graph import RuleGraph
+from guided.automata.openings import explore_openings
 from guided.automata.spelling import state_inside
 from guided.automata.stacks import LalrStacks, lexer_states, no_tables
 from guided.collection import hold, release, untrack
@@ -107,7 +108,10 @@ class ConstraintMachine:
         starts, ignored = lexer_states(grammar, self.states)
         if self.lexed:
             self.stacks = LalrStacks(grammar, self.states)
-        self.graph = RuleGraph(analyse(grammar), grammar.start, self.states, starts, ignored)
+        analysis = analyse(grammar)
+        if analysis.patterns:
+            explore_openings(self.states, analysis.patterns)
+        self.graph = RuleGraph(analysis, grammar.start, self.states, starts, ignored)
         self.lalr = LalrStacks.arrays(self.stacks)
         tables = first_tables().fresh()
         self.tables = tables.group()

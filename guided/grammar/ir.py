@@ -362,6 +362,8 @@ class Prepared:
     """The languages of undeclared names, as texts, but for such as hold all texts except finitely many."""
     common: Common | None = None
     """Rules of this grammar that others have too."""
+    patterns: tuple[Expr, ...] = ()
+    """Terminals that are dear to read for the first time (`guided.grammar.regular.dear`), the nearest first."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,6 +54,7 @@ from guided.grammar.json_schema.terminals import (
     text_of,
 )
 from guided.grammar.ranged import RangedTerminal
+from guided.grammar.regular.dear import is_dear
 from guided.grammar.regular.expr import EPSILON, Expr, alternation, literal
 
 MOST_LISTED = 1024
@@ -94,6 +95,8 @@ class Lowering:
         """Must the checker compare items, and so know which containers are open?"""
         self._distinct = Distinct(graph)
         self._sorts: dict[ObjectShape, list[Extra]] = {}
+        self._dear: dict[Expr, None] = {}
+        """Strings that are dear to read for the first time."""
         self._planned: set[Need] = set()
         self._containers: set[ArrayShape | ObjectShape] = set()
         self._waiting: list[Need] = []
@@ -126,6 +129,8 @@ class Lowering:
                     if item.regex or item.host:
                         self._plan_patterns(shape, pointer_of(need))
                         break
+                    if item.language is not None and is_dear(item.content() if item.is_bounded() else item.language):
+                        self._dear[item.text(self.compact)] = None
                 if shape.arrays or shape.objects:
                     self._plan_containers(need, shape)
             except LimitError as error:
@@ -139,7 +144,10 @@ class Lowering:
     def prepared(self) -> Prepared:
         """What is known of the rules, once they are planned."""
         names = dict.fromkeys(extra.names for extras in self._sorts.values() for extra in extras)
-        return Prepared(frozenset(self._nullable), tuple(self._ranks), self._forces_several, tuple(names), self._common)
+        return Prepared(
+            frozenset(self._nullable), tuple(self._ranks), self._forces_several, tuple(names), self._common,
+            tuple(self._dear),
+        )  # fmt: skip
 
     # -- planning -------------------------------------------------------------------------------------------------
 

@@ -147,6 +147,10 @@ class StringSet:
             raise refusals.HOST_COMBINED.at()
         return found
 
+    def is_bounded(self) -> bool:
+        """Does the language leave out strings for their length, or some by name?"""
+        return self.low > 0 or self.high is not None or bool(self.without)
+
     def is_checked(self) -> bool:
         """Are these patterns or host names of which `skeleton` and the checker know everything?"""
         if self.host:

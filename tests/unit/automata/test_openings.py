@@ -1,0 +1,133 @@
+"""Dear patterns: told by their structure, and read when the grammar is compiled, whether a text comes there or not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import guided
+from guided.automata.openings import MOST_PATTERNS
+from guided.automata.states import StateTable
+from guided.automata.traits import begins
+from guided.grammar.ir import DeferredRule, Grammar, Rule
+from guided.grammar.json_schema.patterns import pattern_language
+from guided.grammar.json_schema.strings import StringSet, quoted
+from guided.grammar.regular.dear import SEQUENCE, TOO_LARGE, is_dear
+from guided.grammar.regular.expr import Expr, byte_range, complement, concat, intersection, literal, repeat
+
+BYTES = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
+
+
+def opening(content: Expr) -> int:
+    """The state behind the quote."""
+    states = StateTable.shared()
+    state = states.target(begins(quoted(content, False))[1])
+    return int(states.arrays.base[state])
+
+
+def is_explored(content: Expr) -> bool:
+    return int(StateTable.shared().arrays.first[opening(content)]) >= 0
+
+
+def member(value: Any) -> dict[str, Any]:
+    """Objects in which a member comes behind another."""
+    return {"type": "object", "properties": {"a": {"type": "null"}, "b": {"items": value}}, "required": ["a"]}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "dear"),
+    [
+        ("^[a-z]+$", False),
+        ("^[0-9]{4}$", False),
+        ("^opening-one$", False),
+        ("^a+b+c$", False),
+        ("^([a-z]+_)*[0-9]+([.]x[A-Z]+|:[?!]+)$", True),
+        ("^(x[a-f]+|y[g-k]+)$", True),
+        ("^(?!opening)[a-z]+$", True),
+    ],
+)
+def test_structure_tells_what_is_dear(pattern: str, dear: bool) -> None:
+    assert is_dear(pattern_language(pattern, "#")) is dear
+
+
+def test_sizes() -> None:
+    pieces = [repeat(byte_range(0x20 + number, 0x21 + number)) for number in range(TOO_LARGE)]
+    assert not is_dear(concat(*pieces[: SEQUENCE // 4]))
+    assert is_dear(concat(*pieces[:SEQUENCE]))
+    assert is_dear(concat(*pieces))
+    assert is_dear(intersection((repeat(byte_range(0x61, 0x7A)), complement(literal(b"opening")))))
+    assert not is_dear(intersection((concat(*pieces), complement(literal(b"opening")))))
+
+
+def test_openings_are_explored() -> None:
+    pattern = "^(?!opening-two)(v[0-9]+|w[a-f]+-)+z$"
+    grammar = guided.json_schema(member({"type": "string", "pattern": pattern}))
+    assert grammar.prepared is not None
+    language = pattern_language(pattern, "#")
+    assert grammar.prepared.patterns == (quoted(language, False),)
+    assert not is_explored(language)
+    guided.compile(grammar, BYTES)
+    assert is_explored(language)
+
+
+def test_no_bodies_are_made_for_it() -> None:
+    left = []
+    for pattern in ("^opening$", "^(?!opening-seven)(v[0-9]+|w[a-f]+-)+z$"):
+        value = {"type": "string", "pattern": pattern}
+        nested: dict[str, Any] = {"properties": {f"p{i}": {"items": {"items": value}} for i in range(30)}}
+        grammar = guided.json_schema(nested)
+        guided.compile(grammar, BYTES)
+        left.append(sum(isinstance(rule, DeferredRule) and rule._make is not None for rule in grammar.rules))
+    assert left[0] == left[1] > 20
+
+
+def test_cheap_ones_wait() -> None:
+    pattern = "^[0-9]+opening-three$"
+    grammar = guided.json_schema(member({"type": "string", "pattern": pattern}))
+    assert grammar.prepared is not None and grammar.prepared.patterns == ()
+    guided.compile(grammar, BYTES)
+    assert not is_explored(pattern_language(pattern, "#"))
+
+
+def test_bounds_are_dear_beside_a_pattern() -> None:
+    pattern = "^[a-w]+-[x-z]+$"
+    language = pattern_language(pattern, "#")
+    assert not is_dear(language)
+    bounded = StringSet(language=language, low=3, high=77)
+    guided.compile(
+        guided.json_schema(member({"type": "string", "pattern": pattern, "minLength": 3, "maxLength": 77})), BYTES
+    )
+    assert is_explored(bounded.content())
+
+
+def test_some_of_many() -> None:
+    patterns = [f"^(?!opening-four)([a-f]+{number}|[g-k]+)+z$" for number in range(3 * MOST_PATTERNS)]
+    schema = {"properties": {f"p{i}": {"items": {"type": "string", "pattern": p}} for i, p in enumerate(patterns)}}
+    guided.compile(guided.json_schema(schema), BYTES)
+    assert sum(is_explored(pattern_language(pattern, "#")) for pattern in patterns) == MOST_PATTERNS
+
+
+def test_grammars_of_which_nothing_is_known_beforehand() -> None:
+    pattern = "^(?!opening-five)([a-f]+-|[g-k]+[0-9])+z$"
+    grammar = guided.json_schema(member({"type": "string", "pattern": pattern}))
+    written = Grammar(tuple(Rule(rule.name, rule.body, rule.mark) for rule in grammar.rules), grammar.start)
+    guided.compile(written, BYTES)
+    assert is_explored(pattern_language(pattern, "#"))
+
+
+def test_what_cannot_be_read_is_left_to_those_who_come_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    pattern = "^(?!opening-six)([a-f]+-|[g-k]+[0-9])+z$"
+    grammar = guided.json_schema(member({"type": "string", "pattern": pattern}))
+    expand = StateTable.expand
+
+    def limited(states: StateTable, state: int) -> None:
+        if state == opening(pattern_language(pattern, "#")):
+            raise guided.LimitError("too many steps")
+        expand(states, state)
+
+    monkeypatch.setattr(StateTable, "expand", limited)
+    constraint = guided.compile(grammar, BYTES)
+    monkeypatch.undo()
+    assert constraint.is_accepting(constraint.advance_bytes(constraint.start, b'{"a": null, "b": ["a-z"]}'))
+    assert not constraint.advance_bytes(constraint.start, b'{"a": null, "b": ["opening-six')
