@@ -63,6 +63,8 @@ class FiniteStrings:
         self._machine: CheckedMachine = weakref.proxy(machine)
         self._rests: dict[_Place, Rests | None] = {}
         self._values: dict[int, Rests | None] = {}
+        self._repeats: dict[tuple[int, Mark], bool] = {}
+        """By what comes behind a string: is one that is there already refused by all threads?"""
         self._failures = 0
 
     def known(self, state: int, pending: bytes | None) -> Rests | None:
@@ -121,9 +123,9 @@ class FiniteStrings:
                 stack.pop()
                 continue
             if place not in ways:
-                told = self._told(place)
+                told = None if place[1] else self.told(place[0], Mark.DISTINCT)
                 if told is not None:
-                    rests[place] = told
+                    rests[place] = Rests(told, True)
                     continue
                 ways[place], ends[place] = self._ways(place)
                 missing = [then for _, then in ways[place] or () if then not in rests]
@@ -144,18 +146,33 @@ class FiniteStrings:
                 break
         return rests[start]
 
-    def _told(self, place: _Place) -> Rests | None:
-        """What may come from a place where the lexer states list it, which takes no steps; None where they do not."""
-        state, pending = place
-        texts = None if pending else self._machine.look.inside.texts(state)
-        plain = next((text for text in texts or () if not NEEDS_ESCAPE.search(text)), None)
-        if texts is None or plain is None:
+    def told(self, state: int, mark: Mark) -> tuple[bytes, ...] | None:
+        """What may come within a string, an item or a name by the mark, where the lexer states list it: in order.
+
+        That takes no steps.  None where they do not, or where a repeated one would not be refused by all threads.
+        """
+        texts = self._machine.look.inside.texts(state)
+        if not texts:
             return None
-        # Behind any of them the automaton is in one state.
+        # Behind any of them the automaton is in one state, and so it is wherever the same comes behind.
+        key = (self._machine.look.inside.threads(state)[0][1], mark)
+        found = self._repeats.get(key)
+        if found is None:
+            plain = next((text for text in texts if not NEEDS_ESCAPE.search(text)), None)
+            if plain is None:
+                return None
+            found = self._repeats[key] = self._is_repeated_behind(state, plain, mark)
+        return texts if found else None
+
+    def _is_repeated_behind(self, state: int, plain: bytes, mark: Mark) -> bool:
+        """Is such a text, where it is there already, refused by all threads?"""
         behind = self._machine.inner.advance_text(state, plain + b'"')
-        if behind == DEAD or self._machine.frames.without(behind, Mark.DISTINCT) != DEAD:
-            return None
-        return Rests(texts, True)
+        if behind == DEAD:
+            return False
+        frames = self._machine.frames
+        if mark is Mark.UNDECLARED:
+            return frames.without_undeclared_name(behind) == DEAD
+        return frames.without(behind, mark) == DEAD
 
     def _ways(self, place: _Place) -> tuple[list[tuple[bytes, _Place]] | None, bool]:
         """The places one byte on, each with the characters that the byte completes; and whether the string may end.

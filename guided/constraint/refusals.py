@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -273,48 +273,74 @@ class _Walk:
         self._refused = refused
         self._doubtful = doubtful
         self._doubts = doubts
+        self._possible: dict[tuple[int, Text], Collection[int]] = {}
+        self._steps: dict[tuple[int, Text, int], tuple[int, Text | None, bool]] = {}
+        self._alive: dict[tuple[int, Text], bool] = {}
 
     def run(self, state: int, text: Text) -> None:
-        machine = self._machine
-        stack: list[tuple[int, int, Text]] = [(0, state, text)]
+        """Fill the lists with the tokens that begin in a pair."""
+        machine, end = self._machine, self._texts.end
+        first, ids = self._texts.first, machine.vocabulary.trie.token_ids
+        stack = [(0, state, text)]
         while stack:
             parent, at, now = stack.pop()
             children = self._texts.children(parent)
-            ways = machine.likeness.ways_on(now)
-            possible = machine.look.next_byte_set(at) if ways is None else ways
-            between = now.mode is Mode.BETWEEN
+            possible = self._ways(at, now)
             for value in possible if len(possible) < len(children) else children.keys() & possible:
                 node = children.get(value)
-                if node is not None:
-                    inside = None if between else machine.reader.inside(now, value)
-                    # Inside a name, string or number no automaton is needed to see that a byte leads away.
-                    if inside is None or machine.likeness.consistent(inside):
-                        self._node(stack, node, self._texts.end[node], at, now, value)
+                if node is None:
+                    continue
+                after, then, whole = self._step(at, now, value)
+                last = end[node]
+                if not whole:
+                    # Some threads, or all, were dropped, of which the automaton's mask knows nothing.
+                    below = self._in_row(ids[first[node] : first[last]])
+                    self._refused.extend(below if after == DEAD else self._dead(below))
+                elif then is not None:
+                    self._judge(stack, node, last, after, then)
 
-    def _node(self, stack: list[tuple[int, int, Text]], node: int, last: int, at: int, now: Text, value: int) -> None:
-        machine = self._machine
-        offset, ids = machine.vocabulary.trie.token_offset, machine.vocabulary.trie.token_ids
-        after, then = machine.step(at, now, value)
-        if after != machine.byte_step(at, value):
-            # Some threads, or all, were dropped, of which the automaton's mask knows nothing.
-            below = self._in_row(ids[offset[node] : offset[last]])
-            self._refused.extend(below if after == DEAD else self._dead(below))
-            return
-        if after == DEAD:
-            return
-        if then is None or not machine.likeness.consistent(then):
-            return
-        if offset[node] < offset[node + 1]:
-            if not machine.look.alive(after, then):
-                self._refused.extend(self._in_row(ids[offset[node] : offset[last]]))
+    def _ways(self, at: int, now: Text) -> Collection[int]:
+        """Bytes that may come, among them all behind which the text is consistent; remembered, as white space loops."""
+        found = self._possible.get((at, now))
+        if found is None:
+            ways = self._machine.likeness.ways_on(now)
+            found = self._possible[at, now] = self._machine.look.next_byte_set(at) if ways is None else ways
+        return found
+
+    def _step(self, at: int, now: Text, value: int) -> tuple[int, Text | None, bool]:
+        """The pair after a byte, None for a text that is not consistent or not possible; are these all threads?"""
+        key = (at, now, value)
+        found = self._steps.get(key)
+        if found is None:
+            machine = self._machine
+            # Inside a name, string or number no automaton is needed to see that a byte leads away.
+            inside = None if now.mode is Mode.BETWEEN else machine.reader.inside(now, value)
+            if inside is not None and not machine.likeness.consistent(inside):
+                found = (at, None, True)
+            else:
+                after, then = machine.step(at, now, value)
+                consistent = after != DEAD and machine.likeness.consistent(then)
+                found = (after, then if consistent else None, after == machine.byte_step(at, value))
+            self._steps[key] = found
+        return found
+
+    def _judge(self, stack: list[tuple[int, int, Text]], node: int, last: int, after: int, then: Text) -> None:
+        """The tokens at a node, behind which the text is consistent, and perhaps those below it."""
+        first, ids = self._texts.first, self._machine.vocabulary.trie.token_ids
+        if first[node] < first[node + 1]:
+            alive = self._alive.get((after, then))
+            if alive is None:
+                alive = self._alive[after, then] = self._machine.look.alive(after, then)
+            if not alive:
+                self._refused.extend(self._in_row(ids[first[node] : first[last]]))
                 return
             if self._doubts:
-                self._doubtful.extend(ids[offset[node] : offset[node + 1]].tolist())
+                self._doubtful.extend(ids[first[node] : first[node + 1]].tolist())
         if last > node + 1:
             if self._matters(after, then, node, last):
                 stack.append((node, after, then))
             elif self._doubts:
-                self._doubtful.extend(ids[offset[node] : offset[last]].tolist())
+                self._doubtful.extend(ids[first[node] : first[last]].tolist())
 
     def _in_row(self, tokens: NDArray[np.int32]) -> list[int]:
         """Those that the automaton allows: below an opened container a few of tens of thousands."""

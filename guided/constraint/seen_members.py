@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from guided.constraint.crossings import Crossings, Ending, Place
 from guided.constraint.json_text import NEEDS_ESCAPE, QUOTE, Expects, Level, Mode, Text
 from guided.constraint.string_counts import ANY_ASCII, MANY
-from guided.constraint.token_texts import TokenTexts
+from guided.constraint.token_texts import TokenTexts, is_text
 from guided.kernels.layout import DEAD
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class SeenMembers:
             ways = self._ways.get(key)
             if ways is None:
                 judged = self._judged_before if mode is Mode.BETWEEN else self._judged
-                ways = self._ways[key] = judged(own, row, text, rest, anyhow and _is_text(rest))
+                ways = self._ways[key] = judged(own, row, text, rest, anyhow and is_text(rest))
             found += ways.doubtful
             if nearly:
                 found += ways.closing
@@ -189,17 +189,6 @@ class SeenMembers:
         if mode is Mode.STRING and look.counts.more_than(after, pending, MANY):
             return after
         return DEAD if look.is_free(after, mode, pending, False, compares=False) else _DOUBTFUL
-
-
-def _is_text(rest: bytes) -> bool:
-    """Is it UTF-8, no half of a character?"""
-    if rest.isascii():
-        return True
-    try:
-        rest.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _is_spelled(character: bytes, pending: bytes) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,8 @@ from guided.constraint.json_text import QUOTE, Expects, Level, Mode, Text
 from guided.constraint.json_values import STRING_KEY
 from guided.constraint.seen import Link, Seen
 from guided.constraint.string_counts import ANY_ASCII
-from guided.constraint.token_texts import NO_TOKENS, Closing, TokenTexts
+from guided.constraint.token_texts import NO_TOKENS, Closing, TokenTexts, is_text
+from guided.constraint.unseen_strings import UnseenStrings
 from guided.grammar.ir import Mark
 from guided.kernels.layout import DEAD
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 _BEHIND_STRINGS = bytes((STRING_KEY[0] + 1,))
 _SETTLED = -(1 << 60)
 """For the count of a token that is refused for good."""
+
+_Leading: TypeAlias = dict[int, tuple[int, bytes, bytes]]
+"""By token that leads on in strings that are there: in how many, with which of their bytes, and what is pending."""
 
 
 class _Place:
@@ -47,6 +51,8 @@ class _Place:
         key of the string so far, and what is pending in it."""
         self.tried: dict[int, None] = {}
         """Tokens that may repeat one in a way that is not told here."""
+        self.unseen: UnseenStrings | None = None
+        """Those that may come and are not there, where all that may come are listed: then nothing is counted."""
 
 
 class SeenStrings:
@@ -58,6 +64,8 @@ class SeenStrings:
         self._places: dict[tuple[int, Mode, bytes], _Place] = {}
         self._after: dict[tuple[int, int], int] = {}
         self._quotes: dict[int, tuple[int, ...]] = {}
+        self._others: dict[tuple[int, bool], int] = {}
+        """By state behind a string that is there, an item or not: the state of the threads to which it is no such."""
 
     def refused(self, state: int, own: int, row: NDArray[np.uint32], text: Text) -> NDArray[np.int64] | None:
         """The allowed tokens that repeat an item or name, or can only come to that; None where this is not told.
@@ -96,13 +104,17 @@ class SeenStrings:
 
     def _is_free(self, own: int, seen: Seen) -> bool:
         """Can a new string begin here, and behind any white space?"""
+        more_than = self._machine.look.counts.more_than
+        return all(quote != DEAD and more_than(quote, b"", seen.size) for quote in self._begun(own))
+
+    def _begun(self, own: int) -> tuple[int, ...]:
+        """The states in which a string has begun, here and behind any white space."""
         machine = self._machine
         quotes = self._quotes.get(own)
         if quotes is None:
             reached = machine.look.behind_space(own)
             quotes = self._quotes[own] = tuple({machine.byte_step(at, QUOTE) for at in reached}) or (DEAD,)
-        counts = machine.look.counts
-        return all(quote != DEAD and counts.more_than(quote, b"", seen.size) for quote in quotes)
+        return quotes
 
     def _goes_on(self, state: int, token: int, level: Level, inside: tuple[int, bytes, bytes]) -> bool:
         """May a string come of one that a token is part of that is not there yet?"""
@@ -117,32 +129,51 @@ class SeenStrings:
         if place.upto is seen.link:
             return
         begun = STRING_KEY + text.text if level.is_array else text.text
-        keys: Iterable[bytes]
-        if place.upto is None:
-            keys = seen.beginning(begun)
-        else:
-            joined, link = [], seen.link
-            while link is not None and link is not place.upto:
-                joined.append(link[0])
-                link = link[1]
-            if link is None:
-                # Another container, or one that went another way.
-                place.clear()
-                keys = seen.beginning(begun)
-            else:
-                keys = (key for key in joined if key.startswith(begun))
         inside = text.mode is not Mode.BETWEEN
+        keys = self._joined(place, seen, begun)
+        if keys is None:
+            place.clear()
+            keys = list(seen.beginning(begun))
+            told = self._told(own, level, inside)
+            place.unseen = None if told is None else UnseenStrings(told)
+        place.upto = seen.link
+        if not keys:
+            return
+        rests = [key[len(begun) :] for key in keys]
         dead: list[int] = []
-        for key in keys:
-            rest = key[len(begun) :]
+        if place.unseen is not None:
+            dead += place.unseen.ended(self._texts, row, rests, inside=inside)
+        else:
+            leading = self._inside(own, text, rests) if inside else self._opening(rests)
+            self._lead_on(place, own, row, level, text.text, leading)
+        for rest in rests:
             if inside:
                 self._ending(place, own, row, level, self._texts.closing.get(rest, ()), dead)
-                self._inside(place, own, text, level, rest)
             else:
-                self._opening(place, own, row, level, rest, dead)
+                self._holding(place, own, row, level, rest, dead)
         if dead:
             place.refused = np.concatenate((place.refused, np.asarray(dead, np.int64)))
-        place.upto = seen.link
+
+    def _joined(self, place: _Place, seen: Seen, begun: bytes) -> list[bytes] | None:
+        """The keys that begin so and are new to a place; None where it knows none, or those of another container."""
+        if place.upto is None:
+            return None
+        joined, link = [], seen.link
+        while link is not None and link is not place.upto:
+            joined.append(link[0])
+            link = link[1]
+        return None if link is None else [key for key in joined if key.startswith(begun)]
+
+    def _told(self, own: int, level: Level, inside: bool) -> tuple[bytes, ...] | None:
+        """All strings that may come, where they are listed and each may be spelled in any way."""
+        look, mark = self._machine.look, Mark.DISTINCT if level.is_array else Mark.UNDECLARED
+        found: tuple[bytes, ...] | None = None
+        for at in (own,) if inside else self._begun(own):
+            told = look.strings.told(at, mark) if look.inside.is_text(at) else None
+            if told is None or (found is not None and told != found):
+                return None
+            found = told
+        return found
 
     def _ending(
         self, place: _Place, own: int, row: NDArray[np.uint32], level: Level, ways: Iterable[Closing], dead: list[int]
@@ -154,75 +185,97 @@ class SeenStrings:
             if not tokens:
                 continue
             after = machine.inner.advance_text(own, closing.spelling)
-            if after == DEAD:
-                left = DEAD
-            elif level.is_array:
-                left = machine.frames.without(after, Mark.DISTINCT)
-            else:
-                left = machine.frames.without_undeclared_name(after)
+            key = (after, level.is_array)
+            left = self._others.get(key)
+            if left is None:
+                if after == DEAD:
+                    left = DEAD
+                elif level.is_array:
+                    left = machine.frames.without(after, Mark.DISTINCT)
+                else:
+                    left = machine.frames.without_undeclared_name(after)
+                self._others[key] = left
             if left == DEAD:
                 dead += tokens
             elif left != after:
                 place.tried.update(dict.fromkeys(tokens))
 
-    def _inside(self, place: _Place, own: int, text: Text, level: Level, rest: bytes) -> None:
-        """The tokens that lead on in what is left of one that is there, and do not end it."""
-        texts = self._texts
-        if not (rest.isascii() and self._machine.look.is_uniform(own, text)):
-            for token in texts.beginning(rest):
-                part = rest[: self._texts.size(token)]
-                self._lead_on(place, own, level, token, text.text + part, b"")
-        for size in range(min(len(rest), texts.longest_escaping) + 1):
-            for token, pending in texts.escaping.get(rest[:size], ()):
-                self._lead_on(place, own, level, token, text.text + rest[:size], pending)
+    def _inside(self, own: int, text: Text, rests: list[bytes]) -> _Leading:
+        """The tokens that lead on in what is left of those that are there, and do not end it."""
+        texts, look = self._texts, self._machine.look
+        found: _Leading = {}
+        anyhow = look.inside.goes_on_anyhow(own, text.mode)
+        uniform = not anyhow and look.is_uniform(own, text)
+        for rest in rests:
+            free = anyhow and is_text(rest)
+            if not (free or (uniform and rest.isascii())):
+                for token in texts.beginning(rest):
+                    _count(found, token, rest[: texts.size(token)], b"")
+            escaping = texts.escaping_halves if free else texts.escaping
+            for size in range(min(len(rest), texts.longest_escaping) + 1) if escaping else ():
+                for token, pending in escaping.get(rest[:size], ()):
+                    _count(found, token, rest[:size], pending)
+        return found
 
-    def _opening(
-        self, place: _Place, own: int, row: NDArray[np.uint32], level: Level, rest: bytes, dead: list[int]
-    ) -> None:
-        """The tokens that begin a string as one that is there does, and those that hold it."""
+    def _opening(self, rests: list[bytes]) -> _Leading:
+        """The tokens that begin a string as one that is there does."""
         texts = self._texts
-        for size in range(min(len(rest), texts.longest_opening) + 1):
-            for token, pending in texts.opening.get(rest[:size], ()):
-                self._lead_on(place, own, level, token, rest[:size], pending)
-        leading = texts.leading.get(rest, ())
+        found: _Leading = {}
+        for rest in rests:
+            for size in range(min(len(rest), texts.longest_opening) + 1):
+                for token, pending in texts.opening.get(rest[:size], ()):
+                    _count(found, token, rest[:size], pending)
+        return found
+
+    def _holding(
+        self, place: _Place, own: int, row: NDArray[np.uint32], level: Level, content: bytes, dead: list[int]
+    ) -> None:
+        """The tokens that hold a string that is there."""
+        leading = self._texts.leading.get(content, ())
         self._ending(place, own, row, level, leading, dead)
-        wholes = texts.wholes.get(rest, ())
+        wholes = self._texts.wholes.get(content, ())
         if wholes:
             settled = {token for closing in leading for token in closing.tokens.tolist()}
             allowed = (token for token in wholes if int(row[token >> 5]) >> (token & 31) & 1)
             place.tried.update((token, None) for token in allowed if token not in settled)
 
-    def _lead_on(self, place: _Place, own: int, level: Level, token: int, begun: bytes, pending: bytes) -> None:
-        number = place.counts[token] = place.counts.get(token, 0) + 1
-        if token in place.full or number < 0:
-            return
+    def _lead_on(
+        self, place: _Place, own: int, row: NDArray[np.uint32], level: Level, text: bytes, leading: _Leading
+    ) -> None:
+        """Take in tokens that lead on in some more strings."""
         machine = self._machine
         counts = machine.look.counts
-        if pending in ANY_ASCII and counts.more_behind_escape(self._before(own, token, pending), number):
-            return
-        after = self._stepped(own, token)
-        if after == DEAD or counts.more_than(after, pending, number):
-            return
-        # A name that is surely declared repeats nothing seen.
-        if level.is_array or machine.frames.inside_undeclared_name(after):
-            place.full[token] = (after, STRING_KEY + begun if level.is_array else begun, pending)
+        doubtful: dict[int, int] = {}
+        for token, (number, _, pending) in leading.items():
+            number += place.counts.get(token, 0)
+            place.counts[token] = number
+            if number < 0 or token in place.full or not int(row[token >> 5]) >> (token & 31) & 1:
+                continue
+            if not (pending in ANY_ASCII and counts.more_behind_escape(self._before(own, token, pending), number)):
+                doubtful[token] = number
+        stepped = machine.inner.advance_each(own, list(doubtful)) if doubtful else []
+        for (token, number), after in zip(doubtful.items(), stepped, strict=True):
+            _, part, pending = leading[token]
+            if after == DEAD or counts.more_than(after, pending, number):
+                continue
+            # A name that is surely declared repeats nothing seen.
+            if level.is_array or machine.frames.inside_undeclared_name(after):
+                begun = text + part
+                place.full[token] = (after, STRING_KEY + begun if level.is_array else begun, pending)
 
     def _before(self, own: int, token: int, pending: bytes) -> int:
         """The automaton's state before the escape in which a token ends."""
-        key = (own, ~token)
+        key = (own, token)
         found = self._after.get(key)
         if found is None:
             data = self._texts.spelled(token)[: -len(pending)]
             found = self._after[key] = self._machine.inner.advance_text(own, data) if data else own
         return found
 
-    def _stepped(self, own: int, token: int) -> int:
-        """The automaton's state after a token, remembered."""
-        key = (own, token)
-        found = self._after.get(key)
-        if found is None:
-            found = self._after[key] = self._machine.inner.advance_token_text(own, token)
-        return found
+
+def _count(found: _Leading, token: int, part: bytes, pending: bytes) -> None:
+    before = found.get(token)
+    found[token] = (1 if before is None else before[0] + 1, part, pending)
 
 
 def _only_strings(seen: Seen) -> bool:

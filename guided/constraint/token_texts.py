@@ -77,6 +77,17 @@ def is_in(row: NDArray[np.uint32], tokens: NDArray[np.integer[Any]]) -> NDArray[
     return found
 
 
+def is_text(data: bytes) -> bool:
+    """Is it UTF-8, no half of a character?"""
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 class Closing(NamedTuple):
     """The tokens that spell a string, or what is left of one, in one way, and end it."""
 
@@ -135,13 +146,12 @@ class TokenTexts(PerVocabulary):
         in_escape = bytes(byte for byte in range(256) if byte < 0x20 or byte >= 0x7F or byte in b'"\\')
         no_letters = self._number_of(in_escape) > 0
         trie = vocabulary.trie
-        self._offset = trie.token_offset
         # Indexing these gives ints at a third of what indexing an array costs.
         self.byte, self.end = memoryview(trie.byte.data), memoryview(trie.end.data)
-        self._quotes_before = _counted(quotes[trie.token_ids] > 0)
-        self._visible_before = _counted(visible[trie.token_ids])
-        self._no_digits_before = _counted(no_digits[trie.token_ids])
-        self._no_letters_before = _counted(no_letters[trie.token_ids])
+        self._quotes_before = memoryview(_counted(quotes[trie.token_ids] > 0).data)
+        self._visible_before = memoryview(_counted(visible[trie.token_ids]).data)
+        self._no_digits_before = memoryview(_counted(no_digits[trie.token_ids]).data)
+        self._no_letters_before = memoryview(_counted(no_letters[trie.token_ids]).data)
         self._with_comma = [(token, self.spelled(token)) for token in np.flatnonzero(self._number_of(b",")).tolist()]
         # All at once, since one takes 3 ms, which would be in the middle of a text.
         self._reaching = {
@@ -159,7 +169,7 @@ class TokenTexts(PerVocabulary):
         """Those of them that end in the escape of a low surrogate, which without a high one is no character."""
         self.longest_opening = max(map(len, self.opening), default=0)
         self.longest_escaping = max(map(len, self.escaping), default=0)
-        self._ids, self._first = memoryview(trie.token_ids.data), memoryview(trie.token_offset.data)
+        self._ids, self.first = memoryview(trie.token_ids.data), memoryview(trie.token_offset.data)
         self._children: dict[int, dict[int, int]] = {}
         self.spanning = tuple(token for token, data in self._with_comma if _SPANNING.search(data))
         """The tokens that may end a name and, behind its value, another one."""
@@ -226,15 +236,19 @@ class TokenTexts(PerVocabulary):
                     begun.setdefault(text.text, []).append((token, text.pending))
         return found
 
-    def beginning(self, text: bytes) -> list[int]:
-        """The tokens with which a text begins that a string holds without escapes: as far as it does."""
+    def beginning(self, text: bytes, beyond: int = 0) -> list[int]:
+        """The tokens with which a text begins that a string holds without escapes: as far as it does.
+
+        Of these only such as have more than some bytes.
+        """
         found: list[int] = []
-        node, first = 0, self._first
-        for byte in text:
+        node, first = 0, self.first
+        for at, byte in enumerate(text):
             node = self.children(node).get(byte, 0)
             if not node or byte in _ESCAPED:
                 break
-            found += self._ids[first[node] : first[node + 1]]
+            if at >= beyond:
+                found += self._ids[first[node] : first[node + 1]]
         return found
 
     def children(self, node: int) -> dict[int, int]:
@@ -271,19 +285,19 @@ class TokenTexts(PerVocabulary):
 
     def has_quote_below(self, node: int, end: int) -> bool:
         """Does some token below a node of the trie hold a quotation mark?"""
-        return bool(self._quotes_before[self._offset[end]] > self._quotes_before[self._offset[node + 1]])
+        return self._quotes_before[self.first[end]] > self._quotes_before[self.first[node + 1]]
 
     def is_visible_below(self, node: int, end: int) -> bool:
         """Does some token below a node of the trie hold anything but white space?"""
-        return bool(self._visible_before[self._offset[end]] > self._visible_before[self._offset[node + 1]])
+        return self._visible_before[self.first[end]] > self._visible_before[self.first[node + 1]]
 
     def is_digits_below(self, node: int, end: int) -> bool:
         """Are all tokens below a node of the trie digits to the end?  (They are, wherever one was read before.)"""
-        return bool(self._no_digits_before[self._offset[end]] == self._no_digits_before[self._offset[node + 1]])
+        return self._no_digits_before[self.first[end]] == self._no_digits_before[self.first[node + 1]]
 
     def is_letters_below(self, node: int, end: int) -> bool:
         """Are all tokens below a node of the trie ASCII characters that a string holds as they are?"""
-        return bool(self._no_letters_before[self._offset[end]] == self._no_letters_before[self._offset[node + 1]])
+        return self._no_letters_before[self.first[end]] == self._no_letters_before[self.first[node + 1]]
 
     def _number_of(self, wanted: bytes) -> NDArray[np.int64]:
         """How many of some bytes each token holds."""
