@@ -210,9 +210,8 @@ class FiniteStrings:
 
     def _needs_escape(self, state: int) -> bool:
         """May the next character be one that a string holds in an escape only?  Others are told without."""
-        inner = self._machine.inner
-        states = inner.states
-        for lexer_state, _, _ in inner.threads(state):
+        states = self._machine.inner.states
+        for lexer_state, _, _ in self._machine.look.inside.threads(state):
             if not states.arrays.mode[lexer_state] & STRING or states.arrays.decode[lexer_state]:
                 return True
             if any(

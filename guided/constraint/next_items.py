@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.constraint.crossing_kinds import CrossingKinds, KindsOfTokens
+from guided.constraint.crossing_kinds import CrossingKinds
 from guided.constraint.crossings import Crossing, Crossings, Place
 from guided.constraint.json_text import QUOTE, Level, Mode, Text
 from guided.constraint.json_values import STRING_KEY
+from guided.constraint.next_questions import DOUBTFUL, NAMED, NEXT, Questions, around
 from guided.constraint.string_counts import MANY
 from guided.constraint.token_texts import Reach, TokenTexts
 from guided.kernels.layout import DEAD
@@ -28,10 +29,6 @@ if TYPE_CHECKING:
 _Name: TypeAlias = tuple[int, int, bytes]
 """By how many bytes a name that has just begun may go on, each to another; the state in it, `DEAD` where a token
 reaches no name just so, and what is pending there."""
-
-_FREE, _DOUBTFUL, _NAMED, _NEXT, _NEXT_AROUND = range(5)
-"""What is asked of a kind of tokens in containers that are open in some way: nothing; each token; of the names that may
-come; of the item behind, in the innermost container or in one around it."""
 
 
 class _Verdicts(NamedTuple):
@@ -55,8 +52,8 @@ class NextItems:
         self._texts = TokenTexts.of(machine.vocabulary)
         self._crossings = Crossings.of(machine.vocabulary)
         self._kinds = CrossingKinds.of(machine.vocabulary)
+        self._questions = Questions.of(machine.vocabulary)
         self._verdicts: dict[tuple[int, Place, int], _Verdicts] = {}
-        self._asked: dict[tuple[Place, int], tuple[KindsOfTokens, list[int]]] = {}
         # By the state behind a token, which is that of many states before it, and by the token's kind.
         self._names: dict[tuple[int, int], _Name] = {}
         self._judged: dict[tuple[int, int, bool], tuple[int, bytes] | bool] = {}
@@ -83,13 +80,13 @@ class NextItems:
         doubtful = found.doubtful.copy()
         more_than = self._machine.look.counts.more_than
         for closed, names in found.named.items():
-            around = _around(level, closed)
-            if around is not None and self._machine.likeness.candidates(around):
+            outer = around(level, closed)
+            if outer is not None and self._machine.likeness.candidates(outer):
                 for _, some in names:
                     doubtful += some
                 continue
             # One name more is what such a token ends, or what is in progress.
-            taken = 1 if around is None else around.seen.size + 1
+            taken = 1 if outer is None else outer.seen.size + 1
             for (number, inside, pending), some in names:
                 if number > taken:
                     break
@@ -111,10 +108,8 @@ class NextItems:
         self, own: int, level: Level | None, place: Place, reaches: frozenset[Reach], row: NDArray[np.uint32]
     ) -> _Verdicts:
         found = _Verdicts([], {}, [], {})
-        asked = self._asked.get((place, _shape(level)))
-        if asked is None:
-            asked = self._asked[place, _shape(level)] = self._asked_of(level, place, reaches)
-        tokens, kinds = asked[0].within(row)
+        asked, questions = self._questions.asked(level, place, reaches, self._machine.open_names)
+        tokens, kinds = asked.within(row)
         if not tokens:
             return found
         groups: dict[tuple[int, int], list[int]] = {}
@@ -125,40 +120,21 @@ class NextItems:
             else:
                 groups[group] = [token]
         for (after, kind), tokens in groups.items():
-            question = asked[1][kind]
-            if question == _NAMED:
+            question = questions[kind]
+            if question == NAMED:
                 name = self._names.get((after, kind))
                 crossing = self._kinds.first[kind]
                 assert crossing is not None
                 if name is None:
                     name = self._names[after, kind] = self._name(after, crossing)
                 found.named.setdefault(crossing.closed, []).append((name, tokens))
-            elif question == _DOUBTFUL:
+            elif question == DOUBTFUL:
                 found.doubtful.extend(tokens)
             else:
-                self._add_verdict(found, after, kind, question == _NEXT, tokens)
+                self._add_verdict(found, after, kind, question == NEXT, tokens)
         for names in found.named.values():
             names.sort()
         return found
-
-    def _asked_of(
-        self, level: Level | None, place: Place, reaches: frozenset[Reach]
-    ) -> tuple[KindsOfTokens, list[int]]:
-        """Of which tokens something is asked in a container, and by kind what."""
-        kinds = self._kinds.of_tokens(reaches, place)
-        questions = [self._question(level, crossing) for crossing in self._kinds.first]
-        return kinds.of_kinds(np.array(questions) != _FREE), questions
-
-    def _question(self, level: Level | None, crossing: Crossing | None) -> int:
-        if crossing is None:
-            return _DOUBTFUL
-        around = _around(level, crossing.closed)
-        if around is None and (level is not None or crossing.closed):
-            return _FREE
-        if around is not None and around.compares:
-            return _NEXT if around is level else _NEXT_AROUND
-        # In an array the item in progress goes on, which is new already.
-        return _FREE if self._machine.open_names or (around is not None and around.is_array) else _NAMED
 
     def _add_verdict(self, found: _Verdicts, after: int, kind: int, innermost: bool, tokens: list[int]) -> None:
         """Add tokens that go to a next item, all of a kind and to one state, to what was found."""
@@ -209,12 +185,3 @@ class NextItems:
 
 def _shape(level: Level | None) -> int:
     return 0 if level is None else level.shape
-
-
-def _around(level: Level | None, closed: int) -> Level | None:
-    """The container that is the innermost after some were closed."""
-    for _ in range(closed):
-        if level is None:
-            break
-        level = level.parent
-    return level

@@ -37,7 +37,7 @@ class ThreadTexts:
         """The automaton's threads, remembered."""
         found = self._threads.get(state)
         if found is None:
-            found = self._threads[state] = self._machine.inner.threads(state)
+            found = self._threads[state] = self._machine.frames.threads(state)
         return found
 
     def holds_any_text(self, state: int) -> bool:
