@@ -296,7 +296,12 @@ class LookAhead:
         while stack and len(parents) < _ESCAPING:
             here = stack.pop()
             at, reading, inside = here
-            if escaping.get(here) or (reading in (_FRESH, _VALUE) and self._leads_to_open(at)):
+            if (
+                escaping.get(here)
+                # Where a value may begin that leads out, so it may where a name may begin as well.
+                or (reading == _FRESH and escaping.get((at, _VALUE, inside)))
+                or (reading in (_FRESH, _VALUE) and self._leads_to_open(at))
+            ):
                 passed: _Reached | None = here
                 while passed is not None:
                     escaping[passed] = True

@@ -90,8 +90,9 @@ class SeenMembers:
         found = _Ways([], [], [])
         texts, mode = self._texts, text.mode
         closing = [token for ways in texts.closing.get(rest, ()) for token in ways.within(row)]
-        self._judge_ending(found, own, closing, Place.STRING)
+        # First, since what is found on the way from the string's end tells of most tokens that end it.
         told = anyhow or self._ends_freely(own, rest)
+        self._judge_ending(found, own, closing, Place.STRING)
         spelled = told and (anyhow or self._machine.look.inside.is_text(own))
         escaping = texts.escaping_halves if anyhow else texts.escaping
         for size in range(min(len(rest), texts.longest_escaping) + 1) if escaping else ():
