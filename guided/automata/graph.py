@@ -57,11 +57,13 @@ Maker: TypeAlias = "MemberChain | Record | FreeMembers | Copies"
 
 AT_FIRST = 10
 """Rules, records and terminals that the first request makes up to which it goes on with what was postponed: 10 to 20 us
-each.  With 24 the first mask takes an eighth longer, and two fifths of the time of all others are saved."""
+each.  With 24 the first mask takes an eighth longer, and two fifths of the time of all others are saved.  Later
+requests make nothing that they need not: it saves another request, of 20 us beside what is made, but two dear things in
+one mask are too much: with two more, a quarter more masks are above 0.2 ms."""
 
-ENOUGH = 2
-"""The same of other requests.  One by itself costs 11 us, and what asked for it begins again, another 20.  With 3 there
-are a sixth fewer requests and two fifths more masks above 0.2 ms for them, and they take a fifteenth less in all."""
+FEW, MORE = 12, 5
+"""The first request makes one more for each ``MORE`` rules beyond ``FEW``: of such grammars the first mask takes long
+anyway, a hundredth longer with these."""
 
 GROWTH = 4
 """Times as many nodes or edges as there are get room when it is short: somebody waits 40 us for it."""
@@ -93,11 +95,11 @@ class RuleGraph:
         """Is this the first request, which somebody waits for, and which most of a text comes after?"""
         self.made = 0
         """Rules, records and terminals made so far."""
-        self.enough = 0
-        """How many of them there must be for a request not to make more than it must."""
-        self.postponed: deque[int] = deque()
-        """Nodes to be closed that are asked for soon."""
         n_rules = len(analysis.rules)
+        self.enough = AT_FIRST + max(n_rules - FEW, 0) // MORE
+        """How many of them there must be for a request not to make more than it must: 0 behind the first."""
+        self._postponed: deque[int] = deque()
+        """Nodes to be closed that are asked for soon; only the first request comes to them."""
         if n_rules > FEW_RULES or ignored:
             begin = alone(n_rules, np.asarray(ignored, np.int32))
         else:
@@ -143,12 +145,12 @@ class RuleGraph:
     def expand(self, node: int) -> None:
         """Make the edges of ``node`` known, and of all nodes that closing it asks for next: one request for many.
 
-        Also what is behind the bracket or colon that a rule begins with, since few tokens end there, and some of what
-        was postponed.
+        Also what is behind the bracket or colon that a rule begins with, since few tokens end there, and with the first
+        request some of what was postponed.
         """
-        self.enough = self.made + (AT_FIRST if self.is_first else ENOUGH)
-        queue, postponed = [node], self.postponed
+        queue, postponed = [node], self._postponed
         closed, pending, n_rules = self.closed, self.pending, len(self.analysis.rules)
+        closed.add(node)
         while queue:
             item = queue.pop()
             if not self.is_known(item):
@@ -170,11 +172,23 @@ class RuleGraph:
                     closed.add(later)
                     queue.append(later)
         self._commit()
+        if self.is_first:
+            self._begun()
+
+    def postpone(self, node: int) -> None:
+        """Let a node be closed with the first request, where that comes to it."""
+        if self.is_first:
+            self._postponed.append(node)
+
+    def _begun(self) -> None:
+        """From here on requests make what they must and nothing else."""
         self.is_first = False
+        self.enough = 0
+        self._postponed.clear()
 
     def make_all(self) -> None:
         """Lower every rule but the first, and all that is in them; of rules that are finite, with nothing counted."""
-        self.is_first = False
+        self._begun()
         for node in range(2, len(self.analysis.rules) + 1):
             self.expand(node)
         node = FEW_RULES

@@ -70,7 +70,7 @@ class Record:
         for state, label, rule in self._others:
             edges.append((READ, state, other, label))
             other += n + 1
-            graph.postponed.append(rule + 1)
+            graph.postpone(rule + 1)
         self._lay(graph)
         for item in (self, self._others, *self._others):
             untrack(item)
@@ -110,11 +110,10 @@ class Record:
                 said += (required[position], state, *found)
                 n_edges += found[0]
             position += 1
-        postponed = graph.postponed
         if late >= 0:
-            postponed.append(base + late)
+            graph.postpone(base + late)
         if stop < n:
-            postponed.append(base + 2 * n + stop)
+            graph.postpone(base + 2 * n + stop)
         count = stop - first
         said[0] = graph.room(5 * count + n_edges + (3 + 2 * len(others)) * (count + 1))
         graph.n_edges = direct(lay_members)(graph.addresses(), np.frombuffer(array("q", said), np.int64))
@@ -171,7 +170,7 @@ def _described(graph: RuleGraph, value: Body) -> tuple[int, ...]:
         found[0] = len(options)
         for option in cast("tuple[Terminal | Reference, ...]", options):
             if type(option) is Reference:
-                graph.postponed.append(option.rule + 1)
+                graph.postpone(option.rule + 1)
                 found += (CALL, option.rule, -1)
             else:
                 inside, label, _ = graph.entered(cast("Terminal", option))

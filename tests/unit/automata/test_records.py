@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 import guided
+from guided.automata.analysis import analyse
 from guided.automata.beginnings import FEW_RULES
+from guided.automata.graph import RuleGraph
 from guided.automata.names import state_besides, states_of_names
 from guided.automata.records import GROUP
 from guided.automata.states import StateTable
@@ -178,3 +180,25 @@ def test_any_text_but_some_is_known_by_what_it_stands_for(names: list[str]) -> N
     assert shortest(table, state) == shortest(table, expected)
     ((_, _, inside),) = table.edges(state)
     assert table.whole(inside) == table.add(json_string(content))
+
+
+def lowered(n_records: int) -> tuple[list[int], list[int]]:
+    """Which rules of a record of records the first request lowers, and which the one for its last record."""
+    record = {"type": "object", "properties": {"a": {"type": "object", "properties": {"b": {"type": "null"}}}}}
+    properties = {f"r{index}": {**record, "required": [f"m{index}"]} for index in range(n_records)}
+    grammar = guided.json_schema({"type": "object", "properties": properties})
+    graph = RuleGraph(analyse(grammar), grammar.start, StateTable(), [], [])
+    last = next(n for n, rule in enumerate(grammar.rules, 1) if rule.name == f"#/properties/r{n_records - 1}")
+    found: list[list[int]] = []
+    for node in (graph.first, last):
+        graph.expand(node)
+        known = [rule for rule in range(len(grammar.rules)) if graph.is_known(rule + 1)]
+        found.append([rule for rule in known if not any(rule in before for before in found)])
+    return found[0], found[1]
+
+
+def test_the_first_request_makes_more_of_larger_grammars_and_others_what_they_must() -> None:
+    few, then = lowered(20)
+    more, later = lowered(80)
+    assert len(few) < len(more) < 80
+    assert len(then) == len(later) == 1
