@@ -279,7 +279,8 @@ class StateTable:
         self.make_edge_room(len(data))
         self._counts[STATES], self._counts[EDGES] = n_states, self.n_edges
         ends = np.array((len(data),) if len(words) == 1 else list(accumulate(map(len, words))), np.int32)
-        first: int = direct(lay_words)(self._addresses(), np.frombuffer(data, np.uint8), ends, state, last, mode)
+        nodes = np.empty((len(data) + 1, 3), np.int32)
+        first: int = direct(lay_words)(self._addresses(), np.frombuffer(data, np.uint8), ends, nodes, state, last, mode)
         self.n_edges = self._counts[EDGES]
         self.keys.extend([None] * (self._counts[STATES] - n_states))
         # Last, since kernels of other threads may be at this state.

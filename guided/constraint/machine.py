@@ -47,6 +47,7 @@ from guided.kernels.layout import (
     GROW_SEGMENTS,
     JOIN_OBLIGATIONS,
     LONGEST,
+    MOST_ROWS,
     N_CLOSURE,
     N_ITEMS,
     N_PRICED,
@@ -577,7 +578,7 @@ class ConstraintMachine:
         bigger = {name: np.zeros(2 * array.size, array.dtype) for name, array in scratch._asdict().items()}
         self._scratch = Scratch(**bigger)
         rows = self._extra.rows
-        self._extra = self._extra._replace(rows=np.zeros((min(2 * rows.shape[0], 64), rows.shape[1]), np.uint32))
+        self._extra = self._extra._replace(rows=np.zeros((min(2 * rows.shape[0], MOST_ROWS), rows.shape[1]), np.uint32))
         self._seen = -1
 
     def _grow_segments(self) -> None:

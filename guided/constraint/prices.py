@@ -23,7 +23,9 @@ def spell(vocabulary: Vocabulary, text: bytes) -> list[int]:
     """The fewest tokens that join to ``text``; empty when none do."""
     trie = vocabulary.trie
     data = np.frombuffer(text, np.uint8)
-    found: list[int] = fewest_tokens(trie.byte, trie.end, trie.token_offset, trie.token_ids, data).tolist()
+    room = np.empty((3, data.size + 1), np.int32)
+    n_tokens: int = fewest_tokens(trie.byte, trie.end, trie.token_offset, trie.token_ids, data, room)
+    found: list[int] = room[0, : max(n_tokens, 0)].tolist()
     return found
 
 

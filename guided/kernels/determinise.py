@@ -15,6 +15,7 @@ import numpy as np
 from guided.kernels import views
 from guided.kernels.jit import entry, inner
 from guided.kernels.layout import CANONICAL, CLOSES, EXAMINED, STRING
+from guided.kernels.local_arrays import local_bytes, local_longs
 from guided.kernels.part_pairs import (
     ABSORBS,
     AT_HEAD,
@@ -31,8 +32,8 @@ from guided.kernels.part_pairs import (
 )
 
 __all__ = [
-    "EDGES", "MISSING", "NEEDED", "N_COUNTS", "POOL", "QUEUED", "ROOM", "RUN", "SETS", "STATES", "WIDE", "describe",
-    "determinise", "goes_on", "lay_names", "lay_words", "leads_back", "publish", "rehash",
+    "EDGES", "MISSING", "NEEDED", "N_COUNTS", "POOL", "QUEUED", "ROOM", "RUN", "SETS", "STATES", "WIDE", "add_edge",
+    "describe", "determinise", "goes_on", "lay_names", "lay_words", "leads_back", "publish", "rehash",
 ]  # fmt: skip
 
 STATES, EDGES, POOL, SETS, RUN, QUEUED, MISSING, NEEDED, MARK, ROOM = range(10)
@@ -134,7 +135,8 @@ def _expand(automaton, parts, counts, state):
     stop = first + parts.set_count[state]
     if counts[EDGES] + 256 > automaton.low.shape[0]:
         return np.int64(-1)
-    begins = np.zeros(257, np.uint8)
+    begins = local_bytes(257)
+    begins[:] = 0
     traits = np.int64(0)
     for i in range(first, stop):
         part = np.int64(parts.pool[i])
@@ -290,18 +292,28 @@ def publish(t):
     return n
 
 
+@inner
+def add_edge(automaton, first, at, byte, target):
+    """Write an edge of one byte behind those of a state from ``first`` on, or widen the last; where the next begins."""
+    if at > first and automaton.target[at - 1] == target and automaton.high[at - 1] == byte - 1:
+        automaton.high[at - 1] = byte
+        return at
+    automaton.low[at] = automaton.high[at] = byte
+    automaton.target[at] = target
+    return at + 1
+
+
 @entry
-def lay_words(t, data, ends, state, last, mode):
+def lay_words(t, data, ends, nodes, state, last, mode):
     """Write the edges of ``state``, new states for what is left of some words, and their edges; where its own begin.
 
     The words, sorted and none twice, are ``data[ends[i - 1] : ends[i]]``; each leads to ``last``, or to a state that
-    may end where another goes on.  There must be room for as many states and edges as there are bytes.  The caller
-    writes ``automaton.first[state]``, once this has returned.
+    may end where another goes on.  There must be room for as many states and edges as there are bytes.  ``nodes`` is
+    working memory, a row more than there are bytes: of the first state and each new one what is left behind ``depth``
+    bytes of the words from ``low`` to ``high``.  The caller writes ``automaton.first[state]``, once this has returned.
     """
     automaton = views.automaton(t)
     counts = views.parts(t).counts
-    # What is left after ``depth`` bytes of the words from ``low`` to ``high``, of the first state and each new one.
-    nodes = np.empty((data.shape[0] + 1, 3), np.int32)
     nodes[0, 0], nodes[0, 1], nodes[0, 2] = 0, ends.shape[0], 0
     n_nodes = 1
     before = np.int64(counts[STATES]) - 1
@@ -332,12 +344,7 @@ def lay_words(t, data, ends, state, last, mode):
                 nodes[n_nodes, 0], nodes[n_nodes, 1], nodes[n_nodes, 2] = low, word, depth + 1
                 target = before + n_nodes
                 n_nodes += 1
-            elif edge > first and automaton.target[edge - 1] == last and automaton.high[edge - 1] == byte - 1:
-                automaton.high[edge - 1] = byte
-                continue
-            automaton.low[edge] = automaton.high[edge] = byte
-            automaton.target[edge] = target
-            edge += 1
+            edge = add_edge(automaton, first, edge, np.int64(byte), target)
         automaton.count[here] = edge - first
         if at:
             automaton.first[here] = first
@@ -371,7 +378,8 @@ def describe(t, state, first):
     """Note in ``closed`` the classes of ASCII bytes on which a state whose edges begin at ``first`` stays as it is."""
     automaton = views.automaton(t)
     class_of_byte = views.parts(t).class_of_byte
-    stays = np.zeros(128, np.uint8)
+    stays = local_bytes(128)
+    stays[:] = 0
     text = automaton.mode[state] & STRING
     any_byte = False
     for e in range(first, first + automaton.count[state]):
@@ -419,8 +427,8 @@ def leads_back(t, state, first, low, high, after):
     ``after[i]``, 0 at the end of a character.
     """
     automaton = views.automaton(t)
-    states = np.empty(PAIRS, np.int64)
-    phases = np.empty(PAIRS, np.int64)
+    states = local_longs(PAIRS)
+    phases = local_longs(PAIRS)
     states[0] = state
     phases[0] = 0
     n = 1

@@ -10,9 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from guided.kernels import views
-from guided.kernels.effects import OWING, fetch, note_unknown, tell_bytes
+from guided.kernels.effects import OWING, fetch, note_exits, note_unknown, tell_bytes
 from guided.kernels.jit import entry, inner
 from guided.kernels.layout import GROW_SCRATCH, REQUEST
+from guided.kernels.local_arrays import local_ints
 from guided.kernels.strings import SPELLED, enter, glance, move
 
 _MASK32 = 0xFFFFFFFF
@@ -61,9 +62,9 @@ def most_like(table, state, others, n_others, weights):
     Bytes count by ``weights``, the nodes at and below each child of the trie.  All edges must be known.
     """
     automaton = views.automaton(table)
-    mine = np.empty(256, np.int32)
+    mine = local_ints(256)
     tell_bytes(automaton, np.int64(automaton.base[state]), mine)
-    theirs = np.empty(256, np.int32)
+    theirs = local_ints(256)
     best = np.int64(-1)
     most = np.int64(0)
     for byte in range(256):
@@ -98,17 +99,18 @@ def differ(table, low, high, state, other, near, like, row, told, exits, unknown
     masks = views.effects(table).masks
     places = scratch.walk_state
     ends = scratch.walk_end
-    beside = np.empty(places.shape[0], np.int64)
-    mine = np.empty(256, np.int32)
-    theirs = np.empty(256, np.int32)
-    masks[row, :] = masks[like, :]
+    beside = scratch.walk_beside
+    mine = local_ints(256)
+    theirs = local_ints(256)
+    for word in range(masks.shape[1]):
+        masks[row, word] = masks[like, word]
     level = 0
     places[0] = enter(automaton, np.int64(state))
     beside[0] = enter(automaton, np.int64(other))
     ends[0] = high
     tell_bytes(automaton, places[0], mine)
     tell_bytes(automaton, beside[0], theirs)
-    n_exits = 0
+    n_exits = np.int64(0)
     n_unknown = np.int64(0)
     at_told = 0
     node = np.int64(low)
@@ -145,7 +147,8 @@ def differ(table, low, high, state, other, near, like, row, told, exits, unknown
                 if n_exits == exits.shape[0]:
                     counters[REQUEST] = GROW_SCRATCH
                     return -1
-                exits[n_exits, :] = told[at_told, :]
+                for column in range(4):
+                    exits[n_exits, column] = told[at_told, column]
                 n_exits += 1
                 at_told += 1
             node = end
@@ -172,17 +175,10 @@ def differ(table, low, high, state, other, near, like, row, told, exits, unknown
                 node = end
                 continue
             inside = automaton.count[after] > 0
-            ending = after if end > node + 1 else np.int32(0)
-            while ending:
-                if n_exits == exits.shape[0]:
-                    counters[REQUEST] = GROW_SCRATCH
+            if end > node + 1:
+                n_exits = note_exits(table, exits, n_exits, node, np.int64(after), np.int64(0))
+                if n_exits < 0:
                     return -1
-                exits[n_exits, 0] = node
-                exits[n_exits, 1] = automaton.tag[ending]
-                exits[n_exits, 2] = automaton.pending[ending]
-                exits[n_exits, 3] = 0
-                n_exits += 1
-                ending = automaton.also[ending]
         _put(table, row, node, node + 1, True)
         if inside and end > node + 1:
             # No token has more bytes than there are levels.

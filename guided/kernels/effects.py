@@ -19,6 +19,7 @@ from guided.kernels.layout import (
     REQUEST_A,
     STRING,
 )
+from guided.kernels.local_arrays import local_int_rows, local_longs
 from guided.kernels.refused import classes_refused
 from guided.kernels.strings import SPELLED, enter, glance, move
 
@@ -55,6 +56,25 @@ def note_unknown(counters, unknown, n, state):
     counters[REQUEST] = EXPAND_STATE
     counters[REQUEST_A] = n + 1
     return n + 1 if n + 1 < unknown.shape[0] else -1
+
+
+@inner
+def note_exits(table, exits, n, node, state, count):
+    """Note the ways in which a match ends at a node in a state; how many exits there are, -1: request."""
+    automaton = views.automaton(table)
+    counters = views.counters(table)
+    ending = np.int64(state)
+    while ending:
+        if n == exits.shape[0]:
+            counters[REQUEST] = GROW_SCRATCH
+            return np.int64(-1)
+        exits[n, 0] = node
+        exits[n, 1] = automaton.tag[ending]
+        exits[n, 2] = automaton.pending[ending]
+        exits[n, 3] = count
+        n += 1
+        ending = np.int64(automaton.also[ending])
+    return n
 
 
 @inner
@@ -132,7 +152,8 @@ def _set_bits(table, row, whole, low, high, n_pieces, kept):
                 token = tokens.token_ids[i]
                 masks[row, token >> 5] |= np.uint32(1) << np.uint32(token & 31)
         return n
-    masks[row, :] = masks[whole, :]
+    for word in range(masks.shape[1]):
+        masks[row, word] = masks[whole, word]
     begin = np.int64(low)
     for p in range(n_pieces + 1):
         stop = high if p == n_pieces else pieces[3 * p]
@@ -183,9 +204,10 @@ def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits,
     places = scratch.walk_state
     ends = scratch.walk_end
     counts = scratch.walk_obligation
-    rows = np.empty((ROWS, 256), np.int32)
-    held = np.zeros(ROWS, np.int64)
-    refused = np.zeros(ROWS, np.int64)
+    rows = local_int_rows(ROWS, 256)
+    held = local_longs(ROWS)
+    held[:] = 0
+    refused = local_longs(ROWS)
     n_asked = 0
     level = 0
     places[0] = enter(automaton, np.int64(state))
@@ -194,7 +216,7 @@ def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits,
     plain = row >= 0
     n_pieces = np.int64(0)
     n_kept = np.int64(0)
-    n_exits = 0
+    n_exits = np.int64(0)
     n_unknown = np.int64(0)
     node = np.int64(low)
     fetch(table, node)
@@ -305,17 +327,10 @@ def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits,
                 node = end
                 continue
             inside = automaton.count[after] > 0
-            ending = after if not plain or apart or end > node + 1 else np.int32(0)
-            while ending:
-                if n_exits == exits.shape[0]:
-                    counters[REQUEST] = GROW_SCRATCH
+            if not plain or apart or end > node + 1:
+                n_exits = note_exits(table, exits, n_exits, node, np.int64(after), np.int64(count))
+                if n_exits < 0:
                     return -1
-                exits[n_exits, 0] = node
-                exits[n_exits, 1] = automaton.tag[ending]
-                exits[n_exits, 2] = automaton.pending[ending]
-                exits[n_exits, 3] = count
-                n_exits += 1
-                ending = automaton.also[ending]
         ended = np.int64(0)
         if home == PLACES:
             ended = place

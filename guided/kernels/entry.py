@@ -20,13 +20,16 @@ _QUOTE = 0x22
 @inner
 def _advance(t, lexed, marking, state, token):
     """As `advance`, without a look at what comes next."""
-    data = views.bytes_of(t, token)
-    if data.shape[0] == 0:
+    data, begin, end = views.text(t), np.int64(0), np.int64(-token)
+    if token >= 0:
+        offsets = views.token_offsets(t)
+        data, begin, end = views.token_data(t), offsets[token], offsets[token + 1]
+    if begin == end:
         return np.int64(0)
     n = threads.load(t, state)
     found = np.int64(0)
     quoted = not marking
-    for i in range(data.shape[0]):
+    for i in range(begin, end):
         n = threads.step(t, lexed, n, np.int64(data[i]))
         if n <= 0:
             return n

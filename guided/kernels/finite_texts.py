@@ -7,11 +7,14 @@ import numpy as np
 from guided.kernels import views
 from guided.kernels.jit import entry
 from guided.kernels.layout import CLOSES
+from guided.kernels.local_arrays import local_longs
 
 __all__ = ["LONGEST_TEXT", "texts_from"]
 
 LONGEST_TEXT = 256
 """Bytes of a text that is listed; names and words have some twelve."""
+
+_DEPTHS = LONGEST_TEXT + 1
 
 
 @entry
@@ -23,9 +26,7 @@ def texts_from(table, start, most, data, ends):
     goes on to an end.
     """
     automaton = views.automaton(table)
-    states = np.empty(LONGEST_TEXT + 1, np.int64)
-    edges = np.empty(LONGEST_TEXT + 1, np.int64)
-    bytes_at = np.empty(LONGEST_TEXT + 1, np.int64)
+    states, edges, bytes_at = local_longs(_DEPTHS), local_longs(_DEPTHS), local_longs(_DEPTHS)
     number, used, depth = np.int64(0), np.int64(0), np.int64(0)
     state = np.int64(start)
     while True:

@@ -11,8 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from guided.kernels.jit import entry, inner
+from guided.kernels.local_arrays import local_long_rows
 
 __all__ = ["distinct", "locate", "narrow", "walk_trie"]
+
+_LEVELS = 66
+"""Two more than a symbol has bits at the most."""
 
 
 @inner
@@ -53,7 +57,7 @@ def distinct(words, before, zeros, low, high, first, symbols, counts):
     and symbol found.
     """
     levels = words.shape[0]
-    stack = np.empty((levels + 2, 4), np.int64)
+    stack = local_long_rows(_LEVELS, 4)
     stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = 0, low, high, 0
     depth, found = 1, 0
     while depth:
@@ -105,19 +109,15 @@ def locate(words, before, zeros, shift, marked, marked_before, samples, rows, fo
 
 
 @entry
-def walk_trie(
-    words, before, zeros, shift, byte, end, token_offset, token_ids, symbol_of, low, high, skip, longest, row
-):
+def walk_trie(words, before, zeros, shift, byte, end, token_offset, token_ids, symbol_of, low, high, skip, path, row):
     """Set the bits of all tokens whose bytes narrow ``[low, high)`` to something; the trie is `guided.vocab.trie`'s.
 
     ``symbol_of[b]`` is the symbol of a byte, -1 where it does not occur; bytes with ``skip[b]`` may not come first;
-    ``longest`` is the trie's depth.
+    ``path [3, two more than the trie is deep]`` is working memory.
     Cost: one step of the search for each node that lives, and for each child of those.
     """
     n = byte.shape[0]
-    lows = np.empty(longest + 2, np.int64)
-    highs = np.empty(longest + 2, np.int64)
-    ends = np.empty(longest + 2, np.int64)
+    lows, highs, ends = path[0], path[1], path[2]
     lows[0], highs[0], ends[0] = low, high, n
     depth = 0
     node = 1

@@ -10,8 +10,18 @@ from numba import njit
 __all__ = ["direct", "entry", "inner"]
 
 
-_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
-"""No kernel divides by 0, so none has to be ready to raise that: first masks take a twentieth less."""
+_OPTIONS: dict[str, Any] = {
+    "cache": True,
+    "nogil": True,
+    "no_cfunc_wrapper": True,
+    "error_model": "numpy",
+    "_nrt": False,
+}
+"""No kernel divides by 0, so none has to be ready to raise that: first masks take a twentieth less.
+
+And none makes an array (`guided.kernels.local_arrays`), so none counts references (``_nrt``): that was a tenth of the
+time of compiling them, and of what a call from Python with arrays takes.
+"""
 
 
 def entry(kernel: Callable[..., Any]) -> Any:

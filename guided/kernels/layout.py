@@ -193,6 +193,7 @@ class Scratch(NamedTuple):
     tasks: Longs
     visited: Longs
     walk_state: Longs
+    walk_beside: Longs
     walk_obligation: Ints
     walk_end: Ints
     walk_other: Ints
@@ -298,6 +299,9 @@ N_SETS, N_ITEMS, N_CLOSURE, N_STATES, N_THREADS, N_PRICED = range(6)
 FUEL, STAMP, REQUEST, REQUEST_A, REQUEST_B = range(6, 11)
 OWING, N_SEGMENTS, N_SEGMENT_TOKENS, N_UNKNOWN, SHARES, NOTED, LONGEST, ASKED = range(11, 19)
 N_COUNTERS = 19
+
+MOST_ROWS = 64
+"""Rows of the mask and its shares, each nested in one token, that there are at the most."""
 
 # Requests.
 EXPAND_STATE, EXPAND_NODE, GROW_MACHINE, GROW_SCRATCH = 1, 2, 3, 4

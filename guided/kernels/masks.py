@@ -18,6 +18,7 @@ from guided.kernels.layout import (
     FUEL,
     GROW_SCRATCH,
     LONGEST,
+    MOST_ROWS,
     N_PRICED,
     N_SEGMENT_TOKENS,
     N_UNKNOWN,
@@ -34,6 +35,7 @@ from guided.kernels.layout import (
     SHARES,
     STAMP,
 )
+from guided.kernels.local_arrays import local_longs
 from guided.kernels.rows import fingerprint
 from guided.kernels.segments import (
     LEAST_NODES,
@@ -154,7 +156,7 @@ def fill(table, lexed, root, state, limit):
     n_missing = np.int64(0)
     n_closed = np.int64(0)
     level = np.int64(0)
-    stamps = np.zeros(rows.shape[0], np.int64)
+    stamps = local_longs(MOST_ROWS)
     counters[STAMP] += 1
     stamps[0] = counters[STAMP]
     depth = np.int64(0)

@@ -10,6 +10,7 @@ import numpy as np
 
 from guided.kernels import views
 from guided.kernels.jit import entry, inner
+from guided.kernels.local_arrays import local_int_rows
 from guided.kernels.part_pairs import NULLABLE
 
 N_STATES, N_EDGES = 0, 1
@@ -54,22 +55,20 @@ def _mixed(digest, value):
 
 
 @entry
-def place(table, accepting, labels, some, cuts, texts, numbers, states, edges, slots, digests, counters):
+def place(table, accepting, labels, some, cuts, texts, numbers, states, edges, slots, digests, counters, room):
     """Find or add all that is reached from label ``labels[0]``; ``numbers [label]`` gets where they are.
 
     ``table [state, range of bytes]`` leads to states or -1, ``labels`` are -1 for states that lead nowhere; ``some
     [label]`` is a state of each, ``texts [label]`` is what `TEXT` is.  The register: ``states [state, field]``, ``edges
-    [edge] = low, high, target``; ``slots`` and ``digests`` are its hash table.  There must be room for everything.
+    [edge] = low, high, target``; ``slots`` and ``digests`` are its hash table.  There must be
+    room for everything; ``room [8, labels]`` is working memory, zeros.
 
     Source: Tarjan, "Depth-First Search and Linear Graph Algorithms", 1972.
     """
-    n = some.shape[0]
     width = table.shape[1]
-    row = np.empty((width, 3), np.int32)
-    room = np.zeros((6, n), np.int32)
-    index, lowest, stack, calls, column, match = room[0], room[1], room[2], room[3], room[4], room[5]
-    digest = np.zeros(n, np.int64)
-    after = np.zeros(n, np.int64)
+    row = local_int_rows(256, 3)
+    index, lowest, stack, calls = room[0], room[1], room[2], room[3]
+    column, match, digest, after = room[4], room[5], room[6], room[7]
     match[:] = -1
     numbers[:] = -1
     start = labels[0]

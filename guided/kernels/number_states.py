@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from guided.kernels import views
-from guided.kernels.determinise import EDGES, STATES
+from guided.kernels.determinise import EDGES, STATES, add_edge
 from guided.kernels.jit import entry, inner
+from guided.kernels.local_arrays import local_long_rows, local_longs
 
 __all__ = [
     "CLOSED", "FROM_ZERO", "HIGH_OPEN", "LOW_OPEN", "MOST_EDGES", "MOST_FOUND", "PLAIN", "SYMBOLS", "WHOLE",
@@ -34,7 +35,8 @@ Kernels get it with the description: loops of a known length are written out, an
 MOST_EDGES = MOST_FOUND * len(SYMBOLS)
 
 _HEAD = 9
-_DIGITS = _HEAD + len(SYMBOLS)
+_SYMBOLS = len(SYMBOLS)
+_DIGITS = _HEAD + _SYMBOLS
 """Where the digits of bounds begin in a description."""
 
 _START, _ZERO, _WHOLE, _POINT, _FRACTION, _E, _SIGN, _ZEROS, _EXPONENT = range(9)
@@ -259,10 +261,10 @@ def lay_number(t, said, minus, digits, zeros):
     """
     automaton = views.automaton(t)
     counts = views.parts(t).counts
-    found = np.empty(MOST_FOUND, np.int64)
+    found = local_longs(MOST_FOUND)
     symbols = said[_HEAD:_DIGITS]
     n_symbols = symbols.shape[0]
-    to = np.empty((MOST_FOUND, n_symbols), np.int64)
+    to = local_long_rows(MOST_FOUND, _SYMBOLS)
     found[0] = 0
     n = 1
     here = 0
@@ -327,13 +329,7 @@ def lay_number(t, said, minus, digits, zeros):
                 target = digits if target == _TO_DIGITS else zeros if target == _TO_ZEROS else minus
             if target <= 0:
                 continue
-            byte = symbols[i]
-            if edge > first and automaton.target[edge - 1] == target and automaton.high[edge - 1] == byte - 1:
-                automaton.high[edge - 1] = byte
-                continue
-            automaton.low[edge] = automaton.high[edge] = byte
-            automaton.target[edge] = target
-            edge += 1
+            edge = add_edge(automaton, first, edge, symbols[i], np.int64(target))
         automaton.first[at], automaton.count[at] = first, edge - first
         counts[STATES] = at + 1
     counts[EDGES] = edge

@@ -40,37 +40,26 @@ SHORT = 48
 
 
 @inner
-def stable_order(keys, n):
-    """The order in which ``keys[:n]`` ascend, equal ones as they come: indices, ``int64[n]``.
+def stable_order(keys, n, order):
+    """Write to ``order`` the indices in the order in which ``keys[:n]`` ascend, equal ones as they come.
 
-    numpy's stable sort does the same, and takes three times as long to compile (1.7 s for both kinds of keys).
+    Shell's sort, as `sort_unique`: numpy's stable sort takes 1.7 s to compile for both kinds of keys.
     """
-    order = np.arange(n)
-    width = np.int64(1)
-    if n <= SHORT:
-        width = n
-        for i in range(1, n):
-            key = keys[i]
-            j = i - 1
-            while j >= 0 and keys[order[j]] > key:
-                order[j + 1] = order[j]
-                j -= 1
-            order[j + 1] = i
-    merged = np.empty_like(order) if width < n else order
-    while width < n:
-        for low in range(0, n, 2 * width):
-            middle, high = min(low + width, n), min(low + 2 * width, n)
-            left, right = low, middle
-            for at in range(low, high):
-                if left < middle and (right == high or keys[order[left]] <= keys[order[right]]):
-                    merged[at] = order[left]
-                    left += 1
-                else:
-                    merged[at] = order[right]
-                    right += 1
-        order, merged = merged, order
-        width *= 2
-    return order
+    for i in range(n):
+        order[i] = i
+    gap = np.int64(1)
+    while SHORT * gap < n:
+        gap = 3 * gap + 1
+    while gap:
+        for i in range(gap, n):
+            item = order[i]
+            key = keys[item]
+            j = i - gap
+            while j >= 0 and (keys[order[j]] > key or (keys[order[j]] == key and order[j] > item)):
+                order[j + gap] = order[j]
+                j -= gap
+            order[j + gap] = item
+        gap //= 3
 
 
 @inner
@@ -306,7 +295,8 @@ def close(table, continuation):
         counters[REQUEST] = GROW_MACHINE
         return -1
     # Group by automaton state: two uses of one terminal run as one thread with both continuations.
-    order = stable_order(scratch.emit_states, n_emits)
+    order = scratch.calls
+    stable_order(scratch.emit_states, n_emits, order)
     at = first
     i = 0
     while i < n_emits:

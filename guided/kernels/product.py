@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from guided.kernels.jit import entry, inner
+from guided.kernels.local_arrays import local_bytes
 
 DONE, FOUND, UNKNOWN, FULL, SPENT = 0, 1, 2, 3, 4
 """How a walk ends: all has been seen; a state accepts; an operand's row is missing; no room; too many were taken up."""
@@ -137,7 +138,7 @@ def walk(rows, about, program, stack, states, pool, slots, marks, heap, table, c
     wanted = counters[WANTED]
     accepts = np.int64(ACCEPTS)
     at = counters[AT]
-    fresh = np.empty(rows.shape[1], np.uint8)
+    fresh = local_bytes(256)
     while True:
         width = 1
         if at >= 0:

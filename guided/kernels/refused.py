@@ -10,6 +10,7 @@ import numpy as np
 from guided.kernels.byte_classes import PLAIN_PHASES, class_of_byte, flat_phases
 from guided.kernels.jit import inner
 from guided.kernels.layout import EXAMINED, STRING
+from guided.kernels.local_arrays import local_long_rows, local_longs
 
 __all__ = ["classes_refused"]
 
@@ -42,9 +43,8 @@ def classes_refused(automaton, state):
     """
     if not automaton.mode[state] & STRING:
         return np.int64(0)
-    states = np.empty(PAIRS, np.int64)
-    phases = np.empty(PAIRS, np.int64)
-    ways = np.empty((WAYS, 3), np.int64)
+    states, phases = local_longs(PAIRS), local_longs(PAIRS)
+    ways = local_long_rows(WAYS, 3)
     states[0] = state
     phases[0] = 0
     n = 1
@@ -93,7 +93,8 @@ def classes_refused(automaton, state):
                     n_ways += 1
                 byte = last + 1
         at += 1
-    found = np.full(PAIRS, EXAMINED - 1, np.int64)
+    found = local_longs(PAIRS)
+    found[:] = EXAMINED - 1
     changed = True
     while changed:
         changed = False

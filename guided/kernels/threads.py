@@ -157,12 +157,13 @@ def _merge(table, lexed, n):
     counters = views.counters(table)
     scratch = views.scratch(table)
     if n <= 1:
-        # Nearly always: no order, and no memory for it.
+        # Nearly always.
         for i in range(n):
             scratch.thread_a[i] = scratch.thread_c[i]
             scratch.thread_b[i] = scratch.thread_d[i]
         return n
-    order = stable_order(scratch.thread_c, n)
+    order = scratch.calls
+    stable_order(scratch.thread_c, n, order)
     m = np.int64(0)
     i = 0
     while i < n:

@@ -7,6 +7,7 @@ import numpy as np
 from guided.kernels import views
 from guided.kernels.jit import entry, inner
 from guided.kernels.layout import GROW_MACHINE, GROW_SCRATCH, REQUEST
+from guided.kernels.local_arrays import local_ints
 
 FEW = 32
 """Nodes that are sorted by insertion; more are by counting, whose table of 256 costs as much as so many."""
@@ -112,7 +113,8 @@ def _sorted_children(tokens, parents, low, high, nodes, first, spare):
                 at -= 1
             nodes[at] = node
         return n
-    place = np.zeros(257, np.int32)
+    place = local_ints(257)
+    place[:] = 0
     for i in range(first, n):
         place[np.int64(tokens.byte[nodes[i]]) + 1] += 1
     for i in range(256):

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from guided.kernels.jit import entry
 
 
 @entry
-def fewest_tokens(byte, end, token_offset, token_ids, text):
-    """Token ids whose bytes join to ``text``, as few as can be (longer first among equals); empty when there are none.
+def fewest_tokens(byte, end, token_offset, token_ids, text, room):
+    """Find token ids whose bytes join to ``text``, as few as can be (longer first among equals).
 
+    They are written to ``room[0]``, of ``int32[3, text + 1]``; how many there are, -1: none do.
     Dynamic programming from the end of the text over all tokens that start at each position: O(text x longest token).
     """
     n = text.shape[0]
-    best = np.full(n + 1, 1 << 30, np.int32)
-    choice = np.zeros(n + 1, np.int32)
-    length = np.zeros(n + 1, np.int32)
+    best, choice, length = room[0], room[1], room[2]
+    for start in range(n):
+        best[start] = 1 << 30
     best[n] = 0
     for start in range(n - 1, -1, -1):
         node = 1
@@ -34,11 +33,11 @@ def fewest_tokens(byte, end, token_offset, token_ids, text):
                 length[start] = at - start
             stop = end[node]
             node += 1
-    if best[0] >= 1 << 30:
-        return np.zeros(0, np.int32)
-    out = np.zeros(best[0], np.int32)
+    n_tokens = best[0]
+    if n_tokens >= 1 << 30:
+        return -1
     at = 0
-    for i in range(best[0]):
-        out[i] = choice[at]
+    for i in range(n_tokens):
+        best[i] = choice[at]
         at += length[at]
-    return out
+    return n_tokens

@@ -27,7 +27,6 @@ from numba.extending import infer_getattr, intrinsic, lower_builtin, lower_getat
 from numba.np.arrayobj import getitem_array_tuple, getitem_arraynd_intp, make_array, populate_array, setitem_array
 from numba.np.numpy_support import from_dtype
 
-from guided.kernels.jit import inner
 from guided.kernels.layout import Automaton, Effects, Extra, Lalr, Machine, Parts, Rules, Scratch, Segments, Tokens
 from guided.kernels.records import of_record
 
@@ -226,9 +225,14 @@ marked = _one(Extra, "marked", EXTRA)
 weights = _one(Extra, "weights", EXTRA)
 """Weights of a row's words."""
 
-_token_data = _one(Extra, "token_data", EXTRA)
-_token_offsets = _one(Extra, "token_offsets", EXTRA)
-_text = _one(Extra, "text", EXTRA)
+token_data = _one(Extra, "token_data", EXTRA)
+"""The bytes of all tokens of the vocabulary."""
+
+token_offsets = _one(Extra, "token_offsets", EXTRA)
+"""Where each token's begin."""
+
+text = _one(Extra, "text", EXTRA)
+"""Bytes that are no token's."""
 
 
 @intrinsic
@@ -261,12 +265,3 @@ def prefetch(typing_context: Any, array: Any, i: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, types.intp), generate
-
-
-@inner
-def bytes_of(t, token):
-    """The bytes of a token of the vocabulary; with ``token`` < 0 so many of the text."""
-    if token < 0:
-        return _text(t)[:-token]
-    offsets = _token_offsets(t)
-    return _token_data(t)[offsets[token] : offsets[token + 1]]

@@ -271,12 +271,9 @@ class LiveConstraint:
         """Tokens to the nearest end by the shortest text, the end-of-text token not counted; always achievable."""
         found = self._lengths.get(state)
         if found is None:
-            from guided.kernels.tokenize import fewest_tokens
+            from guided.constraint.prices import spell
 
-            text, trie = self.shortest_text(state), self.vocabulary.trie
-            data = np.frombuffer(text, np.uint8)
-            found = len(fewest_tokens(trie.byte, trie.end, trie.token_offset, trie.token_ids, data)) if text else 0
-            self._lengths[state] = found
+            found = self._lengths[state] = len(spell(self.vocabulary, self.shortest_text(state)))
         return found
 
     def fill_budget_mask(self, state: int, row: NDArray[np.uint32], budget: int) -> None:

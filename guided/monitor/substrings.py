@@ -99,7 +99,8 @@ class SubstringLanguage:
         matrix = (index.words, index.before, index.zeros, index.shift)
         skip = self._skip if missing < 0 else np.zeros_like(self._skip)
         arrays = (trie.byte, trie.end, trie.token_offset, trie.token_ids)
-        walk_trie(*matrix, *arrays, self._symbol_of, low, high, skip, tree.vocabulary.longest, row)
+        path = np.empty((3, tree.vocabulary.longest + 2), np.int64)
+        walk_trie(*matrix, *arrays, self._symbol_of, low, high, skip, path, row)
         return row
 
     def unfinished(self, at: _State, tree: TokenTree, limit: int) -> Iterable[int] | None:

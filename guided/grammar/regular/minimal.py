@@ -106,7 +106,7 @@ class Register:
         numbers = np.empty(some.size, np.int32)
         kernel.place(
             table, accepting, labels, some, cuts, texts, numbers, self._states, self._edges, self._slots,
-            self._digests, self._counters,
+            self._digests, self._counters, np.zeros((8, some.size), np.int64),
         )  # fmt: skip
         return numbers
 

@@ -13,8 +13,14 @@ from guided.kernels.parser import SHORT
 
 
 @njit
+def _stable_order(keys, n, order):
+    parser.stable_order(keys, n, order)
+
+
 def stable_order(keys, n):
-    return parser.stable_order(keys, n)
+    order = np.zeros(n, np.int64)
+    _stable_order(keys, n, order)
+    return order
 
 
 @njit
