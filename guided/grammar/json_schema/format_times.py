@@ -26,7 +26,8 @@ _FULL_DATE = (
 _HOUR = "(?:[01][0-9]|2[0-3])"
 _MINUTE = "[0-5][0-9]"
 _PART = r"(?:\.[0-9]+)?"
-_OFFSET = f"(?:[Zz]|[+-]{_HOUR}:{_MINUTE})"
+_DISTANCE = f"[+-]{_HOUR}:{_MINUTE}"
+_OFFSET = f"(?:[Zz]|{_DISTANCE})"
 
 
 _CLOCK = f"{_HOUR}:{_MINUTE}:{_MINUTE}{_PART}{_OFFSET}"
@@ -68,8 +69,8 @@ class _LeapSecond(Outlined):
                 yield from [(letter, letter, "") for letter in b"Zz"]
 
     def outline(self, state: Hashable) -> Expr | None:
-        """The same with any offset: 40 states for 8,700."""
-        return _any_offset(state) if isinstance(state, bytes) else None
+        """The same with any offset: 40 states for 8,700.  That of UTC itself comes at one minute of the day only."""
+        return _any_offset(state, _UTC.startswith(state)) if isinstance(state, bytes) else None
 
 
 def _clock_bytes(text: bytes) -> bytes:
@@ -79,12 +80,15 @@ def _clock_bytes(text: bytes) -> bytes:
     return (b"012", b"", b":", b"012345", b"0123456789", b":", b"6", b"0")[len(text)]
 
 
+_UTC = b"23:59:60"
+
+
 @lru_cache(maxsize=1 << 13)
-def _any_offset(text: bytes) -> Expr:
-    """What may follow the beginning of ``hh:mm:60`` if the offset is any."""
+def _any_offset(text: bytes, is_utc: bool) -> Expr:
+    """What may follow the beginning of ``hh:mm:60`` if the offset is any, that of UTC only where it may be that."""
     if not text:
-        return pattern_language(f"{_HOUR}:{_MINUTE}:60{_PART}{_OFFSET}")
-    found = derivative(_any_offset(text[:-1]), text[-1])
+        return pattern_language(f"{_HOUR}:{_MINUTE}:60{_PART}{_OFFSET if is_utc else _DISTANCE}")
+    found = derivative(_any_offset(text[:-1], is_utc), text[-1])
     assert found is not None
     return found
 

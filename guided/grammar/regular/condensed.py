@@ -98,13 +98,22 @@ def is_large(expr: Expr) -> bool:
     return expr in _large
 
 
-def stay_large(edges: Sequence[Edge], raw_edges: RawEdges) -> Sequence[Edge]:
-    """What is left of a combination that was too large, which is not tried again, less what adds nothing any more."""
+def stay_large(edges: Sequence[Edge], less_apart: Callable[[Expr], Expr], raw_edges: RawEdges) -> Sequence[Edge]:
+    """What is left of a combination that was too large, less what adds nothing any more.
+
+    It is not tried again but where it has lost what made it large, as ``less_apart`` tells.
+    """
     if len(_large) >= MAX_REMEMBERED:
         _large.clear()
-    left = [(low, high, without_runs(target, raw_edges)) for low, high, target in edges]
-    _large.update(target for _, _, target in left if target.kind in _COMBINING)
-    return left
+    found: list[Edge] = []
+    for low, high, target in edges:
+        left = less_apart(target)
+        if left is target:
+            left = without_runs(target, raw_edges)
+            if left.kind in _COMBINING:
+                _large.add(left)
+        found.append((low, high, left))
+    return found
 
 
 def without_runs(expr: Expr, raw_edges: RawEdges) -> Expr:

@@ -78,7 +78,7 @@ def edges(expr: Expr) -> tuple[Edge, ...]:
         if expr.edges is not None:
             return expr.edges
         if is_large(expr):
-            raw = stay_large(raw, _raw_edges)
+            raw = stay_large(raw, _less_apart, _raw_edges)
         elif bounded:
             # Together with a bound on the length, many patterns rarely make a small automaton.
             raw = [(low, high, without_runs(target, _raw_edges)) for low, high, target in raw]
@@ -212,6 +212,29 @@ def _combination(expr: Expr, limit: int) -> bool | None:
             if rough is not expr and not _may_be_inhabited(rough, limit):
                 return False
     return has_member(expr, limit, _raw_edges)
+
+
+def _less_apart(expr: Expr) -> Expr:
+    """An intersection less the alternatives that have nothing in common with what is beside, as their outlines say.
+
+    The states of what is left are few where those of an alternative were many.
+    """
+    if expr.kind is not Kind.INTERSECTION:
+        return expr
+    parts = cast("tuple[Expr, ...]", expr.parts)
+    for part in parts:
+        if part.kind is Kind.ALTERNATION:
+            others = [other for other in parts if other is not part]
+            ways = cast("tuple[Expr, ...]", part.parts)
+            kept = [way for way in ways if not _lies_apart(way, others)]
+            if len(kept) < len(ways):
+                return intersection((alternation(kept), *others))
+    return expr
+
+
+def _lies_apart(way: Expr, others: Sequence[Expr]) -> bool:
+    rough = outline(way) if way.kind is Kind.RECURSION else way
+    return rough is not way and not _may_be_inhabited(intersection((rough, *others)), SOON)
 
 
 def _may_be_inhabited(expr: Expr, limit: int) -> bool:

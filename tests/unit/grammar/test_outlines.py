@@ -8,7 +8,7 @@ import pytest
 
 from guided.grammar.json_schema.format_patterns import pattern_language
 from guided.grammar.json_schema.format_times import date_time, time
-from guided.grammar.regular.derivative import _raw_edges, derivative, inhabited, matches
+from guided.grammar.regular.derivative import _raw_edges, derivative, edges, inhabited, matches
 from guided.grammar.regular.expr import ALL, complement, concat, intersection, literal, repeat
 from guided.grammar.regular.outlines import outline
 from guided.grammar.regular.product import has_member
@@ -75,3 +75,42 @@ def test_questions_are_answered_as_without_outlines(pattern):
         both = intersection([found, rest])
         expected = has_member(both, 1 << 20, _raw_edges)
         assert inhabited(both) == expected
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r".*\d\d\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ.*",
+        r".*[zZ]",
+        r".*[+]05:[0-9]{2}",
+        r"....-12-31T2.*(?:Z|-00:..)",
+        r".*T(?:0|[12]3):(?:59|[0-2]).*0",
+        r"[^.]*[.]0+Z?",
+    ],
+)
+def test_alternatives_that_lie_apart_are_left_out_and_no_others(pattern: str):
+    rnd = random.Random(pattern)
+    asked = pattern_language(pattern)
+    both = intersection([asked, date_time()])
+    assert edges(both)
+    minutes = [f"{hour:02}:{minute:02}" for hour in (0, 2, 13, 20, 22, 23) for minute in (0, 5, 29, 58, 59)]
+    clocks = [
+        f"{at}:{second}{zone}" for at in minutes for second in ("00", "59.0") for zone in ("Z", "+05:30", "-00:10")
+    ]
+    texts = [b"2016-12-31T" + text for text in [*leap_seconds(rnd, 30), *(clock.encode() for clock in clocks)]]
+    for text in [*texts, b"2016-12-31T23:59:60Z", b"2016-12-31T23:58:60Z", b"2016-12-31T04:59:60.0+05:00"]:
+        at, one, other = both, asked, date_time()
+        for i in range(len(text) + 1):
+            assert at.nullable == (one.nullable and other.nullable)
+            ways = {byte: target for low, high, target in edges(at) for byte in range(low, high + 1)}
+            for byte in {*text[i : i + 1], *b"Zz+-.:0259"}:
+                each = derivative(one, byte), derivative(other, byte)
+                alive = each[0] is not None and each[1] is not None
+                if alive:
+                    left = intersection(part for part in each if part is not None)
+                    alive = bool(left.nullable or has_member(left, 30_000, _raw_edges))
+                assert (byte in ways) == alive, (text[:i], chr(byte))
+            if i == len(text) or text[i] not in ways:
+                break
+            at = ways[text[i]]
+            one, other = derivative(one, text[i]), derivative(other, text[i])
