@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
+from operator import attrgetter
 from typing import TypeAlias, cast
 
 from guided.collection import untrack
@@ -84,6 +85,7 @@ class Expr:
 
 
 _serials = itertools.count()
+_serial = attrgetter("serial")
 # One table a kind, keyed by the parts themselves: a key of its own per expression would be one more object for the
 # garbage collector to walk, and there are a million expressions in a long run.
 _interned: tuple[dict[tuple[object, ...], Expr], ...] = tuple({} for _ in Kind)
@@ -182,15 +184,16 @@ def alternation(items: Iterable[Expr]) -> Expr:
     stack = list(items)
     while stack:
         item = stack.pop()
-        head, text = cast("tuple[Expr, Expr]", item.parts) if item.kind is Kind.CONCAT else (EPSILON, item)
-        if text.kind is Kind.JSON_STRING:
+        kind = item.kind
+        if kind is Kind.ALTERNATION:
+            stack.extend(item.parts)  # type: ignore[arg-type]
+        elif kind is Kind.BYTES:
+            mask |= item.parts[0]  # type: ignore[operator]
+        elif kind is Kind.JSON_STRING or (kind is Kind.CONCAT and item.parts[1].kind is Kind.JSON_STRING):  # type: ignore[attr-defined]
             # Behind an opening quote, too: as one text it is read a character at a time, and its effects are kept.
+            head, text = cast("tuple[Expr, Expr]", item.parts) if kind is Kind.CONCAT else (EPSILON, item)
             content, canonical = cast("tuple[Expr, bool]", text.parts)
             strings.setdefault((head, canonical), []).append(content)
-        elif item.kind is Kind.ALTERNATION:
-            stack.extend(item.parts)  # type: ignore[arg-type]
-        elif item.kind is Kind.BYTES:
-            mask |= item.parts[0]  # type: ignore[operator]
         elif item is not EMPTY:
             flat.add(item)
     if mask:
@@ -205,7 +208,10 @@ def alternation(items: Iterable[Expr]) -> Expr:
     if len(flat) <= 1:
         return flat.pop() if flat else EMPTY
     parts = tuple(sorted(flat, key=_serial))
-    return _intern(Kind.ALTERNATION, parts, any(p.nullable for p in parts), any(p.decided for p in parts))
+    found = _interned[Kind.ALTERNATION].get(parts)
+    if found is None:
+        found = _intern(Kind.ALTERNATION, parts, any(p.nullable for p in parts), any(p.decided for p in parts))
+    return found
 
 
 def intersection(items: Iterable[Expr]) -> Expr:
@@ -454,10 +460,6 @@ def equations(
 def interned_count() -> int:
     """How many expressions this process holds."""
     return sum(map(len, _interned)) + len(_tries)
-
-
-def _serial(item: Expr) -> int:
-    return item.serial
 
 
 ALL = _intern(Kind.REPEAT, (byte_set(_ALL_BYTES), 0, None), True, True)
