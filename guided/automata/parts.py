@@ -122,10 +122,10 @@ class PartTable:
 
     def members(self, state: int) -> list[Reading]:
         """The parts of a state; none where they are not known."""
-        first = int(self.arrays.set_first[state])
+        first = self._set_first[state]
         if first < 0:
             return []
-        return [self._reading(part) for part in self.arrays.pool[first : first + self.arrays.set_count[state]].tolist()]
+        return [self._reading(part) for part in self._pool[first : first + self._set_count[state]]]
 
     def _reading(self, part: int) -> Reading:
         found = self._readings.get(part)
@@ -204,11 +204,12 @@ class PartTable:
     def set_of(self, of: Reading, used: int) -> tuple[int, int]:
         """Where the parts of a reading stand, ``used`` entries of the pool being taken, and how many they are."""
         parts = sorted(set(self._parts(*of)))
-        traits = self.arrays.traits
-        parts = next(([part] for part in parts if traits[part] & ABSORBS), parts)
-        while used + len(parts) > self.arrays.pool.size:
+        if len(parts) > 1:
+            parts = next(([part] for part in parts if self._traits[part] & ABSORBS), parts)
+        while used + len(parts) > len(self._pool):
             self._grow("pool")
-        self.arrays.pool[used : used + len(parts)] = parts
+        for at, part in enumerate(parts, used):
+            self._pool[at] = part
         return used, len(parts)
 
     def made_of(self, state: int) -> list[int] | None:
