@@ -142,15 +142,15 @@ class RuleGraph:
         for item in (self, self._makers, self._bases, self._labelled, self._final, self.closed):
             untrack(item)
 
-    def expand(self, node: int) -> None:
-        """Make the edges of ``node`` known, and of all nodes that closing it asks for next: one request for many.
+    def expand(self, *nodes: int) -> None:
+        """Make the edges of ``nodes`` known, and of all nodes that closing them asks for next: one request for many.
 
         Also what is behind the bracket or colon that a rule begins with, since few tokens end there, and with the first
         request some of what was postponed.
         """
-        queue, postponed = [node], self._postponed
+        queue, postponed = [*nodes], self._postponed
         closed, pending, n_rules = self.closed, self.pending, len(self.analysis.rules)
-        closed.add(node)
+        closed.update(nodes)
         while queue:
             item = queue.pop()
             if not self.is_known(item):

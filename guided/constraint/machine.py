@@ -479,7 +479,7 @@ class ConstraintMachine:
         if request == EXPAND_STATE:
             self.states.expand(a)
         elif request == EXPAND_NODE:
-            self.graph.expand(a)
+            self.graph.expand(a, *(self.scratch.longs[:b].tolist() if b else ()))
             # Also where prices have replaced the arrays, behind the kernels' backs.
             if self.graph.arrays is not self._held[1]:
                 self._seen = -1

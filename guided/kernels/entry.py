@@ -6,7 +6,7 @@ import numpy as np
 
 from guided.kernels import parser, segments, threads, views
 from guided.kernels.jit import entry, inner
-from guided.kernels.layout import ASKED, EXPAND_NODE, N_STATES, REQUEST, REQUEST_A
+from guided.kernels.layout import ASKED, EXPAND_NODE, N_STATES, REQUEST, REQUEST_A, REQUEST_B
 from guided.kernels.marks import BEHIND, INSIDE, calls_marked
 from guided.kernels.masks import fill
 from guided.kernels.members import value_wanted
@@ -68,6 +68,7 @@ def advance(t, lexed, marking, state, token):
         if node:
             counters[REQUEST] = EXPAND_NODE
             counters[REQUEST_A] = node
+            counters[REQUEST_B] = 0
             return np.int64(-1)
     counters[ASKED] = 0
     return after

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from guided.kernels import views
 from guided.kernels.jit import inner
-from guided.kernels.layout import CALL, EXPAND_NODE, REQUEST, REQUEST_A
+from guided.kernels.layout import CALL, EXPAND_NODE, REQUEST, REQUEST_A, REQUEST_B
 
 INSIDE, BEHIND = 1, 2
 """What `guided.kernels.entry.advance` says of the steps of a token, as bits.
@@ -36,6 +36,7 @@ def calls_marked(t, n, inside):
             if first < 0:
                 counters[REQUEST] = EXPAND_NODE
                 counters[REQUEST_A] = node
+                counters[REQUEST_B] = 0
                 return -1
             for edge in range(first, first + rules.node_count[node]):
                 if rules.kind[edge] == CALL and marked[rules.argument[edge]]:

@@ -31,6 +31,7 @@ from guided.kernels.layout import (
     READ,
     REQUEST,
     REQUEST_A,
+    REQUEST_B,
 )
 
 _MASK32 = 0xFFFFFFFF
@@ -131,20 +132,32 @@ def intern_set(table, values, n):
 
 @inner
 def settle(table, pairs, n):
-    """Intern ``pairs[:n]`` after returning from every rule that may end: -1 with a request when not possible yet."""
+    """Intern ``pairs[:n]`` after returning from every rule that may end: -1 with a request when not possible yet.
+
+    One request for all nodes that are not made: the last of them, and with it how many others `Scratch.longs` holds.
+    """
     rules = views.rules(table)
     machine = views.machine(table)
     counters = views.counters(table)
     scratch = views.scratch(table)
     out = scratch.longs
     m = np.int64(0)
+    missing = np.int64(0)
+    for i in range(n):
+        node = pairs[i] >> 32
+        if rules.node_first[node] < 0:
+            if missing == out.shape[0]:
+                break
+            out[missing] = node
+            missing += 1
+    if missing > 0:
+        counters[REQUEST] = EXPAND_NODE
+        counters[REQUEST_A] = out[missing - 1]
+        counters[REQUEST_B] = missing - 1
+        return -1
     for i in range(n):
         node = pairs[i] >> 32
         frame = pairs[i] & _MASK32
-        if rules.node_first[node] < 0:
-            counters[REQUEST] = EXPAND_NODE
-            counters[REQUEST_A] = node
-            return -1
         flags = rules.flags[node]
         start = machine.set_offset[frame]
         stop = machine.set_offset[frame + 1]
@@ -206,6 +219,7 @@ def _gather(table, at, frame, n_emits, n_calls):
         if first < 0:
             counters[REQUEST] = EXPAND_NODE
             counters[REQUEST_A] = node
+            counters[REQUEST_B] = 0
             return -1, -1
         for edge in range(first, first + rules.node_count[node]):
             kind = rules.kind[edge]
