@@ -52,6 +52,9 @@ class Analysis:
     patterns: tuple[Expr, ...] = ()
     """Terminals that are dear to read for the first time."""
 
+    met_whole: tuple[Expr, ...] = ()
+    """Terminals of which the first mask asks for most of many states."""
+
     finishing: dict[Body, bool] = field(default_factory=dict, repr=False)
     """What `can_finish` has answered: the same parts are asked about wherever they are lowered."""
 
@@ -80,7 +83,7 @@ def analyse(grammar: Grammar) -> Analysis:
         everything = frozenset(range(n_rules))
         return Analysis(
             grammar.rules, everything, known.nullable, known.rank, (None,) * n_rules, whole=True, common=known.common,
-            patterns=known.patterns,
+            patterns=known.patterns, met_whole=known.met_whole,
         )  # fmt: skip
     rules = list(grammar.rules)
     for index in range(len(grammar.rules)):

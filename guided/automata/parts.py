@@ -64,6 +64,9 @@ addresses.  Memory that is not written to is not taken, and each time it was cop
 AT_ONCE = 32
 """States that are asked about in one round, nearest first."""
 
+MOST_QUEUED = 4096
+"""States that one call of the kernel looks at."""
+
 
 class PartTable:
     """Parts of one state table; ids are stable, arrays are replaced when they grow."""
@@ -95,8 +98,8 @@ class PartTable:
             pool=np.zeros(2 * MOST_PARTS, np.int32),
             set_hash=np.zeros(MOST_PARTS // 2, np.int32),
             counts=np.zeros(N_COUNTS, np.int64),
-            queue=np.zeros(4096, np.int32),
-            firsts=np.zeros(4096, np.int32),
+            queue=np.zeros(MOST_QUEUED, np.int32),
+            firsts=np.zeros(MOST_QUEUED, np.int32),
             missing=np.zeros(AT_ONCE, np.int32),
             given=np.zeros(4096, np.int32),
             class_of_byte=class_of_byte(),

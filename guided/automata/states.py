@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from guided.automata.joint import Both
 from guided.automata.lexer_state import LexerState
-from guided.automata.parts import PartTable
+from guided.automata.parts import MOST_QUEUED, PartTable
 from guided.automata.runs import may_owe, run_less_words
 from guided.automata.traits import begins, is_read_whole, is_word_list, loops, reading, terminal
 from guided.errors import LimitError
@@ -427,7 +427,7 @@ class StateTable:
         n_states = len(self.keys)
         counts[STATES], counts[EDGES] = n_states, self.n_edges
         table = self._addresses()
-        code: int = direct(determinise)(table, len(begin), max(len(begin), limit))
+        code: int = direct(determinise)(table, len(begin), min(max(len(begin), limit), MOST_QUEUED))
         self.n_edges = counts[EDGES]
         if counts[STATES] > n_states:
             self.keys.extend([None] * (counts[STATES] - n_states))

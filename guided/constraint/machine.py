@@ -110,8 +110,7 @@ class ConstraintMachine:
         if self.lexed:
             self.stacks = LalrStacks(grammar, self.states)
         analysis = analyse(grammar)
-        if analysis.patterns:
-            explore_openings(self.states, analysis.patterns)
+        explore_openings(self.states, analysis.patterns, analysis.met_whole)
         self.graph = RuleGraph(analysis, grammar.start, self.states, starts, ignored)
         self.lalr = LalrStacks.arrays(self.stacks)
         tables = first_tables().fresh()

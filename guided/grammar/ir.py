@@ -364,6 +364,8 @@ class Prepared:
     """Rules of this grammar that others have too."""
     patterns: tuple[Expr, ...] = ()
     """Terminals that are dear to read for the first time (`guided.grammar.regular.dear`), the nearest first."""
+    met_whole: tuple[Expr, ...] = ()
+    """Terminals with hundreds of states of which the first mask there asks for most."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -146,7 +146,8 @@ def _automaton(kind: Kind) -> Names:
 def names(kind: Kind) -> Expr:
     """Names, as far as they are regular; of host names it holds all, and some that are none."""
     automaton = _automaton(kind)
-    return stepwise(automaton, automaton.start)
+    # A mask in a label asks for hundreds of states inside characters.
+    return stepwise(automaton, automaton.start, whole=True)
 
 
 def reads_host_name(expr: Expr) -> bool:

@@ -39,7 +39,7 @@ from guided.grammar.json_schema.number_text import may_be_refused, number_text, 
 from guided.grammar.json_schema.numbers import NumberRange
 from guided.grammar.json_schema.ranged_numbers import ranges_of
 from guided.grammar.json_schema.shape import ANY, ANYTHING, OF_TYPES, TRUE, ArrayShape, Need, ObjectShape, Shape
-from guided.grammar.json_schema.strings import CONTENT, StringSet, encoded
+from guided.grammar.json_schema.strings import CONTENT, StringSet, encoded, quoted
 from guided.grammar.json_schema.terminals import (
     FALSE_TEXT,
     NO_TEXT,
@@ -54,7 +54,7 @@ from guided.grammar.json_schema.terminals import (
     text_of,
 )
 from guided.grammar.ranged import RangedTerminal
-from guided.grammar.regular.dear import is_dear
+from guided.grammar.regular.dear import is_dear, is_long
 from guided.grammar.regular.expr import EPSILON, Expr, alternation, literal
 
 MOST_LISTED = 1024
@@ -146,7 +146,7 @@ class Lowering:
         names = dict.fromkeys(extra.names for extras in self._sorts.values() for extra in extras)
         return Prepared(
             frozenset(self._nullable), tuple(self._ranks), self._forces_several, tuple(names), self._common,
-            tuple(self._dear),
+            tuple(self._dear), tuple([quoted(each, self.compact) for each in names if is_long(each)]),
         )  # fmt: skip
 
     # -- planning -------------------------------------------------------------------------------------------------

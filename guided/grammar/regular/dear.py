@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import cast
 
 from guided.grammar.regular.expr import Expr, Kind
+from guided.grammar.regular.lengths import n_letters
 
-__all__ = ["is_dear"]
+__all__ = ["is_dear", "is_long"]
 
 SEQUENCE = 8
 """Different expressions of which a language is made from which on it is dear."""
@@ -16,6 +17,9 @@ CHOICE = 6
 
 TOO_LARGE = 40
 """The same from which on what combines languages takes 5 to 60 ms, too long for those whose texts never come there."""
+
+LONG = 64
+"""Letters of what combines languages from which on its automaton takes more than 1 ms; with 256 it takes 4."""
 
 _COMBINING = frozenset((Kind.INTERSECTION, Kind.COMPLEMENT))
 
@@ -35,6 +39,11 @@ def is_dear(language: Expr) -> bool:
     if found is None:
         found = _known[language] = _is_dear(language)
     return found
+
+
+def is_long(language: Expr) -> bool:
+    """Does it combine languages of which one is written with many letters, repetitions written out?  Remembered."""
+    return n_letters(language) >= LONG and language.kind is Kind.INTERSECTION and is_dear(language)
 
 
 def _is_dear(language: Expr) -> bool:

@@ -28,12 +28,12 @@ class Automaton(Protocol):
 class _State(Expr):
     """A recursion whose body is made when it is looked at."""
 
-    __slots__ = ("_automaton", "_made", "_state")
+    __slots__ = ("_automaton", "_made", "_state", "_whole")
 
-    def __init__(self, automaton: Automaton, state: Hashable, made: dict[Hashable, Expr]) -> None:
+    def __init__(self, automaton: Automaton, state: Hashable, made: dict[Hashable, Expr], whole: bool) -> None:
         super().__init__(Kind.RECURSION, (), automaton.accepts(state), True)
         del self.parts, self.raw
-        self._automaton, self._state, self._made = automaton, state, made
+        self._automaton, self._state, self._made, self._whole = automaton, state, made, whole
 
     def __getattr__(self, name: str) -> tuple[object, ...]:
         if name == "raw":
@@ -55,7 +55,7 @@ class _State(Expr):
         for low, high, target in self._automaton.steps(self._state):
             found = made.get(target)
             if found is None:
-                found = made.setdefault(target, _State(self._automaton, target, made))
+                found = made.setdefault(target, _State(self._automaton, target, made, self._whole))
             if found is last and end == low:
                 row[-1] = (row[-1][0], high, found)
             else:
@@ -66,13 +66,14 @@ class _State(Expr):
         return edges
 
 
-def stepwise(automaton: Automaton, start: Hashable) -> Expr:
+def stepwise(automaton: Automaton, start: Hashable, *, whole: bool = False) -> Expr:
     """The language of an automaton; ``start`` need not accept any text, all other states must.
 
-    States are expressions of their own, so call this once for each automaton and share the result.
+    States are expressions of their own, so call this once for each automaton and share the result.  ``whole`` says that
+    most states are met by the first text that comes to any (`is_met_whole`).
     """
     made: dict[Hashable, Expr] = {}
-    first = made[start] = _State(automaton, start, made)
+    first = made[start] = _State(automaton, start, made, whole)
     return EMPTY if first.parts[0] is EMPTY else first
 
 
@@ -84,6 +85,11 @@ def by_byte(steps: Iterable[Step]) -> dict[int, Hashable]:
 def automaton_of(expr: Expr) -> Automaton | None:
     """The automaton of which an expression is a state, if it is one."""
     return expr._automaton if isinstance(expr, _State) else None
+
+
+def is_met_whole(expr: Expr) -> bool:
+    """Is an expression a state of an automaton of which most states are met, if any is?"""
+    return isinstance(expr, _State) and expr._whole
 
 
 def state_of(expr: Expr) -> Hashable:

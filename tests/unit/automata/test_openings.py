@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import guided
@@ -28,6 +29,20 @@ def opening(content: Expr) -> int:
 
 def is_explored(content: Expr) -> bool:
     return int(StateTable.shared().arrays.first[opening(content)]) >= 0
+
+
+def accepts(constraint: guided.Constraint, text: bytes) -> bool:
+    """Is a text accepted?  Masks are filled on the way."""
+    row = np.zeros(constraint.vocabulary.n_words, np.uint32)
+    state = constraint.start
+    for byte in text:
+        constraint.fill_mask(state, row)
+        after = constraint.advance(state, byte)
+        assert bool(after) == bool(row[byte >> 5] >> (byte & 31) & 1)
+        if not after:
+            return False
+        state = after
+    return constraint.is_accepting(state)
 
 
 def member(value: Any) -> dict[str, Any]:
@@ -69,6 +84,43 @@ def test_openings_are_explored() -> None:
     assert not is_explored(language)
     guided.compile(grammar, BYTES)
     assert is_explored(language)
+
+
+@pytest.mark.parametrize("bound", [100, 255])
+def test_long_names_are_met_whole(bound: int) -> None:
+    pattern = f"^[opening{bound % 10}]{{1,{bound}}}$"
+    grammar = guided.json_schema({"patternProperties": {pattern: {"type": "null"}}, "properties": {"?": True}})
+    assert grammar.prepared is not None
+    assert len(grammar.prepared.met_whole) == 1
+    constraint = guided.compile(grammar, BYTES)
+    found = len(StateTable.shared().keys)
+    assert accepts(constraint, b'{"' + b"o" * bound + b'": null}')
+    assert not accepts(constraint, b'{"' + b"o" * bound + b'": 1}')
+    assert accepts(constraint, b'{"o' + b"o" * bound + b'": 1}')
+    assert accepts(constraint, b'{"o!": 1}')
+    # Those of the pattern are as many as characters, and so would be those of other names.
+    assert len(StateTable.shared().keys) - found < 1.5 * bound
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"patternProperties": {"^[a-z]{1,255}$": {}}, "additionalProperties": False},
+        {"patternProperties": {"^[a-z]+$": {}}},
+        {"additionalProperties": {"type": "null"}, "properties": {"a": {}}},
+    ],
+)
+def test_few_names_are_met_whole(schema: dict[str, Any]) -> None:
+    grammar = guided.json_schema(schema)
+    assert grammar.prepared is not None and not grammar.prepared.met_whole
+
+
+def test_mail_addresses_in_any_script_are_explored_with_their_grammar() -> None:
+    constraint = guided.compile(guided.json_schema({"type": "string", "format": "idn-email"}), BYTES)
+    found = len(StateTable.shared().keys)
+    assert accepts(constraint, '"info@\u00e9t\u00e9.example"'.encode())
+    # The states behind the quote that closes, and of runs that others have too.
+    assert len(StateTable.shared().keys) - found < 64
 
 
 def test_no_bodies_are_made_for_it() -> None:
