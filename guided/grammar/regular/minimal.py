@@ -26,11 +26,16 @@ from guided.grammar.regular.expr import (
     untrack_edges,
 )
 from guided.kernels import minimal as kernel
+from guided.kernels.pages import gradual_zeros
 
 Ints: TypeAlias = "NDArray[np.int32]"
 
 MAX_EDGES = 4_000_000
 """Edges after which a new register is begun: 24 MB."""
+
+MOST_STATES = 1 << 16
+"""States that there is room for at first, and four edges and four slots for each: eight times those of eight thousand
+schemas.  Memory that is not written to is not taken, and placing all of them anew took 8 ms in the middle of a mask."""
 
 
 class Lengths(NamedTuple):
@@ -52,10 +57,11 @@ class Register:
         self.numbers: dict[Expr, int] = {}
         """The states of the expressions that have been made."""
         self._exprs: dict[int, Expr] = {}
-        self._states = np.zeros((1024, kernel.N_FIELDS), np.int32)
-        self._edges = np.zeros((8192, 3), np.int32)
-        self._slots = np.zeros(1 << 14, np.int32)
-        self._digests = np.zeros(1 << 14, np.int64)
+        room = 4 * MOST_STATES
+        self._states = gradual_zeros(4 * kernel.N_FIELDS * MOST_STATES).view(np.int32).reshape(-1, kernel.N_FIELDS)
+        self._edges = gradual_zeros(12 * room).view(np.int32).reshape(-1, 3)
+        self._slots = gradual_zeros(4 * room).view(np.int32)
+        self._digests = gradual_zeros(8 * room).view(np.int64)
         self._counters = np.zeros(2, np.int64)
         self.n_seeded = 0
         """The states that were placed as expressions: the first."""
