@@ -101,12 +101,21 @@ def _few_characters(each: Expr) -> frozenset[bytes] | None:
 _ESCAPES = {b"\b": b"b", b"\f": b"f", b"\n": b"n", b"\r": b"r", b"\t": b"t"}
 
 
+_WHITE_SPACE = (
+    "\t\n\v\f\r \u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000\ufeff"
+)
+"""What ``\\s`` matches in ECMA-262, 12.2 and 12.3."""
+
+USUAL = tuple(frozenset([character.encode() for character in between]) for between in (_WHITE_SPACE, " "))
+"""What words are mostly parted by."""
+
+
 class TokenWords:
-    """How many words the tokens of a vocabulary may begin; each answer is remembered."""
+    """How many words the tokens of a vocabulary may begin; each answer is remembered, those of `USUAL` known."""
 
     def __init__(self, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
         self._data, self._offsets = data, offsets
-        self._known: dict[frozenset[bytes], int] = {}
+        self._known = {between: 1 + self._most_rows(between) for between in USUAL}
 
     def most(self, between: frozenset[bytes]) -> int:
         """A bound on the words that a token may begin; characters ``between`` stand in each, in a row in one place.

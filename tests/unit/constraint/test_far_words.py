@@ -11,8 +11,10 @@ import pytest
 from test_far_bounds import compare_masks
 
 import guided
-from guided.automata.words import TokenWords, without_far_words
+from guided.automata.words import USUAL, TokenWords, without_far_words
 from guided.grammar.json_schema.format_patterns import pattern_language
+from guided.grammar.json_schema.patterns import pattern_language as of_schema
+from guided.grammar.regular.derivative import matches
 from guided.grammar.regular.expr import Expr
 
 LETTERS = [
@@ -115,3 +117,16 @@ def test_bounds_that_are_left_out(pattern, same):
     language: Expr = pattern_language(pattern[1:-1])
     near = without_far_words(language, words)
     assert near is (language if same is None else pattern_language(same[1:-1]))
+
+
+def test_white_space_is_what_patterns_mean_by_it() -> None:
+    blank = of_schema(r"^\s$", "#")
+    characters = [chr(code).encode() for code in range(0x10000) if not 0xD800 <= code < 0xE000]
+    assert {character for character in characters if matches(blank, character)} == USUAL[0]
+
+
+@pytest.mark.parametrize("tokens", [[], [b""], [b" "], [b"a b", b"", "\u3000".encode()[:2]]])
+def test_small_vocabularies_have_words(tokens: list[bytes]) -> None:
+    data = np.frombuffer(b"".join(tokens), np.uint8)
+    offsets = np.cumsum([0, *map(len, tokens)]).astype(np.int64)
+    assert TokenWords(data, offsets).most(USUAL[1]) <= 2
