@@ -212,17 +212,23 @@ def _terminals(body: Body) -> Iterator[Terminal]:
         if type(item) is Terminal:
             if item.lexer is None:
                 yield item
-            continue
-        match item:
-            case Sequence(parts):
-                stack.extend(parts)
-            case Choice(options):
-                stack.extend(options)
-            case Repetition():
-                stack.append(item.body)
-            case Members():
-                for member in (*item.declared, *item.extras):
-                    stack += (member.key, member.value)
+        elif isinstance(item, Members):
+            for member in (*item.declared, *item.extras):
+                stack += (member.key, member.value)
+        else:
+            stack.extend(_parts(item))
+
+
+def _parts(body: Body) -> tuple[Body, ...]:
+    """What a sequence, choice or repetition is made of."""
+    match body:
+        case Sequence(parts):
+            return parts
+        case Choice(options):
+            return options
+        case Repetition():
+            return (body.body,)
+    return ()
 
 
 def usable(member: Member, known: frozenset[int]) -> bool:
@@ -373,13 +379,9 @@ def _cause(rules: list[Rule], start: int, productive: frozenset[int]) -> str:
                 if rule not in seen:
                     seen.add(rule)
                     stack.append(rules[rule].body)
-            case Sequence(parts):
-                stack.extend(parts)
-            case Choice(options):
-                stack.extend(options)
-            case Repetition():
-                stack.append(item.body)
             case Members():
                 stack.extend(m.value for m in item.declared if m.required)
                 stack.extend(m.key for m in item.declared if m.required)
+            case _:
+                stack.extend(_parts(item))
     return ""
