@@ -16,7 +16,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from operator import attrgetter
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from guided.collection import untrack
 
@@ -183,13 +183,14 @@ def alternation(items: Iterable[Expr]) -> Expr:
     strings: dict[tuple[Expr, bool], list[Expr]] = {}
     stack = list(items)
     while stack:
-        item = stack.pop()
+        # Its kind says what its parts are.
+        item: Any = stack.pop()
         kind = item.kind
         if kind is Kind.ALTERNATION:
-            stack.extend(item.parts)  # type: ignore[arg-type]
+            stack.extend(item.parts)
         elif kind is Kind.BYTES:
-            mask |= item.parts[0]  # type: ignore[operator]
-        elif kind is Kind.JSON_STRING or (kind is Kind.CONCAT and item.parts[1].kind is Kind.JSON_STRING):  # type: ignore[attr-defined]
+            mask |= item.parts[0]
+        elif kind is Kind.JSON_STRING or (kind is Kind.CONCAT and item.parts[1].kind is Kind.JSON_STRING):
             # Behind an opening quote, too: as one text it is read a character at a time, and its effects are kept.
             head, text = cast("tuple[Expr, Expr]", item.parts) if kind is Kind.CONCAT else (EPSILON, item)
             content, canonical = cast("tuple[Expr, bool]", text.parts)
