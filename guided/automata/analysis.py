@@ -106,9 +106,7 @@ def analyse(grammar: Grammar) -> Analysis:
             if len(members) > 1 or member in lefts[member]:
                 component[member] = frozenset(members)
     patterns = tuple(dict.fromkeys(filter(is_dear, (each.expr for rule in rules for each in _terminals(rule.body)))))
-    return Analysis(
-        tuple(rules), productive, nullable, tuple(rank), tuple(component), patterns=patterns
-    )  # fmt: skip
+    return Analysis(tuple(rules), productive, nullable, tuple(rank), tuple(component), patterns=patterns)
 
 
 def counts_trivially(body: Members) -> bool:
