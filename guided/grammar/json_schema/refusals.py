@@ -58,7 +58,7 @@ SURROGATE = Refusal(
 )
 PATTERN = Refusal(
     UnsupportedError,
-    "a backreference, or a look-behind or look-ahead of varying context, in a pattern",
+    "a backreference to a group with many texts, or a look-behind or look-ahead of varying context, in a pattern",
     "Write the pattern without it.",
     "The language is not regular, or not known to be; the regex front end says which construct it is.",
 )

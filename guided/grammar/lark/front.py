@@ -39,8 +39,8 @@ def lark(
     One defect of Lark is not imitated: its Earley parser raises RuntimeError on a text with two parses of which one
     ignores at the end what the other reads; such a text is accepted here.
 
-    Raises `GrammarError` for what Lark does not load, `UnsupportedError` for ``%declare``, for backreferences in
-    terminals and for `Lexing.CONTEXTUAL` on a grammar with conflicts.
+    Raises `GrammarError` for what Lark does not load, `UnsupportedError` for ``%declare``, for most backreferences
+    in terminals and for `Lexing.CONTEXTUAL` on a grammar with conflicts.
 
     >>> lark('start: "a"+')
     <Grammar 'start': 2 rules, lexing contextual>

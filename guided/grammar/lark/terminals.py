@@ -52,6 +52,9 @@ def for_dynamic_lexer(
     return Terminals(tuple(items), found.index, frozenset(ignore), {})
 
 
+_CLASS_OR_ESCAPE = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\(?![0-7]{3}).", re.DOTALL)
+
+
 def for_contextual_lexer(
     definitions: Sequence[Any], ignored: Sequence[str], special: Mapping[str, str], keywords: bool = True
 ) -> Terminals:
@@ -123,7 +126,15 @@ def _is_keyword(pattern: Any, string: Any) -> bool:
 
 
 def _check_together(definitions: Sequence[Any]) -> None:
-    """Lark joins terminals into one expression, in which flags and group names may clash."""
+    """Lark joins terminals into one expression, in which flags, group names and group numbers may clash."""
+    for definition in definitions:
+        written = definition.pattern.to_regexp()
+        if any(found[0][1] in "123456789" for found in _CLASS_OR_ESCAPE.finditer(written) if found[0][0] == "\\"):
+            raise UnsupportedError(
+                f"terminal {_shown(definition)}: a backreference by number in {written}: Lark joins all terminals into"
+                " one regular expression, which numbers their groups anew",
+                remedy="Name the group: (?P<quote>...), (?P=quote).",
+            )
     try:
         re.compile("|".join(f"(?P<{d.name}>{d.pattern.to_regexp()})" for d in definitions))
     except re.error as error:

@@ -20,9 +20,9 @@ def regex(pattern: str, *, dialect: Dialect | str = Dialect.PYTHON, flags: int =
 
     ``dialect``: `Dialect.PYTHON` (the meaning of `re`, with ``\p{..}`` besides) or `Dialect.ECMA` (ECMA-262 in Unicode
     mode), also by name.  ``flags`` are those of `re`.  Look-around, word boundaries and anchors are exact wherever they
-    stand; backreferences, conditional groups and most atomic groups are refused with their offset
-    (`UnsupportedError`).  Raises `GrammarError` for a malformed pattern, `LimitError` for one whose assertions need too
-    large an automaton, `UnsatisfiableError` when no text matches.
+    stand; backreferences to groups with few texts are written out; other backreferences, conditional groups and most
+    atomic groups are refused with their offset (`UnsupportedError`).  Raises `GrammarError` for a malformed pattern,
+    `LimitError` for one whose assertions need too large an automaton, `UnsatisfiableError` when no text matches.
 
     >>> regex(r"\d{4}-\d\d")
     <Grammar '\\d{4}-\\d\\d': 1 rules, lexing none>

@@ -11,7 +11,7 @@ import sys
 import unicodedata
 
 from guided.errors import GrammarError, UnsupportedError
-from guided.grammar.regex.syntax import Anchor, At, Characters, Dialect, Node, WordBoundary
+from guided.grammar.regex.syntax import Anchor, At, Characters, Dialect, Node, Reference, WordBoundary
 from guided.grammar.regex.unicode_sets import (
     ASCII_DIGIT,
     ASCII_SPACE,
@@ -44,6 +44,7 @@ class Source:
         self.flags = int(flags)
         self.at = 0
         self.group_count = 0
+        self.group_numbers: dict[str, int] = {}
 
     def error(self, what: str, offset: int, remedy: str) -> GrammarError:
         """The error to raise about the text at ``offset``."""
@@ -65,6 +66,15 @@ class Source:
                 remedy="Write characters above U+FFFF as \\u{1F600}, \\U0001F600 or themselves, not as halves.",
             )
         return ((code, code),)
+
+    def reference(self, group: int | str, offset: int) -> Node:
+        """The node for a reference to a group by number or name, which ECMA-262 may open later."""
+        number = group if isinstance(group, int) else self.group_numbers.get(group)
+        if number is None or (self.dialect is Dialect.PYTHON and number > self.group_count):
+            what = f"number {group}" if isinstance(group, int) else repr(group)
+            raise self.error(f"no group {what} before this reference", offset, "Open the group first, or fix its name.")
+        flags = self.flags
+        return Reference(number, offset, bool(flags & IGNORECASE), bool(flags & ASCII))
 
     def folded(self, characters: CharacterSet) -> CharacterSet:
         """The set, closed under case when case is ignored here."""
@@ -118,9 +128,12 @@ def escape(source: Source, at: int) -> Node:
         source.at += 1
         return At(Anchor.TEXT_START if letter == "A" else Anchor.TEXT_END)
     if letter in DIGITS and (letter != "0" or not python):
-        return Characters(source.folded(source.one(_number(source, at), at)))
-    if not python and letter == "k":
-        raise _backreference(at)
+        return _number(source, at)
+    if not python and letter == "k" and source.text.startswith("k<", source.at):
+        end = source.text.find(">", source.at)
+        name = source.text[source.at + 2 : end] if end >= 0 else ""
+        source.at = end + 1 if end >= 0 else len(source.text)
+        return source.reference(name, at)
     found = class_escape(source, at)
     if isinstance(found, int):
         return Characters(source.folded(source.one(found, at)))
@@ -133,26 +146,36 @@ def _letter(source: Source, at: int) -> str:
     return source.text[source.at]
 
 
-def _backreference(at: int) -> UnsupportedError:
-    return UnsupportedError("a backreference", where=f"offset {at}", remedy="Its language is not regular.")
-
-
-def _number(source: Source, at: int) -> int:
-    r"""``\1``: a backreference or, in Python, three octal digits; ECMA-262's ``\0``.  The cursor is at the digit."""
+def _number(source: Source, at: int) -> Node:
+    r"""``\1``: a reference or, in Python, three octal digits; ECMA-262's ``\0``.  The cursor is at the digit."""
     digits = source.text[source.at : source.at + 3]
     if source.dialect is Dialect.PYTHON:
         if len(digits) == 3 and all(c in _OCTAL for c in digits):
-            value = int(digits, 8)
-            if value > 0o377:
-                raise source.error("an octal escape is above 0o377", at, "Use \\u.")
-            source.at += 3
-            return value
-    elif digits[0] == "0" and digits[1:2] not in tuple(DIGITS):
-        source.at += 1
-        return 0
+            return Characters(source.folded(source.one(_octal(source, at), at)))
     elif digits[0] == "0":
-        raise source.error("an octal escape", at, "Write \\xHH; ECMA-262 has no octal escapes in Unicode mode.")
-    raise _backreference(at)
+        if digits[1:2] in tuple(DIGITS):
+            raise source.error("an octal escape", at, "Write \\xHH; ECMA-262 has no octal escapes in Unicode mode.")
+        source.at += 1
+        return Characters(((0, 0),))
+    end = source.at + 1
+    # Python reads two digits at most, ECMA-262 all that there are.
+    while source.text[end : end + 1] in tuple(DIGITS) and (source.dialect is Dialect.ECMA or end < source.at + 2):
+        end += 1
+    number = int(source.text[source.at : end][:10])
+    source.at = end
+    return source.reference(number, at)
+
+
+def _octal(source: Source, at: int) -> int:
+    """The code point of up to three octal digits, which is how Python reads them; the cursor is at the first."""
+    end = source.at + 1
+    while end < source.at + 3 and source.text[end : end + 1] in tuple(_OCTAL):
+        end += 1
+    value = int(source.text[source.at : end], 8)
+    if value > 0o377:
+        raise source.error("an octal escape is above 0o377", at, "Use \\u.")
+    source.at = end
+    return value
 
 
 def class_escape(source: Source, at: int) -> int | CharacterSet:
@@ -183,12 +206,8 @@ def class_escape(source: Source, at: int) -> int | CharacterSet:
         if letter == "N":
             return _named_character(source, at)
         if letter == "0":
-            end = source.at
-            while end < source.at + 2 and source.text[end : end + 1] in tuple(_OCTAL):
-                end += 1
-            value = int("0" + source.text[source.at : end], 8)
-            source.at = end
-            return value
+            source.at -= 1
+            return _octal(source, at)
     elif letter == "c":
         following = source.text[source.at : source.at + 1]
         if not (following.isascii() and following.isalpha()):
@@ -307,6 +326,11 @@ def _class_item(source: Source) -> int | CharacterSet:
     if letter == "b":
         source.at += 1
         return 8
-    if letter in DIGITS and (letter != "0" or source.dialect is Dialect.ECMA):
-        return _number(source, at)
+    if letter in DIGITS and source.dialect is Dialect.ECMA:
+        if letter != "0" or source.text[source.at + 1 : source.at + 2] in tuple(DIGITS):
+            raise source.error("an octal escape in a class", at, "Write \\xHH; Unicode mode has no octal escapes.")
+        source.at += 1
+        return 0
+    if letter in _OCTAL:
+        return _octal(source, at)
     return class_escape(source, at)

@@ -24,7 +24,8 @@ from guided.grammar.regex.escapes import (
     character_class,
     escape,
 )
-from guided.grammar.regex.plain import depth
+from guided.grammar.regex.plain import depth, nodes
+from guided.grammar.regex.references import CannotWriteOut, write_out
 from guided.grammar.regex.syntax import (
     Alternatives,
     Anchor,
@@ -32,9 +33,11 @@ from guided.grammar.regex.syntax import (
     Characters,
     Concatenation,
     Dialect,
+    Group,
     Look,
     Node,
     Quantified,
+    Reference,
 )
 from guided.grammar.regex.unicode_sets import ECMA_LINE_TERMINATOR, LINE_FEED
 from guided.grammar.regular.characters import ANY_CHARACTER, negate
@@ -50,6 +53,7 @@ _ECMA_FLAGS = IGNORECASE | MULTILINE | DOTALL | UNICODE
 _EMPTY = Concatenation(())
 _PLAIN = frozenset(chr(code) for code in range(0x20, 0xD800)) - frozenset("()|*+?{[\\.^$")
 """Characters that stand for themselves, unless a flag says otherwise."""
+_MAY_REFER = re.compile(r"\\[1-9k]|\(\?P=")
 _NOT_LINE_FEED = negate(LINE_FEED)
 _NOT_ECMA_LINE_TERMINATOR = negate(ECMA_LINE_TERMINATOR)
 
@@ -60,9 +64,9 @@ def parse(pattern: str, dialect: Dialect = Dialect.PYTHON, flags: int = 0) -> No
     Patterns of the Python dialect mean what they mean to `re`, and may use ``\p{..}`` and look-behinds of any width
     besides.  Those of ECMA-262 have the meaning of its Unicode mode, and may use these liberties of its Annex B:
     escaped punctuation and ``_``, literal ``{``, ``}`` and ``]``, classes as ends of ranges, quantified look-aheads.
-    Raises `GrammarError` for a malformed pattern, `UnsupportedError` for backreferences and other constructs whose
-    language is not regular or not enforced here, `LimitError` for nesting deeper than `MAX_DEPTH`; all three with the
-    offset in characters.
+    Backreferences to groups with few texts are written out (see `references`).  Raises `GrammarError` for a malformed
+    pattern, `UnsupportedError` for other backreferences and constructs whose language is not regular or not enforced
+    here, `LimitError` for nesting deeper than `MAX_DEPTH`; all three with the offset in characters.
 
     >>> parse("a*")
     Quantified(body=Characters(ranges=((97, 97),)), low=0, high=None, greedy=True)
@@ -87,6 +91,7 @@ class _Frame:
     opening: str
     offset: int
     outer_flags: int
+    number: int = 0
     options: list[_Item] = field(default_factory=list)
     items: list[_Item] = field(default_factory=list)
 
@@ -101,13 +106,29 @@ class _Parser(Source):
                 remedy="Drop them; patterns are text, and locales are not supported.",
             )
         self.stack = [_Frame("", 0, self.flags)]
-        self.groups: set[str] = set()
+        # Groups are kept in the tree only where something may refer to them.
+        self.keeps_groups = _MAY_REFER.search(self.text) is not None
         while self.at < len(self.text):
             self._step()
         frame = self.stack[-1]
         if frame.opening:
             raise self.error("this group is never closed", frame.offset, "Add the missing ')' or escape the '('.")
-        return self._close(frame).node
+        item = self._close(frame)
+        return self._written_out(item) if self.keeps_groups else item.node
+
+    def _written_out(self, item: _Item) -> Node:
+        for node in nodes(item.node):
+            if isinstance(node, Reference) and node.number > self.group_count:
+                raise self.error(f"no group {node.number}", node.offset, "Open the group, or fix the number.")
+        try:
+            node = write_out(item.node, self.dialect)
+        except CannotWriteOut as reason:
+            raise UnsupportedError(
+                f"a backreference: {reason}",
+                where=f"offset {reason.offset}",
+                remedy="Only references to groups with few texts are regular: write the cases as alternatives.",
+            ) from None
+        return self._deeper(_Item(node, item.offset, depth(node))).node
 
     def _step(self) -> None:
         frame = self.stack[-1]
@@ -141,7 +162,7 @@ class _Parser(Source):
             frame.items.append(_Item(Characters(character_class(self, at)), at))
         elif character == "\\":
             node = escape(self, at)
-            frame.items.append(_Item(node, at, repeatable=isinstance(node, Characters)))
+            frame.items.append(_Item(node, at, repeatable=isinstance(node, (Characters, Reference))))
         elif character == ".":
             frame.items.append(_Item(Characters(self._dot()), at))
         elif character == "^":
@@ -220,6 +241,12 @@ class _Parser(Source):
 
     def _committed(self, node: Node, offset: int) -> _Item:
         """``(?>node)``."""
+        if self.keeps_groups and any(isinstance(part, (Group, Reference)) for part in nodes(node)):
+            raise UnsupportedError(
+                "this atomic group or possessive quantifier holds a group or backreference",
+                where=f"offset {offset}",
+                remedy="Write it without: (?:...), or a quantifier that gives back.",
+            )
         try:
             kept = commit(node)
         except CannotCommit as reason:
@@ -236,7 +263,7 @@ class _Parser(Source):
         outer = self.flags
         if not self.take("?"):
             self.group_count += 1
-            self.stack.append(_Frame("(", at, outer))
+            self.stack.append(_Frame("(", at, outer, self.group_count))
             return
         for opening in ("<=", "<!", "=", "!", ":", ">"):
             if self.take(opening) and (opening != ">" or self.dialect is Dialect.PYTHON):
@@ -246,7 +273,12 @@ class _Parser(Source):
             if self.take("P<"):
                 self._named(at)
             elif self.take("P="):
-                raise UnsupportedError("a backreference", where=f"offset {at}", remedy="Its language is not regular.")
+                end = self.text.find(")", self.at)
+                if end < 0:
+                    raise self.error("this reference is never closed", at, "Add the missing ')'.")
+                name = self.text[self.at : end]
+                self.at = end + 1
+                frame.items.append(_Item(self.reference(name, at), at))
             elif self.take("#"):
                 end = self.text.find(")", self.at)
                 if end < 0:
@@ -271,12 +303,13 @@ class _Parser(Source):
         plain = name.replace("$", "_") if self.dialect is Dialect.ECMA else name
         if not plain.isidentifier():
             raise self.error(f"bad group name {name!r}", at, "Use letters, digits and '_'.")
-        if name in self.groups and self.dialect is Dialect.PYTHON:
+        if name in self.group_numbers and self.dialect is Dialect.PYTHON:
             raise self.error(f"the group name {name!r} is taken", at, "Rename one of the groups.")
-        self.groups.add(name)
         self.group_count += 1
+        # Of two groups with one name, which only ECMA-262 has, the first has the number: so both are that group.
+        number = self.group_numbers.setdefault(name, self.group_count)
         self.at = end + 1
-        self.stack.append(_Frame("(", at, self.flags))
+        self.stack.append(_Frame("(", at, self.flags, number))
 
     def _flag_group(self, frame: _Frame, at: int) -> None:
         """``(?i)``, ``(?i:``, ``(?i-s:``; the text is read up to just after ``(?``."""
@@ -311,6 +344,8 @@ class _Parser(Source):
             item = self._deeper(_Item(node, frame.offset, item.depth + 1, repeatable=True))
         elif frame.opening == "(?>":
             item = self._committed(item.node, frame.offset)
+        elif frame.number and self.keeps_groups:
+            item = _Item(Group(frame.number, item.node), frame.offset, item.depth + 1)
         self.stack[-1].items.append(item)
 
     def _close(self, frame: _Frame) -> _Item:

@@ -5,11 +5,14 @@ Nothing here knows look-around; `guided.grammar.regex.lower` decides which way a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from guided.grammar.regex.syntax import (
     Alternatives,
     At,
     Characters,
     Concatenation,
+    Group,
     Look,
     Node,
     Quantified,
@@ -28,7 +31,7 @@ def contains_assertions(node: Node) -> bool:
             continue
         if isinstance(item, (Look, At, WordBoundary)):
             return True
-        stack.extend(_children(item))
+        stack.extend(children(item))
     return False
 
 
@@ -58,26 +61,31 @@ def depth(node: Node) -> int:
     layer = [node]
     while layer:
         levels += 1
-        layer = [child for item in layer for child in _children(item)]
+        layer = [child for item in layer for child in children(item)]
     return levels
 
 
-def size(node: Node) -> int:
-    """Nodes of the tree."""
-    count = 0
+def nodes(node: Node) -> Iterator[Node]:
+    """All nodes of the tree."""
     stack = [node]
     while stack:
-        count += 1
-        stack.extend(_children(stack.pop()))
-    return count
+        item = stack.pop()
+        yield item
+        stack.extend(children(item))
 
 
-def _children(node: Node) -> tuple[Node, ...]:
+def size(node: Node) -> int:
+    """How many nodes the tree has."""
+    return sum(1 for _ in nodes(node))
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """The nodes that ``node`` is made of."""
     if isinstance(node, Concatenation):
         return node.parts
     if isinstance(node, Alternatives):
         return node.options
-    return (node.body,) if isinstance(node, (Quantified, Look)) else ()
+    return (node.body,) if isinstance(node, (Quantified, Look, Group)) else ()
 
 
 def lower_plain(node: Node, encoding: Encoding) -> Expr:

@@ -92,4 +92,24 @@ class WordBoundary:
     in_empty_text: bool = True
 
 
-Node: TypeAlias = "Characters | Concatenation | Alternatives | Quantified | Look | At | WordBoundary"
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A capturing group that a reference may name.  Only while a pattern is parsed: see `references`."""
+
+    number: int
+    body: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The text of a group once more.  Only while a pattern is parsed: see `references`."""
+
+    number: int
+    offset: int
+    ignore_case: bool
+    ascii_only: bool
+
+
+Node: TypeAlias = (
+    "Characters | Concatenation | Alternatives | Quantified | Look | At | WordBoundary | Group | Reference"
+)

@@ -122,7 +122,7 @@ def test_language(source: str, yes: list[str], no: list[str], mode: Lexing) -> N
         ("start: A\n%declare A", UnsupportedError, "line 1, column 8", "declared"),
         ('start: "a"\n%declare B\n%ignore B', UnsupportedError, "line 2, column 10", "declared"),
         ("%declare foo\nstart: foo", UnsupportedError, "line 1, column 1", "%declare"),
-        ("start: /(a)\\1/", UnsupportedError, "offset 3 of (a)\\1", "backreference"),
+        ("start: /(?P<x>a+)(?P=x)/", UnsupportedError, "offset 9 of (?P<x>a+)(?P=x)", "backreference"),
         ("start: A\nA: /(?P<x>a)|(?P<x>b)/", GrammarError, "line 2, column 18", "redefinition"),
         ("start: A B\nA: /(?P<x>a)/\nB: /(?P<x>b)/", UnsupportedError, None, "cannot join"),
         ("start: " + "(" * 3000 + '"a"' + ")" * 3000, LimitError, None, "too deeply"),
