@@ -122,13 +122,14 @@ def _union_of_strings(parts: list[tuple[StringSet, ...]]) -> tuple[StringSet, ..
     if len(found) < 2:
         return found
     finite = [item.words for item in found if item.words is not None]
-    others = [item for item in found if item.words is None and item.regex is None and item.host is None]
+    exact = [item.regex is None and item.host is None and item.hostname is None for item in found]
+    others = [item for item, one in zip(found, exact, strict=True) if one and item.words is None]
     if len(others) > MAX_PATTERNS:
         others = [StringSet(None, alternation([item.content() for item in others]))]
     return (
         *([StringSet(frozenset().union(*finite))] if finite else ()),
         *others,
-        *(item for item in found if item.regex is not None or item.host is not None),
+        *(item for item, one in zip(found, exact, strict=True) if not one),
     )
 
 

@@ -99,6 +99,8 @@ class Assertions(ABC):
     def __init__(self, document: Document, formats: Formats) -> None:
         self.document = document
         self._formats = formats
+        self._narrowed_names: str | None = None
+        """Where ``propertyNames`` asks for host names, of which not all are told."""
 
     @abstractmethod
     def need(self, at: Located) -> Need:
@@ -213,6 +215,8 @@ class Assertions(ABC):
                 self.document.notes.append(note)
             if form is not None:
                 result = result and strings.intersect(result, StringSet(None, form))
+            elif schema["format"] == "hostname":
+                result = result and strings.intersect(result, StringSet(hostname=True))
             elif schema["format"] == "regex":
                 result = result and strings.intersect(result, StringSet(regex=True))
             elif schema["format"] == "idn-hostname":
@@ -297,6 +301,8 @@ class Assertions(ABC):
         allowed = [item if item.regex is None else replace(item, regex=None) for item in found]
         if ANY_STRING in allowed:
             return None
+        if any(item.host is not None or item.hostname is not None for item in allowed):
+            self._narrowed_names = f"{at.pointer}/propertyNames"
         if len(allowed) == 1 and allowed[0].words is not None:
             return ObjectShape(dict.fromkeys(sorted(allowed[0].words), TRUE), ((CONTENT, FALSE),))
         language = alternation([item.content() for item in allowed])

@@ -149,7 +149,7 @@ def _strings(sets: tuple[StringSet, ...]) -> Bounds:
             words |= item.words
         elif item.regex is not None or item.host is not None:
             parts.append((MANY if item.is_checked() else 1, MANY))
-        elif item.language is None:
+        elif item.language is None and item.hostname is None:
             parts.append(_lengths(item))
         else:
             few = few_words(item.content())

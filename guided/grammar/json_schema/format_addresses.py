@@ -50,18 +50,18 @@ def hostname() -> Expr:
     return of_length(pattern_language(rf"{_LABEL}(?:\.{_LABEL})*"), 1, 253)
 
 
-_ANY_LETTER, _END_LETTER = "[A-Za-z0-9-]", "[A-Za-z0-9]"
-_CHECKED_LABEL = (
-    f"{_END_LETTER}(?:{_END_LETTER}|{_ANY_LETTER}{{1,2}}{_END_LETTER}|{_ANY_LETTER}"
-    f"(?:{_END_LETTER}{_ANY_LETTER}|-{_END_LETTER}){_ANY_LETTER}{{0,58}}{_END_LETTER})?"
+_INNER, _END = "[A-Za-z0-9-]", "[A-Za-z0-9]"
+_UNENCODED_LABEL = (
+    f"(?:[A-WYZa-wyz0-9](?:{_INNER}{{0,61}}{_END})?|[Xx](?:[A-MO-Za-mo-z0-9-]{_INNER}{{0,60}}{_END}|{_END}"
+    f"|[Nn](?:{_END}{_INNER}{{0,59}}{_END}|-{_END}{_INNER}{{0,58}}{_END}|-?{_END}))?)"
 )
-"""A label without hyphens in both its third and fourth place, which would make it an encoded one (RFC 5891)."""
+"""A label that does not begin with ``xn--``, which makes it an encoded one (RFC 5890, section 2.3.2.1)."""
 
 
 @lru_cache(maxsize=1)
-def checked_hostname() -> Expr:
+def unencoded_hostname() -> Expr:
     """RFC 1123, without labels that RFC 5891 would have to check."""
-    return of_length(pattern_language(rf"{_CHECKED_LABEL}(?:\.{_CHECKED_LABEL})*"), 1, 253)
+    return of_length(pattern_language(rf"{_UNENCODED_LABEL}(?:\.{_UNENCODED_LABEL})*"), 1, 253)
 
 
 _ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"

@@ -49,6 +49,7 @@ class Graph:
             for child in self._children(normaliser.overlaps[checked].shape):
                 self._discover(child)
             checked += 1
+        normaliser.check_names()
         self._settle()
         self._settled = True
         self.overlapping = {overlap.branches for overlap in normaliser.overlaps if self.shape_alive(overlap.shape)}

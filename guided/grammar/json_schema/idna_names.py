@@ -311,6 +311,15 @@ def is_host_name(text: str) -> bool:
     return True
 
 
+def is_ascii_host_name(text: str) -> bool:
+    """Is a text a host name of RFC 1123 whose encoded labels stand for something?"""
+    from guided.grammar.json_schema.format_addresses import hostname
+    from guided.grammar.json_schema.strings import holds_word
+
+    encoded = [label for label in text.split(".") if label[: len(_PREFIX)].lower() == _PREFIX]
+    return holds_word(hostname(), text) and all(map(is_host_name, encoded))
+
+
 def _spelled(partial: bytes) -> tuple[int, int] | None:
     """The first and last character whose UTF-8 begins so."""
     lead = partial[0]

@@ -129,8 +129,10 @@ class Lowering:
                     if item.regex or item.host:
                         self._plan_patterns(shape, pointer_of(need))
                         break
-                    if item.language is not None and is_dear(item.content() if item.is_bounded() else item.language):
-                        self._dear[item.text(self.compact)] = None
+                    if item.language is not None or item.hostname is not None:
+                        bare = None if item.is_bounded() or item.hostname is not None else item.language
+                        if is_dear(bare or item.content()):
+                            self._dear[item.text(self.compact)] = None
                 if shape.arrays or shape.objects:
                     self._plan_containers(need, shape)
             except LimitError as error:

@@ -66,6 +66,8 @@ def _strings(string: StringSet) -> tuple[StringSet, ...]:
         return (StringSet(without=string.words),) if string.words else (ANY_STRING,)
     if string.language is not None:
         found.append(StringSet(None, difference(CONTENT, string.language)))
+    if string.hostname is not None:
+        found.append(StringSet(hostname=not string.hostname))
     if string.host is not None:
         found.append(StringSet(host=not string.host))
     if string.regex is not None:

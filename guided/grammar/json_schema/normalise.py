@@ -22,6 +22,7 @@ from guided.grammar.json_schema.evaluated import Alternatives, Container, Evalua
 from guided.grammar.json_schema.formats import Formats
 from guided.grammar.json_schema.negation import subtract
 from guided.grammar.json_schema.shape import (
+    ANY_OBJECT,
     ANYTHING,
     FALSE,
     NOTHING,
@@ -72,6 +73,7 @@ class Normaliser(Evaluation):
         self._overlapping = overlapping
         self.overlaps: list[Overlap] = []
         self._combined = 0
+        self._negates_objects = False
         self._dead_needs: dict[Need, bool] = {}
         self._plain: dict[Atom, bool] = {}
         self._required_names: dict[str, Need] = {}
@@ -212,7 +214,14 @@ class Normaliser(Evaluation):
             return schema
         return {keyword: value for keyword, value in schema.items() if keyword not in VALIDATION}
 
+    def check_names(self) -> None:
+        """`UnsupportedError` where names are narrowed and what is left of them may have been taken for all."""
+        if self._narrowed_names is not None and self._negates_objects:
+            raise refusals.NARROWED_NAMES.at(self._narrowed_names)
+
     def _others(self, shape: Shape, pointer: str) -> Shape:
+        if any(thing is not ANY_OBJECT for thing in shape.objects):
+            self._negates_objects = True
         return subtract(ANYTHING, shape, pointer, self._prune)
 
     # -- alternatives that are surely empty ------------------------------------------------------------------------
@@ -387,6 +396,7 @@ class Normaliser(Evaluation):
         needs = self.branches(at, schema, "oneOf")
         shapes = [self.both(shape, self.shape(need), pointer) for need in needs]
         overlapping: list[list[int]] = [[] for _ in needs]
+        self._negates_objects |= sum(bool(one.objects) for one in shapes) > 1
         for j, second in enumerate(shapes):
             for i in range(j):
                 if surely_disjoint(shapes[i], second):

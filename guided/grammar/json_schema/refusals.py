@@ -87,6 +87,18 @@ HOST_COMBINED = Refusal(
     "Keep the format, or the other keyword.",
     "There is none but perhaps with encoded labels, long labels above ASCII, or marks that compose.",
 )
+ENCODED_HOSTS = Refusal(
+    UnsupportedError,
+    "the format 'hostname' together with other keywords that leave names with encoded labels (xn--) only",
+    "Keep the format, or the other keyword; or list the names.",
+    "Which encoded labels stand for anything is not regular, so such names are only told where they are listed.",
+)
+NARROWED_NAMES = Refusal(
+    UnsupportedError,
+    "propertyNames with a format of host names, where a condition on objects is negated: not, oneOf or else",
+    "Use a pattern in propertyNames.",
+    "Names are not looked at by the checker, and which of them are host names is not regular.",
+)
 NESTING = Refusal(
     LimitError,
     "the schema is nested too deeply",
@@ -177,6 +189,8 @@ REFUSALS = (
     DISTINCT_NAMES,
     REGEX_COMBINED,
     HOST_COMBINED,
+    ENCODED_HOSTS,
+    NARROWED_NAMES,
     NESTING,
     ALTERNATIVES,
     NODES,

@@ -54,6 +54,8 @@ class StringSet:
     are patterns, the format of this name (True), or are none (False); that is no part of ``language`` since most
     patterns are left to a checker (`guided.grammar.json_schema.format_regex`).  ``host``: only those that are
     internationalized host names, or none, for the same reason (`guided.grammar.json_schema.idna_names`).
+    ``hostname``: only those that are host names of ASCII, or none; which encoded labels stand for anything is not
+    regular, so names that have one are in no language made of either, and words are looked at one by one.
     """
 
     words: frozenset[str] | None = None
@@ -63,6 +65,7 @@ class StringSet:
     without: frozenset[str] = frozenset()
     regex: bool | None = None
     host: bool | None = None
+    hostname: bool | None = None
 
     def is_empty(self, limit: int = EMPTINESS_STEPS) -> bool:
         """Is there no such string?  `LimitError` when that takes more than ``limit`` steps to decide."""
@@ -72,6 +75,12 @@ class StringSet:
             return True
         if self.regex is not None or self.host is not None:
             return not self.is_checked() and self.content() is EMPTY
+        if self.hostname is not None:
+            if not self._with_hostname(True).is_empty(limit):
+                return False
+            if self._with_hostname(False).is_empty(limit):
+                return True
+            raise refusals.ENCODED_HOSTS.at()
         if self.language is None and (self.high is None or not self.without):
             return False
         return not inhabited(self.content(), limit)
@@ -102,6 +111,11 @@ class StringSet:
 
             if is_host_name(word) is not self.host:
                 return False
+        if self.hostname is not None:
+            from guided.grammar.json_schema.idna_names import is_ascii_host_name
+
+            if is_ascii_host_name(word) is not self.hostname:
+                return False
         if self.regex is None:
             return True
         from guided.grammar.json_schema.pattern_reading import is_pattern
@@ -116,11 +130,23 @@ class StringSet:
             return self._host_content()
         if self.regex is not None:
             return self._regex_content()
+        if self.hostname is not None:
+            return self._with_hostname(True).content()
         if self.language is None:
             found = CONTENT if self.low == 0 and self.high is None else repeat(CHARACTER, self.low, self.high)
         else:
             found = with_length(self.language, CHARACTER, self.low, self.high)
         return difference(found, every_word(self.without)) if self.without else found
+
+    def _with_hostname(self, surely: bool) -> StringSet:
+        """Those of which it is sure that they are host names, or none, or those that may be, as a regular language."""
+        from guided.grammar.json_schema.format_addresses import hostname, unencoded_hostname
+
+        names = unencoded_hostname() if surely is self.hostname else hostname()
+        if not self.hostname:
+            names = difference(CONTENT, names)
+        language = names if self.language is None else intersection((self.language, names))
+        return replace(self, language=language, hostname=None)
 
     def _regex_content(self) -> Expr:
         from guided.grammar.json_schema import regex_languages as languages
@@ -155,6 +181,8 @@ class StringSet:
         """Are these patterns or host names of which `skeleton` and the checker know everything?"""
         if self.host:
             return self == StringSet(host=True)
+        if self.hostname is not None:
+            return False
         return bool(self.regex) and self.language is None and self.high is None and self.low <= MAX_CHECKED
 
     def skeleton(self) -> Expr:
@@ -199,7 +227,10 @@ def intersect(a: StringSet, b: StringSet) -> StringSet | None:
                 return None
             if language is not None and _settles(language, regex):
                 regex = None
-        both = StringSet(None, language, max(a.low, b.low), high, a.without | b.without, regex)
+        hostname = b.hostname if a.hostname is None else a.hostname
+        if b.hostname is not None and b.hostname is not hostname:
+            return None
+        both = StringSet(None, language, max(a.low, b.low), high, a.without | b.without, regex, None, hostname)
         host = b.host if a.host is None else a.host
         if host is not None:
             if b.host is not None and b.host is not host:
