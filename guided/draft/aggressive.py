@@ -48,7 +48,7 @@ class Aggressive:
         if at is None:
             at = self._aligned(tokens[max(context.n_prompt, len(tokens) - self.longest) :], source)
         self._at[row] = (len(tokens), at)
-        return () if at is None else source[at : at + context.budget]
+        return () if at is None else source[at : at + context.longest]
 
     def _aligned(self, written: Sequence[int], source: tuple[int, ...]) -> int | None:
         """The place after the shortest suffix of what was written that occurs just once in the input."""

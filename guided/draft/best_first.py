@@ -79,7 +79,7 @@ class BestFirst:
             value, _, parent, token, path = heapq.heappop(heap)
             (node,) = proposal.add(parent, Group((token,)))
             constraint = context.constraint
-            if constraint is None or path.state != constraint.end:
+            if len(path.drafted) < context.depth and (constraint is None or path.state != constraint.end):
                 ask(node, path, -value)
         return proposal
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -33,11 +34,18 @@ class Context:
     state: int
     """The constraint's state after the text; 0 without a constraint."""
     budget: int
-    """The most nodes that are wanted."""
+    """The most nodes that are wanted; a drafter stops there while it draws, and never drops what it has drawn."""
     n_unseen: int = 1
     """How many of the last tokens the model has not seen: the one drawn last, and those forced after it."""
     hidden: torch.Tensor | None = field(default=None, compare=False)
     """``[d]``: the model's hidden state after the last token that it has seen, for drafts that need it."""
+    depth: int = sys.maxsize
+    """The most nodes in a line that can still be accepted before the limit of tokens; deeper ones are not scored."""
+
+    @property
+    def longest(self) -> int:
+        """The most tokens that a chain may have."""
+        return min(self.budget, self.depth)
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ class Heads:
     def __init__(self, heads: DraftHeads, *, guesses: int = 4) -> None:
         self.heads = heads.eval()
         self.guesses = guesses
-        self._trees: dict[tuple[int, int], list[tuple[int, ...]]] = {}
+        self._trees: dict[tuple[int, int, int], list[tuple[int, ...]]] = {}
         self._known: dict[int, tuple[torch.Tensor, dict[int, torch.Tensor]]] = {}
         """By row: the hidden state, and what each head that does not look at tokens said about it."""
 
@@ -63,11 +63,11 @@ class Heads:
         heads = self.heads.settings.heads
         if context.hidden is None or first > heads:
             return []
-        key = (first, context.budget)
+        key = (first, context.depth, context.budget)
         if key not in self._trees:
             measured = self.heads.settings.accuracies
             usual = tuple(UNCALIBRATED / 2**rank for rank in range(RANKS))
-            self._trees[key] = best_nodes((measured or (usual,) * heads)[first - 1 :], context.budget)
+            self._trees[key] = best_nodes((measured or (usual,) * heads)[first - 1 :][: context.depth], context.budget)
         return self._trees[key]
 
     def guess(self, path: Path) -> Sequence[Guess]:

@@ -57,7 +57,7 @@ class PromptLookup:
         if found is None:
             return ()
         at = self._read(context).first[found]
-        return context.tokens[at : at + context.budget]
+        return context.tokens[at : at + context.longest]
 
     def guess(self, path: Path) -> Sequence[Guess]:
         """The token at the earliest place, and the one at the latest where that is another."""

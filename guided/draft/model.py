@@ -61,13 +61,14 @@ class Model:
             one.begin(logits)
         confidence = self._confidence
         least = 0.0 if confidence is None else confidence.threshold
-        for level in range(self.shape.depth):
+        depth = min(self.shape.depth, max(context.depth for context in contexts))
+        for level in range(depth):
             for one in grown:
-                left = one.context.budget - len(one.proposal)
+                left = one.context.budget - len(one.proposal) if level < one.context.depth else 0
                 if left > 0 and one.leaves:
                     self.shape.grow(chance, self.by_rule, one.leaves, level, left)
                 one.settle(self.by_rule, least)
-            if level + 1 == self.shape.depth or not any(one.waiting for one in grown):
+            if level + 1 == depth or not any(one.waiting for one in grown):
                 break
             self._score(grown)
         for one in grown:

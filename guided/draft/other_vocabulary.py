@@ -68,7 +68,7 @@ class OtherVocabulary:
                     if token >= self.own.size or not self.own.token_bytes(token):
                         break
                     written.append(token)
-                found[i] = chain(list(self._encode_target(_bytes(self.own, written)))[: contexts[i].budget])
+                found[i] = chain(list(self._encode_target(_bytes(self.own, written)))[: contexts[i].longest])
         return found
 
     def learn(self, observed: Sequence[Observed]) -> None:

@@ -96,19 +96,15 @@ class Proposal:
         """The token of a node."""
         return self._tokens[node]
 
-    def graft(self, other: Proposal, most: int | None = None) -> None:
-        """Add another proposal after the text, its groups behind those that are there; of its nodes at most ``most``.
+    def graft(self, other: Proposal) -> None:
+        """Add another proposal after the text, its groups behind those that are there.
 
-        A group is taken whole or not at all, and by its size alone: to look at tokens drawn at random before deciding
-        would change their law.
+        All of it: how many children a node got may depend on which tokens they are, so that whoever leaves out groups
+        by their number looks at tokens drawn at random, and changes their law.
         """
         nodes = {-1: -1}
-        left = len(other) if most is None else most
         for parent, groups in sorted(other.groups.items()):
             for group in groups:
-                if parent not in nodes or len(group.tokens) > left:
-                    continue
-                left -= len(group.tokens)
                 for token, node in zip(group.tokens, self.add(nodes[parent], group), strict=True):
                     child = other.child(parent, token)
                     assert child is not None

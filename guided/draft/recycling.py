@@ -75,7 +75,7 @@ class Recycling:
             if len(proposal) >= context.budget:
                 break
             above = ranks[:-1]
-            if above not in places:
+            if above not in places or len(above) >= context.depth:
                 continue
             node, path = places[above]
             if above not in allowed:

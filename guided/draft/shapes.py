@@ -156,14 +156,14 @@ class Beam:
         if by_rule:
             heap = [(key - math.log(leaves[i].rest.max()), i) for key, i in heap]
         heapq.heapify(heap)
-        for _ in range(min(self.width, budget)):
-            if not heap:
-                break
+        wanted = min(self.width, budget)
+        while heap and wanted:
             key, i = heapq.heappop(heap)
             leaf = leaves[i]
             leaf.take(None if by_rule else chance, -key)
+            wanted -= 1
             left = leaf.left()
-            if not left:
+            if not left or not wanted:
                 continue
             if by_rule:
                 following = math.log(leaf.value) + math.log(leaf.rest.max())

@@ -277,8 +277,10 @@ class SharedDrafts(Branches):
         contexts = []
         for row in self._batch:
             most = self._most(row)
-            budget = min(self._policy.budget(row.number, len(self._batch)), most) if most > 0 else 0
-            row.context = Context(row.number, row.tokens, self._n_prompt, self._constraint, row.state, budget)
+            budget = self._policy.budget(row.number, len(self._batch)) if most > 0 else 0
+            row.context = Context(
+                row.number, row.tokens, self._n_prompt, self._constraint, row.state, budget, depth=most
+            )
             contexts.append(row.context)
         wanted = [i for i, context in enumerate(contexts) if context.budget > 0]
         if wanted:

@@ -207,10 +207,12 @@ class _Run:
         return self._leave(rows)
 
     def _context(self, row: Row, batch: int) -> Context:
-        budget = min(self.policy.budget(row.number, batch), self._most(row)) if self.drafter is not None else 0
+        depth = self._most(row)
+        budget = self.policy.budget(row.number, batch) if self.drafter is not None and depth > 0 else 0
         return Context(
-            row.number, row.tokens, row.n_prompt, row.masks.constraint, row.state, budget, len(row.pending), row.hidden
-        )
+            row.number, row.tokens, row.n_prompt, row.masks.constraint, row.state, budget, len(row.pending), row.hidden,
+            depth,
+        )  # fmt: skip
 
     def _most(self, row: Row) -> int:
         """Draft tokens in a line that can still be accepted: one more is drawn after them."""

@@ -91,7 +91,7 @@ class _Line:
     @classmethod
     def of(cls, context: Context, model: LanguageModel, length: int) -> _Line:
         masks = RowMasks(context.constraint, model.width, model.eos_ids, end_in_time=False)
-        return cls(context, masks, model.eos_ids, min(length, context.budget), context.state)
+        return cls(context, masks, model.eos_ids, min(length, context.longest), context.state)
 
     @property
     def wanted(self) -> int:

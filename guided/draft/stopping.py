@@ -108,5 +108,5 @@ class _Line:
         (self.node,) = self.proposal.add(self.node, group)
         self.state = self.masks.advance(self.state, token)
         self.fresh = [token]
-        ended = token in self.model.eos_ids or not self.state or len(self.proposal) >= self.context.budget
+        ended = token in self.model.eos_ids or not self.state or len(self.proposal) >= self.context.longest
         self.going = not ended

@@ -62,7 +62,8 @@ class TriGrams:
             while len(proposal) < context.budget:
                 if node not in known:
                     path = places[node]
-                    known[node] = [(g, after) for g in self.guess(path) if (after := path.then(g.token)) is not None]
+                    guesses = self.guess(path) if len(path.drafted) < context.depth else ()
+                    known[node] = [(g, after) for g in guesses if (after := path.then(g.token)) is not None]
                 if not known[node]:
                     break
                 bonus = EXPLORATION * math.sqrt(visits.get(node, 0) + 1) / math.sqrt(walk + 1)

@@ -14,10 +14,11 @@ __all__ = ["Union"]
 
 
 class Union:
-    """Asks its drafters in turn; equal beginnings are one, and each may use what the ones before have left.
+    """Asks its drafters in turn, each for as many nodes as the ones before have left; equal beginnings are one.
 
     A place where several drafters have children tries them in the drafters' order, which keeps the target's law: see
-    `guided.draft.verify`.  ``share`` is the most of the whole budget that one drafter gets.
+    `guided.draft.verify`.  What a drafter has drawn is taken whole, since to leave out some of it after it was drawn
+    would change its law.  ``share`` is the most of the whole budget that one drafter is asked for.
     """
 
     def __init__(self, *drafters: Drafter, share: float = 1.0) -> None:
@@ -38,13 +39,13 @@ class Union:
             ]
             if not asked:
                 break
-            own = [
-                replace(contexts[i], budget=min(contexts[i].budget, max(1, round(self.share * contexts[i].budget))))
-                for i in asked
-            ]
+            own = [replace(contexts[i], budget=self._budget(contexts[i].budget, len(merged[i]))) for i in asked]
             for i, proposal in zip(asked, drafter.draft(chance, own), strict=True):
-                merged[i].graft(proposal, contexts[i].budget - len(merged[i]))
+                merged[i].graft(proposal)
         return merged
+
+    def _budget(self, whole: int, used: int) -> int:
+        return min(whole - used, max(1, round(self.share * whole)))
 
     def learn(self, observed: Sequence[Observed]) -> None:
         """Every drafter sees what became of the merged tree."""

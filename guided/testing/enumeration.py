@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -20,12 +21,14 @@ __all__ = ["enumerate_choices"]
 T = TypeVar("T")
 
 
-def enumerate_choices(run: Callable[[Chance], T], *, failures: int = 60) -> Iterator[tuple[float, T]]:
+def enumerate_choices(run: Callable[[Chance], T], *, failures: int = 60, pieces: int = 1) -> Iterator[tuple[float, T]]:
     """Call ``run`` once for each sequence of outcomes of its random choices; give the probability and what it returns.
 
     The probabilities sum to 1.  ``run`` must make the same choices whenever their outcomes so far are the same.
-    Counts of failures have no upper end: those of ``failures`` and more are taken together.  The number of runs is the
-    number of outcomes, so vocabularies and lengths must be tiny.
+    Counts of failures have no upper end: those of ``failures`` and more are taken together.  A uniform number is one of
+    as many as there are intervals between its cuts, each split into ``pieces``: more than one for callers that do
+    something else with every number and must be right whatever its law.  The number of runs is the number of outcomes,
+    so vocabularies and lengths must be tiny.
 
     >>> def pair(chance):
     ...     return chance.index([1, 3]), chance.index([1, 1])
@@ -34,7 +37,7 @@ def enumerate_choices(run: Callable[[Chance], T], *, failures: int = 60) -> Iter
     """
     path: list[int] = []
     while True:
-        chance = _Branching(path, failures)
+        chance = _Branching(path, failures, pieces)
         value = run(chance)
         yield chance.probability, value
         while chance.choices:
@@ -50,9 +53,10 @@ def enumerate_choices(run: Callable[[Chance], T], *, failures: int = 60) -> Iter
 class _Branching:
     """Takes the outcomes of a path, then each time the first possible one, and remembers what else there was."""
 
-    def __init__(self, path: Sequence[int], failures: int) -> None:
+    def __init__(self, path: Sequence[int], failures: int, pieces: int) -> None:
         self._path = path
         self._failures = failures
+        self._pieces = pieces
         self.choices: list[tuple[int, list[float]]] = []
         self.probability = 1.0
 
@@ -79,6 +83,11 @@ class _Branching:
 
     def uniform(self, cuts: Callable[[], Sequence[float]]) -> float:
         places = [0.0, *sorted(cuts()), 1.0]
+        if self._pieces > 1:
+            places = [
+                0.0,
+                *(float(end) for a, b in pairwise(places) for end in np.linspace(a, b, self._pieces + 1)[1:]),
+            ]
         widths = np.diff(places).tolist()
         which = self._choose(widths)
         return (places[which] + places[which + 1]) / 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -206,16 +208,51 @@ def test_best_first_learns_whom_to_trust():
     assert best._share(0, 0, 0.5) < 0.1
 
 
-def test_grafts_take_groups_whole():
+def test_grafts_take_everything():
     proposal = chain([1, 2])
     other = Proposal()
     (one, three) = other.add(-1, Group((1, 3)))
     other.add(one, Group((2, 4), Drawn.WITHOUT_REPLACEMENT, np.full(5, 0.2)))
     other.add(three, Group((5,)))
-    proposal.graft(other, most=4)
-    assert proposal.tree == Tree((1, 2, 3, 4), (-1, 0, -1, 0))
+    proposal.graft(other)
+    assert proposal.tree == Tree((1, 2, 3, 4, 5), (-1, 0, -1, 0, 2))
     assert [group.tokens for group in proposal.groups[0]] == [(2,), (2, 4)]
-    assert 2 not in proposal.groups
+
+
+def test_the_limit_of_tokens_limits_depth_and_not_nodes():
+    """Where one more draft token can be accepted, all nodes may stand side by side; none is drafted below them."""
+    model = TableModel(lambda tokens: np.log([0.4, 0.3, 0.2, 0.05, 0.03, 0.02]), width=6, eos_ids=[3])
+    for drafter in (Model(model, Branching((4, 2)), by_rule=True), BestFirst(Everything(), floor=0.0), Recycling()):
+        wanted = []
+        asked = drafter.draft
+
+        def draft(chance, contexts, asked=asked, wanted=wanted):
+            found = asked(chance, contexts)
+            wanted.extend((context.depth, len(proposal), proposal.tree.parents) for context, proposal in
+                          zip(contexts, found, strict=True))  # fmt: skip
+            return found
+
+        drafter.draft = draft
+        for _ in range(2):  # what learns knows something in the second run
+            wanted.clear()
+            speculate(0, model, [[0]], [None], drafter, max_tokens=3, policy=Fixed(4))
+        assert wanted[0] == (1, 4, (-1, -1, -1, -1))
+    for drafter in (PromptLookup(), TriGrams([[0, 1, 2, 0, 1]]), Aggressive(lambda _: [0, 1, 2])):
+        at = replace(context([0, 1, 2, 0], 5, n_prompt=3), depth=1)
+        assert drafted(drafter, at)[0].tokens == (1,)
+
+
+class Everything:
+    """Guesses all tokens but the end."""
+
+    def guess(self, path):
+        return [Guess(token, 0.2) for token in (0, 1, 2, 4)]
+
+    def learn(self, observed):
+        pass
+
+    def leave(self, rows):
+        pass
 
 
 def test_unions_share_the_budget():
