@@ -23,6 +23,7 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from transformers import GenerationMixin, LogitsProcessorList
 
@@ -50,6 +51,10 @@ class RunningGenerate:
 
     So it is in the loop of greedy decoding and sampling for the first processor of all, unless raw logits are kept.
     """
+    attention_mask: torch.Tensor | None = None
+    """That of the prompts, ``[rows, prompt_length]``; None where it hides nothing."""
+    mask_given: bool = False
+    """True where the caller gave the mask; else transformers made it, of ones where it knows no padding id."""
 
 
 def running_generate(processor: object) -> RunningGenerate | None:
@@ -108,7 +113,10 @@ def _looked_up(processor: object, frame: FrameType | None) -> tuple[RunningGener
         return None, names
     mode = names.get("generation_mode_kwargs") or {}
     foreign = n_found > 1 and mode.get("assistant_tokenizer") is not None
-    return RunningGenerate(names["input_ids_length"], foreign), names
+    # None stands for ones alone; the mask that grows with the text is the decoding method's own.
+    mask = names.get("model_kwargs", {}).get("attention_mask")
+    given = bool(names.get("kwargs_has_attention_mask"))
+    return RunningGenerate(names["input_ids_length"], foreign, attention_mask=mask, mask_given=given), names
 
 
 class SeenPrompts:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from transformers import LogitsProcessor
 
 from guided.errors import GuidedError, UnsupportedError, VocabularyError
-from guided.hf.prompt import SeenPrompts, running_generate
+from guided.hf.prompt import RunningGenerate, SeenPrompts, running_generate
 from guided.lm.model import LanguageModel, Needs
 from guided.steer.declaration import Steerer
 from guided.steer.layout import Layout
@@ -38,9 +38,11 @@ class SteeringLogitsProcessor(LogitsProcessor):
     With a grammar, put its processor before this one: plausible sets and candidates are then of allowed tokens, and
     some are always left (after a `Mixture`, which may bring tokens back, put it once more).
 
-    ``pad_token_id`` says which ids at the beginning of a row are padding; None where prompts have one length, or begin
-    with that id themselves.  The prompt's end is known inside `generate`; in a loop of your own the first call's ids
-    are the prompt, or pass ``prompt_length`` (padding included).
+    Inside `generate` the prompt's end and its padding are known: the attention mask says which ids are none of the
+    prompt's.  In a loop of your own the first call's ids are the prompt, or pass ``prompt_length`` (padding included);
+    and ``pad_token_id`` says which ids at the beginning of a row are padding, as it does inside `generate` where no
+    mask was given.  Without it, rows that look padded with the model's padding or end-of-text id are refused; an id
+    that no prompt begins with, such as -1, says that nothing is padding.
 
     One object serves any number of calls and threads, one call at a time.  Where calls of several loops alternate, each
     of them computes its rows again.
@@ -86,7 +88,7 @@ class SteeringLogitsProcessor(LogitsProcessor):
         Raises `VocabularyError` when the scores are not as wide as the model's.
         """
         ids = np.ascontiguousarray(input_ids.detach().cpu().numpy(), np.int64)
-        call = running_generate(self) if self.prompt_length is None else None
+        call = running_generate(self)
         if call is not None and call.other_tokenizer:
             # A draft in foreign ids: what it comes to in our ids is steered when it is verified.
             return scores
@@ -96,13 +98,13 @@ class SteeringLogitsProcessor(LogitsProcessor):
                 where="SteeringLogitsProcessor",
                 remedy="Pass the model that generates.",
             )
-        if call is not None:
-            end = call.prompt_length
-        elif self.prompt_length is not None:
+        if self.prompt_length is not None:
             end = min(self.prompt_length, ids.shape[1])
+        elif call is not None:
+            end = call.prompt_length
         else:
             end = self._prompts.length(ids, lambda length: True)
-        prompts = [self._unpadded(row[:end]) for row in ids]
+        prompts = self._unpadded(ids[:, :end], call)
         texts = [prompt + tuple(row[end:].tolist()) for prompt, row in zip(prompts, ids, strict=True)]
         with self._lock, torch.no_grad():
             runs = self._follower.follow(prompts, texts)
@@ -124,13 +126,57 @@ class SteeringLogitsProcessor(LogitsProcessor):
             self._prompts.clear()
             self._follower = _Follower(self._follower.layout)
 
-    def _unpadded(self, prompt: NDArray[np.int64]) -> Tokens:
-        """A prompt without its padding; its last token stays, whatever it is."""
-        start = 0
-        if self.pad_token_id is not None:
-            while start < len(prompt) - 1 and prompt[start] == self.pad_token_id:
-                start += 1
-        return tuple(prompt[start:].tolist())
+    def _unpadded(self, prompts: NDArray[np.int64], call: RunningGenerate | None) -> list[Tokens]:
+        """Each row's prompt without its padding; the last token stays, whatever it is.
+
+        Raises `GuidedError` where rows look padded and nothing says whether they are.
+        """
+        kept = np.ones(prompts.shape, np.bool_)
+        mask = None if call is None else call.attention_mask
+        if mask is not None and len(mask) == len(prompts):
+            known = mask[:, : prompts.shape[1]].detach().cpu().numpy() != 0
+            kept[:, : known.shape[1]] = known
+        elif self.pad_token_id is not None:
+            if call is None or not call.mask_given:
+                kept = np.arange(prompts.shape[1]) >= _n_leading(prompts, self.pad_token_id)[:, None]
+        elif mask is not None:
+            raise GuidedError(
+                f"{len(prompts)} rows have an attention mask of {len(mask)} rows",
+                where="SteeringLogitsProcessor",
+                remedy="Pass pad_token_id=, the id that prompts are padded with.",
+            )
+        elif call is None:
+            self._check_whole(prompts)
+        kept[:, -1:] = True
+        return [tuple(row[own].tolist()) for row, own in zip(prompts, kept, strict=True)]
+
+    def _check_whole(self, prompts: NDArray[np.int64]) -> None:
+        """Raise `GuidedError` for prompts that look padded."""
+        for token in sorted(_padding_ids(self.plan.model)):
+            leading = _n_leading(prompts, token)
+            # One such id before every prompt is the beginning of a text.
+            if leading.max() > 1 or leading.min() != leading.max():
+                raise GuidedError(
+                    f"row {leading.argmax()} begins with the model's padding id {token}",
+                    where="SteeringLogitsProcessor",
+                    remedy=f"Pass pad_token_id={token} if that is padding, pad_token_id=-1 if it is the prompt's own.",
+                )
+
+
+def _n_leading(prompts: NDArray[np.int64], token: int) -> NDArray[np.int64]:
+    """How often each row repeats a token at its beginning."""
+    return np.logical_and.accumulate(prompts == token, axis=1).sum(axis=1)
+
+
+def _padding_ids(model: LanguageModel) -> set[int]:
+    """What batches for this model are padded with: the padding ids that are declared, or an end-of-text id."""
+    network = getattr(model, "model", None)
+    holders = [
+        getattr(model, "tokenizer", None),
+        *(getattr(network, name, None) for name in ("generation_config", "config")),
+    ]
+    declared = {getattr(holder, "pad_token_id", None) for holder in holders}
+    return {int(token) for token in declared if token is not None} | set(model.eos_ids)
 
 
 class _Follower:

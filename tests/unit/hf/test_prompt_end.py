@@ -138,6 +138,15 @@ def test_transformers_still_says_where_the_prompt_ends(llama, draft_llama, t5):
         assert len(watch.seen) >= 5
         assert all(call.prompt_length == 5 and not call.other_tokenizer for call, _ in watch.seen)
         assert {length for _, length in watch.seen} >= {5, 6, 7}
+        assert all(call.attention_mask is None and call.mask_given for call, _ in watch.seen)
+    padded, mask = torch.tensor([[0, 0, 70], [1, 70, 71]]), torch.tensor([[0, 0, 1], [1, 1, 1]])
+    for options in ({}, {"num_beams": 2}):
+        for given in ({"attention_mask": mask}, {}):
+            watch = Watch()
+            llama.generate(padded, logits_processor=[watch], max_new_tokens=3, pad_token_id=0, **given, **options)
+            for call, _ in watch.seen:
+                assert call.attention_mask.tolist() == mask.repeat_interleave(options.get("num_beams", 1), 0).tolist()
+                assert call.mask_given == bool(given)
     watch = Watch()
     run(t5, ids, watch, max_new_tokens=4)
     assert [(call.prompt_length, length) for call, length in watch.seen] == [(1, n) for n in range(1, 5)]

@@ -123,6 +123,46 @@ def test_a_padded_batch_is_steered_row_by_row(name, llama, base, steerers):
         assert found[: len(wanted)] == wanted
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("options", [{}, {"num_beams": 2}], ids=["greedy", "beams"])
+def test_the_attention_mask_of_generate_says_what_is_padding(name, options, llama, base, steerers):
+    """Without ``pad_token_id``; also where a prompt begins with the very id that others are padded with."""
+    prompts = [*PROMPTS, (0, 0, 9, 31)]
+    found = []
+    for batch in (prompts, *([prompt] for prompt in prompts)):
+        width = max(map(len, batch))
+        ids = torch.tensor([[0] * (width - len(prompt)) + list(prompt) for prompt in batch])
+        mask = torch.tensor([[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in batch])
+        out = llama.generate(
+            ids,
+            attention_mask=mask,
+            logits_processor=[SteeringLogitsProcessor(steerers[name], base)],
+            max_new_tokens=5,
+            do_sample=False,
+            pad_token_id=0,
+            **options,
+        )
+        found += [row[width:].tolist() for row in out]
+    together, alone = found[: len(prompts)], found[len(prompts) :]
+    assert [row[: len(one)] for row, one in zip(together, alone, strict=True)] == alone
+
+
+def test_padding_that_nothing_tells_is_refused(base, steerers):
+    """A loop of one's own has no mask: rows that begin with the model's padding id are not taken for prompts."""
+    ids = torch.tensor([[0, 0, 5, 9], [40, 41, 42, 40]])
+    scores = torch.randn(2, base.width, generator=torch.Generator().manual_seed(0))
+    for rows in (slice(0, 2), slice(0, 1)):
+        with pytest.raises(GuidedError, match=r"row 0 begins with the model's padding id 0 .*pad_token_id=0 .*-1 if"):
+            SteeringLogitsProcessor(steerers["cfg"], base)(ids[rows], scores[rows])
+    with pytest.raises(GuidedError, match="padding id 0"):
+        SteeringLogitsProcessor(steerers["cfg"], base, prompt_length=4)(ids, scores)
+    told = SteeringLogitsProcessor(steerers["cfg"], base, pad_token_id=0)(ids, scores)
+    alone = SteeringLogitsProcessor(steerers["cfg"], base)(ids[:1, 2:], scores[:1])
+    torch.testing.assert_close(told[:1], alone, atol=1e-4, rtol=1e-4)
+    own = SteeringLogitsProcessor(steerers["context"], base, pad_token_id=-1)(ids, scores)
+    torch.testing.assert_close(own[1:], SteeringLogitsProcessor(steerers["context"], base)(ids[1:], scores[1:]))
+
+
 @pytest.mark.parametrize("name", ["contrastive", "cfg", "dola", "rad-model", "search", "momentum"])
 @pytest.mark.parametrize("how", ["lookup", "assistant"])
 def test_drafts_change_nothing(name, how, llama, draft_llama, base, steerers):
