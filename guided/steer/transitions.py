@@ -1,23 +1,26 @@
 """The token transitions of a small corpus, as evidence for graph-retrieved adaptive decoding.
 
-One pass of the model over the corpus: every observed transition adds its logit to its edge.  Where the logit is
-negative the edge gets nothing, since edges are non-negative and rows are divided by their greatest.
+One pass of the model over the corpus: every observed transition adds its logit to its edge, counted from where the
+uniform distribution's would be, ``log p(v) + log V``: logits are known up to a constant only.  Where that is negative
+the edge gets nothing, since edges are non-negative and rows are divided by their greatest.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import torch
 
 from guided.errors import GuidedError
 from guided.lm.model import LanguageModel
+from guided.steer.formulas.combining import log_probabilities
 
 __all__ = ["TransitionGraph"]
 
 
 class TransitionGraph:
-    """Edges ``(u, v)`` with the summed logits of ``v`` wherever the corpus has ``v`` after ``u``.
+    """Edges ``(u, v)`` with the summed evidence of ``v`` wherever the corpus has ``v`` after ``u``.
 
     ``edges[u][v]`` must be 0 or more.  Immutable; memory is one number for each distinct transition.
     """
@@ -45,7 +48,8 @@ class TransitionGraph:
             if len(tokens) > 2:
                 logits = torch.cat([logits, sequences.extend([tokens[1:-1]])[0].logits])
             after = torch.as_tensor(list(tokens[1:]), device=logits.device)
-            observed = logits.gather(-1, after[:, None])[:, 0].clamp(min=0.0).tolist()
+            above_uniform = log_probabilities(logits) + math.log(logits.shape[-1])
+            observed = above_uniform.gather(-1, after[:, None])[:, 0].clamp(min=0.0).tolist()
             for before, token, value in zip(tokens, tokens[1:], observed):
                 row = edges.setdefault(int(before), {})
                 row[int(token)] = row.get(int(token), 0.0) + value

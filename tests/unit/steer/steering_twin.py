@@ -48,15 +48,26 @@ def numbers(seed: int, width: int = WIDTH, scale: float = 1.5):
     return lambda tokens: scale * np.random.default_rng([seed, width, *tokens]).standard_normal(width)
 
 
-def random_model(seed: int, *, width: int = WIDTH, trees: bool = True) -> TableModel:
-    """A table model with layers, hidden states and heads, all of them random functions of the prefix."""
+def random_model(seed: int, *, width: int = WIDTH, trees: bool = True, offset: int | None = None) -> TableModel:
+    """A table model with layers, hidden states and heads, all of them random functions of the prefix.
+
+    ``offset`` seeds a number for each prefix that is added to all its logits, which says nothing.
+    """
+
+    def logits(own: int):
+        scores = numbers(own, width)
+        if offset is None:
+            return scores
+        shift = numbers(own + offset, 1, 40.0)
+        return lambda tokens: scores(tokens) + shift(tokens)
+
     model = TableModel(
-        numbers(seed, width),
+        logits(seed),
         width=width,
         eos_ids=[width - 1],
-        layers=[numbers(1000 * seed + block, width) for block in range(BLOCKS)],
+        layers=[logits(1000 * seed + block) for block in range(BLOCKS)],
         hidden=numbers(1000 * seed + 500, 5, 1.0),
-        masked=lambda tokens, heads: numbers(1000 * seed + 600 + len(heads), width)(tokens),
+        masked=lambda tokens, heads: logits(1000 * seed + 600 + len(heads))(tokens),
     )
     if not trees:
         model.can = type(model.can)(**{**vars(model.can), "tree": False})
@@ -78,36 +89,44 @@ HEAD = ModelReward(lambda hidden: torch.sigmoid(hidden.sum(-1)), AMATEUR)
 OWN_HEAD = ModelReward(lambda hidden: torch.tanh(hidden[:, 0]), None, Prefixed((2,)))
 FORKING_HEAD = ModelReward(lambda hidden: torch.sigmoid(hidden.sum(-1)), random_model(4, trees=False))
 
-STEERERS = {
-    "contrastive": Contrastive(AMATEUR),
-    "contrastive-2022": Contrastive(AMATEUR, beta=None),
-    "dexperts": DExperts(AMATEUR, OTHER),
-    "proxy": ProxyTuning(AMATEUR, OTHER),
-    "mixture": Mixture((AMATEUR, OTHER), (0.5, 0.3, 0.2)),
-    "product": Product((AMATEUR, OTHER)),
-    "arm": ARM(AMATEUR, top_k=4),
-    "context": ContextAware(Without((1, 2))),
-    "cfg": ClassifierFree(),
-    "negative": ClassifierFree(2.0, Replaced((3, 3))),
-    "instructive": Instructive(Prefixed((3, 1))),
-    "debias": SelfDebiasing((Prefixed((1,)), Prefixed((2,)))),
-    "dola": DoLa(),
-    "dola-low": DoLa(Bucket.LOW, divergence=Divergence.JENSEN_SHANNON),
-    "dola-layers": DoLa((0, -2), final_norm=True),
-    "lol": LayersOverLayers(AMATEUR, 2, truth=0.5, truthful=Prefixed((4,))),
-    "decore": DeCoRe(((0, 1), (2, 0)), cap=1.5),
-    "decore-prompt": DeCoRe(((0, 1),), masked_prompt=True),
-    "focus": DynamicFocus(sigma=4.0),
-    "rad": RAD(REWARD, top_k=4),
-    "rad-model": RAD(HEAD, top_k=4),
-    "rad-forking": RAD(FORKING_HEAD, top_k=4),
-    "args": ARGS(REWARD),
-    "fudge": FUDGE(TextReward(lambda texts: [value - 2 for value in vowels(texts)], text_of, prompt=False), top_k=5),
-    "controlled": ControlledDecoding(OWN_HEAD, top_k=5),
-    "momentum": Momentum(),
-    "search": ContrastiveSearch(),
-    "grad": GRAD(TransitionGraph.of(BASE, [(1, 2, 3, 1, 2, 4), (0, 0, 5)])),
-}
+
+def steerers_with(base, amateur, other):
+    """One of each steerer and more, with these models, to steer the first of them."""
+    return {
+        "contrastive": Contrastive(amateur),
+        "contrastive-2022": Contrastive(amateur, beta=None),
+        "dexperts": DExperts(amateur, other),
+        "proxy": ProxyTuning(amateur, other),
+        "mixture": Mixture((amateur, other), (0.5, 0.3, 0.2)),
+        "product": Product((amateur, other)),
+        "arm": ARM(amateur, top_k=4),
+        "context": ContextAware(Without((1, 2))),
+        "cfg": ClassifierFree(),
+        "negative": ClassifierFree(2.0, Replaced((3, 3))),
+        "instructive": Instructive(Prefixed((3, 1))),
+        "debias": SelfDebiasing((Prefixed((1,)), Prefixed((2,)))),
+        "dola": DoLa(),
+        "dola-low": DoLa(Bucket.LOW, divergence=Divergence.JENSEN_SHANNON),
+        "dola-layers": DoLa((0, -2), final_norm=True),
+        "lol": LayersOverLayers(amateur, 2, truth=0.5, truthful=Prefixed((4,))),
+        "decore": DeCoRe(((0, 1), (2, 0)), cap=1.5),
+        "decore-prompt": DeCoRe(((0, 1),), masked_prompt=True),
+        "focus": DynamicFocus(sigma=4.0),
+        "rad": RAD(REWARD, top_k=4),
+        "rad-model": RAD(ModelReward(HEAD.head, amateur), top_k=4),
+        "rad-forking": RAD(FORKING_HEAD, top_k=4),
+        "args": ARGS(REWARD),
+        "fudge": FUDGE(
+            TextReward(lambda texts: [value - 2 for value in vowels(texts)], text_of, prompt=False), top_k=5
+        ),
+        "controlled": ControlledDecoding(OWN_HEAD, top_k=5),
+        "momentum": Momentum(),
+        "search": ContrastiveSearch(),
+        "grad": GRAD(TransitionGraph.of(base, [(1, 2, 3, 1, 2, 4), (0, 0, 5)])),
+    }
+
+
+STEERERS = steerers_with(BASE, AMATEUR, OTHER)
 
 
 def asked(model, prompt, tokens, needs=NOTHING):

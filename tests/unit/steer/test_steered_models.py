@@ -20,6 +20,7 @@ from steering_twin import (
     agree,
     alone,
     random_model,
+    steerers_with,
     text_of,
     vowels,
 )
@@ -75,6 +76,17 @@ def test_each_method_alone_and_in_a_batch(name):
             agree(answers[row].logits[n], alone(steerers, BASE, prompt, tokens[: n + 1]))
         agree(sequences.last.logits[row], alone(steerers, BASE, prompt, tokens))
     agree(next_logits(Stack(steerers).over(BASE), [(1, 2, 3)])[0], alone(steerers, BASE, (1, 2, 3), ()))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_constant_that_is_added_to_logits_changes_nothing(name):
+    """Logits are known up to a constant, another for each prefix, layer and model, which no method may read."""
+    moved = [random_model(seed, offset=7) for seed in (1, 2, 3)]
+    offset = Stack([steerers_with(*moved)[name]]).over(moved[0])
+    plain = Stack(stack([name])).over(BASE)
+    for prompt in PROMPTS:
+        found, wanted = (torch.softmax(next_logits(model, [prompt])[0], -1) for model in (offset, plain))
+        torch.testing.assert_close(found, wanted, atol=1e-9, rtol=0)
 
 
 @pytest.mark.parametrize("name", ["contrastive", "cfg", "dola", "rad", "momentum", "mixture", "decore", "rad-model"])
