@@ -64,6 +64,11 @@ class Architecture:
         return type(self.model).__name__
 
     @cached_property
+    def ties_embeddings(self) -> bool:
+        """True where the input and the output embeddings are one matrix."""
+        return self.model.get_input_embeddings().weight is getattr(self.model.get_output_embeddings(), "weight", None)
+
+    @cached_property
     def takes_positions(self) -> bool:
         """True where the decoder can be told the position of each token."""
         return "position_ids" in inspect.signature(self.decoder.forward).parameters and not self.encodes

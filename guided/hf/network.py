@@ -100,6 +100,7 @@ class Network:
             hidden=True,
             masked_heads=cached and self.architecture.head_outputs is not None,
             encoder=self.architecture.encodes,
+            tied_embeddings=self.architecture.ties_embeddings,
         )
 
     def new_cache(self) -> RowCache:

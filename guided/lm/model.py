@@ -120,6 +120,8 @@ class Abilities:
     """`Needs.masked_heads` can be served."""
     encoder: bool = False
     """An encoder reads the prompt: a longer prompt is then not the same as a longer sequence."""
+    tied_embeddings: bool = False
+    """The input and the output embeddings are one matrix: logits read at layer 0 repeat the input."""
 
 
 @dataclass

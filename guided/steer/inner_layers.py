@@ -30,33 +30,42 @@ class DoLa:
     """Contrast with the early layer that differs most: `dola`.
 
     ``layers`` is a bucket, or numbers as in `Needs.layers` (0 the embedding, -1 the last block).  A model whose input
-    and output embeddings are one matrix (``tied_embeddings=True``) starts its low bucket at 2, because layer 0 would
-    repeat the input.  Early layers are read without the final normalisation, as the authors' code does, unless
-    ``final_norm=True``.  That code also repeats tokens less (penalty 1.2), which is not part of the formula.
+    and output embeddings are one matrix starts its low bucket at 2, because layer 0 would repeat the input;
+    ``tied_embeddings`` None asks the model.  Early layers are read without the final normalisation, as the authors'
+    code does, unless ``final_norm=True``.  That code also repeats tokens less (penalty 1.2), which is not part of the
+    formula.
     """
 
     layers: Bucket | tuple[int, ...] = Bucket.HIGH
     relative_top: float = 0.1
     divergence: Divergence = Divergence.OFFICIAL
     final_norm: bool = False
-    tied_embeddings: bool = False
+    tied_embeddings: bool | None = None
 
     def __post_init__(self) -> None:
         checked_number("relative_top", self.relative_top, least=0, most=1, of="DoLa")
 
     def declare(self, model: LanguageModel) -> Declaration:
         """The candidate layers of the model itself."""
-        needs = Needs(layers=self.candidate_layers(model.can.layers), final_norm=self.final_norm)
-        return Declaration((Branch(None, AsGiven(), needs),))
+        tied = model.can.tied_embeddings if self.tied_embeddings is None else self.tied_embeddings
+        layers = self.candidate_layers(model.can.layers, tied_embeddings=tied)
+        return Declaration((Branch(None, AsGiven(), Needs(layers=layers, final_norm=self.final_norm)),))
 
-    def candidate_layers(self, n_blocks: int) -> tuple[int, ...]:
-        """The layers compared in a model of so many blocks; raises `UnsupportedError` if there are none."""
+    def candidate_layers(self, n_blocks: int, *, tied_embeddings: bool = False) -> tuple[int, ...]:
+        """The layers compared in a model of so many blocks; raises `UnsupportedError` if there are none.
+
+        Buckets are those of transformers, also in models of few blocks.
+        """
+        half = n_blocks // 2
+        first = min(2, n_blocks - 1) if tied_embeddings else 0
         if not isinstance(self.layers, Bucket):
             chosen = tuple(self.layers)
-        elif self.layers is Bucket.LOW:
-            chosen = tuple(range(2 if self.tied_embeddings else 0, min(n_blocks // 2, DEEP // 2), 2))
+        elif self.layers is Bucket.HIGH:
+            chosen = tuple(range(max(half, n_blocks - DEEP // 2), n_blocks, 2))
+        elif first == half and n_blocks:
+            chosen = (first,)
         else:
-            chosen = tuple(range(max(n_blocks // 2, n_blocks - DEEP // 2), n_blocks, 2))
+            chosen = tuple(range(first, min(half, DEEP // 2), 2))
         if not chosen:
             raise UnsupportedError(
                 f"a model of {n_blocks} readable layers has none in the bucket"

@@ -290,7 +290,7 @@ METHODS: dict[MethodName, Method] = {
     MethodName.DOLA: Method(
         TaskName.FACTS,
         "low layers, final norm (chosen)",
-        _steered(lambda kit, prompts: DoLa(Bucket.LOW, final_norm=True)),
+        _steered(lambda kit, prompts: DoLa(Bucket.LOW, final_norm=True, tied_embeddings=False)),
     ),
     MethodName.LOL: Method(
         TaskName.FACTS,

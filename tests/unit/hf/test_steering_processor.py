@@ -8,6 +8,7 @@ import random
 import numpy as np
 import pytest
 import torch
+from transformers import LlamaConfig, LlamaForCausalLM
 
 import guided
 from guided.errors import GuidedError, VocabularyError
@@ -17,6 +18,7 @@ from guided.hf.steering import SteeringLogitsProcessor
 from guided.lm import Needs, TableModel, next_logits
 from guided.steer import (
     RAD,
+    Bucket,
     ClassifierFree,
     ContextAware,
     Contrastive,
@@ -322,6 +324,17 @@ def test_layers_with_and_without_the_last_norm_stay_apart(base):
     first = next_logits(Stack([one]).over(base), [PROMPTS[0]])
     early = base.start([PROMPTS[0]], Needs(layers=(0,), final_norm=False)).last.layers[0]
     torch.testing.assert_close(found, dola(first, early[None], relative_top=0.0), atol=1e-3, rtol=1e-4)
+
+
+def test_a_model_says_whether_its_embeddings_are_tied(llama):
+    assert not TransformersModel(llama).can.tied_embeddings
+    tied = LlamaForCausalLM(
+        LlamaConfig(**{**llama.config.to_dict(), "num_hidden_layers": 4, "tie_word_embeddings": True})
+    )
+    model = TransformersModel(tied.eval())
+    assert model.can.tied_embeddings
+    layers = Stack([DoLa(Bucket.LOW)]).over(model).plan.declarations[0].branches[0].needs.layers
+    assert layers == (2,), "transformers leaves the embedding out, too"
 
 
 def test_what_is_refused(base, amateur, t5, steerers):

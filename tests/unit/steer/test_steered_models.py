@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -32,6 +33,7 @@ from guided.steer import (
     RAD,
     AsGiven,
     Branch,
+    Bucket,
     ClassifierFree,
     Contrastive,
     ContrastiveSearch,
@@ -363,17 +365,34 @@ def test_layers_and_heads_that_do_not_exist():
             Stack([steerer]).over(plain)
     Stack([DeCoRe(())]).over(plain)
     with pytest.raises(UnsupportedError, match="none in the bucket"):
-        DoLa(tied_embeddings=True, layers=DoLa().layers.LOW).candidate_layers(4)
+        DoLa(Bucket.LOW).candidate_layers(3, tied_embeddings=True)
 
 
 def test_the_buckets_of_dola():
-    low, high = DoLa(DoLa().layers.LOW), DoLa()
+    """Those of transformers' DoLa: where the embedding is the output matrix, too, the low bucket leaves it out."""
+    low, high = DoLa(Bucket.LOW), DoLa()
     assert low.candidate_layers(32) == tuple(range(0, 16, 2))
     assert high.candidate_layers(32) == tuple(range(16, 32, 2))
     assert low.candidate_layers(60) == tuple(range(0, 20, 2))
     assert high.candidate_layers(60) == tuple(range(40, 60, 2))
-    tied = DoLa(DoLa().layers.LOW, tied_embeddings=True)
-    assert tied.candidate_layers(12) == (2, 4)
+    tied = {blocks: low.candidate_layers(blocks, tied_embeddings=True) for blocks in (1, 2, 4, 5, 6, 12, 60)}
+    assert tied == {1: (0,), 2: (1,), 4: (2,), 5: (2,), 6: (2,), 12: (2, 4), 60: tuple(range(2, 20, 2))}
+    assert high.candidate_layers(12, tied_embeddings=True) == high.candidate_layers(12)
+    assert [low.candidate_layers(blocks) for blocks in (1, 2, 4)] == [(0,), (0,), (0,)]
+
+
+def test_dola_asks_the_model_whether_its_embeddings_are_tied():
+    tied = random_model(1)
+    tied.can = dataclasses.replace(tied.can, tied_embeddings=True)
+    for steerer, wanted in (
+        (DoLa(Bucket.LOW), (2,)),
+        (DoLa(Bucket.LOW, tied_embeddings=False), (0,)),
+        (DoLa((0, 1)), (0, 1)),
+    ):
+        assert steerer.declare(tied).branches[0].needs.layers == wanted
+        assert Stack([ClassifierFree(), steerer]).over(tied).can.tied_embeddings
+    assert DoLa(Bucket.LOW).declare(BASE).branches[0].needs.layers == (0,)
+    assert DoLa(Bucket.LOW, tied_embeddings=True).declare(BASE).branches[0].needs.layers == (2,)
 
 
 @pytest.mark.parametrize(
