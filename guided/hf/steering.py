@@ -165,7 +165,8 @@ class SteeringLogitsProcessor(LogitsProcessor):
 
 def _n_leading(prompts: NDArray[np.int64], token: int) -> NDArray[np.int64]:
     """How often each row repeats a token at its beginning."""
-    return np.logical_and.accumulate(prompts == token, axis=1).sum(axis=1)
+    counts: NDArray[np.int64] = np.logical_and.accumulate(prompts == token, axis=1).sum(axis=1)
+    return counts
 
 
 def _padding_ids(model: LanguageModel) -> set[int]:

@@ -7,15 +7,16 @@ since the prompt, so samplers and beams may use it; its distribution is neither 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 
 from guided.errors import GuidedError, UnsupportedError
 from guided.lm.model import NOTHING, Abilities, Calls, LanguageModel, Needs, Scores, Sequences, Tree, check_needs
-from guided.steer.declaration import Tokens, checked_number
+from guided.steer.declaration import Tokens
+from guided.steer.fields import Checked, Count, Range
 from guided.steer.formulas.history import entropy_bits, wants_large
 from guided.steer.layout import check_vocabulary
 from guided.steer.rows import joined, taken
@@ -24,7 +25,7 @@ __all__ = ["AdaptiveModel", "AdaptiveSequences", "EntropyAdaptive"]
 
 
 @dataclass(frozen=True, eq=False)
-class EntropyAdaptive:
+class EntropyAdaptive(Checked):
     """When to use the large model: while the mean entropy of the last ``window`` steps is above ``threshold`` bits.
 
     A switch waits until ``least`` tokens were written since the last one; the small model begins.  ``threshold=inf`` is
@@ -33,18 +34,17 @@ class EntropyAdaptive:
     """
 
     small: LanguageModel
-    threshold: float
-    window: int = 8
-    least: int = 4
+    threshold: Annotated[float, Range(infinite=True)]
+    window: Count = 8
+    least: Annotated[int, Range(0)] = 4
     lossless: bool = False
     """Always False: where the small model is sure, its tokens are taken."""
 
     def __post_init__(self) -> None:
-        checked_number("window", self.window, least=1, of="EntropyAdaptive")
-        checked_number("least", self.least, least=0, of="EntropyAdaptive")
-        if self.lossless or math.isnan(self.threshold):
+        super().__post_init__()
+        if self.lossless:
             raise GuidedError(
-                "entropy adaptive decoding is not lossless" if self.lossless else "the threshold is NaN",
+                "entropy adaptive decoding is not lossless",
                 where="EntropyAdaptive",
                 remedy="Use speculative decoding for the large model's distribution, or leave lossless=False.",
             )

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError
 from guided.lm.model import LanguageModel
-from guided.steer.declaration import Tokens, checked_number
+from guided.steer.declaration import Tokens
+from guided.steer.fields import checked_count
 from guided.steer.masking import mask_and_ends
 from guided.steer.reward import RewardError, TextReward, checked_rewards
 
@@ -60,8 +61,8 @@ def best_of_blocks(
     Under a ``constraint`` tokens are drawn from the allowed ones, as by `guided.infer.local`, and the text ends within
     ``max_new_tokens`` tokens, the end-of-text token counted.
     """
-    checked_number("n_blocks", n_blocks, least=1, of="best_of_blocks")
-    checked_number("block_tokens", block_tokens, least=1, of="best_of_blocks")
+    for name, number in (("n_blocks", n_blocks), ("block_tokens", block_tokens), ("max_new_tokens", max_new_tokens)):
+        checked_count(name, number, of="best_of_blocks")
     masked, ends = mask_and_ends(model, constraint, max_new_tokens)
     given = tuple(int(token) for token in prompt)
     sequences = model.start([given])

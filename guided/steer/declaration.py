@@ -7,14 +7,16 @@ and the logits that come in, and returns logits.  Nothing here computes a score.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Protocol, runtime_checkable
 
 import torch
 
 from guided.errors import GuidedError
 from guided.lm.model import NOTHING, LanguageModel, Needs, Scores
+from guided.steer.fields import Checked, Range
 
 if TYPE_CHECKING:
     from guided.steer.reward import TextReward
@@ -31,21 +33,23 @@ __all__ = [
     "Seen",
     "Steerer",
     "Without",
-    "checked_number",
 ]
 
 Tokens = tuple[int, ...]
 
-Prompt = Callable[[Tokens], Sequence[int]]
+Prompt = Annotated[Callable[[Tokens], Sequence[int]], "a function of the prompt's ids, such as Replaced(ids)"]
 """What a branch reads in place of the prompt: a pure, hashable function from the prompt's ids to others."""
 
 
 def _token_ids(tokens: Sequence[int], where: str) -> Tokens:
-    if isinstance(tokens, str):
+    if isinstance(tokens, (str, bytes)):
         raise GuidedError(
             "a text was given for token ids", where=where, remedy="Pass the ids that the model's tokenizer gives it."
         )
-    return tuple(int(token) for token in tokens)
+    try:
+        return tuple(operator.index(token) for token in tokens)
+    except TypeError:
+        raise GuidedError(f"{tokens!r} are no token ids", where=where, remedy="Pass a sequence of integers.") from None
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,8 @@ class Replaced:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tokens", _token_ids(self.tokens, type(self).__name__))
+        if not self.tokens:
+            raise GuidedError("a prompt has no tokens", where="Replaced", remedy="Pass at least one id.")
 
     def __call__(self, prompt: Tokens) -> Tokens:
         """The other prompt."""
@@ -81,14 +87,15 @@ class LastToken:
 
 
 @dataclass(frozen=True)
-class Prefixed:
+class Prefixed(Checked):
     """The prompt with tokens before it, after its first ``after`` ones (1 where it begins with a special token)."""
 
     tokens: Tokens
-    after: int = 0
+    after: Annotated[int, Range(0)] = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tokens", _token_ids(self.tokens, type(self).__name__))
+        super().__post_init__()
 
     def __call__(self, prompt: Tokens) -> Tokens:
         """The longer prompt."""
@@ -191,18 +198,3 @@ class Steerer(Protocol):
 
     def steer(self, logits: torch.Tensor, seen: Seen) -> torch.Tensor:
         """``[n, V]`` to ``[n, V]``, each row for itself, without writing to what comes in."""
-
-
-def checked_number(
-    name: str, value: float, *, least: float = float("-inf"), most: float = float("inf"), of: str = "steerer"
-) -> None:
-    """Raise `GuidedError` unless ``least <= value <= most``; ``of`` names the steerer."""
-    if not least <= value <= most:
-        low, high = f"{least:g}", f"{most:g}"
-        if most == float("inf"):
-            allowed = f"at least {low}"
-        elif least == float("-inf"):
-            allowed = f"at most {high}"
-        else:
-            allowed = f"from {low} to {high}"
-        raise GuidedError(f"{name}={value} is not {allowed}", where=of, remedy=f"Pass a {name} that is {allowed}.")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 
-from guided.errors import UnsupportedError
+from guided.errors import GuidedError, UnsupportedError
 from guided.lm.model import LanguageModel, Needs
-from guided.steer.declaration import AsGiven, Branch, Declaration, Prompt, Seen, checked_number
+from guided.steer.declaration import AsGiven, Branch, Declaration, Prompt, Seen
+from guided.steer.fields import Checked, Range
 from guided.steer.formulas.layers import Divergence, decore, dola, dynamic_focus, layers_over_layers
 
 __all__ = ["Bucket", "DeCoRe", "DoLa", "DynamicFocus", "LayersOverLayers"]
@@ -26,7 +28,7 @@ class Bucket(enum.Enum):
 
 
 @dataclass(frozen=True)
-class DoLa:
+class DoLa(Checked):
     """Contrast with the early layer that differs most: `dola`.
 
     ``layers`` is a bucket, or numbers as in `Needs.layers` (0 the embedding, -1 the last block).  A model whose input
@@ -37,13 +39,10 @@ class DoLa:
     """
 
     layers: Bucket | tuple[int, ...] = Bucket.HIGH
-    relative_top: float = 0.1
+    relative_top: Annotated[float, Range(0, 1)] = 0.1
     divergence: Divergence = Divergence.OFFICIAL
     final_norm: bool = False
     tied_embeddings: bool | None = None
-
-    def __post_init__(self) -> None:
-        checked_number("relative_top", self.relative_top, least=0, most=1, of="DoLa")
 
     def declare(self, model: LanguageModel) -> Declaration:
         """The candidate layers of the model itself."""
@@ -59,7 +58,7 @@ class DoLa:
         half = n_blocks // 2
         first = min(2, n_blocks - 1) if tied_embeddings else 0
         if not isinstance(self.layers, Bucket):
-            chosen = tuple(self.layers)
+            chosen = self.layers
         elif self.layers is Bucket.HIGH:
             chosen = tuple(range(max(half, n_blocks - DEEP // 2), n_blocks, 2))
         elif first == half and n_blocks:
@@ -83,7 +82,7 @@ class DoLa:
 
 
 @dataclass(frozen=True, eq=False)
-class LayersOverLayers:
+class LayersOverLayers(Checked):
     """Two contrasts with an amateur, at the last and at a lower layer, and a prompt for the truth: LOL.
 
     `layers_over_layers` is the formula, a reconstruction.  ``layer`` is read in both models, ``truthful`` makes the
@@ -97,6 +96,15 @@ class LayersOverLayers:
     truth: float = 0.0
     truthful: Prompt | None = None
     final_norm: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.truth and self.truthful is None:
+            raise GuidedError(
+                f"truth={self.truth} weighs a prompt that was not given",
+                where="LayersOverLayers",
+                remedy="Pass truthful=, or leave truth=0.",
+            )
 
     def declare(self, model: LanguageModel) -> Declaration:
         """Both models with the lower layer, and the model under the truthful prompt."""
@@ -122,22 +130,17 @@ class LayersOverLayers:
 
 
 @dataclass(frozen=True)
-class DeCoRe:
+class DeCoRe(Checked):
     """Contrast with the model without its retrieval heads: `decore`.
 
     ``heads`` are (block, head) pairs, counted from 0; ``examples/retrieval_heads.py`` finds them.  The heads are off
     for generated tokens only, as in the authors' generation, unless ``masked_prompt=True``, as in their scoring.
     """
 
-    heads: tuple[tuple[int, int], ...]
-    cap: float | None = None
+    heads: tuple[tuple[Annotated[int, Range(0)], Annotated[int, Range(0)]], ...]
+    cap: Annotated[float, Range(0)] | None = None
     normalise: bool = False
     masked_prompt: bool = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "heads", tuple((int(block), int(head)) for block, head in self.heads))
-        if self.cap is not None:
-            checked_number("cap", self.cap, least=0, of="DeCoRe")
 
     def declare(self, model: LanguageModel) -> Declaration:
         """The model without those heads."""
@@ -150,7 +153,7 @@ class DeCoRe:
 
 
 @dataclass(frozen=True)
-class DynamicFocus:
+class DynamicFocus(Checked):
     """A lower temperature where the layers disagree: `dynamic_focus`.
 
     ``layers`` None takes all between the embedding and the last block.  Published values: ``sigma`` 0.25 or 4.0,
@@ -158,19 +161,14 @@ class DynamicFocus:
     """
 
     layers: tuple[int, ...] | None = None
-    relative_top: float = 0.1
-    sigma: float = 0.25
-    temperature: float = 1.0
+    relative_top: Annotated[float, Range(0, 1)] = 0.1
+    sigma: Annotated[float, Range(1e-6, infinite=True)] = 0.25
+    temperature: Annotated[float, Range(1e-6)] = 1.0
     final_norm: bool = True
-
-    def __post_init__(self) -> None:
-        checked_number("relative_top", self.relative_top, least=0, most=1, of="DynamicFocus")
-        for name, value in (("sigma", self.sigma), ("temperature", self.temperature)):
-            checked_number(name, value, least=1e-6, of="DynamicFocus")
 
     def declare(self, model: LanguageModel) -> Declaration:
         """The layers between."""
-        chosen = tuple(range(1, model.can.layers)) if self.layers is None else tuple(self.layers)
+        chosen = tuple(range(1, model.can.layers)) if self.layers is None else self.layers
         if not chosen:
             raise UnsupportedError(
                 f"a model of {model.can.layers} readable layers has none between",

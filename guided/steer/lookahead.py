@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from guided.constraint.protocol import Constrains
 from guided.lm.model import LanguageModel, Sequences
 from guided.steer.blocks import Value, values_of
-from guided.steer.declaration import Tokens, checked_number
+from guided.steer.declaration import Tokens
+from guided.steer.fields import checked_count, checked_number
 from guided.steer.formulas.combining import candidates, log_probabilities
 from guided.steer.masking import Masked, mask_and_ends
 
@@ -55,8 +56,9 @@ def deal(
     ids.
     """
     for name, number in (("n_beams", n_beams), ("top_k", top_k), ("max_new_tokens", max_new_tokens)):
-        checked_number(name, number, least=1, of="deal")
-    checked_number("look_ahead", look_ahead, least=0, of="deal")
+        checked_count(name, number, of="deal")
+    checked_count("look_ahead", look_ahead, least=0, of="deal")
+    checked_number("weight", weight, of="deal")
     masked, ends = mask_and_ends(model, constraint, max_new_tokens)
     given = tuple(int(token) for token in prompt)
     sequences = model.start([given])

@@ -15,7 +15,8 @@ import torch
 from guided.constraint.protocol import Constrains
 from guided.errors import LimitError, VocabularyError
 from guided.lm.model import LanguageModel
-from guided.steer.declaration import Declaration, Seen, Tokens, checked_number
+from guided.steer.declaration import Declaration, Seen, Tokens
+from guided.steer.fields import Checked, Count
 
 __all__ = ["Masked", "mask_and_ends"]
 
@@ -26,7 +27,7 @@ _DEAD = 0
 
 
 @dataclass(frozen=True, eq=False)
-class Masked:
+class Masked(Checked):
     """Excludes the tokens after which no whole text of ``constraint`` fits within ``max_tokens``; the end counts.
 
     A masked model is renormalised: to what weighs texts by it, such as `guided.infer.smc`, it is a model that follows
@@ -35,11 +36,11 @@ class Masked:
     """
 
     constraint: Constrains
-    max_tokens: int
+    max_tokens: Count
     _memo: _StatesOfTexts = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        checked_number("max_tokens", self.max_tokens, least=1, of="Masked")
+        super().__post_init__()
         object.__setattr__(self, "_memo", _StatesOfTexts(self.constraint))
 
     def declare(self, model: LanguageModel) -> Declaration:

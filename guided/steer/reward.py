@@ -11,13 +11,14 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 
 from guided.errors import GuidedError
 from guided.lm.model import LanguageModel, Needs
 from guided.steer.declaration import AsGiven, Branch, Prompt, Tokens
+from guided.steer.fields import Checked, Count, Range
 
 __all__ = ["ModelReward", "OnFailure", "RewardError", "RewardWarning", "TextReward", "checked_rewards"]
 
@@ -43,7 +44,7 @@ class OnFailure(enum.Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class TextReward:
+class TextReward(Checked):
     """A reward that is a function of texts: ``score(["...", "..."])`` gives one number for each.
 
     ``text`` turns token ids into what ``score`` gets (a tokenizer's ``decode``); with ``prompt=False`` only the ids
@@ -54,9 +55,9 @@ class TextReward:
     score: Callable[[list[str]], Any]
     text: Callable[[Sequence[int]], str]
     prompt: bool = True
-    batch: int | None = None
+    batch: Count | None = None
     on_failure: OnFailure = OnFailure.RAISE
-    cached: int = CACHED
+    cached: Annotated[int, Range(0)] = CACHED
     _memo: dict[Tokens, float] = field(default_factory=dict, init=False, repr=False)
     _failures: list[str] = field(default_factory=list, init=False, repr=False)
     _lock: Any = field(default_factory=threading.Lock, init=False, repr=False)
@@ -127,7 +128,7 @@ def checked_rewards(values: torch.Tensor, shape: tuple[int, ...]) -> torch.Tenso
 
 
 @dataclass(frozen=True, eq=False)
-class ModelReward:
+class ModelReward(Checked):
     """A reward that a causal model gives after each token: ``head`` of its last hidden state.
 
     The model keeps its own cache, so a step costs one pass over the candidates, not over the text.  ``head`` takes

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import torch
 
 from guided.lm.model import LanguageModel
-from guided.steer.declaration import Candidates, Declaration, Seen, checked_number
+from guided.steer.declaration import Candidates, Declaration, Seen
+from guided.steer.fields import Checked, Count
 from guided.steer.formulas.rewards import args, controlled, fudge, rad
 from guided.steer.reward import ModelReward, RewardError, TextReward
 
@@ -35,15 +36,12 @@ def _values(reward: Reward, seen: Seen) -> torch.Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class RAD:
+class RAD(Checked):
     """Reward-augmented decoding, rewards between 0 and 1: `rad`.  Published strengths: 10 to 300."""
 
     reward: Reward
     beta: float = 10.0
-    top_k: int = 20
-
-    def __post_init__(self) -> None:
-        checked_number("top_k", self.top_k, least=1, of="RAD")
+    top_k: Count = 20
 
     def declare(self, model: LanguageModel) -> Declaration:
         """Candidates and their rewards."""
@@ -55,15 +53,12 @@ class RAD:
 
 
 @dataclass(frozen=True, eq=False)
-class ARGS:
+class ARGS(Checked):
     """Alignment as reward-guided search, any rewards: `args`."""
 
     reward: Reward
     weight: float = 1.5
-    top_k: int = 10
-
-    def __post_init__(self) -> None:
-        checked_number("top_k", self.top_k, least=1, of="ARGS")
+    top_k: Count = 10
 
     def declare(self, model: LanguageModel) -> Declaration:
         """Candidates and their rewards."""
@@ -75,7 +70,7 @@ class ARGS:
 
 
 @dataclass(frozen=True, eq=False)
-class FUDGE:
+class FUDGE(Checked):
     """Future discriminators: rewards are log-probabilities of an attribute, `fudge`.
 
     Raises `RewardError` for a reward above 0, which is no log-probability.
@@ -83,10 +78,7 @@ class FUDGE:
 
     reward: Reward
     strength: float = 1.0
-    top_k: int = 200
-
-    def __post_init__(self) -> None:
-        checked_number("top_k", self.top_k, least=1, of="FUDGE")
+    top_k: Count = 200
 
     def declare(self, model: LanguageModel) -> Declaration:
         """Candidates and the attribute's log-probabilities."""
@@ -106,7 +98,7 @@ class FUDGE:
 
 
 @dataclass(frozen=True, eq=False)
-class ControlledDecoding:
+class ControlledDecoding(Checked):
     """Controlled decoding, token by token, with a prefix scorer: `controlled`.
 
     `guided.steer.scorer` trains scorers, `guided.steer.blocks` chooses whole blocks instead.
@@ -114,10 +106,7 @@ class ControlledDecoding:
 
     reward: Reward
     beta: float = 1.0
-    top_k: int = 20
-
-    def __post_init__(self) -> None:
-        checked_number("top_k", self.top_k, least=1, of="ControlledDecoding")
+    top_k: Count = 20
 
     def declare(self, model: LanguageModel) -> Declaration:
         """Candidates and their values."""

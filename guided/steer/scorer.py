@@ -13,7 +13,8 @@ import torch
 
 from guided.errors import GuidedError
 from guided.lm.model import LanguageModel, Needs
-from guided.steer.declaration import Tokens, checked_number
+from guided.steer.declaration import Tokens
+from guided.steer.fields import Range, checked_count, checked_number
 
 __all__ = ["Example", "PrefixScorer", "Target", "train_scorer"]
 
@@ -77,7 +78,12 @@ def train_scorer(
     Deterministic for a seed on one machine.  Memory: the hidden states of all examples' tokens.  Raises
     `UnsupportedError` for a model without hidden states.
     """
-    checked_number("steps", steps, least=1, of="train_scorer")
+    checked_count("steps", steps, of="train_scorer")
+    checked_count("width", width, least=0, of="train_scorer")
+    checked_number("learning_rate", learning_rate, Range(0), of="train_scorer")
+    checked_number("weight_decay", weight_decay, Range(0), of="train_scorer")
+    for number, example in enumerate(examples):
+        checked_number(f"the reward of example {number}", example.reward, of="train_scorer")
     if not examples:
         raise GuidedError("there are no examples to learn from", where="train_scorer", remedy="Pass finished texts.")
     states, rewards, ends, starts = _states(model, examples)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 
 from guided.errors import GuidedError
 from guided.lm.model import LanguageModel
-from guided.steer.declaration import Branch, Declaration, Seen, checked_number
+from guided.steer.declaration import Branch, Declaration, Seen
+from guided.steer.fields import Checked, Count, Range
 from guided.steer.formulas.combining import candidates
 from guided.steer.formulas.contrast import contrastive, contrastive_reasoning, dexperts, proxy_tuning
 from guided.steer.formulas.experts import mixture, product
@@ -18,7 +20,7 @@ __all__ = ["ARM", "Contrastive", "DExperts", "Mixture", "Product", "ProxyTuning"
 
 
 @dataclass(frozen=True, eq=False)
-class Contrastive:
+class Contrastive(Checked):
     """Contrastive decoding against an amateur: `contrastive_reasoning`, or with ``beta=None`` `contrastive`.
 
     ``alpha`` bounds the plausible set; ``temperature`` divides the amateur's logits (None: 1, or 0.5 with
@@ -26,16 +28,9 @@ class Contrastive:
     """
 
     amateur: LanguageModel
-    alpha: float = 0.1
-    beta: float | None = 0.5
-    temperature: float | None = None
-
-    def __post_init__(self) -> None:
-        checked_number("alpha", self.alpha, least=0, most=1, of="Contrastive")
-        if self.beta is not None:
-            checked_number("beta", self.beta, least=0, of="Contrastive")
-        if self.temperature is not None and not self.temperature > 0:
-            raise GuidedError(f"temperature={self.temperature} is not above 0", where="Contrastive")
+    alpha: Annotated[float, Range(0, 1)] = 0.1
+    beta: Annotated[float, Range(0)] | None = 0.5
+    temperature: Annotated[float, Range(0, above=True)] | None = None
 
     def declare(self, model: LanguageModel) -> Declaration:
         """The amateur."""
@@ -52,16 +47,13 @@ class Contrastive:
 
 
 @dataclass(frozen=True, eq=False)
-class DExperts:
+class DExperts(Checked):
     """An expert and an anti-expert: `dexperts`.  Published strengths: 2.0 (detoxification), 3.2 (sentiment)."""
 
     expert: LanguageModel
     anti_expert: LanguageModel
     alpha: float = 2.0
-    top_p: float = 0.9
-
-    def __post_init__(self) -> None:
-        checked_number("top_p", self.top_p, least=0, most=1, of="DExperts")
+    top_p: Annotated[float, Range(0, 1)] = 0.9
 
     def declare(self, model: LanguageModel) -> Declaration:
         """Both."""
@@ -74,7 +66,7 @@ class DExperts:
 
 
 @dataclass(frozen=True, eq=False)
-class ProxyTuning:
+class ProxyTuning(Checked):
     """What tuning did to a small model, done to the large one: `proxy_tuning`."""
 
     tuned: LanguageModel
@@ -92,20 +84,18 @@ class ProxyTuning:
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture:
+class Mixture(Checked):
     """A weighted mean of distributions, the first weight for the steered model: `mixture`."""
 
     models: tuple[LanguageModel, ...]
-    weights: tuple[float, ...] = ()
+    weights: tuple[Annotated[float, Range(0)], ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "models", tuple(self.models))
+        super().__post_init__()
         object.__setattr__(self, "weights", _weights(self.weights, len(self.models), "Mixture"))
-        if min(self.weights) < 0 or not sum(self.weights) > 0:
+        if not sum(self.weights) > 0:
             raise GuidedError(
-                f"weights={self.weights} are no weights of a mixture",
-                where="Mixture",
-                remedy="Pass numbers of at least 0, not all 0.",
+                f"the weights {self.weights} are all 0", where="Mixture", remedy="Pass one that is above 0."
             )
 
     def declare(self, model: LanguageModel) -> Declaration:
@@ -118,14 +108,14 @@ class Mixture:
 
 
 @dataclass(frozen=True, eq=False)
-class Product:
+class Product(Checked):
     """A weighted product of distributions, normalised token by token; the first weight is the model's: `product`."""
 
     models: tuple[LanguageModel, ...]
     weights: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "models", tuple(self.models))
+        super().__post_init__()
         object.__setattr__(self, "weights", _weights(self.weights, len(self.models), "Product"))
 
     def declare(self, model: LanguageModel) -> Declaration:
@@ -138,7 +128,7 @@ class Product:
 
 
 @dataclass(frozen=True, eq=False)
-class ARM:
+class ARM(Checked):
     """A reward model that scores every next token in one pass: `arm`.
 
     ``reward`` is a model of the same vocabulary whose logits are rewards.  ``top_k`` None keeps all tokens.
@@ -146,11 +136,7 @@ class ARM:
 
     reward: LanguageModel
     beta: float = 1.0
-    top_k: int | None = 20
-
-    def __post_init__(self) -> None:
-        if self.top_k is not None:
-            checked_number("top_k", self.top_k, least=1, of="ARM")
+    top_k: Count | None = 20
 
     def declare(self, model: LanguageModel) -> Declaration:
         """The reward model: one pass a step."""

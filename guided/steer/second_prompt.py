@@ -6,18 +6,20 @@ All their branches and the steered model itself are rows of one batch.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import torch
 
 from guided.lm.model import LanguageModel
-from guided.steer.declaration import Branch, Declaration, LastToken, Prompt, Seen, checked_number
+from guided.steer.declaration import Branch, Declaration, LastToken, Prompt, Seen
+from guided.steer.fields import Checked, Range
 from guided.steer.formulas.prompts import classifier_free, context_aware, instructive, self_debiasing
 
 __all__ = ["ClassifierFree", "ContextAware", "Instructive", "SelfDebiasing"]
 
 
 @dataclass(frozen=True)
-class ContextAware:
+class ContextAware(Checked):
     """More of what the context changes: `context_aware`.
 
     ``without_context`` makes the prompt without it: `Without(context's tokens)`, or any function of the prompt's ids.
@@ -37,7 +39,7 @@ class ContextAware:
 
 
 @dataclass(frozen=True)
-class ClassifierFree:
+class ClassifierFree(Checked):
     """Classifier-free guidance: `classifier_free`, away from the prompt's last token alone or a negative prompt.
 
     ``negative_prompt`` is `Replaced(tokens)` or any function of the prompt's ids.
@@ -56,7 +58,7 @@ class ClassifierFree:
 
 
 @dataclass(frozen=True)
-class Instructive:
+class Instructive(Checked):
     """Away from a misleading instruction: `instructive`.
 
     ``noisy`` makes the prompt with the other instruction: `Prefixed(tokens)`, or any function of the prompt's ids.
@@ -75,20 +77,15 @@ class Instructive:
 
 
 @dataclass(frozen=True)
-class SelfDebiasing:
+class SelfDebiasing(Checked):
     """Fewer of the tokens that a biased prompt makes likelier: `self_debiasing`.
 
     ``biased`` makes the prompts, each encouraging one kind of text that is not wanted.
     """
 
     biased: tuple[Prompt, ...]
-    decay: float = 50.0
-    epsilon: float = 0.01
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "biased", tuple(self.biased))
-        checked_number("decay", self.decay, least=0, of="SelfDebiasing")
-        checked_number("epsilon", self.epsilon, least=0, most=1, of="SelfDebiasing")
+    decay: Annotated[float, Range(0)] = 50.0
+    epsilon: Annotated[float, Range(0, 1)] = 0.01
 
     def declare(self, model: LanguageModel) -> Declaration:
         """Every biased prompt."""

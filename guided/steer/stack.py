@@ -39,7 +39,12 @@ class Stack:
     """What makes a model of two before the others steer it."""
 
     def __init__(self, steerers: Iterable[Steerer | Stack | EntropyAdaptive] = ()) -> None:
-        given = list(steerers)
+        try:
+            given = list(steerers)
+        except TypeError:
+            raise GuidedError(
+                f"{steerers!r} is not a sequence of steerers", where="Stack", remedy="Pass [Contrastive(...)], a list."
+            ) from None
         flat: list[Steerer] = []
         adaptive: EntropyAdaptive | None = None
         for number, each in enumerate(given):
@@ -54,7 +59,7 @@ class Stack:
                 adaptive = first
             if isinstance(each, Stack):
                 flat += each.steerers
-            elif isinstance(each, Steerer):
+            elif isinstance(each, Steerer) and not isinstance(each, type):
                 flat.append(each)
             elif first is None:
                 raise GuidedError(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import torch
 
 from guided.lm.model import LanguageModel, Needs
-from guided.steer.declaration import AsGiven, Branch, Candidates, Declaration, Seen, checked_number
+from guided.steer.declaration import AsGiven, Branch, Candidates, Declaration, Seen
+from guided.steer.fields import Checked, Count, Range
 from guided.steer.formulas.history import RESISTANCE, contrastive_search, grad, momentum, repetitions
 from guided.steer.transitions import TransitionGraph
 
@@ -16,18 +18,14 @@ __all__ = ["GRAD", "ContrastiveSearch", "Momentum"]
 
 
 @dataclass(frozen=True)
-class Momentum:
+class Momentum(Checked):
     """Momentum decoding: a candidate that repeats an n-gram of the text, prompt included, meets resistance.
 
     `momentum` is the formula.  Its scores are made for the argmax; as logits they are those of no published sampler.
     """
 
-    alpha: float = 0.2
-    top_k: int = 5
-
-    def __post_init__(self) -> None:
-        checked_number("alpha", self.alpha, least=0, of="Momentum")
-        checked_number("top_k", self.top_k, least=1, of="Momentum")
+    alpha: Annotated[float, Range(0)] = 0.2
+    top_k: Count = 5
 
     def declare(self, model: LanguageModel) -> Declaration:
         """The text, and the candidates."""
@@ -44,19 +42,15 @@ class Momentum:
 
 
 @dataclass(frozen=True)
-class ContrastiveSearch:
+class ContrastiveSearch(Checked):
     """Contrastive search: a candidate whose hidden state resembles an earlier token's is penalised.
 
     `contrastive_search` is the formula; scores are made for the argmax.  A step costs one more pass, over the
     candidates, and the cosines with all tokens so far, prompt included.
     """
 
-    alpha: float = 0.6
-    top_k: int = 4
-
-    def __post_init__(self) -> None:
-        checked_number("alpha", self.alpha, least=0, most=1, of="ContrastiveSearch")
-        checked_number("top_k", self.top_k, least=1, of="ContrastiveSearch")
+    alpha: Annotated[float, Range(0, 1)] = 0.6
+    top_k: Count = 4
 
     def declare(self, model: LanguageModel) -> Declaration:
         """Hidden states of the model itself, so far and one token ahead."""
@@ -77,7 +71,7 @@ class ContrastiveSearch:
 
 
 @dataclass(frozen=True, eq=False)
-class GRAD:
+class GRAD(Checked):
     """Graph-retrieved adaptive decoding: transitions of a small corpus add to the logits, `grad`.
 
     ``graph`` comes from `TransitionGraph.of`.
@@ -87,7 +81,8 @@ class GRAD:
     weight: float = 1.0
 
     def declare(self, model: LanguageModel) -> Declaration:
-        """The text, of which the last token counts."""
+        """The text, of which the last token counts; raises `VocabularyError` for a graph with ids it does not have."""
+        self.graph.check_width(model.width)
         return Declaration(text=True)
 
     def steer(self, logits: torch.Tensor, seen: Seen) -> torch.Tensor:

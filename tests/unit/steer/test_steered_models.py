@@ -408,7 +408,7 @@ def test_dola_asks_the_model_whether_its_embeddings_are_tied():
         (lambda: DynamicFocus(sigma=0.0), "sigma"),
         (lambda: DoLa(()).declare(BASE), "no layers"),
         (lambda: Replaced("not this"), "a text was given for token ids"),
-        (lambda: Stack([ClassifierFree(1.5, [1, 2])]).over(BASE), r"\[1, 2\] is no function.*Replaced"),
+        (lambda: Stack([ClassifierFree(1.5, [1, 2])]).over(BASE), r"\[1, 2\] is not a function.*Replaced"),
         (
             lambda: Stack([Contrastive(torch.nn.Linear(2, 2))]).over(BASE),
             "Linear is no LanguageModel.*TransformersModel",
