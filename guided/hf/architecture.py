@@ -7,13 +7,14 @@ be found turns off the ability that needs it, and nothing else.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import torch
 from torch import nn
+from transformers.cache_utils import CacheLayerMixin, DynamicCache
 
 from guided.errors import UnsupportedError
 from guided.hf.row_cache import LayerKind
@@ -81,46 +82,54 @@ class Architecture:
     @cached_property
     def mask_kinds(self) -> tuple[MaskKind, ...] | None:
         """The kinds of attention that the layers have; None when some are not attention or not known here."""
-        from transformers.cache_utils import get_layer_types_and_kwargs
-
         if getattr(self.model, "_is_stateful", False):
             return None
-        types, options = get_layer_types_and_kwargs(self.config)
+        types = getattr(self.config, "layer_types", None)
         found: dict[str, MaskKind] = {}
-        for kind, given in zip(types, options, strict=False):
-            if kind == "full_attention":
-                found[kind] = MaskKind(kind)
-            elif kind == "sliding_attention":
-                found[kind] = MaskKind(kind, window=given["sliding_window"])
-            elif kind == "chunked_attention":
-                found[kind] = MaskKind(kind, chunk=given["sliding_window"])
-            elif kind != "dummy":
+        for number, layer in enumerate(self._cache_layers):
+            window = getattr(layer, "sliding_window", None)
+            if types is not None and number < len(types):
+                name = str(types[number])
+            elif window is None:
+                name = "full_attention"
+            else:
+                name = "chunked_attention" if getattr(self.config, "sliding_window", None) is None else "sliding_attention"
+            if not isinstance(layer, CacheLayerMixin) and not _is_state(layer):
+                continue  # it remembers nothing, or reads what an earlier layer remembers
+            if name == "full_attention":
+                found[name] = MaskKind(name)
+            elif name == "sliding_attention":
+                found[name] = MaskKind(name, window=window)
+            elif name == "chunked_attention":
+                found[name] = MaskKind(name, chunk=window)
+            else:
                 return None
         return tuple(found.values()) or None
 
     @cached_property
     def layer_kinds(self) -> tuple[LayerKind, ...] | None:
-        """What each layer remembers; None where a kind is not known here."""
-        from transformers.cache_utils import (
-            DYNAMIC_LAYER_TYPE_MAPPING,
-            CacheLayerMixin,
-            DummyLayer,
-            DynamicIndexedLayer,
-            LinearAttentionCacheLayerMixin,
-            get_layer_types_and_kwargs,
-        )
+        """What each layer remembers; None where a kind is not known here.
 
+        Until transformers 5.?? layers that remember states had other interfaces; such models are read again there.
+        """
         found: list[LayerKind] = []
-        for kind, given in zip(*get_layer_types_and_kwargs(self.config), strict=False):
-            layer = DYNAMIC_LAYER_TYPE_MAPPING.get(kind)
-            if layer is None or issubclass(layer, DynamicIndexedLayer):
+        for layer in self._cache_layers:
+            if type(layer).__name__ == "DynamicIndexedLayer":
                 return None
-            states = given.get("number_of_states", 1) if issubclass(layer, LinearAttentionCacheLayerMixin) else 0
-            attends = issubclass(layer, CacheLayerMixin)
-            if not (states or attends or issubclass(layer, DummyLayer)):
+            n_states = getattr(layer, "number_of_states", 0)
+            attends = isinstance(layer, CacheLayerMixin)
+            if _is_state(layer) and not n_states:
                 return None
-            found.append(LayerKind(attends, states))
+            found.append(LayerKind(attends, n_states))
         return tuple(found)
+
+    @cached_property
+    def _cache_layers(self) -> Sequence[Any]:
+        """The layers of the cache that transformers would make for this model, in the order of its blocks.
+
+        Blocks that read what earlier ones remember come last, and have none in older releases.
+        """
+        return tuple(DynamicCache(config=self.config).layers)
 
     @cached_property
     def cache_name(self) -> str:
@@ -217,3 +226,8 @@ class Architecture:
                 if isinstance(value, int) and value > 0:
                     return value
         return None
+
+
+def _is_state(layer: object) -> bool:
+    """Whether a layer of a cache remembers states of convolutions or recurrences, in any release of transformers."""
+    return any(kind.__name__ == "LinearAttentionCacheLayerMixin" for kind in type(layer).__mro__)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers.cache_utils import Cache, CacheLayerMixin, DummyLayer, EncoderDecoderCache
+from transformers.cache_utils import Cache, CacheLayerMixin, EncoderDecoderCache
 
 if TYPE_CHECKING:
     from guided.hf.state_cache import StateLayer
@@ -107,9 +107,10 @@ class RowLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
         self.keys, self.values = (buffer[place.first : stop, :, : place.past + new] for buffer in self.stored)
         return self.keys, self.values
 
-    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """Columns that the pass sees, and the first of them."""
-        return self.place.past + query_length, 0
+    def get_mask_sizes(self, query_length: int | torch.Tensor) -> tuple[int, int]:
+        """Columns that the pass sees, and the first of them; older releases give the positions of the new tokens."""
+        new = query_length if isinstance(query_length, int) else len(query_length)
+        return self.place.past + new, 0
 
     def get_seq_length(self) -> int:
         """Columns filled before the pass, in the longest row."""
@@ -117,6 +118,10 @@ class RowLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
 
     def get_max_length(self) -> int:
         """No limit."""
+        return -1
+
+    def get_max_cache_shape(self) -> int:
+        """What older releases call it."""
         return -1
 
     def move(self, sources: torch.Tensor, targets: torch.Tensor, columns: int) -> None:
@@ -142,6 +147,19 @@ class RowLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
                 buffer[slots[:, None], :, targets] = buffer[slots[:, None], :, sources]
 
 
+def _layer(kind: LayerKind, place: Place) -> Any:
+    """A layer that remembers what its kind says; the classes behind the others came later than transformers 5.0."""
+    if kind.n_states:
+        from guided.hf.state_cache import BothLayer, StateLayer
+
+        return (BothLayer if kind.attends else StateLayer)(place, kind.n_states)
+    if kind.attends:
+        return RowLayer(place)
+    from transformers.cache_utils import DummyLayer
+
+    return DummyLayer()  # type: ignore[no-untyped-call]
+
+
 class CrossLayer(RowLayer):  # type: ignore[no-untyped-call]
     """Keys and values of what the encoder said, written once a prompt and then read as they are."""
 
@@ -155,20 +173,15 @@ class RowCache:
     """The caches of all layers, for decoders with or without an encoder behind them."""
 
     def __init__(self, kinds: Sequence[LayerKind], encoder: bool) -> None:
-        from guided.hf.state_cache import BothLayer, StateLayer
-
         self.place = Place()
         self.states: list[StateLayer] = []
         self.layers: list[RowLayer | StateLayer] = []
         layers: list[Any] = []
         for kind in kinds:
-            layer: Any = DummyLayer()  # type: ignore[no-untyped-call]
-            if kind.n_states:
-                layer = (BothLayer if kind.attends else StateLayer)(self.place, kind.n_states)
-                self.states.append(layer)
-            elif kind.attends:
-                layer = RowLayer(self.place)
+            layer = _layer(kind, self.place)
             layers.append(layer)
+            if kind.n_states:
+                self.states.append(layer)
             if kind.n_states or kind.attends:
                 self.layers.append(layer)
         own = Cache(layers=layers)
