@@ -11,14 +11,23 @@ from typing import Protocol
 
 import torch
 
+from guided.errors import GuidedError
+
 __all__ = ["Reshaping"]
 
 
 class Reshaping(Protocol):
     """Changes the scores of a next token; a pure function of its arguments."""
 
+    @property
+    def changes_all(self) -> bool:
+        """Does anything come before the mask?"""
+
     def before(self, row: int, emitted: Sequence[int], logits: torch.Tensor) -> torch.Tensor:
         """The scores ``[V]`` before the mask, after the tokens that row number ``row`` of the run has emitted."""
+
+    def nothing_left(self, row: int, emitted: Sequence[int], allowed: torch.Tensor) -> GuidedError:
+        """The error for a text after which what comes before the mask leaves none of the allowed tokens ``bool[V]``."""
 
     def after(self, row: int, emitted: Sequence[int], logits: torch.Tensor) -> torch.Tensor:
         """The scores ``[V]`` after the mask, some of them minus infinity; where tokens are drawn only."""

@@ -279,6 +279,10 @@ class _Run:
         emitted = row.tokens[row.n_prompt :]
         if self.reshaping is not None:
             logits = self.reshaping.before(row.number, emitted, logits)
+            if self.reshaping.changes_all and allowed is not None:
+                open_ = torch.from_numpy(allowed).to(logits.device)
+                if bool(torch.isneginf(logits[open_]).all()):
+                    raise self.reshaping.nothing_left(row.number, emitted, open_)
         if self.greedy:
             scores = logits.cpu().numpy()
             return Greedy(scores if allowed is None else np.where(allowed, scores, -np.inf))
@@ -296,7 +300,8 @@ class _Run:
 
     def _force(self, row: Row) -> None:
         """Emit the tokens about which the constraint leaves no choice: the model need not be asked."""
-        if self.weigh or row.finished:
+        # What comes before the mask may forbid such a token, and is asked where the model is.
+        if self.weigh or row.finished or (self.reshaping is not None and self.reshaping.changes_all):
             return
         began = time.perf_counter()
         tokens = self._forced(row, self.max_tokens - row.n_emitted)

@@ -21,6 +21,7 @@ from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, LimitError, VocabularyError
 from guided.grammar.ir import Grammar
 from guided.hf.constraints import constraints_for, named_special_ids
+from guided.hf.last_mask import LastMask, last_mask_of
 from guided.hf.masking import mask_own_scores, mask_scores, n_words
 from guided.hf.prompt import RunningGenerates, SeenPrompts
 from guided.hf.states import PrefixStates
@@ -68,8 +69,12 @@ class GuidedLogitsProcessor(LogitsProcessor):
     continuation of an old one (see `guided.hf.prompt`).
 
     A row that holds a forbidden token may only end: beam search keeps such rows at score ``-inf`` and verification of
-    drafts rejects them, and both need a row without NaN.  Processors that run before may forbid every token that the
-    grammar allows (``min_new_tokens``, ``suppress_tokens``); such a row is all ``-inf``, as without this processor.
+    drafts rejects them, and both need a row without NaN.
+
+    Other processors may stand before it and after it.  In `generate` the mask is also the last one (but before nothing
+    that transformers adds for itself), and where they leave no token that the grammar allows (``min_new_tokens``,
+    ``suppress_tokens``, ``no_repeat_ngram_size``), a `GuidedError` names them.  In a loop of your own such a row is all
+    ``-inf``.
     """
 
     supports_continuous_batching = False
@@ -90,7 +95,7 @@ class GuidedLogitsProcessor(LogitsProcessor):
         memos = {id(constraint): PrefixStates(constraint) for constraint in self.constraints}
         self._states = [memos[id(constraint)] for constraint in self.constraints]
         self._prompts = SeenPrompts()
-        self._running = RunningGenerates()
+        self._running = RunningGenerates(lambda processors: last_mask_of(processors, self, self.vocabulary))
         self._end_row = np.zeros(self.vocabulary.n_words, np.uint32)
         for end in self.vocabulary.eos_ids:
             self._end_row[end >> 5] |= np.uint32(1 << (end & 31))
@@ -116,7 +121,9 @@ class GuidedLogitsProcessor(LogitsProcessor):
         n_rows = len(ids)
         owners = self._owners(n_rows)
         start = self._prompt_end(ids, owners) if call is None else call.prompt_length
-        masks = self._masks(ids[:, start:], owners, scores.shape[1])
+        masks, live = self._masks(ids[:, start:], owners, scores.shape[1])
+        if call is not None and isinstance(call.last, LastMask):
+            call.last.begin(input_ids, masks, live, start)
         # In place only what is surely ours: prompt lookup, for one, asks about several prefixes with one tensor.
         write = mask_scores if call is None or not call.scores_are_free else mask_own_scores
         return write(scores, masks, _threads(n_rows))
@@ -136,8 +143,10 @@ class GuidedLogitsProcessor(LogitsProcessor):
         state = self._states[index].after(np.asarray(generated, np.int64))
         return state != 0 and self.constraints[index].is_accepting(state)
 
-    def _masks(self, generated: NDArray[np.int64], owners: Sequence[int], width: int) -> NDArray[np.uint32]:
-        """Packed rows ``uint32[rows, n_words(width)]``; zero beyond the vocabulary."""
+    def _masks(
+        self, generated: NDArray[np.int64], owners: Sequence[int], width: int
+    ) -> tuple[NDArray[np.uint32], list[bool]]:
+        """Packed rows ``uint32[rows, n_words(width)]``, zero beyond the vocabulary; and which rows may grow."""
         if width != self._checked_width:
             self._check_width(width)
         own, words = self.vocabulary.n_words, self._words
@@ -145,16 +154,19 @@ class GuidedLogitsProcessor(LogitsProcessor):
         left = None if self.max_new_tokens is None else self.max_new_tokens - generated.shape[1]
         constraints: list[Constrains] = []
         states: list[int] = []
+        live: list[bool] = []
         for tokens, owner in zip(generated, owners, strict=True):
             constraint = self.constraints[owner]
             constraints.append(constraint)
             # A row that holds a forbidden token may only end: see above.
-            states.append(self._states[owner].after(tokens) or constraint.end)
+            state = self._states[owner].after(tokens) or constraint.end
+            states.append(state)
+            live.append(state != constraint.end)
         threads = _threads(len(states))
         if threads == 1 or not self._fill_at_once(masks, constraints, states, left, threads):
             for row, constraint, state in zip(masks, constraints, states, strict=True):
                 self._fill(row if words <= own else row[:own], constraint, state, left)
-        return masks if words >= own else masks[:, :words]
+        return (masks if words >= own else masks[:, :words]), live
 
     def _fill_at_once(
         self,

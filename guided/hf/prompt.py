@@ -19,20 +19,27 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from transformers import GenerationMixin, LogitsProcessorList
+from transformers import GenerationMixin, LogitsProcessor, LogitsProcessorList
 
 __all__ = ["RunningGenerate", "RunningGenerates", "SeenPrompts", "running_generate"]
 
 _GENERATE_CODE = inspect.unwrap(GenerationMixin.generate).__code__
 _LIST_CODE = inspect.unwrap(LogitsProcessorList.__call__).__code__
-# Not of the public interface: where it is missing, each step looks through the stack.
-_SAMPLE_CODE = getattr(inspect.unwrap(getattr(GenerationMixin, "_sample", object)), "__code__", None)
+
+
+def _code(name: str) -> CodeType | None:
+    """The code of a loop; it is not public, and where it is missing, each step looks through the stack."""
+    return getattr(inspect.unwrap(getattr(GenerationMixin, name, object)), "__code__", None)
+
+
+_SAMPLE_CODE = _code("_sample")
+_LOOPS = (_SAMPLE_CODE, _code("_beam_search"), _code("_assisted_decoding"))
 
 KNOWN_PROMPTS = 64
 """How many interleaved hand-written loops are told apart; the least recently used prompt is forgotten beyond that."""
@@ -55,6 +62,8 @@ class RunningGenerate:
     """That of the prompts, ``[rows, prompt_length]``; None where it hides nothing."""
     mask_given: bool = False
     """True where the caller gave the mask; else transformers made it, of ones where it knows no padding id."""
+    last: LogitsProcessor | None = None
+    """What the processor added at the end of the list that `generate` made for one of its loops."""
 
 
 def running_generate(processor: object) -> RunningGenerate | None:
@@ -69,18 +78,20 @@ def running_generate(processor: object) -> RunningGenerate | None:
 class RunningGenerates:
     """`running_generate` for one processor, to be asked by its ``__call__``: found once in each `generate`.
 
-    In the loop of greedy decoding and sampling the answer goes with the list of processors, which `generate` makes
-    anew; what it costs to look through the stack and its local variables at each step is mostly what is in no cache.
+    In the loops of `generate` the answer goes with the list of processors, which it makes anew; what it costs to look
+    through the stack and its local variables at each step is mostly what is in no cache.  ``last_of`` is shown each
+    such list once, and may add to it what is to run last.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, last_of: Callable[[LogitsProcessorList], LogitsProcessor | None]) -> None:
+        self._last_of = last_of
         self._last: tuple[weakref.ref[LogitsProcessorList], RunningGenerate] | None = None
 
     def of(self, processor: object) -> RunningGenerate | None:
         """The same as `running_generate`, and whether the scores of this call are free."""
         caller = sys._getframe(2)
         loop = caller.f_back
-        if caller.f_code is not _LIST_CODE or loop is None or loop.f_code is not _SAMPLE_CODE:
+        if caller.f_code is not _LIST_CODE or loop is None or loop.f_code not in _LOOPS:
             return running_generate(processor)
         processors: Any = caller.f_locals["self"]
         last = self._last
@@ -91,8 +102,10 @@ class RunningGenerates:
         if call is None or not made:
             return call
         config = names.get("generation_config")
-        if processors[0] is processor and config is not None and not config.output_logits:
+        sampling = loop.f_code is _SAMPLE_CODE
+        if sampling and processors[0] is processor and config is not None and not config.output_logits:
             call = replace(call, scores_are_free=True)
+        call = replace(call, last=self._last_of(processors))
         self._last = weakref.ref(processors), call
         return call
 
