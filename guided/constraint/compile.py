@@ -5,11 +5,14 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
+from typing import Any
 
 from guided.collection import hold, release
 from guided.constraint.constraint import Constraint
 from guided.constraint.limits import Limits
+from guided.grammar.given import grammar_of
 from guided.grammar.ir import Grammar
+from guided.vocab.remembered import vocabulary_of
 from guided.vocab.vocabulary import Vocabulary
 
 REMEMBERED = 64
@@ -26,8 +29,12 @@ _recent = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
-def compile(grammar: Grammar, vocabulary: Vocabulary, *, limits: Limits | None = None) -> Constraint:
+def compile(grammar: Any, vocabulary: Any, *, limits: Limits | None = None) -> Constraint:
     """Compile a grammar for a vocabulary; lazily, so the cost is that of the first state.
+
+    ``grammar`` may also be what stands for one: a type, a function, a JSON Schema as data (`guided.json_schema`).
+    ``vocabulary`` may be a tokenizer, whose own end-of-text id is then the end, or what `guided.hf.load` gives, whose
+    model may know more of them.
 
     The same source, vocabulary and limits give the same object while it is among the recently used.  Raises
     `guided.UnsatisfiableError` when no text satisfies the grammar.
@@ -40,7 +47,7 @@ def compile(grammar: Grammar, vocabulary: Vocabulary, *, limits: Limits | None =
     """
     held = hold()
     try:
-        return _compiled(grammar, vocabulary, limits or _DEFAULT)
+        return _compiled(grammar_of(grammar), vocabulary_of(vocabulary), limits or _DEFAULT)
     finally:
         if held:
             release()

@@ -13,6 +13,7 @@ from guided.draft.proposal import Drawn, Group, Proposal
 from guided.draft.shapes import Chain, Leaf, Shape
 from guided.errors import UnsupportedError, VocabularyError
 from guided.infer.chance import Chance
+from guided.lm.given import language_model
 from guided.lm.model import NOTHING, LanguageModel, Needs, Scores, Sequences, Tree
 
 __all__ = ["Model"]
@@ -34,6 +35,7 @@ class Model:
     def __init__(
         self, model: LanguageModel, shape: Shape | None = None, *, by_rule: bool = False, width: int | None = None
     ) -> None:
+        model = language_model(model)
         if width is not None and width != model.width:
             raise VocabularyError(
                 f"the draft model scores {model.width} ids and the target {width}",

@@ -93,7 +93,9 @@ class Architecture:
             elif window is None:
                 name = "full_attention"
             else:
-                name = "chunked_attention" if getattr(self.config, "sliding_window", None) is None else "sliding_attention"
+                name = (
+                    "chunked_attention" if getattr(self.config, "sliding_window", None) is None else "sliding_attention"
+                )
             if not isinstance(layer, CacheLayerMixin) and not _is_state(layer):
                 continue  # it remembers nothing, or reads what an earlier layer remembers
             if name == "full_attention":

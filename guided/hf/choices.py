@@ -9,17 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from guided.constraint.canonical import canonical as make_canonical
-from guided.constraint.protocol import Constrains
-from guided.errors import GuidedError
-from guided.grammar.ir import Grammar
 from guided.hf.constraints import constraints_for
 from guided.hf.encoding import Conversation, prompt_ids
-from guided.hf.language_model import TransformersModel
-from guided.hf.loading import LoadedModel, end_ids
+from guided.hf.language_model import model_and_ends
 from guided.infer.choices import Choices
 from guided.infer.choices import choice_probabilities as probabilities_of
 from guided.infer.enumeration import MAX_PREFIXES
-from guided.lm import LanguageModel
 from guided.vocab import Vocabulary
 
 __all__ = ["choice_probabilities"]
@@ -28,7 +23,7 @@ __all__ = ["choice_probabilities"]
 def choice_probabilities(
     model: Any,
     prompt: str | Conversation | Sequence[int],
-    grammar: Grammar | Constrains,
+    grammar: Any,
     *,
     tokenizer: Any = None,
     chat: bool = False,
@@ -39,6 +34,7 @@ def choice_probabilities(
 ) -> Choices:
     """The probability that a model says each text of a finite grammar after ``prompt``, given that it says one of them.
 
+    ``grammar`` may be a type such as an ``Enum`` or a ``Literal``, which stands for JSON texts.
     All tokenisations of a text count, and the probabilities sum to 1.  ``model`` is a `LoadedModel`, a model of
     transformers with its ``tokenizer``, or any `guided.lm.LanguageModel`; one without a tokenizer takes the prompt as
     token ids, and a compiled constraint or a `Vocabulary` as ``tokenizer``.  ``chat`` puts a text through the model's
@@ -48,26 +44,9 @@ def choice_probabilities(
     ``mass`` below 1 stops as soon as that share of the probability was found, which long texts need: see
     `guided.infer.choices.choice_probabilities`, also for the errors.
     """
-    if isinstance(model, LoadedModel):
-        tokenizer = model.tokenizer if tokenizer is None else tokenizer
-        model = model.model
-    if isinstance(model, str):
-        raise TypeError("model is a name: load it once with guided.hf.load(name) and pass the result")
-    ready: LanguageModel
-    ends = None
-    if isinstance(model, LanguageModel):
-        ready = model
-        if tokenizer is None:
-            tokenizer = getattr(model, "tokenizer", None)
-        if tokenizer is not None and not isinstance(tokenizer, Vocabulary):
-            ends = sorted(ready.eos_ids) or None
-    else:
-        if tokenizer is None:
-            raise GuidedError(
-                "a model of transformers comes without its tokenizer",
-                remedy="Pass tokenizer=, or load both with guided.hf.load(name).",
-            )
-        ready, ends = TransformersModel(model, tokenizer), end_ids(model, tokenizer)
+    ready, tokenizer, ends = model_and_ends(model, tokenizer)
+    if isinstance(tokenizer, Vocabulary):
+        ends = None
     [constraint] = constraints_for(grammar, tokenizer, ends)
     ids = prompt_ids(prompt, tokenizer, chat)
     spelled = make_canonical(constraint, tokenizer, before=ids) if canonical else None

@@ -6,30 +6,37 @@ With ``sampler=`` the texts are drawn by `guided.infer` instead, with ``search=`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 import torch
 
 from guided.constraint.protocol import Constrains
-from guided.errors import GuidedError, UnsupportedError
+from guided.errors import GuidedError, TextError, UnsupportedError
+from guided.grammar.given import reader_of
 from guided.grammar.ir import Grammar
 from guided.hf.constraints import constraints_for, named_special_ids
 from guided.hf.encoding import Conversation, check_room, encode_prompt, is_conversation, pad_id, padded
 from guided.hf.joint import Joint, joined_as_asked
+from guided.hf.language_model import TransformersModel, check_tokenizer, wrapped
 from guided.hf.loading import LoadedModel, end_ids
 from guided.hf.processor import GuidedLogitsProcessor
+from guided.hf.questions import stack_of
+from guided.steer import Stack
+from guided.vocab import Vocabulary, vocabulary_of
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from guided.draft import Drafting, Statistics
+    from guided.draft import Statistics
     from guided.hf.sampling import Sampled, Sampler
     from guided.hf.searching import Phrase, Search, Searched
-    from guided.infer import Potential
-    from guided.steer import Stack, Steering
+    from guided.hf.speculation import Draft
+    from guided.hf.steering import SteeringLogitsProcessor
+    from guided.steer import Steering
 
 __all__ = ["Generation", "generate"]
 
@@ -49,16 +56,29 @@ class Generation:
     """True when this is a whole text of the grammar; False if another stopping criterion cut it."""
     drafts: Statistics | None = None
     """What the whole call cost in which this text was made, and what drafts gave; None without a draft."""
+    read: Callable[[str], Any] = field(default=str, repr=False, compare=False)
+    """From a whole text to `value`."""
+
+    @cached_property
+    def value(self) -> Any:
+        """What the text says: an object of the type that was the grammar, the data of a JSON Schema, else the text.
+
+        Raises what the type's validation raises where it asks for more than its schema says, and `TextError` for a text
+        that was cut.
+        """
+        if not self.finished:
+            raise TextError("the text was cut before it was whole", remedy="Look at `text`, or raise max_new_tokens.")
+        return self.read(self.text)
 
 
 @overload
 def generate(
     model: Any,
     prompt: str,
-    grammar: Grammar | Constrains,
+    grammar: Grammar | Constrains | type | Mapping[str, Any] | Callable[..., Any] | None = None,
     *,
     sampler: None = None,
-    draft: Drafting | None = None,
+    draft: Draft | None = None,
     n: None = None,
     seed: int | None = None,
     steer: Steering | None = None,
@@ -75,10 +95,10 @@ def generate(
 def generate(
     model: Any,
     prompt: str | Sequence[str] | Sequence[Conversation] | Conversation,
-    grammar: Grammar | Constrains | Sequence[Grammar | Constrains],
+    grammar: Any = None,
     *,
     sampler: None = None,
-    draft: Drafting | None = None,
+    draft: Draft | None = None,
     n: int | None = None,
     seed: int | None = None,
     steer: Steering | None = None,
@@ -95,10 +115,10 @@ def generate(
 def generate(
     model: Any,
     prompt: str | Sequence[int] | Sequence[str] | Sequence[Conversation] | Conversation,
-    grammar: Grammar | Constrains | Potential[Any] | Sequence[Grammar | Constrains | Potential[Any]],
+    grammar: Any,
     *,
     sampler: Sampler,
-    draft: Drafting | None = None,
+    draft: Draft | None = None,
     n: int | None = None,
     seed: int | np.random.Generator | None = None,
     steer: Steering | None = None,
@@ -115,7 +135,7 @@ def generate(
 def generate(
     model: Any,
     prompt: str | Sequence[int] | Sequence[str] | Sequence[Conversation] | Conversation,
-    grammar: Grammar | Constrains | Sequence[Grammar | Constrains],
+    grammar: Any,
     *,
     search: Search | None = None,
     must_include: str | Sequence[Phrase] = (),
@@ -134,13 +154,13 @@ def generate(
 def generate(
     model: Any,
     prompt: Any,
-    grammar: Any,
+    grammar: Any = None,
     *,
     sampler: Sampler | None = None,
     search: Search | None = None,
     must_include: str | Sequence[Phrase] = (),
     must_exclude: str | Sequence[Phrase] = (),
-    draft: Drafting | None = None,
+    draft: Draft | None = None,
     n: int | None = None,
     seed: Any = None,
     steer: Steering | None = None,
@@ -154,12 +174,18 @@ def generate(
     """Generate text that is in the grammar's language, whole, in at most ``max_new_tokens`` tokens.
 
     ``model`` is a `LoadedModel` (`guided.hf.load`), or a model of transformers with its ``tokenizer``.  ``prompt`` is a
-    text or a conversation, or a list of either; ``grammar`` one for all prompts or one for each.  ``chat`` puts texts
+    text or a conversation, or a list of either.  ``grammar`` is one for all prompts or a list of one for each: a
+    `Grammar`, a compiled constraint, or what `guided.json_schema` takes but for texts: a type (`Generation.value` is
+    then an object of it, validated by it), a function, a schema.  Without one the text is free.  ``chat`` puts texts
     through the model's chat template as a user's message.  ``options`` go to transformers' `generate`: ``do_sample``,
-    ``num_beams``, ``assistant_model``, ``logits_processor`` (applied before the grammar) and the rest.  ``steer`` are
-    steerers of `guided.steer`, or a `Stack`; they speak after the processors and before the grammar
-    (``same_tokenizer=True`` is that of `Stack.over`).  With `EntropyAdaptive` first, which is not lossless, the model
-    only runs where the small one is unsure.
+    ``num_beams``, ``assistant_model``, ``logits_processor`` and the rest; where what they forbid and the grammar leave
+    no token, a `GuidedError` names them.
+
+    ``steer`` are steerers of `guided.steer`, or a `Stack`; they speak after the processors and before the grammar
+    (``same_tokenizer=True`` is that of `Stack.over`).  The model runs once a step for itself and all that steerers ask
+    of it; with beams, assistants, a streamer, stopping criteria and processors that are not transformers' own, which
+    need its own loop, a second time where steerers ask for its layers, hidden states or another prompt.  With
+    `EntropyAdaptive` first, which is not lossless, the model only runs where the small one is unsure.
 
     ``heal`` takes back the end of each prompt as far as its tokens depend on what follows, and generates it again (it
     is not in the result's text, and its tokens count).  ``canonical`` allows only tokens that the tokenizer itself
@@ -177,10 +203,11 @@ def generate(
     after steering and before the grammar; ``show_progress`` shows a bar on a terminal.  ``model`` may then be any
     `guided.lm.LanguageModel`, and is best passed as one where `generate` is called many times.
 
-    **With a draft** (``draft=guided.draft.auto()``, or any `guided.draft.Drafting`) several tokens come of one pass of
-    the model, and nothing else changes: greedily the same tokens, and drawn ones by the same law, steering, temperature
-    and truncation included; each result's ``drafts`` say what was saved.  Keep one draft for texts that are alike: it
-    learns.  It goes with ``sampler=guided.infer.smc`` and ``importance`` as well; what it does not go with is refused.
+    **With a draft** (``draft=True`` for `guided.draft.auto`, ``"lookup"`` for `guided.draft.PromptLookup`, a smaller
+    model of the same tokenizer, or any `guided.draft.Drafting`) several tokens come of one pass of the model, and
+    nothing else changes: greedily the same tokens, and drawn ones by the same law, steering, temperature and truncation
+    included; each result's ``drafts`` say what was saved. Keep one draft for texts that are alike: it learns. It goes
+    with ``sampler=guided.infer.smc`` and ``importance`` as well; what it does not go with is refused.
 
     **With a search** of `guided.search` (``search=guided.search.beam_search``, or a `functools.partial` of one), whole
     texts are compared, and what the search returns is returned: a `Found` (`diverse_beam_search`: a `DiverseFound`,
@@ -192,9 +219,9 @@ def generate(
     """
     searches = bool(search is not None or must_include or must_exclude)
     if draft is not None:
-        from guided.hf.speculation import check_combination, check_draft
+        from guided.hf.speculation import check_combination, drafting_for
 
-        draft = check_draft(draft)
+        draft = drafting_for(draft, model, greedy=sampler is None and not options.get("do_sample"))
         check_combination(sampler, searches, options)
     if searches and sampler is not None:
         raise UnsupportedError(
@@ -250,7 +277,7 @@ def generate(
         options["num_return_sequences"] = n
         if n > 1 and "num_beams" not in options:
             options.setdefault("do_sample", True)
-    if isinstance(model, LoadedModel):
+    if isinstance(model, (LoadedModel, TransformersModel)):
         tokenizer = model.tokenizer if tokenizer is None else tokenizer
         model = model.model
     _check_arguments(model, tokenizer, options)
@@ -258,69 +285,94 @@ def generate(
     prompts: Sequence[Any] = [prompt] if single else list(prompt)
     if not prompts:
         raise GuidedError("no prompt given", remedy="Pass a text, or a list of at least one.")
-    constraints = constraints_for(grammar, tokenizer, end_ids(model, tokenizer))
-    if len(constraints) not in (1, len(prompts)):
-        raise GuidedError(
-            f"{len(constraints)} grammars for {len(prompts)} prompts",
-            remedy="Pass one grammar, or one for each prompt.",
-        )
+    ends = end_ids(model, tokenizer)
+    each_prompt, readers = _constraints(grammar, len(prompts), tokenizer, ends)
     encoder_decoder = bool(model.config.is_encoder_decoder)
     encoded = [encode_prompt(item, tokenizer, chat) for item in prompts]
-    joints = [Joint(item, constraints[i % len(constraints)]) for i, item in enumerate(encoded)]
+    removed = [b""] * len(prompts)
     if heal or canonical:
-        joints = [joined_as_asked(joint, tokenizer, heal, canonical, encoder_decoder) for joint in joints]
-        encoded, constraints = [list(joint.ids) for joint in joints], tuple(joint.constraint for joint in joints)
-    processor = GuidedLogitsProcessor(constraints, max_new_tokens=max_new_tokens)
+        for i, constraint in enumerate(each_prompt):
+            if constraint is None:
+                raise UnsupportedError("heal= and canonical= need a grammar", remedy="Leave them out, or pass one.")
+            joint = joined_as_asked(Joint(encoded[i], constraint), tokenizer, heal, canonical, encoder_decoder)
+            encoded[i], each_prompt[i], removed[i] = list(joint.ids), joint.constraint, joint.removed
     if not encoder_decoder:
         check_room(model, max(map(len, encoded)), max_new_tokens)
-    pad = pad_id(model, tokenizer, constraints[0].vocabulary.eos_ids)
+    constraints = [constraint for constraint in each_prompt if constraint is not None]
+    processor = GuidedLogitsProcessor(constraints, max_new_tokens=max_new_tokens) if constraints else None
+    vocabulary = constraints[0].vocabulary if constraints else vocabulary_of(tokenizer, ends)
+    pad = pad_id(model, tokenizer, vocabulary.eos_ids)
     input_ids, attention_mask = padded(encoded, pad, left=not encoder_decoder)
-    each_prompt = [constraints[i % len(constraints)] for i in range(len(prompts))]
-    stack = None if steer is None else _stack(steer)
-    drafted = None
-    if draft is not None:
-        from guided.hf.speculation import draft_generate
-
-        drafted = options["custom_generate"] = draft_generate(
-            each_prompt, draft, seed=seed, steer=stack, same_tokenizer=same_tokenizer
-        )
-    elif stack is not None and stack.adaptive is not None:
-        from guided.hf.speculation import DraftGenerate, check_loop_options
-
-        check_loop_options(options, "EntropyAdaptive")
-        options["custom_generate"] = DraftGenerate(each_prompt, None, seed, stack, same_tokenizer)
-    else:
-        steering = [] if stack is None else _steering(stack, model, tokenizer, processor, pad, encoded, same_tokenizer)
-        options["logits_processor"] = [*(options.get("logits_processor") or ()), *steering, processor]
     if "stop_strings" in options or "assistant_tokenizer" in options:
         options["tokenizer"] = tokenizer
-    with _seeded(seed):
-        out = model.generate(
-            input_ids=input_ids.to(model.device),
-            attention_mask=attention_mask.to(model.device),
-            max_new_tokens=max_new_tokens,
-            eos_token_id=list(constraints[0].vocabulary.eos_ids) or None,
-            pad_token_id=pad,
-            **options,
-        )
+
+    def run(**more: Any) -> Any:
+        with _seeded(seed):
+            return model.generate(
+                input_ids=input_ids.to(model.device),
+                attention_mask=attention_mask.to(model.device),
+                max_new_tokens=max_new_tokens,
+                eos_token_id=list(vocabulary.eos_ids) or None,
+                pad_token_id=pad,
+                **{**options, **more},
+            )
+
+    stack = Stack() if steer is None else stack_of(steer)
+    given = list(options.pop("logits_processor", None) or ())
+    masking = [] if processor is None else [processor]
+    drafted = None
+    if draft is not None or stack:
+        from guided.hf.speculation import DraftGenerate, check_loop_options, draft_generate
+
+        loop_seed = int(torch.randint(1 << 62, ())) if seed is None else seed
+        if draft is not None:
+            loop = drafted = draft_generate(
+                each_prompt, draft, seed=loop_seed, steer=stack, same_tokenizer=same_tokenizer
+            )
+        else:
+            loop = DraftGenerate(each_prompt, None, loop_seed, stack, same_tokenizer)
+        try:
+            check_loop_options(options, "EntropyAdaptive" if stack.adaptive else "drafts and steering")
+            out = run(custom_generate=loop, logits_processor=given or None)
+        except UnsupportedError:
+            # Said before any pass, of what needs transformers' own loop, where steering is a processor.
+            if draft is not None or stack.adaptive is not None:
+                raise
+            steering = _steering(stack, model, tokenizer, pad, encoded, same_tokenizer)
+            out = run(logits_processor=[*given, *masking, steering])
+    else:
+        out = run(logits_processor=[*given, *masking] or None)
     sequences = out if isinstance(out, torch.Tensor) else out.sequences
     # The decoder of an encoder-decoder model begins with its one start token.
     rows = sequences[:, 1 if encoder_decoder else input_ids.shape[1] :].tolist()
-    each = len(rows) // len(constraints)
-    of_prompt = len(rows) // len(joints)
+    each = len(rows) // len(prompts)
     counts = None if drafted is None else drafted.statistics
-    results = [_result(processor, row, i // each, joints[i // of_prompt].removed, counts) for i, row in enumerate(rows)]
+    results = [
+        _result(vocabulary, processor, row, i // each, removed[i // each], counts, readers[i // each])
+        for i, row in enumerate(rows)
+    ]
     return results[0] if single and "num_return_sequences" not in options else results
 
 
-def _check_arguments(model: Any, tokenizer: Any, options: Mapping[str, Any]) -> None:
-    if isinstance(model, str):
-        raise TypeError("model is a name: load it once with guided.hf.load(name) and pass the result")
-    if tokenizer is None:
+def _constraints(
+    grammar: Any, n: int, tokenizer: Any, ends: list[int] | None
+) -> tuple[list[Constrains | None], list[Callable[[str], Any]]]:
+    """For each of ``n`` prompts its constraint, all None without a grammar, and how its text is read back."""
+    if grammar is None:
+        return [None] * n, [str] * n
+    given = list(grammar) if isinstance(grammar, Sequence) and not isinstance(grammar, str) else [grammar]
+    compiled = constraints_for(given, tokenizer, ends)
+    if len(compiled) not in (1, n):
         raise GuidedError(
-            "a model of transformers comes without its tokenizer",
-            remedy="Pass tokenizer=, or load both with guided.hf.load(name).",
+            f"{len(compiled)} grammars for {n} prompts",
+            remedy="Pass one grammar, or one for each prompt.",
         )
+    times = n // len(compiled)
+    return [*compiled] * times, [reader_of(each) for each in given] * times
+
+
+def _check_arguments(model: Any, tokenizer: Any, options: Mapping[str, Any]) -> None:
+    check_tokenizer(model, tokenizer)
     for name in OWN_OPTIONS:
         if name in options:
             raise UnsupportedError(
@@ -340,43 +392,33 @@ def _seeded(seed: int | None) -> Iterator[None]:
         yield
 
 
-def _stack(steer: Steering) -> Stack:
-    from guided.hf.questions import stack_of
-
-    return stack_of(steer)
-
-
 def _steering(
-    stack: Stack,
-    model: Any,
-    tokenizer: Any,
-    processor: GuidedLogitsProcessor,
-    pad: int,
-    encoded: Sequence[Sequence[int]],
-    same_tokenizer: bool,
-) -> list[Any]:
-    """The grammar, so that candidates are of allowed tokens, and the steering; the grammar's own turn comes after."""
-    from guided.hf.language_model import TransformersModel
+    stack: Stack, model: Any, tokenizer: Any, pad: int, encoded: Sequence[Sequence[int]], same_tokenizer: bool
+) -> SteeringLogitsProcessor:
+    """Steering as a processor: after the grammar's, so that candidates are of allowed tokens, which masks once more."""
     from guided.hf.steering import SteeringLogitsProcessor
 
-    if not stack.steerers:
-        return []
     # Equal lengths have no padding, and a prompt may begin with the padding's id itself.
     padding = pad if len({len(ids) for ids in encoded}) > 1 else None
-    ready = TransformersModel(model, tokenizer)
-    steering = SteeringLogitsProcessor(stack, ready, pad_token_id=padding, same_tokenizer=same_tokenizer)
-    return [processor, steering]
+    ready = wrapped(model, tokenizer)
+    return SteeringLogitsProcessor(stack, ready, pad_token_id=padding, same_tokenizer=same_tokenizer)
 
 
 def _result(
-    processor: GuidedLogitsProcessor, ids: Sequence[int], index: int, removed: bytes, drafts: Statistics | None
+    vocabulary: Vocabulary,
+    processor: GuidedLogitsProcessor | None,
+    ids: Sequence[int],
+    index: int,
+    removed: bytes,
+    drafts: Statistics | None,
+    read: Callable[[str], Any],
 ) -> Generation:
-    vocabulary = processor.vocabulary
     ends = [i for i, token in enumerate(ids) if token in vocabulary.eos_ids]
     tokens = ids[: ends[0]] if ends else ids
-    named = named_special_ids(processor.constraints[index])
+    named = {} if processor is None else named_special_ids(processor.constraints[index])
     known = [token for token in tokens if 0 <= token < vocabulary.size]
     data = b"".join(named.get(token, "").encode() or vocabulary.token_bytes(token) or b"" for token in known)
     # A text that was cut from outside may end within a character, or within what was taken back from the prompt.
     text = data[len(removed) :].decode("utf-8", errors="replace")
-    return Generation(text, tuple(tokens), processor.is_whole(tokens, index), drafts)
+    finished = bool(ends) if processor is None else processor.is_whole(tokens, index)
+    return Generation(text, tuple(tokens), finished, drafts, read)

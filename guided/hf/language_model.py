@@ -6,16 +6,20 @@ serves models without a usable cache, `probe` decides between them.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from transformers import PreTrainedModel
+
+from guided.errors import GuidedError
 from guided.hf.loading import LoadedModel, decoder_start_ids, end_ids
 from guided.hf.network import Caching, Network
 from guided.hf.recomputed import RecomputedSequences
 from guided.hf.sequences import CachedSequences
-from guided.lm import NOTHING, Abilities, Calls, Needs, Sequences, check_needs
+from guided.lm import NOTHING, Abilities, Calls, LanguageModel, Needs, Sequences, check_needs
 
-__all__ = ["Caching", "TransformersModel"]
+__all__ = ["Caching", "TransformersModel", "check_tokenizer", "model_and_ends", "wrapped"]
 
 
 class TransformersModel:
@@ -82,6 +86,56 @@ class TransformersModel:
 
     def __repr__(self) -> str:
         return f"TransformersModel({type(self.model).__name__}, width={self.width})"
+
+
+def model_and_ends(model: Any, tokenizer: Any) -> tuple[LanguageModel, Any, list[int] | None]:
+    """A model as users pass it behind the interface, its tokenizer if there is any, and the ids that end a text.
+
+    Raises `GuidedError` for a model of transformers without a tokenizer.
+    """
+    if isinstance(model, LoadedModel):
+        tokenizer = model.tokenizer if tokenizer is None else tokenizer
+        model = model.model
+    if isinstance(model, LanguageModel):
+        tokenizer = getattr(model, "tokenizer", None) if tokenizer is None else tokenizer
+        return model, tokenizer, sorted(model.eos_ids) or None
+    check_tokenizer(model, tokenizer)
+    return wrapped(model, tokenizer), tokenizer, end_ids(model, tokenizer)
+
+
+def check_tokenizer(model: Any, tokenizer: Any) -> None:
+    """Raise an error for the name of a model, and for a model without its tokenizer."""
+    if isinstance(model, str):
+        raise TypeError("model is a name: load it once with guided.hf.load(name) and pass the result")
+    if tokenizer is None:
+        raise GuidedError(
+            "a model of transformers comes without its tokenizer",
+            remedy="Pass tokenizer=, or load both with guided.hf.load(name).",
+        )
+
+
+_WRAPPED: weakref.WeakValueDictionary[int, TransformersModel] = weakref.WeakValueDictionary()
+"""By the identity of a model, which cannot be another's while what wraps it lives."""
+
+
+def wrapped(model: Any, tokenizer: Any = None, eos_ids: Iterable[int] | None = None) -> TransformersModel:
+    """A model of transformers as `guided.lm.language_model` gives it: the same object while it is in use.
+
+    Tokenizer and ``eos_ids`` are those of the last one that named them.
+    """
+    if isinstance(model, str):
+        raise TypeError("model is a name: load it once with guided.hf.load(name) and pass the result")
+    bare = model.model if isinstance(model, LoadedModel) else model
+    if not isinstance(bare, PreTrainedModel):
+        raise GuidedError(
+            f"{type(model).__name__} is no language model",
+            remedy="Pass a model of transformers, what guided.hf.load gives, or any guided.lm.LanguageModel.",
+        )
+    found = _WRAPPED.get(id(bare))
+    renamed = tokenizer is not None and found is not None and found.tokenizer is not tokenizer
+    if found is None or renamed or eos_ids is not None:
+        found = _WRAPPED[id(bare)] = TransformersModel(model, tokenizer, eos_ids=eos_ids)
+    return found
 
 
 def _end_ids(model: Any, tokenizer: Any) -> list[int]:

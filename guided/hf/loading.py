@@ -17,9 +17,8 @@ from huggingface_hub.errors import HfHubHTTPError, HFValidationError, Repository
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from guided.errors import GuidedError
-from guided.hf.constraints import vocabulary_for
 from guided.nano.experts import Expert
-from guided.vocab import Vocabulary
+from guided.vocab import Vocabulary, vocabulary_of
 
 __all__ = ["PACKAGED", "LoadedModel", "Stage", "decoder_start_ids", "end_ids", "load"]
 
@@ -52,7 +51,7 @@ class LoadedModel:
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """The tokenizer's vocabulary with every end-of-text id that the model may emit."""
-        return vocabulary_for(self.tokenizer, end_ids(self.model, self.tokenizer))
+        return vocabulary_of(self.tokenizer, end_ids(self.model, self.tokenizer))
 
 
 def end_ids(model: Any, tokenizer: Any) -> list[int] | None:

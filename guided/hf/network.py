@@ -6,6 +6,7 @@ and through the cache, and the first way whose scores agree is taken.
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -22,6 +23,10 @@ from guided.hf.row_cache import RowCache
 from guided.lm import NOTHING, Abilities, Calls, Needs, Scores
 
 __all__ = ["Caching", "Encoded", "Network"]
+
+_CACHING: weakref.WeakKeyDictionary[Any, dict[Any, Caching]] = weakref.WeakKeyDictionary()
+"""What passes have shown of models, for as long as they live: `guided.generate` is called in loops with one."""
+_FINAL_NORMS: weakref.WeakKeyDictionary[Any, nn.Module | None] = weakref.WeakKeyDictionary()
 
 
 class Caching(Enum):
@@ -74,14 +79,26 @@ class Network:
 
     @cached_property
     def caching(self) -> Caching:
-        """The best caching whose scores agree with plain passes; runs the model on first use."""
+        """The best caching whose scores agree with plain passes; runs the model once, whoever wraps it."""
         from guided.hf.probe import find_caching
 
-        return self._wanted_caching or find_caching(self)
+        if self._wanted_caching is not None:
+            return self._wanted_caching
+        known = _CACHING.setdefault(self.model, {})
+        # What a model can be told to change without being another object.
+        kind = (getattr(self.model.config, "_attn_implementation", None), self.dtype, self.device, self.decoder_start)
+        if kind not in known:
+            known[kind] = find_caching(self)
+        return known[kind]
 
     @cached_property
     def final_norm(self) -> nn.Module | None:
-        """The normalisation before the head; None where it was not found."""
+        """The normalisation before the head; None where it was not found.  Found once a model, as `caching` is."""
+        if self.model not in _FINAL_NORMS:
+            _FINAL_NORMS[self.model] = self._find_final_norm()
+        return _FINAL_NORMS[self.model]
+
+    def _find_final_norm(self) -> nn.Module | None:
         ids = torch.zeros((1, 2), dtype=torch.long, device=self.device)
         inputs: dict[str, Any] = {"input_ids": ids, "use_cache": False}
         if self.architecture.encodes:

@@ -13,11 +13,9 @@ from typing import Any
 from guided.constraint.canonical import canonical as make_canonical
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, UnsupportedError
-from guided.grammar.ir import Grammar
 from guided.hf.constraints import constraints_for
 from guided.hf.encoding import check_room, is_single, prompt_ids
-from guided.hf.language_model import TransformersModel
-from guided.hf.loading import LoadedModel, end_ids
+from guided.hf.language_model import TransformersModel, model_and_ends
 from guided.infer.potential import Potential
 from guided.lm import LanguageModel, transformed
 from guided.steer import EntropyAdaptive, Stack, Steerer, Steering
@@ -67,7 +65,7 @@ def read_questions(
 
     ``model`` may be any `LanguageModel`, prompts token ids, and a grammar any `Potential`.
     """
-    ready, tokenizer, ends = _model_of(model, tokenizer)
+    ready, tokenizer, ends = model_and_ends(model, tokenizer)
     truncation = {name: options[name] for name in TRUNCATION if name in options}
     room, encoder = _room_of(ready), ready.can.encoder
     if steer is not None:
@@ -79,7 +77,12 @@ def read_questions(
     if not prompts:
         raise GuidedError("no prompt given", remedy="Pass a text, or a list of at least one.")
     encoded = [prompt_ids(item, tokenizer, chat) for item in prompts]
-    given = list(grammar) if isinstance(grammar, Sequence) else [grammar]
+    if grammar is None:
+        raise UnsupportedError(
+            "a sampler and a search need a grammar or a potential",
+            remedy="Leave out sampler= and search=, or pass one.",
+        )
+    given = list(grammar) if isinstance(grammar, Sequence) and not isinstance(grammar, str) else [grammar]
     if len(given) not in (1, len(prompts)):
         raise GuidedError(
             f"{len(given)} grammars for {len(prompts)} prompts", remedy="Pass one grammar, or one for each prompt."
@@ -127,26 +130,8 @@ def name_of(function: Any) -> str:
     return str(getattr(getattr(function, "func", function), "__name__", type(function).__name__))
 
 
-def _model_of(model: Any, tokenizer: Any) -> tuple[LanguageModel, Any, list[int] | None]:
-    """The model behind the interface, its tokenizer if there is any, and the ids that end a text."""
-    if isinstance(model, str):
-        raise TypeError("model is a name: load it once with guided.hf.load(name) and pass the result")
-    if isinstance(model, LoadedModel):
-        tokenizer = model.tokenizer if tokenizer is None else tokenizer
-        model = model.model
-    if isinstance(model, LanguageModel):
-        tokenizer = getattr(model, "tokenizer", None) if tokenizer is None else tokenizer
-        return model, tokenizer, sorted(model.eos_ids) or None
-    if tokenizer is None:
-        raise GuidedError(
-            "a model of transformers comes without its tokenizer",
-            remedy="Pass tokenizer=, or load both with guided.hf.load(name).",
-        )
-    return TransformersModel(model, tokenizer), tokenizer, end_ids(model, tokenizer)
-
-
 def _goals(given: Sequence[Any], tokenizer: Any, ends: list[int] | None) -> list[Constrains | Potential[Any]]:
-    grammars: list[Grammar | Constrains] = [item for item in given if not isinstance(item, Potential)]
+    grammars = [item for item in given if not isinstance(item, Potential)]
     ends = None if isinstance(tokenizer, Vocabulary) else ends
     compiled = iter(constraints_for(grammars, tokenizer, ends) if grammars else ())
     return [item if isinstance(item, Potential) else next(compiled) for item in given]

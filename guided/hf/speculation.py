@@ -8,33 +8,41 @@ from __future__ import annotations
 
 import inspect
 import warnings
-import weakref
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import torch
+from transformers import PreTrainedModel
 from transformers.generation.utils import GenerateDecoderOnlyOutput, GenerateEncoderDecoderOutput
 
 from guided.constraint.protocol import Constrains
 from guided.draft.auto import Drafting, auto
+from guided.draft.confidence import Confidence
+from guided.draft.lookup import PromptLookup
+from guided.draft.model import Model
+from guided.draft.policy import Fixed
+from guided.draft.shapes import Chain
 from guided.draft.speculate import Speculated, speculate
 from guided.draft.statistics import Statistics
 from guided.errors import GuidedError, UnsupportedError
 from guided.hf.generate_call import check_criteria, prompts_of_call, sequences_of_call
-from guided.hf.language_model import Caching, TransformersModel
+from guided.hf.language_model import TransformersModel, wrapped
+from guided.hf.loading import LoadedModel
 from guided.hf.questions import name_of, stack_of
 from guided.hf.reshaping import ProcessorReshaping
-from guided.lm import LanguageModel
-from guided.steer import Masked, Stack, Steering
+from guided.lm import LanguageModel, language_model
+from guided.steer import Masked, Stack, Steerer, Steering
+from guided.steer.layout import check_vocabulary
 
 __all__ = [
     "ChainsOnly",
+    "Draft",
     "DraftGenerate",
     "check_combination",
-    "check_draft",
     "check_loop_options",
     "draft_generate",
+    "drafting_for",
 ]
 
 INSTEAD = {
@@ -52,9 +60,6 @@ INSTEAD = {
     "max_time": "max_new_tokens",
 }
 """Options of transformers' `generate` that drafts do not go with, and what to use in their place."""
-
-_CACHING: weakref.WeakKeyDictionary[Any, dict[Any, Caching]] = weakref.WeakKeyDictionary()
-"""What was found out about models, by passes as long as those of a short text: `guided.generate` is called in loops."""
 
 
 class ChainsOnly(UserWarning):
@@ -123,7 +128,7 @@ class DraftGenerate:
         prompts = prompts_of_call(model, input_ids, inputs_tensor, model_kwargs, repeats)
         constraints = [each for each in self._constraints(len(prompts)) for _ in range(repeats)]
         self.results, self.statistics = self._decode(
-            self._ready(model),
+            self._ready(model, generation_config),
             [prompt for prompt in prompts for _ in range(repeats)],
             constraints,
             int(generation_config.max_length) - input_ids.shape[1],
@@ -155,15 +160,12 @@ class DraftGenerate:
         total = Statistics()
         for rows in groups.values():
             reshaping = ProcessorReshaping(processors, input_ids[rows])
+            first = None
             if reshaping.changes_all and self.stack.steerers:
-                raise UnsupportedError(
-                    "with a draft or EntropyAdaptive, steering speaks before all processors, and without after them",
-                    where="drafts",
-                    remedy="Leave out steer=, or options such as repetition_penalty and min_new_tokens.",
-                )
+                first, reshaping = reshaping.as_steerer([tuple(prompts[row]) for row in rows])
             texts, counts = speculate(
                 self.rng,
-                self._steered(model, constraints[rows[0]], max_tokens),
+                self._steered(model, constraints[rows[0]], max_tokens, first),
                 [prompts[row] for row in rows],
                 [constraints[row] for row in rows],
                 None if self.drafting is None else self.drafting.drafter,
@@ -176,11 +178,15 @@ class DraftGenerate:
             total += counts
         return [found[row] for row in range(len(prompts))], total
 
-    def _steered(self, model: TransformersModel, constraint: Constrains | None, max_tokens: int) -> LanguageModel:
+    def _steered(
+        self, model: TransformersModel, constraint: Constrains | None, max_tokens: int, first: Steerer | None
+    ) -> LanguageModel:
+        """The model, the processors that come ``first``, what the grammar allows, and the steerers, in this order."""
         stack = self.stack
-        if stack.steerers and constraint is not None:
+        if stack.steerers:
             pair = [] if stack.adaptive is None else [stack.adaptive]
-            stack = Stack([*pair, Masked(constraint, max_tokens), *stack.steerers])
+            masked = [] if constraint is None else [Masked(constraint, max_tokens)]
+            stack = Stack([*pair, *([] if first is None else [first]), *masked, *stack.steerers])
         return stack.over(model, same_tokenizer=self.same_tokenizer) if stack else model
 
     def _constraints(self, n: int) -> list[Constrains | None]:
@@ -194,15 +200,14 @@ class DraftGenerate:
             )
         return list(self.constraint)
 
-    def _ready(self, model: Any) -> TransformersModel:
+    def _ready(self, model: Any, config: Any) -> TransformersModel:
         if self._model is None or self._model[0] is not model:
             known = [self.constraint] if isinstance(self.constraint, Constrains) else self.constraint or ()
             ends = {end for constraint in known if constraint is not None for end in constraint.vocabulary.eos_ids}
-            # The cache belongs to how attention is computed, which a model can be told to change.
-            kept = _CACHING.setdefault(model, {})
-            kind = getattr(model.config, "_attn_implementation", None)
-            ready = TransformersModel(model, eos_ids=ends or None, caching=kept.get(kind))
-            kept[kind] = ready.caching
+            if not ends and config.eos_token_id is not None:
+                declared = config.eos_token_id
+                ends = {declared} if isinstance(declared, int) else set(declared)
+            ready = wrapped(model, eos_ids=ends or None)
             if self.drafting is not None:
                 _check_cache(ready)
             self._model = (model, ready)
@@ -233,7 +238,7 @@ def draft_generate(
             where="drafts",
             remedy="Leave out draft=, or EntropyAdaptive: speculative decoding with the small model is lossless.",
         )
-    drafting = auto() if draft is None else check_draft(draft)
+    drafting = auto() if draft is None else drafting_for(draft, None, greedy=False) or auto()
     return DraftGenerate(constraint, drafting, seed, stack, same_tokenizer)
 
 
@@ -251,11 +256,37 @@ def _check_cache(model: TransformersModel) -> None:
         warnings.warn(f"{name} takes no draft trees, so drafts are chains", ChainsOnly, stacklevel=2)
 
 
-def check_draft(draft: object) -> Drafting:
-    """A draft as it was passed; raises `GuidedError` for what is none, and says how one is made."""
+Draft: TypeAlias = "Drafting | bool | str | Any"
+"""What ``draft=`` takes: a `Drafting`, True, ``"lookup"``, or a smaller model."""
+
+LOOKED_UP = 10
+"""Tokens that ``draft="lookup"`` copies at most, as the command line does."""
+
+DRAWN = 8
+"""Tokens that a smaller model drafts at most, ended before by its confidence."""
+
+
+def drafting_for(draft: Draft, target: Any, *, greedy: bool) -> Drafting | None:
+    """What ``draft=`` says: True the draft for when nothing is known, False none, a model one that drafts its tokens.
+
+    Raises `GuidedError` for what is no draft, and says how one is made; `VocabularyError` for a model of other ids.
+    """
     if isinstance(draft, Drafting):
         return draft
-    remedy = "Pass guided.draft.auto(), or guided.draft.Drafting(drafter, policy)."
+    if draft is True:
+        return auto()
+    if draft is False:
+        return None
+    if draft == "lookup":
+        return Drafting(PromptLookup(), Fixed(LOOKED_UP))
+    if isinstance(draft, (LanguageModel, LoadedModel, PreTrainedModel)):
+        large, small = language_model(target), language_model(draft)
+        check_vocabulary(large, small, "draft=", same_tokenizer=True)
+        return Drafting(Model(small, Chain(DRAWN, Confidence()), by_rule=greedy), Fixed(DRAWN))
+    remedy = (
+        'Pass True, "lookup", a smaller model, guided.draft.auto(), or guided.draft.Drafting(drafter, policy) and keep'
+        " it."
+    )
     if all(hasattr(draft, name) for name in ("draft", "learn", "leave")):
         remedy = f"Say how much to draft: guided.draft.Drafting({type(draft).__name__}(...), guided.draft.Fixed(8))."
     raise GuidedError(f"{type(draft).__name__} is no draft and policy", where="draft", remedy=remedy)

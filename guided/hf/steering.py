@@ -17,6 +17,7 @@ from transformers import LogitsProcessor
 
 from guided.errors import GuidedError, UnsupportedError, VocabularyError
 from guided.hf.prompt import RunningGenerate, SeenPrompts, running_generate
+from guided.lm.given import language_model
 from guided.lm.model import LanguageModel, Needs
 from guided.steer.declaration import Steerer
 from guided.steer.layout import Layout
@@ -59,6 +60,7 @@ class SteeringLogitsProcessor(LogitsProcessor):
         prompt_length: int | None = None,
         same_tokenizer: bool = False,
     ) -> None:
+        model = language_model(model)
         if isinstance(stack, Stack):
             self.stack = stack
         else:

@@ -1,11 +1,12 @@
 """The one interface to language models, and models that need no transformers; the Transformers model is in `guided.hf`.
 
-Reading order: `model` (the protocols `LanguageModel` and `Sequences`), `table` (exact models for tests), `wrapped` and
-`transforms` (models over models), `lattice`, `bytes` and `retokenized` (models across tokenizers); `prefixes`,
-`prefix_rows` and `rows` are what implementations share.  Loads torch.
+Reading order: `model` (the protocols `LanguageModel` and `Sequences`), `given` (what users pass as one), `table` (exact
+models for tests), `wrapped` and `transforms` (models over models), `lattice`, `bytes` and `retokenized` (models across
+tokenizers); `prefixes`, `prefix_rows` and `rows` are what implementations share. Loads torch.
 """
 
 from guided.lm.bytes import ByteModel, byte_vocabulary
+from guided.lm.given import language_model
 from guided.lm.model import (
     NOTHING,
     Abilities,
@@ -42,6 +43,7 @@ __all__ = [
     "WrappedSequences",
     "byte_vocabulary",
     "check_needs",
+    "language_model",
     "next_logits",
     "retokenized",
     "transformed",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol, runtime_checkable
 import torch
 
 from guided.errors import GuidedError
+from guided.lm.given import language_model
 from guided.lm.model import NOTHING, LanguageModel, Needs, Scores
 from guided.steer.fields import Checked, Range
 
@@ -125,11 +126,13 @@ class Branch:
     """A model run on a prompt beside the one that is steered, fed the same tokens after it."""
 
     model: LanguageModel | None = None
-    """None: the steered model itself.  Any other must score the same ids."""
+    """None: the steered model itself.  Any other must score the same ids; `language_model` reads what is given."""
     prompt: Prompt = field(default_factory=AsGiven)
     needs: Needs = NOTHING
 
     def __post_init__(self) -> None:
+        if self.model is not None:
+            object.__setattr__(self, "model", language_model(self.model))
         if not callable(self.prompt):
             raise GuidedError(
                 f"{self.prompt!r} is no function from a prompt to another",

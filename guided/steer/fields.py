@@ -21,6 +21,7 @@ from typing import Annotated, Any
 import torch
 
 from guided.errors import GuidedError
+from guided.lm.given import language_model
 from guided.lm.model import LanguageModel
 
 __all__ = ["Checked", "Count", "Range", "checked_count", "checked_number"]
@@ -57,7 +58,7 @@ _ANY = Range()
 class Checked:
     """A dataclass whose fields are what their annotations say, or a `GuidedError` says which is not.
 
-    A list is taken for a tuple.  What derives from it and has a ``__post_init__`` calls this one first.
+    A list is taken for a tuple, a model of transformers for a `LanguageModel`.  What derives from it and has a ``__post_init__`` calls this one first.
     """
 
     def __post_init__(self) -> None:
@@ -85,12 +86,14 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 def _checked(name: str, value: Any, hint: Any, of: str) -> Any:
-    """The value, with lists as tuples; raises `GuidedError` where it is not what the annotation says."""
+    """The value, with lists as tuples and models behind their interface; raises `GuidedError` where it is not what the annotation says."""
     kinds = _alternatives(hint)
     for kind in kinds:
         if _shape_fits(value, kind):
             if _is_tuple(kind):
                 return _checked_items(name, value, kind, of)
+            if _bare(kind) is LanguageModel:
+                return language_model(value)
             if _in_range(value, kind):
                 return value
             # A number of the right kind: what is wrong is its size.
@@ -131,8 +134,9 @@ def _shape_fits(value: Any, kind: Any) -> bool:
     if typing.get_origin(bare) is collections.abc.Callable:
         return callable(value) and not isinstance(value, type(LanguageModel))
     if bare is LanguageModel:
-        # A network of transformers is wrapped where it is used.
-        return isinstance(value, (LanguageModel, torch.nn.Module)) and not isinstance(value, type)
+        # A network of transformers, bare or as `guided.hf.load` gives it, is put behind the interface.
+        network = getattr(value, "model", value)
+        return isinstance(value, LanguageModel) or isinstance(network, torch.nn.Module)
     return isinstance(value, bare)
 
 

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import torch
 
 from guided.errors import GuidedError
+from guided.lm.given import language_model
 from guided.lm.model import LanguageModel, Needs, Scores
 from guided.steer.adaptive import EntropyAdaptive
 from guided.steer.declaration import AsGiven, Candidates, Declaration, Seen, Steerer, Tokens
@@ -83,6 +84,7 @@ class Stack:
         """
         from guided.steer.steered import SteeredModel
 
+        model = language_model(model)
         if self.adaptive is not None:
             model = self.adaptive.over(model, same_tokenizer=same_tokenizer)
             if not self.steerers:

@@ -27,8 +27,31 @@ def schema_of(source: Any) -> dict[str, Any]:
             remedy="Pass a JSON Schema (dict, bool or JSON text), a type, or a function.",
         )
     if inspect.isroutine(source):
-        return _signature(source)
+        return _convert(_parameters(source), getattr(source, "__name__", repr(source)))
     return _convert(source, getattr(source, "__name__", repr(source)))
+
+
+def adapter_of(source: Any) -> Any:
+    """The ``pydantic.TypeAdapter`` of a type; of a callable, one that gives its arguments by name, as a dict."""
+    import pydantic
+
+    if inspect.isroutine(source):
+        return _Arguments(_parameters(source))
+    return source if isinstance(source, pydantic.TypeAdapter) else pydantic.TypeAdapter(_readable(source))
+
+
+class _Arguments:
+    """Validates the arguments of a callable."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    def validate_json(self, text: str) -> dict[str, Any]:
+        """The arguments that a JSON text names, validated; parameters that it leaves out keep their defaults."""
+        made = self._model.model_validate_json(text)
+        fields = {name: field.alias for name, field in self._model.model_fields.items()}
+        named = {fields[name]: getattr(made, name) for name in made.model_fields_set if name in fields}
+        return {**named, **(made.model_extra or {})}
 
 
 def _convert(source: Any, name: str) -> dict[str, Any]:
@@ -76,7 +99,8 @@ def _readable(source: Any) -> Any:
     return source.copy_with(read) if hasattr(source, "copy_with") else origin[read]
 
 
-def _signature(function: Any) -> dict[str, Any]:
+def _parameters(function: Any) -> Any:
+    """A pydantic model of a callable's parameters."""
     import pydantic
 
     name = getattr(function, "__name__", repr(function))
@@ -101,8 +125,7 @@ def _signature(function: Any) -> dict[str, Any]:
         fields[field] = (annotation, pydantic.Field(default, alias=parameter.name, title=parameter.name))
     config = pydantic.ConfigDict(extra=extra, arbitrary_types_allowed=False)  # type: ignore[typeddict-item]
     try:
-        model = pydantic.create_model(name, __config__=config, **fields)
+        return pydantic.create_model(name, __config__=config, **fields)
     except pydantic.errors.PydanticUserError as error:
         first = str(error).splitlines()[0]
         raise UnsupportedError(f"the parameters of {name} have no JSON Schema: {first}") from None
-    return _convert(model, name)

@@ -1,0 +1,25 @@
+"""`language_model`: what users pass as a model, as a `LanguageModel`.
+
+Models of transformers are known to `guided.hf` alone, which is above this package and loaded when one comes.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from guided.lm.model import LanguageModel
+
+__all__ = ["language_model"]
+
+
+def language_model(model: Any, tokenizer: Any = None) -> LanguageModel:
+    """The model itself, or a model of transformers (bare, or from `guided.hf.load`) behind the interface.
+
+    The same object as long as that one is in use, so that one model given twice is one model.  Raises `GuidedError` for
+    anything else.
+    """
+    if isinstance(model, LanguageModel):
+        return model
+    made: LanguageModel = importlib.import_module("guided.hf.language_model").wrapped(model, tokenizer)
+    return made
