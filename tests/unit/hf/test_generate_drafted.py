@@ -219,17 +219,13 @@ def test_what_cannot_be_combined_is_refused_by_name(loaded, words, options, said
         generate(loaded, "the cat", words, draft=auto(), max_new_tokens=8, **options)
 
 
-def test_processors_of_ones_own_are_refused(loaded, words, small):
+def test_processors_of_ones_own_are_refused(loaded, words):
     class Own(LogitsProcessor):
         def __call__(self, input_ids, scores):
             return scores
 
     with pytest.raises(UnsupportedError, match="Own, which may keep a state"):
         generate(loaded, "the cat", words, draft=auto(), logits_processor=[Own()], max_new_tokens=8)
-    with pytest.raises(UnsupportedError, match="steering speaks before all processors"):
-        generate(
-            loaded, "the cat", words, draft=auto(), steer=[Contrastive(small)], repetition_penalty=1.2, max_new_tokens=8
-        )
 
 
 def test_what_is_no_draft_is_told_how_to_be_one(loaded, words):
