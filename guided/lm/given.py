@@ -8,9 +8,11 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+import torch
+
 from guided.lm.model import LanguageModel
 
-__all__ = ["language_model"]
+__all__ = ["language_model", "same_model"]
 
 
 def language_model(model: Any, tokenizer: Any = None) -> LanguageModel:
@@ -23,3 +25,9 @@ def language_model(model: Any, tokenizer: Any = None) -> LanguageModel:
         return model
     made: LanguageModel = importlib.import_module("guided.hf.language_model").wrapped(model, tokenizer)
     return made
+
+
+def same_model(left: LanguageModel, right: LanguageModel) -> bool:
+    """Whether two models give the same scores for being one, or two faces of one network."""
+    network = getattr(left, "model", None)
+    return left is right or (isinstance(network, torch.nn.Module) and network is getattr(right, "model", None))

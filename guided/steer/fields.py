@@ -58,7 +58,8 @@ _ANY = Range()
 class Checked:
     """A dataclass whose fields are what their annotations say, or a `GuidedError` says which is not.
 
-    A list is taken for a tuple, a model of transformers for a `LanguageModel`.  What derives from it and has a ``__post_init__`` calls this one first.
+    A list is taken for a tuple, a model of transformers for a `LanguageModel`.  What derives from it and has a
+    ``__post_init__`` calls this one first.
     """
 
     def __post_init__(self) -> None:
@@ -86,7 +87,10 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 def _checked(name: str, value: Any, hint: Any, of: str) -> Any:
-    """The value, with lists as tuples and models behind their interface; raises `GuidedError` where it is not what the annotation says."""
+    """The value, with lists as tuples and models behind their interface.
+
+    Raises `GuidedError` where it is not what the annotation says.
+    """
     kinds = _alternatives(hint)
     for kind in kinds:
         if _shape_fits(value, kind):
@@ -136,7 +140,7 @@ def _shape_fits(value: Any, kind: Any) -> bool:
     if bare is LanguageModel:
         # A network of transformers, bare or as `guided.hf.load` gives it, is put behind the interface.
         network = getattr(value, "model", value)
-        return isinstance(value, LanguageModel) or isinstance(network, torch.nn.Module)
+        return isinstance(network, (LanguageModel, torch.nn.Module)) and not isinstance(value, type)
     return isinstance(value, bare)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from guided.errors import GuidedError, VocabularyError
+from guided.lm.given import same_model
 from guided.lm.model import LanguageModel, Needs, check_needs
 from guided.steer.declaration import AsGiven, Branch, Declaration, Prompt
 from guided.steer.rows import Run, with_hidden
@@ -81,7 +82,7 @@ def arrange(
     drafts: list[_Draft] = []
 
     def place(branch: Branch, history: bool = False) -> Place:
-        whose = branch.model or model
+        whose = model if branch.model is None or same_model(branch.model, model) else branch.model
         for number, draft in enumerate(drafts):
             if draft.takes(whose, branch.needs):
                 return Place(number, draft.add(branch.prompt, branch.needs, history))

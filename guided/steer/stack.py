@@ -15,7 +15,7 @@ from typing import TypeAlias
 import torch
 
 from guided.errors import GuidedError
-from guided.lm.given import language_model
+from guided.lm.given import language_model, same_model
 from guided.lm.model import LanguageModel, Needs, Scores
 from guided.steer.adaptive import EntropyAdaptive
 from guided.steer.declaration import AsGiven, Candidates, Declaration, Seen, Steerer, Tokens
@@ -123,7 +123,7 @@ class Plan:
         for steerer, declaration in zip(stack.steerers, self.declarations, strict=True):
             for other in _models(declaration):
                 check_vocabulary(model, other, type(steerer).__name__, same_tokenizer=same_tokenizer)
-                if other is not model and other not in self.others:
+                if not same_model(other, model) and other not in self.others:
                     self.others.append(other)
             check_abilities(model, declaration, type(steerer).__name__)
         # Looked ahead on, or scored: either way an id that a model lacks cannot be asked about.

@@ -411,9 +411,9 @@ def test_dola_asks_the_model_whether_its_embeddings_are_tied():
         (lambda: Stack([ClassifierFree(1.5, [1, 2])]).over(BASE), r"\[1, 2\] is not a function.*Replaced"),
         (
             lambda: Stack([Contrastive(torch.nn.Linear(2, 2))]).over(BASE),
-            "Linear is no LanguageModel.*TransformersModel",
+            "Linear is no language model.*guided.hf.load",
         ),
-        (lambda: Stack().over(torch.nn.Linear(2, 2)), "Linear is no LanguageModel"),
+        (lambda: Stack().over(torch.nn.Linear(2, 2)), "Linear is no language model"),
     ],
 )
 def test_settings_out_of_range(make, says):
