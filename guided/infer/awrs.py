@@ -20,7 +20,7 @@ from guided.infer.distribution import TokenDistribution
 from guided.infer.errors import PotentialError
 from guided.infer.potential import Potential
 from guided.infer.token_samplers import Direct, Draw, dead_draw
-from guided.infer.weights import log_one_minus_exp
+from guided.infer.weights import log_add_exp
 
 __all__ = ["AWRS", "Estimator"]
 
@@ -54,7 +54,8 @@ class Estimator(Enum):
     """The counts of accepts and rejects that drawing with replacement would give; rejected tokens are not asked again,
     their repetitions are drawn as geometric numbers."""
     TWO_LOOPS = "two loops"
-    """The paper's: reject until an accept, twice; the second loop counts."""
+    """The paper's: reject until an accept, twice; the second loop counts.  Where one rejected token has nearly all of
+    the mass, half of the expected weight rests on its never coming: far below 1e-9 of allowed mass nobody sees that."""
 
 
 @dataclass(slots=True)
@@ -227,7 +228,7 @@ class AWRS:
         return self._recursive
 
     def _first(self, chance: Chance, source: TokenDistribution, trial: _Trial) -> tuple[int | None, float]:
-        pool = chance.pool(source)
+        pool = Pool(chance, source)
         while (token := pool.draw()) is not None and not trial.allows(token):
             trial.reject(token, pool, self.narrow_after)
             if trial.rejected == self.max_rejects:
@@ -239,7 +240,7 @@ class AWRS:
 
         For q = p(x) / (1 - M), ``E f = q f(x) + (1 - q) E[f | not x]``; the next token is a draw from the second term.
         """
-        pool = chance.pool(source)
+        pool = Pool(chance, source)
         while (token := pool.draw()) is not None and not trial.allows(token):
             trial.reject(token, pool, self.narrow_after)
             if trial.rejected == self.max_rejects:
@@ -254,7 +255,7 @@ class AWRS:
         return token, left if following is None or trial.allows(following) else source.logprob(token)
 
     def _two_loops(self, chance: Chance, source: TokenDistribution, trial: _Trial) -> tuple[int | None, float]:
-        pool = chance.pool(source)
+        pool = Pool(chance, source)
         token = left = None
         rejected = 0
         while True:
@@ -275,17 +276,24 @@ class AWRS:
         Stopped by the last accept, that draw is no evidence: ``(accepts - 1) / (n - 1)``; stopped by rejections, which
         are then no evidence, ``accepts / (n - 1)``.
         """
-        pool = chance.pool(source)
+        pool = Pool(chance, source)
         first: int | None = None
-        accepts = rejects = 0
-        log_again = -math.inf
+        accepts = 0
+        # Of any size, so in logarithms; below the limit of rejections, if there is one, a whole number as well.
+        log_rejects, rejects = -math.inf, 0
         limit = self.max_rejects
         while accepts < self.max_accepts and (limit is None or rejects < limit):
             # Before each token from the pool come the rejected ones that a draw with replacement would have met again.
-            if log_again > -math.inf:
-                rejects += chance.failures(log_again, None if limit is None else limit - rejects)
-                if limit is not None and rejects >= limit:
+            if trial.rejected:
+                left = pool.log_left
+                if left == -math.inf:
                     break
+                again = chance.failures(min(left, 0.0), None if limit is None else limit - rejects)
+                log_rejects = log_add_exp(log_rejects, again)
+                if limit is not None:
+                    rejects += round(math.exp(again))
+                    if rejects >= limit:
+                        break
             token = pool.draw()
             if token is None:
                 break
@@ -294,8 +302,9 @@ class AWRS:
                 first = token if first is None else first
             else:
                 rejects += 1
+                log_rejects = log_add_exp(log_rejects, 0.0)
                 trial.reject(token, pool, self.narrow_after)
-                log_again = log_one_minus_exp(min(pool.log_left, 0.0))
         if first is None:
             return None, -math.inf
-        return first, source.log_mass + math.log(min(self.max_accepts - 1, accepts)) - math.log(accepts + rejects - 1)
+        others = log_add_exp(math.log(accepts - 1) if accepts > 1 else -math.inf, log_rejects)
+        return first, source.log_mass + math.log(min(self.max_accepts - 1, accepts)) - others

@@ -7,35 +7,16 @@ every outcome, so that the samplers themselves, not copies of them, are summed o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from guided.infer.distribution import SMALLEST, TokenDistribution
+from guided.infer.distribution import FAINT, TokenDistribution
+from guided.infer.weights import log_one_minus_exp
 
-__all__ = ["Chance", "Drawn", "Pool", "Random", "chance_of"]
-
-_MOST = 1 << 62
-"""Failures are counted up to here; a count this large has no weight left in float64."""
-
-
-class Pool(Protocol):
-    """Tokens to draw from, with replacement until one is removed."""
-
-    def draw(self) -> int | None:
-        """A token by its probability among those that are left; None when none is."""
-
-    def remove(self, token: int) -> None:
-        """Take a token out."""
-
-    def keep(self, allowed: NDArray[np.bool_]) -> None:
-        """Take out all tokens but those of ``bool[V]``."""
-
-    @property
-    def log_left(self) -> float:
-        """The log probability of what is left, relative to the whole pool at first; minus infinity for nothing."""
+__all__ = ["Chance", "Drawn", "Pool", "Random", "chance_of", "geometric"]
 
 
 class Chance(Protocol):
@@ -47,8 +28,11 @@ class Chance(Protocol):
     def indices(self, weights: ArrayLike, n: int) -> list[int]:
         """``n`` independent indices by weights."""
 
-    def token(self, distribution: TokenDistribution) -> int:
-        """A token of a distribution that has any."""
+    def token(self, distribution: TokenDistribution, gone: Collection[int] = ()) -> int:
+        """A token of a distribution that has any besides those that are gone."""
+
+    def order(self, weights: NDArray[np.float64], n: int) -> NDArray[np.int64]:
+        """The first ``n`` places of ``float64[k]``, all above 0, in the order of drawing without replacement."""
 
     def uniform(self, cuts: Callable[[], Sequence[float]]) -> float:
         """A number in [0, 1).
@@ -56,11 +40,8 @@ class Chance(Protocol):
         ``cuts()`` are all the places in (0, 1) at which what the caller does with the number changes.
         """
 
-    def failures(self, log_failure: float, limit: int | None) -> int:
-        """Failures before the first success, each of log probability ``log_failure``; at most ``limit``."""
-
-    def pool(self, distribution: TokenDistribution) -> Pool:
-        """The tokens of a distribution, to be drawn and removed."""
+    def failures(self, log_success: float, limit: int | None) -> float:
+        """The logarithm of the number of failures before the first success, of at most ``limit``; see `geometric`."""
 
 
 Random = np.random.Generator | int | None | Chance
@@ -96,26 +77,67 @@ class Drawn:
         found: list[int] = places.tolist()
         return found
 
-    def token(self, distribution: TokenDistribution) -> int:
-        """One uniform number, inverted."""
-        return distribution.find(self.rng.random())
+    def token(self, distribution: TokenDistribution, gone: Collection[int] = ()) -> int:
+        """Uniform numbers, inverted, until one is of a token that is there."""
+        while True:
+            token = distribution.find(self.rng.random())
+            if token not in gone:
+                return token
+
+    def order(self, weights: NDArray[np.float64], n: int) -> NDArray[np.int64]:
+        """By ascending E / weight, with E exponential."""
+        times = self.rng.standard_exponential(weights.size) / weights
+        if weights.size <= n:
+            return times.argsort()
+        places = times.argpartition(n)[:n]
+        return places[times[places].argsort()]
 
     def uniform(self, cuts: Callable[[], Sequence[float]]) -> float:
         """One uniform number."""
         return float(self.rng.random())
 
-    def failures(self, log_failure: float, limit: int | None) -> int:
-        """One uniform number, inverted: ``floor(log U / log_failure)`` with U in (0, 1]."""
-        most = _MOST if limit is None else limit
-        if log_failure == -math.inf:
-            return 0
-        # Where failure is all but certain, its logarithm may round to 0.
-        count = math.log1p(-float(self.rng.random())) / min(log_failure, -5e-324)
-        return most if count >= most else int(count)
+    def failures(self, log_success: float, limit: int | None) -> float:
+        """One uniform number, inverted."""
+        share, grain = float(self.rng.random()), _GRAIN
+        while share < _COARSE * grain and grain > _SMALLEST_GRAIN:
+            # Close to 0 the grid of uniform numbers is too coarse for successes that are rarer than its points.
+            share += float(self.rng.random()) * grain
+            grain *= _GRAIN
+        return geometric(-math.log1p(-share), log_success, limit)
 
-    def pool(self, distribution: TokenDistribution) -> Pool:
-        """A pool whose draws cost little while few tokens are gone, and next to nothing in a long search."""
-        return _DrawnPool(self.rng, distribution)
+
+_GRAIN = 2.0**-53
+"""Uniform numbers are multiples of this."""
+
+_COARSE = 2.0**20
+"""Fewer points of the grid than this below a number leave it too few digits."""
+
+_SMALLEST_GRAIN = 1e-290
+
+_CERTAIN = -40.0
+"""From this log probability of success on ``-log(1 - p)`` is p to the last digit (e^-40 / 2 = 2e-18)."""
+
+_LOG_WHOLE = 53 * math.log(2.0)
+"""Larger counts are no whole numbers in float64, and need not be."""
+
+
+def geometric(exponential: float, log_success: float, limit: int | None = None) -> float:
+    """Turn an exponential deviate E into the logarithm of a count of failures before the first success.
+
+    The count is ``floor(E / -log(1 - p))`` for successes of log probability ``log_success``, at most ``limit``.  It is
+    a logarithm because it may be above every float: where p is e^-800, it is e^800 or so.  Minus infinity is none.
+
+    >>> round(math.exp(geometric(2.5, math.log(0.5)))), geometric(0.5, math.log(0.5)), geometric(1.0, -900.0)
+    (3, -inf, 900.0)
+    """
+    if exponential <= 0 or log_success >= 0:
+        return -math.inf
+    log_rate = log_success if log_success < _CERTAIN else math.log(-log_one_minus_exp(log_success))
+    log_count = math.log(exponential) - log_rate
+    if log_count < _LOG_WHOLE:
+        count = math.floor(math.exp(log_count))
+        log_count = math.log(count) if count else -math.inf
+    return log_count if limit is None else min(log_count, math.log(limit))
 
 
 LONG_SEARCH = 16
@@ -126,17 +148,17 @@ ORDERED = 1024
 """Tokens in one such order, if there are more: to sort 128,000 takes four times as long as to find the first ones."""
 
 
-class _DrawnPool:
-    """Each draw is one from the table, good if its token is still there; in a long search, the next one of an order.
+class Pool:
+    """Tokens to draw from, with replacement until one is removed.
 
-    Tokens by ascending E / weight, with E exponential, are in the order in which drawing without replacement meets
-    them.  A draw of a token that stays in the pool ends the order: the next one is independent of it.
+    Each draw is one from the table, good if its token is still there; in a long search, the next one of an order.  A
+    draw of a token that stays in the pool ends the order: the next one is independent of it.
     """
 
-    __slots__ = ("_at", "_drawn", "_gone", "_gone_weight", "_order", "_removed", "_rest", "_rng", "_table", "_whole")
+    __slots__ = ("_at", "_chance", "_drawn", "_gone", "_gone_weight", "_order", "_removed", "_rest", "_table", "_whole")
 
-    def __init__(self, rng: np.random.Generator, distribution: TokenDistribution) -> None:
-        self._rng = rng
+    def __init__(self, chance: Chance, distribution: TokenDistribution) -> None:
+        self._chance = chance
         self._table = distribution
         self._whole = distribution.log_mass
         self._gone: set[int] = set()
@@ -153,7 +175,7 @@ class _DrawnPool:
         """Was the order's next token drawn?"""
 
     def draw(self) -> int | None:
-        """One token; at most two draws for each on average."""
+        """A token by its probability among those that are left; None when none is."""
         if self._order is not None:
             if not self._drawn and self._at < len(self._order):
                 self._drawn = True
@@ -166,13 +188,11 @@ class _DrawnPool:
         table = self._table
         if not table.sum:
             return None
-        while True:
-            token = table.find(self._rng.random())
-            if token not in self._gone:
-                return token
+        # At most two draws on average: more than half of the table is there.
+        return self._chance.token(table, self._gone)
 
     def remove(self, token: int) -> None:
-        """Remember what is gone, and its weight."""
+        """Take a token out."""
         if self._order is not None:
             if self._drawn and token == self._order[self._at]:
                 self._at += 1
@@ -185,7 +205,7 @@ class _DrawnPool:
             self._removed += 1
 
     def keep(self, allowed: NDArray[np.bool_]) -> None:
-        """One product of arrays."""
+        """Take out all tokens but those of ``bool[V]``."""
         self._end_order()
         self._table = self._table.only(allowed)
         self._gone = {token for token in self._gone if allowed[token]}
@@ -193,7 +213,10 @@ class _DrawnPool:
 
     @property
     def log_left(self) -> float:
-        """Never a difference of nearly equal numbers: at least half of the table is left, or what is left is summed."""
+        """The log probability of what is left, relative to the whole pool at first; minus infinity for nothing.
+
+        Never a difference of nearly equal numbers: at least half of the table is left, or what is left is summed.
+        """
         if self._order is not None:
             if self._at < len(self._order):
                 return math.log(self._rest[self._at]) + self._table.shift - self._table.log_norm - self._whole
@@ -215,21 +238,19 @@ class _DrawnPool:
         self._table = self._table.without(list(self._gone))
         self._gone, self._gone_weight, self._removed = set(), 0.0, 0
         weights = self._table.weights
-        tokens = np.flatnonzero(weights >= SMALLEST)
+        # Faint ones are nothing beside the sum, and have their turn when it is scaled anew.
+        tokens = np.flatnonzero(weights > FAINT)
         if not tokens.size:
             return False
         shares = weights[tokens]
-        times = self._rng.standard_exponential(tokens.size) / shares
+        places = self._chance.order(shares, ORDERED)
+        ordered = shares[places]
         behind = 0.0
-        if tokens.size > ORDERED:
-            places = times.argpartition(ORDERED)
-            behind = float(shares[places[ORDERED:]].sum())
-            places = places[:ORDERED]
-            places = places[times[places].argsort()]
-        else:
-            places = times.argsort()
+        if tokens.size > places.size:
+            shares[places] = 0.0
+            behind = float(shares.sum())
         self._order = tokens[places].tolist()
-        self._rest = (shares[places][::-1].cumsum()[::-1] + behind).tolist()
+        self._rest = (ordered[::-1].cumsum()[::-1] + behind).tolist()
         self._at, self._drawn = 0, False
         return True
 

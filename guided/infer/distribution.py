@@ -121,7 +121,7 @@ class TokenDistribution:
         if self._allowed is not None and not self._allowed[token]:
             return -math.inf
         weight = float(self.weights[token])
-        if weight > SMALLEST:
+        if weight > FAINT:
             # From the weight, so that it agrees to the last digit with the sums that it is part of.
             return math.log(weight) + self.shift - self.log_norm
         score = float(self._scores[token])
@@ -198,8 +198,12 @@ def _starts(size: int, block: int) -> NDArray[np.int64]:
 NEGLIGIBLE = 1e-3
 """Share of the mass that is not worth a copy of all weights: a draw in a thousand is made again."""
 
-SMALLEST = 1e-250
-"""Sums below are scaled anew: far from where float64 loses digits (2e-308), with room for small shares."""
+SMALLEST = 1e-15
+"""Sums below are scaled anew: whatever is lost of faint weights is then nothing beside the sum."""
+
+FAINT = 1e-30
+"""Weights up to this are taken from their scores: float32, in which weights may have been computed, loses digits from
+1.2e-38 on."""
 
 
 def distributions_of(logits: torch.Tensor, size: int) -> list[TokenDistribution]:

@@ -253,10 +253,12 @@ class Exploration:
 
     def _normalised(self, logits: torch.Tensor, paths: Sequence[tuple[int, ...]]) -> list[NDArray[Any]]:
         # Sums in float64, differences in the logits' own precision: a copy in float64 costs more than all the rest.
-        high = logits.max(dim=-1, keepdim=True).values
-        norms = high.double() + (logits - high).exp().sum(dim=-1, keepdim=True, dtype=high.double().dtype).log()
-        rows: NDArray[Any] = (logits[:, : self.vocabulary.size] - norms.to(logits.dtype)).cpu().numpy()
-        for path, norm in zip(paths, norms[:, 0].tolist(), strict=True):
+        # From the highest, so that a constant that all logits share takes no digits away.
+        highest = logits.max(dim=-1, keepdim=True).values
+        gaps = logits - highest
+        sums = gaps.exp().sum(dim=-1, keepdim=True, dtype=highest.double().dtype).log()
+        rows: NDArray[Any] = (gaps[:, : self.vocabulary.size] - sums.to(logits.dtype)).cpu().numpy()
+        for path, norm in zip(paths, (highest + sums)[:, 0].tolist(), strict=True):
             if not math.isfinite(norm):
                 raise GuidedError(
                     "the model's scores of the next token are no distribution: NaN, infinity or nothing possible",

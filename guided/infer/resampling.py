@@ -99,10 +99,11 @@ def optimal(rng: Random, logw: Sequence[float], n: int) -> Resampled:
     the heaviest are split until there are ``n``; so on a population that is not larger than ``n`` this does nothing
     but refill the places of dead particles.
     """
-    weights = normalised(logw)
-    live = np.flatnonzero(weights)
+    # Not those whose share is above 0 in float64: where there is room, e^-800 of the whole is kept as well.
+    live = np.flatnonzero(np.asarray(logw, np.float64) > -math.inf)
     if live.size <= n:
         return _split(logw, live.tolist(), n)
+    weights = normalised(logw)
     order = live[np.argsort(-weights[live], kind="stable")]
     sorted_weights = weights[order]
     # What is left after the k heaviest, summed from the light end, for k = 0 ... size - 1.

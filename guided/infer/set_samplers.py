@@ -19,7 +19,7 @@ import numpy as np
 
 from guided.errors import UnsupportedError
 from guided.infer.chance import Chance, Random, chance_of
-from guided.infer.distribution import TokenDistribution
+from guided.infer.distribution import SMALLEST, TokenDistribution
 from guided.infer.potential import Potential
 from guided.infer.token_samplers import Draw, dead_draw
 from guided.infer.weights import log_sum_exp, normalised
@@ -38,7 +38,10 @@ class _Walk:
         self.potential = potential
         self.state = state
         self.trie = potential.vocabulary.trie
-        self.weights = distribution.weights[self.trie.token_ids]
+        # Log probabilities, not weights: those of rare tokens underflow, and may be all that is allowed.
+        self.logprobs = distribution.logprobs[self.trie.token_ids]
+        self._weights = distribution.weights[self.trie.token_ids]
+        self._log_scale = distribution.shift - distribution.log_norm
         self.calls = 0
 
     def tokens(self, node: int) -> list[int]:
@@ -48,8 +51,18 @@ class _Walk:
         return found
 
     def below(self, node: int) -> slice:
-        """The places of a subtree's tokens in ``weights``."""
+        """The places of a subtree's tokens in ``logprobs``."""
         return slice(int(self.trie.token_offset[node]), int(self.trie.token_offset[self.trie.end[node]]))
+
+    def log_mass(self, node: int) -> float:
+        """The log probability of a subtree's tokens."""
+        tokens = self.below(node)
+        total = float(self._weights[tokens].sum())
+        return math.log(total) + self._log_scale if total >= SMALLEST else log_sum_exp(self.logprobs[tokens])
+
+    def highest(self, node: int) -> float:
+        """The highest log probability of a subtree's tokens; minus infinity for none."""
+        return float(self.logprobs[self.below(node)].max(initial=_NEVER))
 
     def children(self, node: int, state: Any) -> Iterator[tuple[int, Any, float]]:
         """The child nodes with any probability that the potential allows, with its state and change of weight."""
@@ -58,7 +71,7 @@ class _Walk:
             data = bytes([self.trie.byte[child]])
             # A special token's name is not text: those tokens are asked about whole, at the root.
             name = node == 0 and data == SENTINEL and self.potential.vocabulary.has_special
-            if not name and self.weights[self.below(child)].any():
+            if not name and self.highest(child) > _NEVER:
                 self.calls += 1
                 found = self.potential.step_bytes(state, data)
                 if found is None:
@@ -73,7 +86,7 @@ class _Walk:
         """The tokens that are no bytes, end-of-text ids and special ones, that the potential allows."""
         vocabulary = self.potential.vocabulary
         for token in sorted({*vocabulary.eos_ids, *vocabulary.special_tokens.values()}):
-            if self.distribution.weights[token] > 0:
+            if self.distribution.logprob(token) > _NEVER:
                 self.calls += 1
                 value = self.potential.step(self.state, token)[1]
                 if value > _NEVER:
@@ -139,8 +152,8 @@ class EagerSets(SetTokenSampler):
         whole = list(walk.whole())
         while True:
             children = list(walk.children(node, state))
-            masses = [math.log(walk.weights[walk.below(child)].sum()) + value for child, _, value in children]
-            masses += [math.log(walk.distribution.weights[token]) + value for token, value in whole]
+            masses = [walk.log_mass(child) + value for child, _, value in children]
+            masses += [walk.distribution.logprob(token) + value for token, value in whole]
             if not masses:
                 return members
             shares = normalised(masses)
@@ -153,8 +166,8 @@ class EagerSets(SetTokenSampler):
             node, state, value = children[which]
             added += value
             for token in walk.tokens(node):
-                if walk.distribution.weights[token] > 0:
-                    members[token] = walk.distribution.logprob(token) + added - chosen
+                if (logprob := walk.distribution.logprob(token)) > _NEVER:
+                    members[token] = logprob + added - chosen
             whole = []
 
 
@@ -186,12 +199,11 @@ class TopKSets(SetTokenSampler):
                 members[found] = distribution.logprob(found) + added
                 continue
             for child, then, value in walk.children(node, state):
-                high = float(walk.weights[walk.below(child)].max())
-                bound = math.log(high) + distribution.shift - distribution.log_norm + added + value
+                bound = walk.highest(child) + added + value
                 heapq.heappush(heap, (-bound, next(order), None, child, then, added + value))
             for token in walk.tokens(node) if node else []:
-                if distribution.weights[token] > 0:
-                    heapq.heappush(heap, (-distribution.logprob(token) - added, next(order), token, 0, None, added))
+                if (logprob := distribution.logprob(token)) > _NEVER:
+                    heapq.heappush(heap, (-logprob - added, next(order), token, 0, None, added))
         others = np.ones(distribution.size, np.bool_)
         others[list(members)] = False
         rest = distribution.only(others & walk.potential.usable)

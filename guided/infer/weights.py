@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["effective_sample_size", "log_mean_exp", "log_one_minus_exp", "log_sum_exp", "normalised"]
+__all__ = ["effective_sample_size", "log_add_exp", "log_mean_exp", "log_one_minus_exp", "log_sum_exp", "normalised"]
 
 Weights = Sequence[float] | NDArray[np.float64]
 
@@ -27,6 +27,16 @@ def log_sum_exp(logw: Weights) -> float:
     if top == -math.inf:
         return -math.inf
     return top + math.log(float(np.exp(values - top).sum()))
+
+
+def log_add_exp(a: float, b: float) -> float:
+    """Return ``log(exp(a) + exp(b))``.
+
+    >>> log_add_exp(-math.inf, -900.0), log_add_exp(-math.inf, -math.inf)
+    (-900.0, -inf)
+    """
+    high, low = max(a, b), min(a, b)
+    return high if low == -math.inf else high + math.log1p(math.exp(low - high))
 
 
 def log_mean_exp(logw: Weights) -> float:
