@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -20,6 +21,7 @@ from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, LimitError, UnsatisfiableError, UnsupportedError
 from guided.infer.chance import Random, chance_of
 from guided.infer.checkpoint import Checkpoint, state_of
+from guided.infer.content import content_of, described
 from guided.infer.exploration import Exploration
 from guided.infer.potential import Potential, as_potential
 from guided.infer.result import Cost, Particle, Samples, particle_of
@@ -57,6 +59,22 @@ class Learned:
     of ``Z``."""
     problem: dict[str, Any] = field(default_factory=dict)
     """What the trie is about, so that another problem is refused."""
+    _model: weakref.ref[LanguageModel] | None = field(default=None, repr=False, compare=False)
+    """Which model said what the trie remembers of it."""
+
+    def is_of(self, model: LanguageModel) -> bool:
+        """Was it this object that said what is remembered?  What another one said is forgotten."""
+        same = self._model is not None and self._model() is model
+        if self.trie is not None and not same:
+            self.trie.forget_rows()
+        try:
+            self._model = weakref.ref(model)
+        except TypeError:
+            self._model = None
+        return same
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_model": None}
 
     @property
     def log_bound(self) -> float:
@@ -72,6 +90,9 @@ class Learned:
     def n_prefixes(self) -> int:
         """How many prefixes were visited."""
         return 0 if self.trie is None else len(self.trie)
+
+
+_WORDS = {"max_tokens": "limit of tokens"}
 
 
 class Run:
@@ -107,14 +128,24 @@ class Run:
             "prompt": [int(token) for token in prompt],
             "max_tokens": max_tokens,
             "vocabulary": goal.vocabulary.digest,
+            "potential": described(goal),
         }
-        if self.learned.problem and self.learned.problem != self.problem:
+        others = [name for name, now in self.problem.items() if self.learned.problem.get(name, now) != now]
+        if others:
             raise GuidedError(
-                "what was learned belongs to another prompt, vocabulary, sampler or limit of tokens",
+                f"what was learned belongs to another {', '.join(_WORDS.get(name, name) for name in others)}",
                 remedy="Pass it to calls with the same arguments only.",
             )
+        trusted = self.learned.is_of(model) and content_of(goal) is not None
         self.exploration = Exploration(
-            model, prompt, goal, max_tokens=max_tokens, memory=memory, batch=batch, trie=self.learned.trie
+            model,
+            prompt,
+            goal,
+            max_tokens=max_tokens,
+            memory=memory,
+            batch=batch,
+            trie=self.learned.trie,
+            trusted=trusted,
         )
         self.learned.trie, self.learned.problem = self.exploration.trie, self.problem
         if saved is not None:

@@ -6,8 +6,10 @@ States of potentials and caches of models are not kept: they are made again from
 from __future__ import annotations
 
 import json
+import math
 import os
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,30 @@ import numpy as np
 
 from guided.errors import GuidedError
 from guided.infer.chance import Chance, Drawn
+from guided.infer.content import content_of
+from guided.infer.distribution import TokenDistribution
+from guided.infer.potential import Potential
 from guided.infer.result import Cost
 
-__all__ = ["Checkpoint"]
+__all__ = ["SHOWN", "Checkpoint", "answers", "said", "state_of"]
 
-_FORMAT = 1
+_FORMAT = 2
+
+_NEVER = -math.inf
+
+SHOWN = 16
+"""Prefixes whose scores and answers are kept to know the model and potentials by."""
+
+_LIKELIEST = 8
+"""Tokens of each of them."""
+
+_SAME = 1e-3
+"""Log probabilities after a prompt, which is read in the same way each time, differ by less where the model is the
+same: float32 on another device is off by 1e-5."""
+
+_CLOSE = 0.05
+"""Total variation of a model from itself where prefixes are read in batches of other shapes, in bfloat16 too: logits of
+magnitude 16 are rounded to 0.125 there."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +60,8 @@ class Checkpoint:
     cost: Cost
     rng: dict[str, Any]
     """The bit generator's state."""
+    seen: dict[str, Any] = field(default_factory=dict)
+    """What the models and potentials said, by which they are known again: see `said` and `answers`."""
 
     def save(self, path: str | Path) -> None:
         """Write to a JSON file, whole or not at all."""
@@ -65,6 +88,7 @@ class Checkpoint:
                 resampled=tuple(kept["resampled"]),
                 cost=Cost(**kept["cost"]),
                 rng=kept["rng"],
+                seen=kept["seen"],
             )
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise GuidedError(
@@ -82,6 +106,21 @@ class Checkpoint:
                     remedy="Resume with the arguments of the run that was saved.",
                 )
 
+    def recognise(self, name: str, now: Sequence[Any]) -> None:
+        """Raise `GuidedError` when a model (`said`) or potential (`answers`) says something else than it did."""
+        then = self.seen.get(name, [])
+        alike = len(then) == len(now)
+        for number, (old, new) in enumerate(zip(then, now, strict=False)):
+            if isinstance(old, dict):
+                alike = alike and _same_scores(old, new, number == 0)
+            else:
+                alike = alike and all(a == b or abs(a - b) <= _SAME for a, b in zip(old, new, strict=True))
+        if not alike:
+            raise GuidedError(
+                f"the checkpoint was made with another {name}: it said something else after the same tokens",
+                remedy="Resume with the arguments of the run that was saved.",
+            )
+
     def chance(self) -> Chance:
         """The choices that come next."""
         try:
@@ -90,6 +129,35 @@ class Checkpoint:
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise GuidedError(f"the checkpoint's generator cannot be restored: {error}") from error
         return Drawn(np.random.Generator(bits))
+
+
+def said(distributions: Sequence[TokenDistribution]) -> list[dict[str, list[Any]]]:
+    """The likeliest tokens of distributions, the first of them that of the prompt, as plain data."""
+    found = []
+    for distribution in distributions:
+        logprobs = distribution.logprobs
+        k = min(_LIKELIEST, logprobs.size)
+        ids = np.sort(np.argpartition(-logprobs, k - 1)[:k])
+        found.append({"ids": ids.tolist(), "logprobs": logprobs[ids].tolist()})
+    return found
+
+
+def answers(potential: Potential[Any], states: Sequence[Any]) -> list[list[float]]:
+    """What a potential weighs prefixes and texts, as plain data; nothing where its content is known."""
+    if content_of(potential) is not None:
+        return []
+    prefixes, texts = potential.prefix_each(states), potential.complete_each(states)
+    return [[float(prefix), float(text)] for prefix, text in zip(prefixes, texts, strict=True)]
+
+
+def _same_scores(before: dict[str, list[Any]], now: dict[str, list[Any]], exactly: bool) -> bool:
+    old = dict(zip(before["ids"], before["logprobs"], strict=True))
+    new = dict(zip(now["ids"], now["logprobs"], strict=True))
+    if not exactly:
+        return sum(abs(math.exp(old.get(t, _NEVER)) - math.exp(new.get(t, _NEVER))) for t in {*old, *new}) / 2 <= _CLOSE
+    both = [token for token in old if token in new]
+    # Tokens that tie for the last place may take turns.
+    return len(both) >= len(old) - 1 and all(old[t] == new[t] or abs(old[t] - new[t]) <= _SAME for t in both)
 
 
 def state_of(chance: Chance) -> dict[str, Any]:

@@ -7,7 +7,7 @@ nothing.  The trie is that of one model, one prompt, one potential and one limit
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,11 @@ MEMORY = 1 << 28
 """Bytes of remembered rows: 500 of a JSON string's inside in a vocabulary of 128,000."""
 
 _SAME = 1e-3
-"""Logarithms of one sum, computed in batches of different shapes or on different devices, differ by less."""
+"""Log probabilities after the prompt, which is read in the same way each time, differ by less where the model is the
+same: float32 on another device is off by 1e-5."""
+
+_CLOSE = 0.05
+"""Shares of one model in batches of other shapes differ by less, in bfloat16 too."""
 
 
 @dataclass
@@ -59,7 +63,11 @@ class Exploration:
         memory: int = MEMORY,
         batch: int = 64,
         trie: Visited | None = None,
+        trusted: bool = False,
     ) -> None:
+        """``trie`` is what was learned earlier, compared with what is said now: at some prefixes at once, and at those
+        that are read again.  ``trusted`` says that it comes from the same objects: the prompt is compared alone.
+        """
         if max_tokens < 1:
             raise GuidedError(
                 f"max_tokens is {max_tokens}", remedy="Allow at least 1: the end-of-text token counts as one."
@@ -85,18 +93,33 @@ class Exploration:
             )
         # States mean something to one potential only, and a trie that was learned earlier may bring another's.
         self.trie.states[:] = [start] + [UNKNOWN] * (len(self.trie) - 1)
+        self._inherited = len(self.trie)
+        """Nodes that somebody else has made: when they are read again, they must say what they said."""
         if self.trie.is_expanded(ROOT):
-            self._recognise()
+            self._recognise(() if trusted else range(1, self._inherited))
 
-    def _recognise(self) -> None:
-        """Raise `GuidedError` if the trie's first row is not what model and potential say now."""
-        before = float(self.trie.log_kept[ROOT])
-        weights = self.log_probs([ROOT])[0].astype(np.float64)
-        masked = weights + self._logw_next(ROOT)
-        if min(abs(log_sum_exp(masked) - before), abs(log_sum_exp(weights) - before)) > _SAME:
+    def _recognise(self, nodes: Iterable[int]) -> None:
+        """Raise `GuidedError` if model and potential do not say what the trie knows of the prompt and some of these."""
+        self._compare(ROOT, self.log_probs([ROOT])[0])
+        others = [node for node in nodes if self.trie.is_expanded(node)]
+        some = others[:: max(1, -(-len(others) // self.batch))]
+        for node, log_probs in zip(some, self.log_probs(some), strict=True):
+            self._compare(node, log_probs)
+
+    def _compare(self, node: int, log_probs: NDArray[Any]) -> None:
+        trie = self.trie
+        known = {token: float(trie.log_weight[child]) for token, child in trie.children(node).items()}
+        weights = log_probs.astype(np.float64)
+        masked = weights + self._logw_next(node)[: weights.size]
+        kept = float(trie.log_kept[node])
+        # Of all tokens where nothing or only failures taught, else of those that were allowed.
+        masses = [(kept, log_sum_exp(masked)), (kept, log_sum_exp(weights))]
+        alike = any(_alike(before, now, node) for before, now in masses)
+        spoken = all(_alike(before, float(weights[token]), node) for token, before in known.items())
+        if not (alike and spoken):
             raise GuidedError(
-                "what was learned belongs to another model, prompt or constraint",
-                where="the first token's probabilities",
+                f"what was learned belongs to another {'potential' if spoken else 'model'}",
+                where=f"after the tokens {trie.tokens(node)[-8:]}",
                 remedy="Pass it to calls with the same arguments only.",
             )
 
@@ -139,6 +162,7 @@ class Exploration:
 
     def expand(self, node: int, log_probs: NDArray[Any]) -> Row:
         """Give a node the row of the tokens that its potential allows, from the model's log-probabilities."""
+        self._check_inherited(node, log_probs)
         allowed = self._allowed(node)
         size = log_probs.size
         if allowed is None:
@@ -153,10 +177,15 @@ class Exploration:
 
     def expand_unmasked(self, node: int, log_probs: NDArray[Any]) -> Row:
         """Give a node the row of all tokens that the model may say, whatever its potential allows."""
+        self._check_inherited(node, log_probs)
         ids = np.flatnonzero(log_probs > -math.inf).astype(np.int32)
         row = Row(ids, log_probs[ids], log_probs.size)
         self.trie.expand(node, row)
         return row
+
+    def _check_inherited(self, node: int, log_probs: NDArray[Any]) -> None:
+        if node < self._inherited and self.trie.is_expanded(node):
+            self._compare(node, log_probs)
 
     def _allowed(self, node: int) -> NDArray[np.bool_] | None:
         """The tokens that a Boolean potential with masks allows after a node; None for others."""
@@ -266,3 +295,10 @@ class Exploration:
                     remedy="They came out of the model, a transform or a steering step: look there.",
                 )
         return list(rows)
+
+
+def _alike(before: float, now: float, node: int) -> bool:
+    """Is this the same log probability, as exactly as it is read after the prompt, or after others?"""
+    if before == now:
+        return True
+    return abs(before - now) <= _SAME if node == ROOT else abs(math.exp(before) - math.exp(now)) <= _CLOSE

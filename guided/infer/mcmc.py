@@ -20,6 +20,7 @@ from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, LimitError
 from guided.infer.chance import Chance, Random, chance_of
 from guided.infer.checkpoint import Checkpoint, state_of
+from guided.infer.content import described
 from guided.infer.exploration import MEMORY, Exploration
 from guided.infer.masked import continued
 from guided.infer.potential import Potential
@@ -84,6 +85,7 @@ def mcmc(
         "prompt": list(exploration.prompt),
         "max_tokens": max_tokens,
         "vocabulary": exploration.vocabulary.digest,
+        "potential": described(exploration.potential),
     }
     before, done, accepted = Cost(), 0, 0
     if resume is None:
@@ -93,6 +95,11 @@ def mcmc(
         kept.check(problem)
         chance, before, done, accepted = kept.chance(), kept.cost, kept.step, int(kept.problem["accepted"])
         nodes = [visited(exploration, tokens) for tokens in kept.tokens]
+        if not np.allclose(kept.logw, _weights(exploration, nodes), atol=_SAME):
+            raise GuidedError(
+                "the checkpoint was made with another model or potential: saved sequences weigh something else",
+                remedy="Resume with the arguments of the run that was saved.",
+            )
     for step in range(done, steps):
         proposals: list[int] = []
         for start in range(0, n, batch):
@@ -106,7 +113,7 @@ def mcmc(
                 problem={**problem, "accepted": accepted},
                 step=step + 1,
                 tokens=tuple(exploration.trie.tokens(node) for node in nodes),
-                logw=(),
+                logw=tuple(_weights(exploration, nodes)),
                 twists=(),
                 status=(),
                 increments=(),
@@ -124,6 +131,16 @@ def mcmc(
         None,
         before + exploration.cost,
     )
+
+
+_SAME = 0.1
+"""The log weight of a sequence in batches of other shapes differs by less, in bfloat16 too."""
+
+
+def _weights(exploration: Exploration, nodes: Sequence[int]) -> list[float]:
+    """The log weight of each sequence."""
+    trie = exploration.trie
+    return [float(trie.log_weight[trie.path(node)[1:]].sum()) for node in nodes]
 
 
 def _first(exploration: Exploration, chance: Chance, n: int, max_attempts: int) -> list[int]:

@@ -16,7 +16,8 @@ import numpy as np
 from guided.constraint.protocol import Constrains
 from guided.errors import UnsatisfiableError, VocabularyError
 from guided.infer.chance import Chance
-from guided.infer.checkpoint import Checkpoint, state_of
+from guided.infer.checkpoint import SHOWN, Checkpoint, answers, said, state_of
+from guided.infer.content import described
 from guided.infer.distribution import TokenDistribution
 from guided.infer.errors import PotentialError
 from guided.infer.potential import ConstraintPotential, Potential, Product
@@ -92,6 +93,7 @@ class Particles:
                 constraint=_constraint_in(potential), eos_ids=self._eos, max_tokens=max_tokens,
             )  # fmt: skip
         self._proposals = None if proposal is None else Branches(proposal, prompt, self.tree, size)
+        self._prompted = [None if each is None else each.after(0) for each in (self._branches, self._proposals)]
         self.done = 0
         """Steps taken."""
         self.nodes = [0] * n
@@ -269,15 +271,31 @@ class Particles:
             )
         )
 
-    def problem(self, sampler: str, n: int) -> dict[str, Any]:
-        """What a checkpoint must have been made for."""
+    def problem(self, **options: Any) -> dict[str, Any]:
+        """What a checkpoint must have been made for: these options, described where they are objects, and more."""
+        plain = (str, int, float)
         return {
-            "sampler": sampler,
-            "n": n,
+            **{name: each if isinstance(each, plain) else described(each) for name, each in options.items()},
             "max_tokens": self.max_tokens,
             "prompt": self.prompt,
             "vocabulary": self.potential.vocabulary.digest,
+            "potential": described(self.potential),
+            "critic": described(self.critic),
+            "proposal": self._proposals is not None,
         }
+
+    def _seen(self) -> dict[str, Any]:
+        """What models and potentials say of the prompt and of some live particles."""
+        some = list({self.nodes[i]: i for i in self.live}.values())[:SHOWN]
+        seen: dict[str, Any] = {"potential": answers(self.potential, [self.states[i] for i in some])}
+        if self.critic is not None:
+            seen["critic"] = answers(self.critic, [self.critic_states[i] for i in some])
+        for name, branches, first in zip(
+            ("model", "proposal"), (self._branches, self._proposals), self._prompted, strict=True
+        ):
+            if branches is not None and first is not None:
+                seen[name] = said([first, *(branches.after(self.nodes[i]) for i in some)])
+        return seen
 
     def checkpoint(self, problem: dict[str, Any], resampled: Sequence[int]) -> Checkpoint:
         """The population as data."""
@@ -292,10 +310,14 @@ class Particles:
             resampled=tuple(resampled),
             cost=self.cost,
             rng=state_of(self.chance),
+            seen=self._seen(),
         )
 
     def restore(self, kept: Checkpoint) -> None:
-        """Become the population that was kept; states and scores are made again from its tokens."""
+        """Become the population that was kept; states and scores are made again from its tokens.
+
+        Raises `GuidedError` where they are not what they were.
+        """
         self.chance = kept.chance()
         self.done = kept.step
         self._spent = kept.cost
@@ -317,6 +339,8 @@ class Particles:
         for branches in (self._branches, self._proposals):
             if branches is not None:
                 branches.restore([self.nodes[i] for i in self.live])
+        for name, said_now in self._seen().items():
+            kept.recognise(name, said_now)
 
 
 def _constraint_in(potential: Potential[Any]) -> Constrains | None:

@@ -54,6 +54,13 @@ class Potential(ABC, Generic[State]):
         """True where every weight is 0 or minus infinity by construction."""
         return False
 
+    def content(self) -> Any:
+        """What makes this potential what it is, as plain values, functions and constraints: equal for equal potentials.
+
+        Saved runs and what was learned are compared by it; one that says nothing of itself (None) by its answers.
+        """
+        return None
+
     @abstractmethod
     def start(self) -> State:
         """The state of no tokens."""
@@ -197,6 +204,10 @@ class ConstraintPotential(Potential[int]):
         """Always True."""
         return True
 
+    def content(self) -> Any:
+        """The constraint."""
+        return self.constraint
+
     @cached_property
     def usable(self) -> NDArray[np.bool_]:
         """``bool[vocabulary.size]``: ids with text, special tokens that grammars can name, and end-of-text ids."""
@@ -263,6 +274,10 @@ class Anything(Potential[None]):
         """Always True."""
         return True
 
+    def content(self) -> Any:
+        """The vocabulary."""
+        return self.vocabulary
+
     def start(self) -> None:
         """There is one state."""
 
@@ -315,6 +330,10 @@ class Product(Potential[tuple[Any, ...]]):
         """``bool[vocabulary.size]``: ids that every factor can use."""
         usable: NDArray[np.bool_] = np.logical_and.reduce([factor.usable for factor in self.factors])
         return usable
+
+    def content(self) -> Any:
+        """The factors."""
+        return self.factors
 
     def start(self) -> tuple[Any, ...]:
         """One state a factor."""

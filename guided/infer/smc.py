@@ -63,7 +63,7 @@ def smc(
     empty prefix, and `PotentialError` for one that returns NaN or breaks its laws where that shows.
 
     Every ``save_every`` steps a checkpoint is written to ``save``; ``resume`` goes on from one, drawing what the saved
-    run would have drawn (``rng`` is then not used).
+    run would have drawn (``rng`` is then not used); `GuidedError` says which argument is another one.
     """
     goal = as_potential(potential)
     judge = None if critic is None else as_potential(critic)
@@ -75,7 +75,9 @@ def smc(
         chance_of(rng), model, prompt, goal, n, max_tokens, critic=judge, proposal=proposal, draft=draft
     )
     resampled: list[int] = []
-    problem = particles.problem("smc", n)
+    problem = particles.problem(
+        sampler="smc", n=n, token_sampler=sampler, ess_threshold=float(ess_threshold), resample=resample
+    )
     if resume is not None:
         kept = resume if isinstance(resume, Checkpoint) else Checkpoint.load(resume)
         kept.check(problem)

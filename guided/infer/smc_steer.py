@@ -59,7 +59,9 @@ def smc_steer(
         sampler = AWRS() if goal.boolean else Direct()
     particles = Particles(chance_of(rng), model, prompt, goal, 1, max_tokens, critic=judge, proposal=proposal)
     resampled: list[int] = []
-    problem = particles.problem("smc_steer", n)
+    problem = particles.problem(
+        sampler="smc_steer", n=n, expansions=expansions, token_sampler=sampler, resample=resample
+    )
     if resume is not None:
         kept = resume if isinstance(resume, Checkpoint) else Checkpoint.load(resume)
         kept.check(problem)

@@ -129,6 +129,10 @@ class TextPredicate(TextPotential):
         super().__init__(vocabulary)
         self._complete, self._prefix = complete, prefix
 
+    def content(self) -> Any:
+        """Both functions."""
+        return (self.vocabulary, self._complete, self._prefix)
+
     @property
     def boolean(self) -> bool:
         """Always True."""
@@ -166,6 +170,10 @@ class TextScorer(TextPotential):
             raise ValueError(f"scale is a positive number, not {scale}")
         self._complete, self._prefix, self.scale = complete, prefix, scale
 
+    def content(self) -> Any:
+        """Both functions and the scale."""
+        return (self.vocabulary, self._complete, self._prefix, self.scale)
+
     def weights_of_prefixes(self, texts: Sequence[str]) -> list[float]:
         """Scaled scores, or 0 without a scorer of prefixes."""
         return [0.0] * len(texts) if self._prefix is None else self._scaled(self._prefix(texts))
@@ -200,6 +208,10 @@ class UnitTest(TextPotential):
         if not failing <= 0:
             raise ValueError(f"failing is a log weight of at most 0, not {failing}")
         self._test, self.failing, self.failures = test, failing, failures
+
+    def content(self) -> Any:
+        """The test and what its failures weigh."""
+        return (self.vocabulary, self._test, self.failing, self.failures)
 
     @property
     def boolean(self) -> bool:

@@ -146,6 +146,10 @@ class Visited:
             _, oldest = self._rows.popitem(last=False)
             self._held -= oldest.nbytes
 
+    def forget_rows(self) -> None:
+        """Forget what the model said, which it can say again; all that is known of nodes stays."""
+        self._rows, self._held = OrderedDict(), 0
+
     def row(self, node: int) -> Row | None:
         """The row of a node if it is remembered."""
         found = self._rows.get(node)
