@@ -105,7 +105,7 @@ def _parts(value: Any) -> tuple[str, Iterable[str]]:
         return kind, [_digest(own)]
     if is_dataclass(value):
         return kind, [each.name + _digest(getattr(value, each.name)) for each in fields(value)]
-    if "__reduce__" in vars(type(value)):
+    if type(value) is not object and "__reduce__" in vars(type(value)):
         # Constraints say how they are made, for pickling.
         made = value.__reduce__()
         if isinstance(made, tuple) and len(made) == 2:
