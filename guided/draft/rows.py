@@ -28,6 +28,13 @@ class Row:
     """After the last token that the model has seen, where it is needed."""
     logw: float = 0.0
     finished: bool = False
+    stopped: bool = False
+    """By whoever watches the run."""
+
+    @property
+    def ended(self) -> bool:
+        """Does nothing come any more?"""
+        return self.finished or self.stopped
 
     def emit(self, token: int, eos_ids: frozenset[int]) -> None:
         """Add a token that the model has not seen."""

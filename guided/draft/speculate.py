@@ -33,10 +33,14 @@ from guided.infer.chance import Chance, Random, chance_of
 from guided.infer.distribution import distributions_of
 from guided.lm.model import LanguageModel, Scores, Sequences
 
-__all__ = ["Progress", "Speculated", "speculate"]
+__all__ = ["Progress", "Speculated", "Watch", "speculate"]
 
 Progress = Callable[[Statistics], None]
 """Called after each round with the counts so far; what it raises stops the run."""
+Watch = Callable[[int, Sequence[int]], bool]
+"""Called after each token with the row's number and its text so far, without the prompt; True ends the text there.
+
+As a rule for stopping it is one of the text so far, so that drafts change nothing of what comes out."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class Speculated:
     tokens: tuple[int, ...]
     """Without the prompt; with the end-of-text id where it came."""
     finished: bool
-    """True when an end-of-text id came, and not the limit of tokens."""
+    """True when an end-of-text id came, and not the limit of tokens or a stop."""
     logw: float | None
     """The log of the product, over all tokens, of the mass that the constraint left of the model's distribution: the
     importance weight of the text, for the model's own law under the constraint.  None where it was not asked for."""
@@ -67,6 +71,7 @@ def speculate(
     lossy: Lossy | None = None,
     reshaping: Reshaping | None = None,
     progress: Progress | None = None,
+    watch: Watch | None = None,
 ) -> tuple[list[Speculated], Statistics]:
     """Decode one text for each prompt, each under its own constraint (None: none).
 
@@ -76,7 +81,7 @@ def speculate(
     many nodes to draft, `Fixed` by default.  ``lossy`` accepts more drafts by another law than the target's, which is
     then not kept: it cannot be weighed.  Temperature, truncation and steering are the model's: see
     `guided.lm.transformed` and `guided.steer`; ``reshaping`` is for what belongs elsewhere, such as a truncation that
-    sees allowed tokens only, and cannot be weighed either.
+    sees allowed tokens only, and cannot be weighed either.  ``watch`` hears of every token, and may end a text.
     """
     if len(prompts) != len(constraints):
         raise GuidedError(
@@ -95,7 +100,7 @@ def speculate(
             where="weigh",
             remedy="Leave out one of weigh and reshaping.",
         )
-    run = _Run(chance_of(rng), model, drafter, max_tokens, greedy, weigh, policy or Fixed(), lossy, reshaping)
+    run = _Run(chance_of(rng), model, drafter, max_tokens, greedy, weigh, policy or Fixed(), lossy, reshaping, watch)
     rows = [
         Row(number, list(prompt), len(prompt), masks, masks.start)
         for number, (prompt, masks) in enumerate(
@@ -132,6 +137,7 @@ class _Run:
         policy: Policy,
         lossy: Lossy | None,
         reshaping: Reshaping | None,
+        watch: Watch | None,
     ) -> None:
         self.chance = chance
         self.model = model
@@ -142,6 +148,7 @@ class _Run:
         self.policy = policy
         self.lossy = lossy
         self.reshaping = reshaping
+        self.watch = watch
         self.statistics = Statistics(trees=model.can.tree)
         self.sequences: Sequences
 
@@ -153,7 +160,7 @@ class _Run:
         last = self.sequences.last
         for i, row in enumerate(rows):
             row.hidden = None if last.hidden is None else last.hidden[i]
-            row.emit(self._target(row, last.logits[i], self._allowed(row)).draw(self.chance), self.model.eos_ids)
+            self._emit(row, self._target(row, last.logits[i], self._allowed(row)).draw(self.chance))
             self._count(tokens=1)
             self._force(row)
         return self._leave(rows)
@@ -248,9 +255,9 @@ class _Run:
             child = None if token is None else plan.proposal.child(node, token)
             if token is None:
                 token = target.draw(self.chance)
-            row.emit(token, self.model.eos_ids)
+            self._emit(row, token)
             self._count(tokens=1, accepted=int(child in plan.index))
-            if child is None or child not in plan.index or row.finished or row.n_emitted >= self.max_tokens:
+            if child is None or child not in plan.index or row.ended or row.n_emitted >= self.max_tokens:
                 break
             accepted.append(child)
             if allowed is None or np.count_nonzero(allowed) > 1:
@@ -301,13 +308,21 @@ class _Run:
     def _force(self, row: Row) -> None:
         """Emit the tokens about which the constraint leaves no choice: the model need not be asked."""
         # What comes before the mask may forbid such a token, and is asked where the model is.
-        if self.weigh or row.finished or (self.reshaping is not None and self.reshaping.changes_all):
+        if self.weigh or row.ended or (self.reshaping is not None and self.reshaping.changes_all):
             return
         began = time.perf_counter()
-        tokens = self._forced(row, self.max_tokens - row.n_emitted)
-        for token in tokens:
-            row.emit(token, self.model.eos_ids)
-        self._count(tokens=len(tokens), forced=len(tokens), constraint_seconds=time.perf_counter() - began)
+        before = row.n_emitted
+        for token in self._forced(row, self.max_tokens - before):
+            self._emit(row, token)
+            if row.ended:
+                break
+        n = row.n_emitted - before
+        self._count(tokens=n, forced=n, constraint_seconds=time.perf_counter() - began)
+
+    def _emit(self, row: Row, token: int) -> None:
+        row.emit(token, self.model.eos_ids)
+        if self.watch is not None and self.watch(row.number, row.tokens[row.n_prompt :]):
+            row.stopped = True
 
     def _forced(self, row: Row, most: int) -> list[int]:
         """The tokens that must come next, one after the other."""
@@ -325,7 +340,7 @@ class _Run:
 
     def _leave(self, rows: Sequence[Row]) -> list[Row]:
         """Take the rows that have ended out of the batch."""
-        staying = [i for i, row in enumerate(rows) if not row.finished and row.n_emitted < self.max_tokens]
+        staying = [i for i, row in enumerate(rows) if not row.ended and row.n_emitted < self.max_tokens]
         if len(staying) < len(rows):
             self.forget([row.number for i, row in enumerate(rows) if i not in set(staying)])
             if staying:

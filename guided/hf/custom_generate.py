@@ -17,6 +17,7 @@ from guided.hf.generate_call import check_criteria, prompts_of_call, sequences_o
 from guided.hf.language_model import TransformersModel
 from guided.hf.questions import stack_of
 from guided.hf.sampling import Sampled, Sampler, run_sampler
+from guided.hf.streaming import ends_streamer
 from guided.infer import Enumeration, Particle, Population, Potential, Ranked, Samples, smc
 from guided.lm import LanguageModel, transformed
 from guided.steer import Stack, Steering
@@ -42,6 +43,7 @@ class CustomGenerate:
         """What the sampler returned for each prompt of the last call: weights, log evidence, costs."""
         self._model: tuple[Any, LanguageModel] | None = None
 
+    @ends_streamer
     def __call__(
         self,
         model: Any,

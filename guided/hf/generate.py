@@ -25,6 +25,7 @@ from guided.hf.language_model import TransformersModel, check_tokenizer, wrapped
 from guided.hf.loading import LoadedModel, end_ids
 from guided.hf.processor import GuidedLogitsProcessor
 from guided.hf.questions import stack_of
+from guided.hf.streaming import ends_streamer, with_stop_strings
 from guided.steer import Stack
 from guided.vocab import Vocabulary, vocabulary_of
 
@@ -151,6 +152,7 @@ def generate(
 ) -> Searched | list[Searched]: ...
 
 
+@ends_streamer
 def generate(
     model: Any,
     prompt: Any,
@@ -303,7 +305,8 @@ def generate(
     vocabulary = constraints[0].vocabulary if constraints else vocabulary_of(tokenizer, ends)
     pad = pad_id(model, tokenizer, vocabulary.eos_ids)
     input_ids, attention_mask = padded(encoded, pad, left=not encoder_decoder)
-    if "stop_strings" in options or "assistant_tokenizer" in options:
+    options = with_stop_strings(options, tokenizer)
+    if "assistant_tokenizer" in options:
         options["tokenizer"] = tokenizer
 
     def run(**more: Any) -> Any:
@@ -338,6 +341,8 @@ def generate(
             # Said before any pass, of what needs transformers' own loop, where steering is a processor.
             if draft is not None or stack.adaptive is not None:
                 raise
+            if options.get("streamer") is not None:
+                options["streamer"].begin_again()
             steering = _steering(stack, model, tokenizer, pad, encoded, same_tokenizer)
             out = run(logits_processor=[*given, *masking, steering])
     else:

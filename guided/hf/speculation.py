@@ -23,14 +23,15 @@ from guided.draft.lookup import PromptLookup
 from guided.draft.model import Model
 from guided.draft.policy import Fixed
 from guided.draft.shapes import Chain
-from guided.draft.speculate import Speculated, speculate
+from guided.draft.speculate import Speculated, Watch, speculate
 from guided.draft.statistics import Statistics
 from guided.errors import GuidedError, UnsupportedError
-from guided.hf.generate_call import check_criteria, prompts_of_call, sequences_of_call
+from guided.hf.generate_call import prompts_of_call, sequences_of_call
 from guided.hf.language_model import TransformersModel, wrapped
 from guided.hf.loading import LoadedModel
 from guided.hf.questions import name_of, stack_of
 from guided.hf.reshaping import ProcessorReshaping
+from guided.hf.streaming import ends_streamer, watch_of_call
 from guided.lm import LanguageModel, language_model
 from guided.steer import Masked, Stack, Steerer, Steering
 from guided.steer.layout import check_vocabulary
@@ -55,9 +56,6 @@ INSTEAD = {
     "dola_layers": "steer=[guided.steer.DoLa(...)]",
     "constraints": "search=guided.search.dynamic_beam_search, without draft=",
     "force_words_ids": "search=guided.search.dynamic_beam_search, without draft=",
-    "stop_strings": "a grammar whose texts end there",
-    "stopping_criteria": "a grammar whose texts end there, or max_new_tokens",
-    "max_time": "max_new_tokens",
 }
 """Options of transformers' `generate` that drafts do not go with, and what to use in their place."""
 
@@ -94,6 +92,7 @@ class DraftGenerate:
         """What the last call cost."""
         self._model: tuple[Any, TransformersModel] | None = None
 
+    @ends_streamer
     def __call__(
         self,
         model: Any,
@@ -108,11 +107,10 @@ class DraftGenerate:
     ) -> Any:
         """Prompts and a text after each, padded on the right: ``int64[n, len]``.
 
-        Greedy without ``do_sample``.  Raises `UnsupportedError` for beams, streamers, stopping criteria, settings that
-        ask for scores, and processors that may keep a state of their own.
+        Greedy without ``do_sample``.  A streamer gets each token when it is certain, and the end in any case.  Raises
+        `UnsupportedError` for beams, settings that ask for scores, processors that may keep a state of their own, and
+        in batches for streamers and criteria of one's own.
         """
-        if streamer is not None:
-            raise UnsupportedError("tokens come several at a time", remedy="Leave out the streamer.")
         if generation_config.num_beams != 1:
             raise UnsupportedError(
                 "drafts are not verified for beams, and two models in turn not run for them",
@@ -123,18 +121,21 @@ class DraftGenerate:
                 raise UnsupportedError(
                     f"drafts leave out passes, and {name}=True asks for something of each", remedy="Leave it out."
                 )
-        check_criteria(stopping_criteria or ())
         repeats = max(generation_config.num_return_sequences or 1, 1)
         prompts = prompts_of_call(model, input_ids, inputs_tensor, model_kwargs, repeats)
         constraints = [each for each in self._constraints(len(prompts)) for _ in range(repeats)]
+        ready = self._ready(model, generation_config)
+        max_length = int(generation_config.max_length)
+        watch = watch_of_call(streamer, stopping_criteria or (), input_ids, max_length, ready.eos_ids)
         self.results, self.statistics = self._decode(
-            self._ready(model, generation_config),
+            ready,
             [prompt for prompt in prompts for _ in range(repeats)],
             constraints,
-            int(generation_config.max_length) - input_ids.shape[1],
+            max_length - input_ids.shape[1],
             not generation_config.do_sample,
             logits_processor or (),
             input_ids,
+            watch,
         )
         sequences = sequences_of_call(input_ids, [text.tokens for text in self.results], generation_config)
         if not generation_config.return_dict_in_generate:
@@ -151,6 +152,7 @@ class DraftGenerate:
         greedy: bool,
         processors: Sequence[Any],
         input_ids: torch.Tensor,
+        watch: Watch | None,
     ) -> tuple[list[Speculated], Statistics]:
         """All rows at once; with steering, which must know what is allowed, those of one constraint at a time."""
         groups: dict[int, list[int]] = {}
@@ -173,6 +175,7 @@ class DraftGenerate:
                 greedy=greedy,
                 policy=None if self.drafting is None else self.drafting.policy,
                 reshaping=reshaping if reshaping else None,
+                watch=None if watch is None else _watching(watch, rows),
             )
             found.update(zip(rows, texts, strict=True))
             total += counts
@@ -212,6 +215,11 @@ class DraftGenerate:
                 _check_cache(ready)
             self._model = (model, ready)
         return self._model[1]
+
+
+def _watching(watch: Watch, rows: Sequence[int]) -> Watch:
+    """The watch of a run over some rows of a call."""
+    return lambda row, emitted: watch(rows[row], emitted)
 
 
 def draft_generate(

@@ -209,7 +209,6 @@ def test_samplers_that_draft(loaded, words, small):
         ({"prompt_lookup_num_tokens": 3}, "prompt_lookup_num_tokens.*guided.draft.PromptLookup"),
         ({"penalty_alpha": 0.5, "top_k": 4}, "penalty_alpha.*ContrastiveSearch"),
         ({"output_scores": True, "return_dict_in_generate": True}, "output_scores"),
-        ({"stop_strings": ["e"]}, "stop_strings.*a grammar whose texts end there"),
         ({"guidance_scale": 1.5}, "guidance_scale.*ClassifierFree"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
