@@ -20,6 +20,7 @@ from guided.kernels.number_states import (
     MOST_FOUND,
     PLAIN,
     SYMBOLS,
+    USUAL,
     WHOLE,
     lay_number,
 )
@@ -47,7 +48,7 @@ def state_of_numbers(states: StateTable, ranges: Ranges) -> int:
 
 
 def _lay(states: StateTable, ranges: Ranges) -> int:
-    flags = WHOLE * ranges.whole | PLAIN * ranges.plain
+    flags = WHOLE * ranges.whole | PLAIN * ranges.digits | USUAL * ranges.usual
     minus = 0 if ranges.negative is None else _lay_sign(states, flags, ranges.negative, 0)
     return _lay_sign(states, flags, ranges.positive, minus)
 

@@ -29,14 +29,16 @@ class Magnitudes(NamedTuple):
 class Ranges(NamedTuple):
     """Numbers as they are written in JSON: those without a minus sign, and those with one.
 
-    Whole numbers may have a point and zeros behind it; none has a point where they are ``plain``.  Other numbers may
-    also be in normalised scientific notation (one digit that is not zero before the point), or zero with any exponent.
+    Whole numbers may have a point and zeros behind it; none has a point where they are ``digits`` alone.  Other numbers
+    may also be in normalised scientific notation (one digit that is not zero before the point), or zero with any
+    exponent; where they are ``usual``, with the exponents alone with which programs write doubles.
     """
 
     positive: Magnitudes | None
     negative: Magnitudes | None
     whole: bool
-    plain: bool
+    digits: bool
+    usual: bool = False
 
 
 class RangedTerminal(Terminal):

@@ -15,13 +15,18 @@ from guided.kernels.jit import entry, inner
 from guided.kernels.local_arrays import local_long_rows, local_longs
 
 __all__ = [
-    "CLOSED", "FROM_ZERO", "HIGH_OPEN", "LOW_OPEN", "MOST_EDGES", "MOST_FOUND", "PLAIN", "SYMBOLS", "WHOLE",
-    "lay_number",
+    "CLOSED", "FROM_ZERO", "HIGH_OPEN", "LOW_OPEN", "MOST_EDGES", "MOST_FOUND", "PLAIN", "SYMBOLS", "USUAL",
+    "WHOLE", "lay_number",
 ]  # fmt: skip
 
-WHOLE, PLAIN, FROM_ZERO, LOW_OPEN, HIGH_OPEN, CLOSED = 1, 2, 4, 8, 16, 32
+WHOLE, PLAIN, FROM_ZERO, LOW_OPEN, HIGH_OPEN, CLOSED, USUAL = 1, 2, 4, 8, 16, 32, 64
 """Of a description: whole numbers, no fraction, no lower bound, and which bounds are not in the range; none is in it at
-all."""
+all; with those exponents alone with which programs write doubles."""
+
+_FIRST_LARGE, _LAST_LARGE, _FIRST_SMALL, _LAST_SMALL = 16, 308, 5, 324
+"""These exponents, as in `guided.grammar.json_schema.number_text`."""
+_MOST_DIGITS = 3
+"""Digits that they have."""
 
 MOST_FOUND = 480
 """States of one sign of a number; bounds of 19 digits before the point and 17 behind it have some 200."""
@@ -89,6 +94,7 @@ def _step_behind_e(said, state, symbol):
     low, high = (state >> 16 & 15) - 1, (state >> 12 & 15) - 1
     sort, sign = state >> 4 & 15, state & 15
     none, nil = np.int64(_NONE), np.int64(0)
+    usual = said[0] & USUAL != 0
     if 0 < symbol < 48:
         if place != _E or symbol == 46:
             return none
@@ -109,6 +115,12 @@ def _step_behind_e(said, state, symbol):
                     return none
                 most = -first
             least = max(-last, nil) if said[6] > 0 else nil
+    if usual:
+        first_usual, last_usual = (_FIRST_SMALL, _LAST_SMALL) if sign else (_FIRST_LARGE, _LAST_LARGE)
+        least = max(least, np.int64(first_usual))
+        most = np.int64(last_usual) if most < 0 else min(most, np.int64(last_usual))
+        if least > most:
+            return none
     below, above = _digit_of(least, at), _digit_of(max(most, nil), at)
     if symbol == 0:
         ends = place == _ZEROS and least == 0
@@ -120,7 +132,14 @@ def _step_behind_e(said, state, symbol):
     digit = symbol - 48
     if place != _EXPONENT:
         if digit == 0:
+            if usual and (place == _ZEROS or sign == 0 or least > 9):
+                return none
             return np.int64(_TO_DIGITS) if least == 0 and most < 0 else _ZEROS << 28 | sort << 4 | sign
+        if usual and place == _ZEROS:
+            # One digit behind the zero, and no more: as behind all that the last exponent may have.
+            if digit < least or digit > most:
+                return none
+            return _EXPONENT << 28 | _MOST_DIGITS << 20 | _FREE + 1 << 16 | 1 << 12 | sort << 4 | sign
         low, high = np.int64(_FREE if least == 0 else 0), np.int64(_FREE if most < 0 else 0)
     if high != _FREE:
         if above < 0 or most == 0:
@@ -212,7 +231,7 @@ def _step(said, state, symbol):
     if symbol > 57:
         if place == _ZERO and flags & FROM_ZERO and not flags & (WHOLE | PLAIN):
             kind = np.int64(_NOTHING)
-        if kind == _NO:
+        if kind == _NO or (flags & USUAL and (kind == _NOTHING or symbol == 69)):
             return none
         sort = np.int64(_ANY_EXPONENT)
         if kind == _ONE_DIGIT:

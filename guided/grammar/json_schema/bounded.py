@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from guided.grammar.json_schema.digits import digits_of
-from guided.grammar.json_schema.numbers import Spelling
+from guided.grammar.json_schema.numbers import Notation
 from guided.grammar.regular.expr import EMPTY, Expr, byte_range, byte_set, concat, literal, repeat, switch
 
 __all__ = ["bounded_decimals"]
@@ -33,7 +33,7 @@ _POINT = 0x2E
 
 
 def bounded_decimals(
-    low: Fraction | None, low_open: bool, high: Fraction | None, high_open: bool, whole: bool, spelling: Spelling
+    low: Fraction | None, low_open: bool, high: Fraction | None, high_open: bool, whole: bool, notation: Notation
 ) -> Expr:
     """Decimals without sign and exponent from ``low`` (None: from 0) to ``high``, or the ``whole`` ones of them.
 
@@ -44,7 +44,7 @@ def bounded_decimals(
         return EMPTY
     least, below = ("", "") if low is None else digits_of(low)
     most, above = ("", "") if high is None else digits_of(high)
-    plain, must = spelling is Spelling.PLAIN, spelling is Spelling.FRACTIONAL
+    plain, must = notation is Notation.PLAIN, notation is Notation.FRACTIONAL
     tails: dict[tuple[bool, bool], _Tail] = {}
 
     def tail(low_tight: bool, high_tight: bool) -> _Tail:

@@ -13,7 +13,7 @@ from math import ceil, floor, lcm
 from typing import Any, TypeAlias, cast
 
 from guided.grammar.json_schema.digits import Comparison, Divisor, digits_of
-from guided.grammar.json_schema.numbers import MAX_AVOIDED, NumberRange, Spelling, least_common_multiple
+from guided.grammar.json_schema.numbers import MAX_AVOIDED, NumberRange, Notation, least_common_multiple
 from guided.grammar.regular.stepwise import Step
 
 START, ZERO, WHOLE, POINT, DECIMAL = range(5)
@@ -36,7 +36,7 @@ class Decimals:
     """The decimals in a range that starts at 0 or above (``low`` None: at 0)."""
 
     def __init__(self, numbers: NumberRange) -> None:
-        if numbers.spelling is Spelling.PLAIN:
+        if numbers.notation is Notation.PLAIN:
             whole = Fraction(1)
             numbers = replace(numbers, step=least_common_multiple(numbers.step or whole, whole))
         self.numbers = numbers
@@ -48,8 +48,8 @@ class Decimals:
         self.tests: list[Any] = [test for test in (self.low, self.high, self.divisor, *others) if test is not None]
         self.start: State = (START, tuple(test.start for test in self.tests))
         self._whole_only = step is not None and step.denominator == 1
-        self._plain = numbers.spelling is Spelling.PLAIN
-        self._ends = (DECIMAL,) if numbers.spelling is Spelling.FRACTIONAL else (ZERO, WHOLE, DECIMAL)
+        self._plain = numbers.notation is Notation.PLAIN
+        self._ends = (DECIMAL,) if numbers.notation is Notation.FRACTIONAL else (ZERO, WHOLE, DECIMAL)
         self.alphabet = range(0x30, 0x3A) if self._plain else (0x2E, *range(0x30, 0x3A))
         self._exact = step is not None
         """Is the number of digits after the point bounded, but for zeros?"""

@@ -17,13 +17,25 @@ class Order(Enum):
     """Every order."""
 
 
+class Spelling(Enum):
+    """How a value is spelled, white space apart; what is plain is told in docs/JSON_SCHEMA.md."""
+
+    PLAIN = "plain"
+    """As programs write it: no needless escapes, integers in digits, exponents where floats have them."""
+    ANY = "any"
+    """In every way that JSON has."""
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How JSON is written: order of members, white space between tokens (None: none), one or every spelling."""
+    """How JSON is written."""
 
     order: Order
+    spelling: Spelling
     space: Terminal | None
-    compact: bool
+    """White space between tokens; None: none."""
+    before_colon: Terminal | None
+    """The same between a name and its colon."""
 
 
 class Rank(IntEnum):

@@ -5,6 +5,9 @@ text's digits alone say nothing about its size, so under a bound an exponent is 
 notation (one digit that is not zero before the point: ``1.5e-7``, as programs write floats), and with a step
 (integers, ``multipleOf``) only where the exponent says enough: ``1.5e+16`` for steps that divide a power of ten,
 without an upper bound.  Where neither is given, every JSON number is allowed.
+
+In plain spelling integers are digits alone, and other numbers decimals, with an exponent only where programs write one
+for a double: normalised, below a ten-thousandth and from 10**16 on.
 """
 
 from __future__ import annotations
@@ -20,9 +23,11 @@ from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.bounded import bounded_decimals
 from guided.grammar.json_schema.decimals import Decimals
 from guided.grammar.json_schema.digits import digits_of
-from guided.grammar.json_schema.numbers import MAX_AVOIDED, NumberRange, Spelling
+from guided.grammar.json_schema.layout import Spelling
+from guided.grammar.json_schema.numbers import MAX_AVOIDED, NumberRange, Notation
 from guided.grammar.regular.expr import (
     EMPTY,
+    EPSILON,
     Edge,
     Expr,
     Kind,
@@ -51,6 +56,9 @@ MAX_POWER = 20
 MOST_PLACES = 17
 """Digits after the point that an integer may have before its exponent; programs write at most 16."""
 
+FIRST_LARGE, LAST_LARGE, FIRST_SMALL, LAST_SMALL = 16, 308, 5, 324
+"""Exponents in plain spelling, positive ones and negative ones: those with which Python writes doubles."""
+
 _DIGIT = byte_range(0x30, 0x39)
 _NONZERO = byte_range(0x31, 0x39)
 _E = byte_set(1 << ord("e") | 1 << ord("E"))
@@ -64,29 +72,50 @@ UNSIGNED = concat(_WHOLE, optional(_FRACTION), optional(_EXPONENT))
 NUMBER = concat(optional(_MINUS), UNSIGNED)
 """Every JSON number."""
 INTEGER = concat(optional(_MINUS), _WHOLE)
+_PLAIN_INTEGER = alternation((literal(b"0"), concat(optional(_MINUS), _NONZERO, repeat(_DIGIT))))
 WHOLE_FRACTION = optional(concat(literal(b"."), repeat(literal(b"0"), 1)))
 
 
 @lru_cache(maxsize=4096)
-def number_text(numbers: NumberRange) -> Expr:
-    """The texts of the numbers in the range."""
-    plain = numbers.spelling is Spelling.PLAIN
+def number_text(numbers: NumberRange, spelling: Spelling = Spelling.ANY) -> Expr:
+    """The texts of the numbers in the range; never empty in one spelling if there is one in another."""
+    numbers = in_notation(numbers, spelling)
+    digits = numbers.notation is Notation.PLAIN
     if numbers.low is None and numbers.high is None and not numbers.avoid:
-        if numbers.step is None and not plain:
-            return NUMBER if numbers.spelling is Spelling.ANY else _FRACTIONAL
-        if (numbers.step is None or numbers.step == 1) and numbers.spelling is not Spelling.FRACTIONAL:
-            return INTEGER if plain else _any_integer()
-    positive = _magnitudes(numbers, numbers.low, numbers.low_open, numbers.high, numbers.high_open)
+        if numbers.step is None and not digits:
+            found = (NUMBER, _FRACTIONAL) if spelling is Spelling.ANY else _plain_numbers()
+            return found[numbers.notation is Notation.FRACTIONAL]
+        if (numbers.step is None or numbers.step == 1) and numbers.notation is not Notation.FRACTIONAL:
+            if spelling is Spelling.PLAIN:
+                return _PLAIN_INTEGER
+            return INTEGER if digits else _any_integer()
+    positive = _magnitudes(numbers, numbers.low, numbers.low_open, numbers.high, numbers.high_open, spelling)
     low = None if numbers.high is None else -numbers.high
+    low_open = numbers.high_open
+    if digits and spelling is Spelling.PLAIN and (low is None or low <= 0):
+        # There is one zero.
+        low, low_open = Fraction(0), True
     high = None if numbers.low is None else -numbers.low
-    negative = _magnitudes(numbers, low, numbers.high_open, high, numbers.low_open)
+    negative = _magnitudes(numbers, low, low_open, high, numbers.low_open, spelling)
     if positive is negative:
         return concat(optional(_MINUS), positive)
     return alternation((positive, concat(_MINUS, negative)))
 
 
-def number_texts(found: Sequence[NumberRange]) -> list[Expr]:
+def in_notation(numbers: NumberRange, spelling: Spelling) -> NumberRange:
+    """The numbers as a spelling writes them: in plain spelling integers without fraction and exponent."""
+    step = numbers.step
+    if spelling is Spelling.ANY or numbers.notation is not Notation.ANY:
+        return numbers
+    if step is None and numbers.low is not None and numbers.low == numbers.high:
+        step = numbers.low
+    return numbers if step is None or step.denominator != 1 else replace(numbers, notation=Notation.PLAIN)
+
+
+def number_texts(found: Sequence[NumberRange], spelling: Spelling = Spelling.ANY) -> list[Expr]:
     """The texts of several ranges; of many single numbers those with equal endings are one list of words."""
+    if spelling is Spelling.PLAIN:
+        return [number_text(item, spelling) for item in found]
     singles = [item.low for item in found if _is_single(item)]
     if len(singles) < MANY_SINGLES:
         return [number_text(item) for item in found]
@@ -103,7 +132,7 @@ def number_texts(found: Sequence[NumberRange]) -> list[Expr]:
         begun = sign + digits[:1].encode() + (b"." + digits[1:].encode() if digits[1:] else b"")
         power = powers.get(exponent)
         if power is None:
-            power = powers[exponent] = concat(_E, _exponents(exponent, exponent))
+            power = powers[exponent] = _exponents(exponent, exponent, Spelling.ANY)
         endings.setdefault(concat(_ZEROS if digits[1:] else WHOLE_FRACTION, power), []).append(begun)
     texts = [concat(words(begun), ending) for ending, begun in endings.items()]
     return texts + [number_text(item) for item in found if not _is_single(item)]
@@ -121,7 +150,7 @@ def _is_single(item: NumberRange) -> bool:
         and item.low == item.high
         and item.step is None
         and not item.avoid
-        and not (item.low_open or item.high_open or item.spelling is not Spelling.ANY)
+        and not (item.low_open or item.high_open or item.notation is not Notation.ANY)
     )
 
 
@@ -134,53 +163,62 @@ def may_be_refused(numbers: NumberRange) -> bool:
 
 
 def _magnitudes(
-    numbers: NumberRange, low: Fraction | None, low_open: bool, high: Fraction | None, high_open: bool
+    numbers: NumberRange,
+    low: Fraction | None,
+    low_open: bool,
+    high: Fraction | None,
+    high_open: bool,
+    spelling: Spelling,
 ) -> Expr:
-    """Texts without sign of the numbers from 0 up that are in the range and fit step and spelling."""
+    """Texts without sign of the numbers from 0 up that are in the range and fit step and notation."""
     if high is not None and (high < 0 or (high == 0 and high_open)):
         return EMPTY
     if low is not None and (low < 0 or (low == 0 and not low_open)):
         low, low_open = None, False
     bounds = (low, low_open, high, high_open)
-    spelling = numbers.spelling
-    if low is not None and low == high and spelling is Spelling.ANY and not numbers.avoid:
-        return _single(low, numbers.step is not None)
-    if low is not None and low == high and spelling is Spelling.PLAIN and not (numbers.avoid or low_open or high_open):
+    notation = numbers.notation
+    if low is not None and low == high and notation is Notation.ANY and not numbers.avoid:
+        return _single(low, numbers.step is not None, spelling)
+    if low is not None and low == high and notation is Notation.PLAIN and not (numbers.avoid or low_open or high_open):
         fits = low.denominator == 1 and (numbers.step is None or (low / numbers.step).denominator == 1)
         return literal(digits_of(low)[0].encode()) if fits else EMPTY
-    if numbers.step is not None or numbers.avoid or spelling is Spelling.PLAIN:
-        texts = _decimals(*bounds, numbers.step, numbers.avoid, spelling)
-        if numbers.step is not None and high is None and not numbers.avoid and spelling is Spelling.ANY:
+    if numbers.step is not None or numbers.avoid or notation is Notation.PLAIN:
+        texts = _decimals(*bounds, numbers.step, numbers.avoid, notation)
+        if numbers.step is not None and high is None and not numbers.avoid and notation is Notation.ANY:
             power = _power_of_ten(numbers.step)
             if power is not None:
                 least = power if low is None else max(power, len(digits_of(low)[0]))
-                return alternation((texts, _scientific_multiples(power, least)))
+                return alternation((texts, _scientific_multiples(power, least, spelling)))
         return texts
-    if spelling is Spelling.FRACTIONAL:
-        return alternation((_decimals(*bounds, None, frozenset(), spelling), _scientific(*bounds)))
-    if high is None and (low is None or low == 0):
+    if notation is Notation.FRACTIONAL:
+        return alternation((_decimals(*bounds, None, frozenset(), notation), _scientific(*bounds, spelling)))
+    if high is None and (low is None or low == 0) and spelling is Spelling.ANY:
         return UNSIGNED if low is None else concat(_decimals(*bounds), optional(_EXPONENT))
-    return alternation((_decimals(*bounds), _scientific(*bounds)))
+    return alternation((_decimals(*bounds), _scientific(*bounds, spelling)))
 
 
-def _single(value: Fraction, plain: bool) -> Expr:
-    """One number that is not zero: as a decimal and, unless ``plain``, in normalised scientific notation."""
-    zeros = repeat(literal(b"0"))
+def _single(value: Fraction, as_decimal: bool, spelling: Spelling) -> Expr:
+    """One number that is not zero: as a decimal and, unless asked for that alone, in normalised scientific notation."""
+    plain = spelling is Spelling.PLAIN
+    zeros = EPSILON if plain else repeat(literal(b"0"))
+    no_fraction = EPSILON if plain else WHOLE_FRACTION
     whole, fraction = digits_of(value)
-    after = concat(literal(b"." + fraction.encode()), zeros) if fraction else WHOLE_FRACTION
+    after = concat(literal(b"." + fraction.encode()), zeros) if fraction else no_fraction
     text = concat(literal(whole.encode()), after)
-    if plain:
+    if as_decimal:
         return text
     mantissa, exponent = lead(value)
     whole, fraction = digits_of(mantissa)
-    after = concat(literal(b"." + fraction.encode()), zeros) if fraction else WHOLE_FRACTION
-    return alternation((text, concat(literal(whole.encode()), after, _E, _exponents(exponent, exponent))))
+    after = concat(literal(b"." + fraction.encode()), zeros) if fraction else no_fraction
+    return alternation((text, concat(literal(whole.encode()), after, _exponents(exponent, exponent, spelling))))
 
 
-def _scientific(low: Fraction | None, low_open: bool, high: Fraction | None, high_open: bool) -> Expr:
+def _scientific(
+    low: Fraction | None, low_open: bool, high: Fraction | None, high_open: bool, spelling: Spelling
+) -> Expr:
     """Normalised scientific notation, and zero with any exponent."""
     parts = []
-    if low is None:
+    if low is None and spelling is Spelling.ANY:
         parts.append(concat(literal(b"0"), WHOLE_FRACTION, _EXPONENT))
     lowest = lead(low) if low else None
     highest = lead(high) if high else None
@@ -191,7 +229,7 @@ def _scientific(low: Fraction | None, low_open: bool, high: Fraction | None, hig
         start: Fraction, start_open: bool, stop: Fraction, stop_open: bool, first: int | None, last: int | None
     ) -> None:
         mantissa = _decimals(start, start_open, stop, stop_open)
-        parts.append(concat(mantissa, _E, _exponents(first, last)))
+        parts.append(concat(mantissa, _exponents(first, last, spelling)))
 
     one, ten = Fraction(1), Fraction(10)
     first = None if lowest is None else lowest[1] + 1
@@ -210,7 +248,17 @@ def _scientific(low: Fraction | None, low_open: bool, high: Fraction | None, hig
 
 @lru_cache(maxsize=1)
 def _any_integer() -> Expr:
-    return concat(optional(_MINUS), alternation((concat(_WHOLE, WHOLE_FRACTION), _scientific_multiples(0, 0))))
+    multiples = _scientific_multiples(0, 0, Spelling.ANY)
+    return concat(optional(_MINUS), alternation((concat(_WHOLE, WHOLE_FRACTION), multiples)))
+
+
+@lru_cache(maxsize=1)
+def _plain_numbers() -> tuple[Expr, Expr]:
+    """Every number in plain spelling, and every one with a fraction or exponent."""
+    scientific = concat(_NONZERO, optional(_FRACTION), _exponents(None, None, Spelling.PLAIN))
+    decimals = (concat(_WHOLE, optional(_FRACTION)), concat(_WHOLE, _FRACTION))
+    every, fractional = (concat(optional(_MINUS), alternation((each, scientific))) for each in decimals)
+    return every, fractional
 
 
 def _power_of_ten(step: Fraction) -> int | None:
@@ -226,15 +274,15 @@ def _power_of_ten(step: Fraction) -> int | None:
 
 
 @lru_cache(maxsize=256)
-def _scientific_multiples(power: int, least: int) -> Expr:
+def _scientific_multiples(power: int, least: int, spelling: Spelling) -> Expr:
     """Multiples of ``10**power`` in normalised scientific notation, exponents at least ``least``, without sign.
 
     As many digits after the point as a double has; the exponent makes up for all of them.
     """
     tail: Expr = EMPTY
     for places in range(MOST_PLACES, 0, -1):
-        tail = concat(_DIGIT, alternation((concat(_E, _exponents(max(power + places, least), None)), tail)))
-    return concat(_NONZERO, alternation((concat(_E, _exponents(least, None)), concat(literal(b"."), tail))))
+        tail = concat(_DIGIT, alternation((_exponents(max(power + places, least), None, spelling), tail)))
+    return concat(_NONZERO, alternation((_exponents(least, None, spelling), concat(literal(b"."), tail))))
 
 
 def lead(value: Fraction) -> tuple[Fraction, int]:
@@ -249,21 +297,30 @@ def lead(value: Fraction) -> tuple[Fraction, int]:
     return value / Fraction(10) ** exponent, exponent
 
 
-def _exponents(first: int | None, last: int | None) -> Expr:
-    """Texts of the whole numbers in a range, with optional plus sign and leading zeros."""
+def _exponents(first: int | None, last: int | None, spelling: Spelling) -> Expr:
+    """An e and a whole number in a range, with optional plus sign and leading zeros; in plain spelling see above."""
 
     def whole(low: int | None, high: int | None) -> Expr:
         if high is not None and high < 0:
             return EMPTY
         bound = None if low is None or low <= 0 else Fraction(low)
         top = None if high is None else Fraction(high)
-        return concat(
-            repeat(literal(b"0")), _decimals(bound, False, top, False, Fraction(1), frozenset(), Spelling.PLAIN)
-        )
+        return _decimals(bound, False, top, False, Fraction(1), frozenset(), Notation.PLAIN)
 
-    positive = concat(optional(literal(b"+")), whole(first, last))
-    negative = concat(_MINUS, whole(None if last is None else -last, None if first is None else -first))
-    return alternation((positive, negative))
+    def within(low: int | None, high: int | None, least: int, most: int) -> tuple[int, int]:
+        return least if low is None else max(low, least), most if high is None else min(high, most)
+
+    least, most = (None if last is None else -last), (None if first is None else -first)
+    plus = optional(literal(b"+"))
+    if spelling is Spelling.ANY:
+        zeros = repeat(literal(b"0"))
+        texts = concat(plus, zeros, whole(first, last)), concat(_MINUS, zeros, whole(least, most))
+        return concat(_E, alternation(texts))
+    large, small = within(first, last, FIRST_LARGE, LAST_LARGE), within(least, most, FIRST_SMALL, LAST_SMALL)
+    # Python writes two digits at least, JavaScript as many as there are.
+    padded = concat(optional(literal(b"0")), whole(small[0], min(small[1], 9)))
+    negative = concat(_MINUS, alternation((padded, whole(max(small[0], 10), small[1]))))
+    return concat(literal(b"e"), alternation((concat(plus, whole(*large)), negative)))
 
 
 def _too_large() -> GuidedError:
@@ -278,13 +335,13 @@ def _decimals(
     high_open: bool,
     step: Fraction | None = None,
     avoid: frozenset[Fraction] = frozenset(),
-    spelling: Spelling = Spelling.ANY,
+    notation: Notation = Notation.ANY,
 ) -> Expr:
     """Decimals without sign and exponent, in the range and fitting the steps."""
     if not avoid and step in (None, 1):
-        return bounded_decimals(low, low_open, high, high_open, step is not None, spelling)
+        return bounded_decimals(low, low_open, high, high_open, step is not None, notation)
     numbers = NumberRange(
-        low, low is not None and low_open, high, high is not None and high_open, step, avoid, spelling
+        low, low is not None and low_open, high, high is not None and high_open, step, avoid, notation
     )
     decimals = Decimals(numbers)
     if decimals.bound_on_states() <= FEW_STATES or len(avoid) > MAX_AVOIDED:

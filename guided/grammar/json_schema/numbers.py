@@ -29,7 +29,7 @@ MAX_AVOIDED = 16
 """Steps of which a number must be no multiple, up to which it is decided at once whether there is such a number."""
 
 
-class Spelling(Enum):
+class Notation(Enum):
     """How numbers are written, where that matters: for draft 4, ``1.0`` is no integer."""
 
     ANY = "any"
@@ -47,7 +47,7 @@ class NumberRange:
     high_open: bool = False
     step: Fraction | None = None
     avoid: frozenset[Fraction] = frozenset()
-    spelling: Spelling = Spelling.ANY
+    notation: Notation = Notation.ANY
 
     def is_empty(self) -> bool:
         """Is there no number at all?
@@ -58,7 +58,7 @@ class NumberRange:
         if low is not None and high is not None and (low > high or (low == high and (self.low_open or self.high_open))):
             return True
         step = self.step
-        if self.spelling is Spelling.PLAIN:
+        if self.notation is Notation.PLAIN:
             step = Fraction(1) if step is None else least_common_multiple(step, Fraction(1))
         if step is None:
             # Between two bounds there are more numbers than any multiples.
@@ -88,7 +88,7 @@ class NumberRange:
 
 ANY_NUMBER = NumberRange()
 INTEGER = NumberRange(step=Fraction(1))
-PLAIN_INTEGER = NumberRange(step=Fraction(1), spelling=Spelling.PLAIN)
+PLAIN_INTEGER = NumberRange(step=Fraction(1), notation=Notation.PLAIN)
 
 
 def single(value: int | float | Decimal) -> NumberRange:
@@ -110,10 +110,10 @@ def intersect(a: NumberRange, b: NumberRange) -> NumberRange | None:
     if b.high is not None and (high is None or b.high < high or (b.high == high and b.high_open)):
         high, high_open = b.high, b.high_open
     step = a.step if b.step is None else b.step if a.step is None else least_common_multiple(a.step, b.step)
-    spelling = b.spelling if a.spelling is Spelling.ANY else a.spelling
-    if b.spelling not in (Spelling.ANY, spelling):
+    notation = b.notation if a.notation is Notation.ANY else a.notation
+    if b.notation not in (Notation.ANY, notation):
         return None
-    both = NumberRange(low, low_open, high, high_open, step, a.avoid | b.avoid, spelling)
+    both = NumberRange(low, low_open, high, high_open, step, a.avoid | b.avoid, notation)
     return None if both.is_empty() else both
 
 
@@ -128,7 +128,7 @@ def least_common_multiple(a: Fraction, b: Fraction) -> Fraction:
 
 
 def complement(a: NumberRange) -> list[NumberRange]:
-    """All other numbers, and all other spellings, as a union."""
+    """All other numbers, and all other notations, as a union."""
     parts = []
     if a.low is not None:
         parts.append(NumberRange(high=a.low, high_open=not a.low_open))
@@ -138,7 +138,7 @@ def complement(a: NumberRange) -> list[NumberRange]:
     if a.step is not None:
         parts.append(replace(inside, avoid=frozenset((a.step,))))
     parts.extend(replace(inside, step=step) for step in a.avoid)
-    if a.spelling is not Spelling.ANY:
-        opposite = Spelling.FRACTIONAL if a.spelling is Spelling.PLAIN else Spelling.PLAIN
-        parts.append(replace(inside, spelling=opposite))
+    if a.notation is not Notation.ANY:
+        opposite = Notation.FRACTIONAL if a.notation is Notation.PLAIN else Notation.PLAIN
+        parts.append(replace(inside, notation=opposite))
     return [part for part in parts if not part.is_empty()]

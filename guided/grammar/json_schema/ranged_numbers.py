@@ -5,7 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from guided.grammar.json_schema.digits import digits_of
-from guided.grammar.json_schema.numbers import NumberRange, Spelling
+from guided.grammar.json_schema.layout import Spelling
+from guided.grammar.json_schema.number_text import in_notation
+from guided.grammar.json_schema.numbers import NumberRange, Notation
 from guided.grammar.ranged import Magnitudes, Ranges
 
 __all__ = ["ranges_of"]
@@ -16,22 +18,27 @@ MOST_PLACES = 17
 """Digits behind the point of a bound; few programs write more."""
 
 
-def ranges_of(numbers: NumberRange) -> Ranges | None:
+def ranges_of(numbers: NumberRange, spelling: Spelling = Spelling.ANY) -> Ranges | None:
     """The magnitudes in a range between two bounds, or beyond one and of one sign; None for others, and single numbers.
 
     Integers beyond one bound are left too, but for plain ones: they have an exponent wherever it says enough.
     """
+    numbers = in_notation(numbers, spelling)
     low, high = numbers.low, numbers.high
     if (low is None and (high is None or high >= 0)) or (high is None and (low is None or low <= 0)):
         return None
-    if low == high or numbers.avoid or numbers.step not in (None, 1) or numbers.spelling is Spelling.FRACTIONAL:
+    if low == high or numbers.avoid or numbers.step not in (None, 1) or numbers.notation is Notation.FRACTIONAL:
         return None
-    whole, plain = numbers.step is not None, numbers.spelling is Spelling.PLAIN
-    if (whole and not plain and (low is None or high is None)) or not (_is_short(low) and _is_short(high)):
+    whole, digits = numbers.step is not None, numbers.notation is Notation.PLAIN
+    if (whole and not digits and (low is None or high is None)) or not (_is_short(low) and _is_short(high)):
         return None
     positive = _magnitudes(low, numbers.low_open, high, numbers.high_open)
-    negative = _magnitudes(_minus(high), numbers.high_open, _minus(low), numbers.low_open)
-    return Ranges(positive, negative, whole, plain)
+    least, least_open = _minus(high), numbers.high_open
+    if digits and spelling is Spelling.PLAIN and (least is None or least <= 0):
+        # There is one zero.
+        least, least_open = Fraction(0), True
+    negative = _magnitudes(least, least_open, _minus(low), numbers.low_open)
+    return Ranges(positive, negative, whole, digits, spelling is Spelling.PLAIN)
 
 
 def _minus(bound: Fraction | None) -> Fraction | None:

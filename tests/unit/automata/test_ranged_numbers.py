@@ -9,8 +9,9 @@ import pytest
 
 from guided.automata.numbers import state_of_numbers
 from guided.automata.states import StateTable
+from guided.grammar.json_schema.layout import Spelling
 from guided.grammar.json_schema.number_text import number_text
-from guided.grammar.json_schema.numbers import NumberRange, Spelling
+from guided.grammar.json_schema.numbers import NumberRange, Notation
 from guided.grammar.json_schema.ranged_numbers import MOST_PLACES, MOST_WHOLE, ranges_of
 
 
@@ -33,12 +34,16 @@ def assert_same_language(states: StateTable, one: int, other: int) -> None:
 
 
 def check(numbers: NumberRange) -> bool:
-    ranges = ranges_of(numbers)
-    if ranges is None or numbers.is_empty():
+    if numbers.is_empty():
         return False
     states = StateTable.shared()
-    assert_same_language(states, state_of_numbers(states, ranges), states.add(number_text(numbers)))
-    return True
+    found = False
+    for spelling in Spelling:
+        ranges = ranges_of(numbers, spelling)
+        if ranges is not None:
+            found = True
+            assert_same_language(states, state_of_numbers(states, ranges), states.add(number_text(numbers, spelling)))
+    return found
 
 
 def some_bound(rnd: random.Random) -> Fraction:
@@ -67,9 +72,9 @@ def test_the_texts_are_those_of_the_expression(seed: int) -> None:
         if rnd.random() < 0.2:
             low, high = (low, None) if rnd.random() < 0.6 else (None, high)
         step = rnd.choice((None, Fraction(1)))
-        spelling = rnd.choice((Spelling.ANY, Spelling.ANY, Spelling.PLAIN))
+        notation = rnd.choice((Notation.ANY, Notation.ANY, Notation.PLAIN))
         low_open, high_open = low is not None and rnd.random() < 0.3, high is not None and rnd.random() < 0.3
-        n += check(NumberRange(low, low_open, high, high_open, step, frozenset(), spelling))
+        n += check(NumberRange(low, low_open, high, high_open, step, frozenset(), notation))
 
 
 @pytest.mark.parametrize("step", [None, Fraction(1)])
@@ -78,8 +83,8 @@ def test_small_bounds_and_all_that_is_beside_them(step: Fraction | None) -> None
     for i, low in enumerate(bounds):
         for high in bounds[i:]:
             for opened in range(4):
-                for spelling in (Spelling.ANY, Spelling.PLAIN):
-                    check(NumberRange(low, bool(opened & 1), high, bool(opened & 2), step, frozenset(), spelling))
+                for notation in (Notation.ANY, Notation.PLAIN):
+                    check(NumberRange(low, bool(opened & 1), high, bool(opened & 2), step, frozenset(), notation))
 
 
 def test_the_longest_bounds_there_is_room_for() -> None:
@@ -92,15 +97,15 @@ def test_the_longest_bounds_there_is_room_for() -> None:
     assert ranges_of(NumberRange(Fraction(0), False, tiny / 10)) is None
 
 
-@pytest.mark.parametrize("spelling", [Spelling.ANY, Spelling.PLAIN])
-def test_one_bound_on_the_far_side_of_zero(spelling: Spelling) -> None:
+@pytest.mark.parametrize("notation", [Notation.ANY, Notation.PLAIN])
+def test_one_bound_on_the_far_side_of_zero(notation: Notation) -> None:
     for n in (1, 2, 5, 9, 10, 11, 15, 99, 100, 101, 1234, 10**18):
         for places in (0, 1, 3):
             bound = Fraction(n, 10**places)
             for is_open in (False, True):
-                for step in (None, Fraction(1)) if spelling is Spelling.PLAIN else (None,):
-                    assert check(NumberRange(bound, is_open, None, False, step, frozenset(), spelling))
-                    assert check(NumberRange(None, False, -bound, is_open, step, frozenset(), spelling))
+                for step in (None, Fraction(1)) if notation is Notation.PLAIN else (None,):
+                    assert check(NumberRange(bound, is_open, None, False, step, frozenset(), notation))
+                    assert check(NumberRange(None, False, -bound, is_open, step, frozenset(), notation))
 
 
 def test_what_has_no_two_bounds_is_left() -> None:
@@ -109,7 +114,7 @@ def test_what_has_no_two_bounds_is_left() -> None:
         NumberRange(), NumberRange(-one), NumberRange(None, False, one), NumberRange(Fraction(0), True),
         NumberRange(one, False, None, False, one), NumberRange(Fraction(0), False, None, False, one), NumberRange(one, False, one), NumberRange(one, False, two, False, two),
         NumberRange(one, False, two, False, None, frozenset((two,))),
-        NumberRange(one, False, two, False, None, frozenset(), Spelling.FRACTIONAL),
+        NumberRange(one, False, two, False, None, frozenset(), Notation.FRACTIONAL),
         NumberRange(Fraction(1, 3), False, two),
     ):  # fmt: skip
         assert ranges_of(numbers) is None

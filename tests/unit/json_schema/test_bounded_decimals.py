@@ -10,7 +10,7 @@ import pytest
 from guided.grammar.json_schema.bounded import bounded_decimals
 from guided.grammar.json_schema.decimals import Decimals
 from guided.grammar.json_schema.number_text import automaton
-from guided.grammar.json_schema.numbers import NumberRange, Spelling
+from guided.grammar.json_schema.numbers import NumberRange, Notation
 from guided.grammar.regular.derivative import inhabited
 from guided.grammar.regular.expr import difference
 
@@ -36,18 +36,18 @@ def test_bounds_are_those_of_the_automaton(seed: int) -> None:
             if low > high and rnd.random() < 0.9:
                 low, high = high, low
         low_open, high_open = rnd.random() < 0.3 and low is not None, rnd.random() < 0.3 and high is not None
-        spelling = rnd.choice(list(Spelling))
-        whole = spelling is Spelling.PLAIN or rnd.random() < 0.5
+        notation = rnd.choice(list(Notation))
+        whole = notation is Notation.PLAIN or rnd.random() < 0.5
         step = Fraction(1) if whole else None
-        decimals = Decimals(NumberRange(low, low_open, high, high_open, step, frozenset(), spelling))
+        decimals = Decimals(NumberRange(low, low_open, high, high_open, step, frozenset(), notation))
         expected = automaton(decimals.start, decimals.row, decimals.accepts)
-        found = bounded_decimals(low, low_open, high, high_open, whole, spelling)
+        found = bounded_decimals(low, low_open, high, high_open, whole, notation)
         if whole and high is not None and high.denominator > 1:
             # The automaton tells apart how many zeros are behind the point, though no other digit may come.
             assert not inhabited(difference(found, expected))
             assert not inhabited(difference(expected, found))
         else:
-            assert found is expected, (low, low_open, high, high_open, whole, spelling)
+            assert found is expected, (low, low_open, high, high_open, whole, notation)
 
 
 def test_long_bounds() -> None:
@@ -55,4 +55,4 @@ def test_long_bounds() -> None:
         high = Fraction(10**digits - 7)
         decimals = Decimals(NumberRange(Fraction(3), False, high, False))
         expected = automaton(decimals.start, decimals.row, decimals.accepts)
-        assert bounded_decimals(Fraction(3), False, high, False, False, Spelling.ANY) is expected
+        assert bounded_decimals(Fraction(3), False, high, False, False, Notation.ANY) is expected

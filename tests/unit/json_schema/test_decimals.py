@@ -9,7 +9,7 @@ import pytest
 
 from guided.grammar.json_schema.decimals import Decimals
 from guided.grammar.json_schema.number_text import automaton, number_text
-from guided.grammar.json_schema.numbers import NumberRange, Spelling
+from guided.grammar.json_schema.numbers import NumberRange, Notation
 from guided.grammar.regular.derivative import edges, matches
 from guided.grammar.regular.expr import EMPTY, Expr, literal
 from guided.grammar.regular.stepwise import stepwise
@@ -53,7 +53,7 @@ def test_living_states_are_those_of_the_trimmed_automaton() -> None:
             high is not None and rnd.random() < 0.4,
             rnd.choice(STEPS),
             frozenset(rnd.sample(AVOIDED, rnd.choice((0, 1, 1, 2)))),
-            rnd.choice((Spelling.ANY, Spelling.ANY, Spelling.PLAIN, Spelling.FRACTIONAL)),
+            rnd.choice((Notation.ANY, Notation.ANY, Notation.PLAIN, Notation.FRACTIONAL)),
         )
         decimals = Decimals(numbers)
         whole = automaton(decimals.start, decimals.row, decimals.accepts)
@@ -90,7 +90,7 @@ def test_rows_are_those_of_the_single_steps() -> None:
             continue
         step = rnd.choice([None, Fraction(1), Fraction(3), Fraction(1, 4)])
         avoid = rnd.choice([frozenset[Fraction](), frozenset((Fraction(5),))])
-        decimals = Decimals(NumberRange(low, low is not None, high, False, step, avoid, rnd.choice(list(Spelling))))
+        decimals = Decimals(NumberRange(low, low is not None, high, False, step, avoid, rnd.choice(list(Notation))))
         seen = [decimals.start]
         for state in seen:
             row = decimals.row(state)
@@ -103,12 +103,12 @@ def test_rows_are_those_of_the_single_steps() -> None:
 @pytest.mark.parametrize("step", [None, Fraction(1), Fraction(2), Fraction(30), Fraction(1, 4), Fraction(2, 3)])
 @pytest.mark.parametrize("value", [Fraction(v) for v in (1, 7, 30, 45, 408, -30, -408)] + [Fraction(1, 2)])
 def test_a_single_number_without_fraction_is_its_digits(value: Fraction, step: Fraction | None) -> None:
-    language = number_text(NumberRange(value, False, value, False, step, frozenset(), Spelling.PLAIN))
+    language = number_text(NumberRange(value, False, value, False, step, frozenset(), Notation.PLAIN))
     if value.denominator > 1 or (step is not None and (value / step).denominator > 1):
         assert language is EMPTY
     else:
         assert language is literal(str(value).encode())
         bounds = (value - 1, True, value, False) if value > 0 else (value, False, value + 1, True)
-        written_out = number_text(NumberRange(*bounds, step, frozenset(), Spelling.PLAIN))
+        written_out = number_text(NumberRange(*bounds, step, frozenset(), Notation.PLAIN))
         for text in (value - 1, value, value + 1, value * 10, value // 10):
             assert matches(written_out, str(text).encode()) is matches(language, str(text).encode())

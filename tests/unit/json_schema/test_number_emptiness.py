@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from fractions import Fraction
 
-from guided.grammar.json_schema.numbers import NumberRange, Spelling
+from guided.grammar.json_schema.numbers import NumberRange, Notation
 
 STEPS = [None, *map(Fraction, (1, 2, 3, 5, 6, 10)), Fraction(1, 2), Fraction(5, 2), Fraction(3, 4)]
 AVOIDED = [*map(Fraction, (1, 2, 3, 5, 7)), Fraction(1, 2), Fraction(3, 2), Fraction(5, 4)]
@@ -18,7 +18,7 @@ def holds(numbers: NumberRange, value: Fraction) -> bool:
         (low is not None and (value < low or (numbers.low_open and value == low)))
         or (high is not None and (value > high or (numbers.high_open and value == high)))
         or (numbers.step is not None and value % numbers.step)
-        or (numbers.spelling is Spelling.PLAIN and value.denominator != 1)
+        or (numbers.notation is Notation.PLAIN and value.denominator != 1)
         or any(value % avoided == 0 for avoided in numbers.avoid)
     )
 
@@ -37,7 +37,7 @@ def test_emptiness_is_exact() -> None:
             high is not None and rnd.random() < 0.4,
             rnd.choice(STEPS),
             frozenset(rnd.sample(AVOIDED, rnd.choice((0, 0, 1, 1, 2, 3)))),
-            rnd.choice((Spelling.ANY, Spelling.ANY, Spelling.PLAIN, Spelling.FRACTIONAL)),
+            rnd.choice((Notation.ANY, Notation.ANY, Notation.PLAIN, Notation.FRACTIONAL)),
         )
         expected = not any(holds(numbers, value) for value in VALUES)
         assert numbers.is_empty() is expected, numbers

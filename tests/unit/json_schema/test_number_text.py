@@ -10,8 +10,9 @@ import pytest
 
 from guided.errors import LimitError
 from guided.grammar.json_schema import numbers
+from guided.grammar.json_schema.layout import Spelling
 from guided.grammar.json_schema.number_text import number_text
-from guided.grammar.json_schema.numbers import NumberRange, Spelling
+from guided.grammar.json_schema.numbers import NumberRange, Notation
 from guided.grammar.regular.derivative import matches
 
 STEPS = [
@@ -37,8 +38,8 @@ def random_range(rnd: random.Random) -> NumberRange:
     if low is not None and high is not None and low > high:
         low, high = high, low
     avoid = frozenset([rnd.choice([Fraction(1), Fraction(2), Fraction(3, 10)])]) if rnd.random() < 0.15 else frozenset()
-    spelling = rnd.choice([Spelling.ANY] * 6 + [Spelling.PLAIN, Spelling.FRACTIONAL])
-    return NumberRange(low, rnd.random() < 0.3, high, rnd.random() < 0.3, rnd.choice(STEPS), avoid, spelling)
+    notation = rnd.choice([Notation.ANY] * 6 + [Notation.PLAIN, Notation.FRACTIONAL])
+    return NumberRange(low, rnd.random() < 0.3, high, rnd.random() < 0.3, rnd.choice(STEPS), avoid, notation)
 
 
 def holds(item: NumberRange, value: Fraction) -> bool:
@@ -51,7 +52,7 @@ def holds(item: NumberRange, value: Fraction) -> bool:
 
 def spelled_right(item: NumberRange, text: str) -> bool:
     fractional = any(sign in text for sign in ".eE")
-    return item.spelling is Spelling.ANY or fractional is (item.spelling is Spelling.FRACTIONAL)
+    return item.notation is Notation.ANY or fractional is (item.notation is Notation.FRACTIONAL)
 
 
 def texts(item: NumberRange, value: Fraction) -> list[str]:
@@ -108,7 +109,7 @@ def test_emptiness_is_sure() -> None:
     for _ in range(400):
         item = random_range(rnd)
         if item.is_empty():
-            assert not any(holds(item, Fraction(n, 10)) for n in range(-2000, 2000) if item.spelling is Spelling.ANY)
+            assert not any(holds(item, Fraction(n, 10)) for n in range(-2000, 2000) if item.notation is Notation.ANY)
 
 
 @pytest.mark.parametrize(
@@ -161,3 +162,58 @@ def test_exponents_of_multiples(step: str, low: str | None) -> None:
     assert taken > 50
     large = [f"{mantissa}e{exponent}" for mantissa in ("1", "2.5", "9.007199254740993") for exponent in (18, "+30")]
     assert [matches(language, text.encode()) for text in large] == [step != "3"] * len(large)
+
+
+@pytest.mark.parametrize(
+    ("item", "yes", "no"),
+    [
+        (
+            NumberRange(),
+            ["0", "-0.0", "1.0", "19.90", "1e-05", "1e-7", "1.5e+16", "1e22", "-1.7976931348623157e+308", "5e-324"],
+            ["1e5", "1E-07", "1e-005", "1e-012", "0e5", "12e-7", "1e-4", "1e15", "1e+016", "1e309", "1e-325", "01", "+1"],
+        ),
+        (numbers.INTEGER, ["0", "-7", "12345678901234567890"], ["-0", "1.0", "1e16", "1e+22", "00", "-"]),
+        (numbers.PLAIN_INTEGER, ["0", "-7"], ["1.0", "1e2", "-0"]),
+        (NumberRange(Fraction(-2), False, Fraction(2), False, Fraction(1)), ["-2", "0", "2"], ["-0", "3", "1.0", "2.0"]),
+        (NumberRange(Fraction(-2), step=Fraction(1)), ["-2", "0", "20"], ["-0", "-3", "1.0", "1e16"]),
+        (NumberRange(Fraction(0), False, Fraction(1)), ["0", "0.5", "1.0", "1e-05", "9e-7"], ["1e-04", "5e-1", "1.1", "0e-7"]),
+        (NumberRange(step=Fraction(1, 100)), ["0.25", "1e+16", "1.5"], ["1e5", "1e-2", "0.001"]),
+        (NumberRange(Fraction(2), False, Fraction(2)), ["2"], ["2.0", "2e0"]),
+        (NumberRange(Fraction("1e-7"), False, Fraction("1e-7")), ["1e-07", "1e-7", "0.0000001"], ["0.00000010", "1.0e-7"]),
+        (NumberRange(high=Fraction("1e-9")), ["1e-10", "1e-09", "-1e+20", "-3.5"], ["1e-08", "1e-010", "-1e10"]),
+    ],
+)  # fmt: skip
+def test_plain_texts(item: NumberRange, yes: list[str], no: list[str]) -> None:
+    language = number_text(item, Spelling.PLAIN)
+    assert [text for text in yes if not matches(language, text.encode())] == []
+    assert [text for text in no if matches(language, text.encode())] == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_plain_texts_are_some_of_all_and_miss_no_number(seed: int) -> None:
+    rnd = random.Random(200 + seed)
+    met = 0
+    for _ in range(60):
+        item = random_range(rnd)
+        every, plain = number_text(item), number_text(item, Spelling.PLAIN)
+        values = [Fraction(0), *(random_number(rnd) for _ in range(25))]
+        values += [(item.step or Fraction(1)) * rnd.randrange(-100, 100) for _ in range(15)]
+        for value in values:
+            spelled = [text for text in texts(item, value) if matches(plain, text.encode())]
+            assert all(matches(every, text.encode()) for text in spelled), item
+            if item.notation is Notation.ANY and holds(item, value):
+                shortest = texts(item, value)[0]
+                assert shortest in spelled, (item, shortest)
+                met += 1
+            if item.step is not None and item.step.denominator == 1 and item.notation is not Notation.FRACTIONAL:
+                assert not any(sign in text for text in spelled for sign in ".e"), item
+    assert met > 100
+
+
+def test_plain_texts_are_those_that_python_writes() -> None:
+    rnd = random.Random(5)
+    for _ in range(60):
+        value = rnd.choice([1, -1]) * rnd.random() * 10.0 ** rnd.randint(-30, 30)
+        low, high = sorted(rnd.choice([1, -1]) * 10.0 ** rnd.randint(-30, 30) for _ in range(2))
+        item = NumberRange(numbers.exact(low), False, numbers.exact(high), False)
+        assert matches(number_text(item, Spelling.PLAIN), repr(value).encode()) is (low <= value <= high), (item, value)

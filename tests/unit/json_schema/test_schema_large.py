@@ -14,7 +14,7 @@ import guided
 from guided.automata.chains import GROUP
 from guided.grammar.json_schema.cardinality import MANY, count_words
 from guided.grammar.json_schema.decimals import Decimals
-from guided.grammar.json_schema.numbers import NumberRange, Spelling
+from guided.grammar.json_schema.numbers import NumberRange, Notation
 from guided.grammar.json_schema.patterns import pattern_language
 
 BYTES = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
@@ -95,6 +95,6 @@ def test_the_bound_on_states_is_one() -> None:
         if low is not None and high is not None and high < low:
             continue
         avoid = frozenset(rnd.choice(avoided) for _ in range(rnd.randrange(3)))
-        numbers = NumberRange(low, False, high, False, rnd.choice(steps), avoid, rnd.choice(list(Spelling)))
+        numbers = NumberRange(low, False, high, False, rnd.choice(steps), avoid, rnd.choice(list(Notation)))
         decimals = Decimals(numbers)
         assert not decimals.exceeds(decimals.bound_on_states()), numbers

@@ -13,7 +13,7 @@ from guided.grammar.json_schema.format_regex import EXACT, PLAIN, SKELETONS, Pat
 from guided.grammar.json_schema.idna_characters import characters
 from guided.grammar.json_schema.idna_labels import DEAD, Kind, labels
 from guided.grammar.json_schema.idna_languages import Names
-from guided.grammar.json_schema.numbers import NumberRange, Spelling
+from guided.grammar.json_schema.numbers import NumberRange, Notation
 from guided.grammar.json_schema.regex_languages import Both, skeletons
 from guided.grammar.regular.derivative import derivative, edges
 from guided.grammar.regular.expr import Expr
@@ -96,7 +96,7 @@ def test_texts_of_both_are_those_of_each(pattern: str) -> None:
 
 
 def test_multiples_go_on_as_arithmetic_says() -> None:
-    numbers = NumberRange(None, False, Fraction(4064), False, Fraction(16), frozenset(), Spelling.PLAIN)
+    numbers = NumberRange(None, False, Fraction(4064), False, Fraction(16), frozenset(), Notation.PLAIN)
     decimals = Decimals(numbers)
     language = stepwise(decimals, decimals.start)
     texts = {str(number).encode() for number in range(0, 4065, 16)}
