@@ -12,7 +12,7 @@ from guided.grammar.regular.lengths import character_counts
 from guided.kernels.byte_classes import UTF8_PHASES, flat_phases
 from guided.kernels.determinise import goes_on
 from guided.kernels.jit import direct
-from guided.kernels.layout import CANONICAL, STRING, Automaton
+from guided.kernels.layout import STRING, Automaton
 from guided.kernels.part_pairs import TOTAL
 
 PAIRS = 400
@@ -54,7 +54,7 @@ class EndlessText:
             self._known[start] = _YES
             return True
         mode = int(states.arrays.mode[start])
-        found = mode & STRING != 0 and not mode & CANONICAL and not states.arrays.decode[start]
+        found = mode & STRING != 0 and not states.arrays.decode[start]
         found = found and not (members and all(_has_an_end(content) for content, _ in members))
         self._known[start] = _YES if found and self._walk(start) else _NO
         return bool(self._known[start] == _YES)

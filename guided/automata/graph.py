@@ -443,7 +443,7 @@ class RuleGraph:
             self.made += 1
             label = len(self._labelled)
             if isinstance(body, ListedTerminal):
-                found = state_of_texts(self.states, body.texts), label, False
+                found = state_of_texts(self.states, body.texts, body.canonical), label, False
             elif isinstance(body, RangedTerminal):
                 found = state_of_numbers(self.states, body.ranges), label, False
             elif body.lexer is not None:

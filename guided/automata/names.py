@@ -1,10 +1,13 @@
-"""The lexer states of JSON strings with one text, one of several, or any but some: every spelling, no expressions."""
+"""The lexer states of JSON strings with one text, one of several, or any but some: no expressions.
+
+In every spelling, or in the canonical one alone, as `guided.grammar.regular.expr.json_string` has it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -12,46 +15,54 @@ from guided.grammar.regular.any_text import any_text
 from guided.grammar.regular.expr import EPSILON, Expr, json_string
 from guided.kernels.determinise import lay_names
 from guided.kernels.jit import direct
-from guided.kernels.layout import STRING
+from guided.kernels.layout import CANONICAL, STRING
 
 if TYPE_CHECKING:
     from guided.automata.states import StateTable
 
-__all__ = ["state_besides", "state_of_texts", "states_of_names"]
+__all__ = ["OtherTexts", "state_besides", "state_of_texts", "states_of_names"]
 
 K = TypeVar("K")
 
-_CLOSING: Expr = json_string(EPSILON)
-"""The end of a string."""
+
+class OtherTexts(NamedTuple):
+    """All texts but some, as a state stands for them that was laid down without an expression."""
+
+    texts: frozenset[bytes]
+    canonical: bool
 
 
-def states_of_names(states: StateTable, names: Sequence[bytes]) -> list[int]:
+_CLOSING: tuple[Expr, Expr] = json_string(EPSILON), json_string(EPSILON, canonical=True)
+"""The end of a string in every spelling, and of one in the canonical one."""
+
+
+def states_of_names(states: StateTable, names: Sequence[bytes], canonical: bool) -> list[int]:
     """The states before the quotes of JSON strings with these texts, each a piece of UTF-8; remembered by the text."""
-    known = states.names
+    known = states.names[canonical]
     found = [known.get(name, 0) for name in names]
     if 0 in found:
         with states.lock:
-            _lay(states, [name for name in dict.fromkeys(names) if name not in known])
+            _lay(states, [name for name in dict.fromkeys(names) if name not in known], canonical)
         found = [known[name] for name in names]
     return found
 
 
-def state_of_texts(states: StateTable, texts: tuple[bytes, ...]) -> int:
+def state_of_texts(states: StateTable, texts: tuple[bytes, ...], canonical: bool) -> int:
     """The state before the quote of JSON strings with one of these texts, sorted and none twice; remembered."""
     if len(texts) == 1:
-        return states_of_names(states, texts)[0]
-    return _laid(states, states.lists, texts, _lay_list)
+        return states_of_names(states, texts, canonical)[0]
+    return _laid(states, states.lists, (texts, canonical), _lay_list)
 
 
-def state_besides(states: StateTable, names: Sequence[bytes]) -> int:
+def state_besides(states: StateTable, names: Sequence[bytes], canonical: bool) -> int:
     """The state before the quote of JSON strings with any text but these, each a piece of UTF-8; remembered."""
-    return _laid(states, states.besides, frozenset(names), _lay_besides)
+    return _laid(states, states.besides, OtherTexts(frozenset(names), canonical), _lay_besides)
 
 
-@lru_cache(maxsize=1)
-def _any_string() -> Expr:
+@lru_cache(maxsize=2)
+def _any_string(canonical: bool) -> Expr:
     """The inside of any string."""
-    return json_string(any_text()[1])
+    return json_string(any_text()[1], canonical=canonical)
 
 
 def _laid(states: StateTable, known: dict[K, int], key: K, lay: Callable[[StateTable, K], int]) -> int:
@@ -65,38 +76,43 @@ def _laid(states: StateTable, known: dict[K, int], key: K, lay: Callable[[StateT
     return found
 
 
-def _lay_list(states: StateTable, texts: tuple[bytes, ...]) -> int:
+def _mode(canonical: bool) -> int:
+    return STRING | CANONICAL if canonical else STRING
+
+
+def _lay_list(states: StateTable, key: tuple[tuple[bytes, ...], bool]) -> int:
     """A quote, behind which one of the texts comes."""
+    texts, canonical = key
     begin = states._allocate(None)
-    states._lay(begin, tuple([b'"' + text for text in texts]), states.target(_CLOSING), STRING)
+    states._lay(begin, tuple([b'"' + text for text in texts]), states.target(_CLOSING[canonical]), _mode(canonical))
     # The quote is no part of the text.
     states.arrays.mode[begin] = 0
     return begin
 
 
-def _lay_besides(states: StateTable, names: frozenset[bytes]) -> int:
+def _lay_besides(states: StateTable, others: OtherTexts) -> int:
     """A quote, behind which any text may come that is none of a list."""
-    words = tuple(sorted(names))
-    closing = states.target(_CLOSING)
+    words = tuple(sorted(others.texts))
+    closing = states.target(_CLOSING[others.canonical])
     listed = closing
     if words != (b"",):
         listed = states._allocate(None)
-        states._lay(listed, words, closing, STRING)
+        states._lay(listed, words, closing, _mode(others.canonical))
     begin = states._allocate(None)
-    states._lay(begin, (b'"',), states._less(names, states.target(_any_string()), listed), 0)
+    states._lay(begin, (b'"',), states._less(others, states.target(_any_string(others.canonical)), listed), 0)
     return begin
 
 
-def _lay(states: StateTable, names: list[bytes]) -> None:
+def _lay(states: StateTable, names: list[bytes], canonical: bool) -> None:
     """A state for each quote and letter, with one edge each, all in a row."""
     data = b"\xff" + b"\xff".join(names)
-    closing = states.target(_CLOSING)
+    closing = states.target(_CLOSING[canonical])
     n = len(data)
     states.reserve_states(n)
     at, state = states.reserve_edges(n), len(states)
-    direct(lay_names)(states._addresses(), np.frombuffer(data, np.uint8), state, at, closing)
+    direct(lay_names)(states._addresses(), np.frombuffer(data, np.uint8), state, at, closing, _mode(canonical))
     states.keys.extend([None] * n)
-    known = states.names
+    known = states.names[canonical]
     for name in names:
         known[name] = state
         state += len(name) + 1

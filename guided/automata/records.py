@@ -52,7 +52,7 @@ class Record:
         if body.besides:
             graph.made += 1
             _, label, rule = others[0]
-            others = [(state_besides(graph.states, body.besides), label, rule)]
+            others = [(state_besides(graph.states, body.besides, body.canonical), label, rule)]
         self._others = tuple(others)
         """The state that reads each sort of other name, its label, and the rule of what follows it."""
         n_others = len(self._others)
@@ -121,10 +121,10 @@ class Record:
 
     def _read(self, graph: RuleGraph, first: int, stop: int) -> list[int]:
         """The states before some keys."""
-        names = self._body.names[first:stop]
+        names, canonical = self._body.names[first:stop], self._body.canonical
         if None not in names:
-            return states_of_names(graph.states, cast("tuple[bytes, ...]", names))
-        states = iter(states_of_names(graph.states, [name for name in names if name is not None]))
+            return states_of_names(graph.states, cast("tuple[bytes, ...]", names), canonical)
+        states = iter(states_of_names(graph.states, [name for name in names if name is not None], canonical))
         key = self._body.source.key
         return [
             graph.entered(key(position))[0] if name is None else next(states)

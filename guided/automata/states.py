@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from guided.automata.joint import Both
 from guided.automata.lexer_state import LexerState
+from guided.automata.names import OtherTexts
 from guided.automata.parts import MOST_QUEUED, PartTable
 from guided.automata.runs import may_owe, run_less_words
 from guided.automata.traits import begins, is_read_whole, is_word_list, loops, reading, terminal
@@ -121,10 +122,10 @@ class StateTable:
         """What each state stands for; None inside chains and escapes, and where only the parts are known (`key`)."""
         self.n_edges = 0
         self._ids: dict[object, int] = {}
-        self.names: dict[bytes, int] = {}
-        self.lists: dict[tuple[bytes, ...], int] = {}
-        self.besides: dict[frozenset[bytes], int] = {}
-        """Of `guided.automata.names`."""
+        self.names: tuple[dict[bytes, int], dict[bytes, int]] = {}, {}
+        self.lists: dict[tuple[tuple[bytes, ...], bool], int] = {}
+        self.besides: dict[OtherTexts, int] = {}
+        """Of `guided.automata.names`; names in every spelling and in the canonical one."""
         self.ranges: dict[Ranges, int] = {}
         """Of `guided.automata.numbers`."""
         self._owing: dict[tuple[int, int], int] = {}
@@ -161,9 +162,8 @@ class StateTable:
             members = self.parts.members(state)
             if len(members) == 1:
                 key = self.keys[state] = terminal(*members[0])
-        elif type(key) is frozenset:
-            # Texts that must not come, as they are laid down without an expression.
-            key = self.keys[state] = json_string(text_besides(key))
+        elif type(key) is OtherTexts:
+            key = self.keys[state] = json_string(text_besides(key.texts), canonical=key.canonical)
         return key
 
     def is_derived(self, state: int) -> bool:
@@ -192,7 +192,7 @@ class StateTable:
                 return self._less(key, run, finite)
         return self.add(key)
 
-    def _less(self, key: Expr | frozenset[bytes], run: int, finite: int) -> int:
+    def _less(self, key: Expr | OtherTexts, run: int, finite: int) -> int:
         with self.lock:
             state = self._owing.get((run, finite))
             if state is None:

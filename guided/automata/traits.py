@@ -100,8 +100,7 @@ def traits_of(content: Expr, mode: int) -> int:
         if head is _TEXT:
             if head is content:
                 found |= ABSORBS
-            if not mode & CANONICAL:
-                found |= TOTAL
+            found |= TOTAL
     elif content is ALL:
         found |= ABSORBS
     if loops(content) or (mode and begins_run(content)):

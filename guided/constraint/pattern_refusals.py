@@ -101,12 +101,14 @@ class PatternTokens(PerVocabulary):
         if self._is_prepared:
             return
         self._is_prepared = True
-        states, state, reading = effects.states, effects.states.add(json_string(skeletons(0, frozenset()))), START
+        states, reading = effects.states, START
+        every_state = [states.add(json_string(skeletons(), canonical=canonical)) for canonical in (False, True)]
         every = np.full(effects.store.arrays.masks.shape[1], -1, np.int32).view(np.uint32)
         for byte in _TYPICAL:
-            effects.need(1, effects.root, state)
+            for at, state in enumerate(every_state):
+                effects.need(1, effects.root, state)
+                every_state[at] = next(target for low, high, target in states.edges(state) if low <= byte <= high)
             _Walk(self, every, PatternText(reading, b""))
-            state = next(target for low, high, target in states.edges(state) if low <= byte <= high)
             after = reading.step(byte)
             assert after is not None
             reading = after

@@ -54,7 +54,7 @@ class ThreadTexts:
         return found
 
     def goes_on_anyhow(self, state: int, mode: Mode) -> bool:
-        """Inside a string or name: may infinitely many still come behind any printed characters, however spelled?
+        """Inside a string or name: may infinitely many still come behind any printed characters, as they are spelled?
 
         So it is of a thread that takes any text; what it owes takes finitely many names away from infinitely many.
         """
@@ -63,7 +63,6 @@ class ThreadTexts:
         if found is None:
             found = self._anyhow[key] = any(
                 self._texts.takes_any(at)
-                and not self._machine.inner.states.arrays.mode[at] & CANONICAL
                 and (not obligation or (mode is Mode.NAME and not self._machine.inner.owing and self._is_new(after)))
                 for at, after, obligation in self.threads(state)
             )

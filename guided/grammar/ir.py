@@ -59,29 +59,30 @@ class Terminal(_Node):
 
 
 class ListedTerminal(Terminal):
-    """JSON strings with one of several texts, in every spelling.
+    """JSON strings with one of several texts, in every spelling or in the canonical one (see `json_string`).
 
     Engines lay down the texts as they are; the expression and the label are made when they are looked at.
     """
 
-    __slots__ = ("_place", "texts")
+    __slots__ = ("_place", "canonical", "texts")
 
     texts: tuple[bytes, ...]
     """Pieces of UTF-8, one at least, sorted and none twice."""
+    canonical: bool
     _place: str
 
     @classmethod
-    def of(cls, texts: tuple[bytes, ...], place: str) -> ListedTerminal:
+    def of(cls, texts: tuple[bytes, ...], place: str, canonical: bool) -> ListedTerminal:
         """The label says the first texts, and behind them ``place``."""
         made = object.__new__(cls)
-        made.texts, made._place, made.lexer = texts, place, None
+        made.texts, made._place, made.canonical, made.lexer = texts, place, canonical, None
         untrack(made)
         untrack(texts)
         return made
 
     def __getattr__(self, name: str) -> Any:
         if name == "expr":
-            self.expr = concat(literal(b'"'), json_string(words(self.texts)))
+            self.expr = concat(literal(b'"'), json_string(words(self.texts), canonical=self.canonical))
             return self.expr
         if name != "label":
             raise AttributeError(name)
@@ -202,10 +203,12 @@ class DeferredMembers(Members):
     Most members of a record are never written; `declared` makes all of them.
     """
 
-    __slots__ = ("besides", "lead", "names", "others", "required", "source", "trail")
+    __slots__ = ("besides", "canonical", "lead", "names", "others", "required", "source", "trail")
 
     names: tuple[bytes | None, ...]
-    """For each declared member the text of which its key is every spelling as a JSON string; None for another key."""
+    """For each declared member the text of which its key is every spelling as a JSON string, or the canonical one;
+    None for another key."""
+    canonical: bool
     required: tuple[bool, ...]
     source: MemberSource
     lead: Terminal
@@ -226,6 +229,7 @@ class DeferredMembers(Members):
     def of(
         cls,
         names: tuple[bytes | None, ...],
+        canonical: bool,
         required: tuple[bool, ...],
         source: MemberSource,
         lead: Terminal,
@@ -238,6 +242,7 @@ class DeferredMembers(Members):
         made = object.__new__(cls)
         made.names, made.required, made.source, made.lead, made.trail = names, required, source, lead, trail
         made.others, made.besides, made.separator, made.ordered = others, besides, separator, True
+        made.canonical = canonical
         made.low, made.high, made.goals = 0, None, 0
         for item in (made, names, required, others, *others, besides):
             untrack(item)
@@ -247,7 +252,8 @@ class DeferredMembers(Members):
         if name == "extras":
             keys = [key for key, _ in self.others]
             if self.besides:
-                keys = [Terminal(concat(literal(b'"'), json_string(text_besides(self.besides))), keys[0].label)]
+                besides = json_string(text_besides(self.besides), canonical=self.canonical)
+                keys = [Terminal(concat(literal(b'"'), besides), keys[0].label)]
             self.extras = tuple(
                 [Member(key, Reference(rule)) for key, (_, rule) in zip(keys, self.others, strict=True)]
             )

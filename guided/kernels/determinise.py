@@ -355,7 +355,7 @@ def lay_words(t, data, ends, nodes, state, last, mode):
 
 
 @entry
-def lay_names(t, data, state, at, last):
+def lay_names(t, data, state, at, last, mode):
     """Write the states from ``state`` on that read quoted texts one byte each, and their edges from ``at`` on.
 
     In ``data`` each text stands behind a byte 0xFF, which is in none; it leads to ``last``.
@@ -364,7 +364,7 @@ def lay_names(t, data, state, at, last):
     n = data.shape[0]
     for i in range(n):
         here, edge, byte = state + i, at + i, data[i]
-        automaton.mode[here] = STRING
+        automaton.mode[here] = mode
         if byte == 0xFF:
             automaton.mode[here] = 0
             byte = 0x22

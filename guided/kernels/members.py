@@ -6,7 +6,7 @@ import numpy as np
 
 from guided.kernels import views
 from guided.kernels.jit import inner
-from guided.kernels.layout import CALL, CLOSES, READ, STRING
+from guided.kernels.layout import CALL, CANONICAL, CLOSES, READ, STRING
 
 __all__ = ["value_wanted"]
 
@@ -22,7 +22,11 @@ def value_wanted(t, state):
     rules = views.rules(t)
     for thread in range(machine.state_offset[state], machine.state_offset[state + 1]):
         inside = machine.thread_state[thread]
-        if automaton.mode[inside] != STRING | CLOSES or automaton.first[inside] < 0 or automaton.count[inside]:
+        if (
+            automaton.mode[inside] & ~CANONICAL != STRING | CLOSES
+            or automaton.first[inside] < 0
+            or automaton.count[inside]
+        ):
             continue
         continuation = machine.thread_next[thread]
         for item in range(machine.set_offset[continuation], machine.set_offset[continuation + 1]):

@@ -25,7 +25,7 @@ __all__ = [
 ) = (1 << bit for bit in range(15))  # fmt: skip
 """Of a part: it may end here; it repeats without a small bound; the repetition is the first that it reads; it is just
 the run of a class without a bound; no other part adds to it; it is inside a JSON string; in its one spelling only; any
-text in any spelling may come next, for ever; it begins with a word or a list of them, which by itself is laid down; it
+text may come next, for ever; it begins with a word or a list of them, which by itself is laid down; it
 begins with what is read as a whole, and may be dear; it is a pair inside a character; it is the rest of a letter and
 what follows; a letter so many times; a pattern's part within the bounds of a run; such a pair that holds no text."""
 
@@ -122,7 +122,7 @@ def _traits_of_run(parts, letter, ends, fewest, most):
         traits |= AT_HEAD | COMMON
         if fewest == 0:
             if text and flags & ANY_CHARACTER:
-                traits |= ABSORBS if text & SPELLED_ONCE else ABSORBS | TOTAL
+                traits |= ABSORBS | TOTAL
             elif not text and flags & ANY_BYTE:
                 traits |= ABSORBS
     if text or most < 0 or most >= 8 or (most > 1 and flags & WIDE_LETTER):

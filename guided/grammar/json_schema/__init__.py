@@ -19,20 +19,29 @@ from guided.grammar.json_schema.distinct import drop_unfillable
 from guided.grammar.json_schema.document import Document, Schema
 from guided.grammar.json_schema.formats import Formats
 from guided.grammar.json_schema.graph import Graph
-from guided.grammar.json_schema.layout import Layout, Order
+from guided.grammar.json_schema.layout import Layout, Order, Spelling
 from guided.grammar.json_schema.lower import Lowering
 from guided.grammar.json_schema.normalise import Branches, Normaliser
 from guided.grammar.json_schema.recent import Recent
 from guided.grammar.json_schema.report import Enforcement, Line, Report, lines, refusal
 from guided.grammar.json_schema.source import read
 from guided.grammar.json_schema.untracked import untrack_lowering, untrack_shapes
-from guided.grammar.regular.expr import byte_set, repeat
+from guided.grammar.regular.expr import alternation, byte_set, concat, literal, optional, repeat
 
 __all__ = ["Enforcement", "Formats", "JsonSchemaGrammar", "Line", "json_schema", "schema_report"]
 
 _SPACE = repeat(byte_set(1 << 0x20 | 1 << 0x09 | 1 << 0x0A | 1 << 0x0D))
 _ANY_SPACE = Terminal(_SPACE, "white space")
 
+MOST_INDENTED = 64
+"""Characters of indentation behind a line break in plain spelling: 16 levels of four spaces, or 32 of two."""
+
+_LINE_BREAK = concat(optional(literal(b"\r")), literal(b"\n"))
+_INDENTATION = repeat(byte_set(1 << 0x20 | 1 << 0x09), 0, MOST_INDENTED)
+_PLAIN_SPACE = Terminal(
+    optional(alternation((literal(b" "), concat(_LINE_BREAK, _INDENTATION)))), "a space or a line break"
+)
+_ONE_SPACE = Terminal(optional(literal(b" ")), "a space")
 
 REMEMBERED = 128
 """Grammars kept for schemas that come again, while their texts together are no longer than `REMEMBERED_TEXT`."""
@@ -81,43 +90,52 @@ def json_schema(
     schema: dict[str, Any] | bool | str | type | Callable[..., Any],
     *,
     order: str = "schema",
+    spelling: str = "plain",
     whitespace: str | None = None,
     registry: Any = None,
     formats: str | Formats = Formats.DEFAULT,
 ) -> JsonSchemaGrammar:
-    """The grammar of all JSON texts that are valid against a schema.
+    """The grammar of the JSON texts of all values that are valid against a schema.
 
     ``schema`` is a JSON Schema (data or JSON text; draft 4 to 2020-12 by ``$schema``), or a Python type or callable
     (Pydantic model, dataclass, TypedDict, Literal, Enum, ...; of a callable, its parameters as one object).
     ``order="schema"`` asks for declared members in the order of the schema, ``"any"`` takes every order.
-    ``whitespace`` is None (anything JSON allows), ``"compact"`` (none, and names and constants in the one spelling of
-    ``json.dumps(..., ensure_ascii=False)``), or a regular expression for the white space at each place JSON allows.
+    ``spelling="plain"`` writes each value as ``json.dumps(..., ensure_ascii=False)`` does, with any ``indent``: no
+    needless escapes, integers in digits, at most one space or one line break and indentation between tokens (to the
+    letter in docs/JSON_SCHEMA.md).  ``"any"`` takes every JSON text.
+    ``whitespace`` is None (as the spelling has it), ``"compact"`` (none), ``"any"`` (all that JSON allows), or a
+    regular expression for the white space at each place JSON allows.
     ``registry`` is a ``referencing.Registry`` for references outside the schema; nothing is ever fetched.
     ``formats`` says when ``format`` is asserted: `Formats.DEFAULT` follows the draft, "assert" and "annotate" do not.
 
-    Numbers are compared as exact decimals.  Under ``minimum`` and the like a number may have an exponent only in
-    normalised scientific notation (``1.5e-7``); integers and multiples have one only without an upper bound
-    (``1.5e+16``).  `Grammar.notes` says where this and
-    other readings apply.  The same schema with the same options gives the same object while it is among the recently
-    used.  Raises `UnsupportedError`, `UnsatisfiableError`, `GrammarError` or `LimitError`, each with
-    the JSON pointer of the cause.
+    Numbers are compared as exact decimals.  With ``spelling="any"`` a number under ``minimum`` and the like may have an
+    exponent only in normalised scientific notation (``1.5e-7``); integers and multiples have one only without an upper
+    bound (``1.5e+16``).  `Grammar.notes` says where this and other readings apply.  The same schema with the same
+    options gives the same object while it is among the recently used.  Raises `UnsupportedError`,
+    `UnsatisfiableError`, `GrammarError` or `LimitError`, each with the JSON pointer of the cause.
 
     >>> json_schema({"type": "array", "items": {"enum": ["a", "b"]}})
     <Grammar 'JSON text': 2 rules, lexing none>
     """
     held = hold()
     try:
-        return _found(schema, order, whitespace, registry, formats)
+        return _found(schema, order, spelling, whitespace, registry, formats)
     finally:
         if held:
             release()
 
 
-def _found(schema: Any, order: str, whitespace: str | None, registry: Any, formats: str | Formats) -> JsonSchemaGrammar:
+def _found(
+    schema: Any, order: str, spelling: str, whitespace: str | None, registry: Any, formats: str | Formats
+) -> JsonSchemaGrammar:
     try:
         member_order = Order(order)
     except ValueError:
         raise GrammarError(f"there is no order {order!r}", remedy='Use "schema" or "any".') from None
+    try:
+        spelled = Spelling(spelling)
+    except ValueError:
+        raise GrammarError(f"there is no spelling {spelling!r}", remedy='Use "plain" or "any".') from None
     try:
         asserted = Formats(formats)
     except ValueError:
@@ -128,13 +146,13 @@ def _found(schema: Any, order: str, whitespace: str | None, registry: Any, forma
     text = schema if isinstance(schema, str) else _written(source)
     # What is kept holds its registry, so no other can have the same identity.
     # Of values that no collector need look into.
-    key = (text, source is None, member_order.value, whitespace, asserted.value, id(registry))
+    key = (text, source is None, member_order.value, spelled.value, whitespace, asserted.value, id(registry))
     made = _recent.find(key)
     if made is None:
         if source is None:
             source = read(schema)
             text = _written(source)
-        made = _made(source, text, member_order, whitespace, registry, asserted)
+        made = _made(source, text, member_order, spelled, whitespace, registry, asserted)
         _recent.keep(key, made, len(text))
     return made
 
@@ -153,9 +171,9 @@ def _written(source: Any) -> str:
 
 
 def _made(
-    source: Schema, text: str, order: Order, whitespace: str | None, registry: Any, formats: Formats
+    source: Schema, text: str, order: Order, spelling: Spelling, whitespace: str | None, registry: Any, formats: Formats
 ) -> JsonSchemaGrammar:
-    layout = Layout(order, _space(whitespace), whitespace == "compact")
+    layout = Layout(order, spelling, *_space(whitespace, spelling))
     try:
         document = Document(source, registry, text)
         overlapping: frozenset[Branches] = frozenset()
@@ -176,8 +194,12 @@ def _made(
         raise refusals.NESTING.at("#") from None
     key = None
     if registry is None:
-        key = hashlib.sha256(f"json_schema\0{order.value}\0{whitespace}\0{formats.value}\0{text}".encode()).hexdigest()
-    keywords = {"order": order.value, "whitespace": whitespace, "registry": registry, "formats": formats.value}
+        said = f"{order.value}\0{spelling.value}\0{whitespace}\0{formats.value}"
+        key = hashlib.sha256(f"json_schema\0{said}\0{text}".encode()).hexdigest()
+    keywords = {
+        "order": order.value, "spelling": spelling.value, "whitespace": whitespace, "registry": registry,
+        "formats": formats.value,
+    }  # fmt: skip
     return JsonSchemaGrammar(
         rules,
         0,
@@ -188,11 +210,15 @@ def _made(
     )
 
 
-def _space(pattern: str | None) -> Terminal | None:
-    if pattern is None:
-        return _ANY_SPACE
+def _space(pattern: str | None, spelling: Spelling) -> tuple[Terminal | None, Terminal | None]:
+    """White space between tokens, and before colons."""
+    if pattern is None and spelling is Spelling.PLAIN:
+        return _PLAIN_SPACE, _ONE_SPACE
+    if pattern is None or pattern == "any":
+        return _ANY_SPACE, _ANY_SPACE
     if pattern == "compact":
-        return None
+        return None, None
     from guided.grammar.json_schema.patterns import white_space
 
-    return Terminal(white_space(pattern, _SPACE), "white space")
+    space = Terminal(white_space(pattern, _SPACE), "white space")
+    return space, space

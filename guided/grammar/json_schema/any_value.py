@@ -17,7 +17,7 @@ from guided.grammar.ir import (
     Sequence,
     Terminal,
 )
-from guided.grammar.json_schema.layout import Layout, Order, Rank
+from guided.grammar.json_schema.layout import Layout, Order, Rank, Spelling
 from guided.grammar.json_schema.shape import ANY, OF_TYPE, TRUE, Need
 from guided.grammar.json_schema.strings import CONTENT
 from guided.grammar.json_schema.terminals import FALSE_TEXT, NULL_TEXT, TRUE_TEXT, any_scalar, other_key, punctuation
@@ -35,16 +35,16 @@ ANY_VALUES: dict[Need, Reference] = {
 
 def any_value(layout: Layout) -> Common | None:
     """The four rules, for grammars in which no checker must know what is open; None for a layout that is seldom."""
-    if layout.order is Order.ANY or layout.compact or layout.space is None:
+    if layout.order is Order.ANY or layout.space is None or layout.before_colon is None:
         return None
-    return _common(layout.space)
+    return _common(layout.spelling, layout.space, layout.before_colon)
 
 
 @lru_cache(maxsize=4)
-def _common(space: Terminal) -> Common:
+def _common(spelling: Spelling, space: Terminal, before_colon: Terminal) -> Common:
     around = space.expr
-    colon, comma = punctuation(":", around, around), punctuation(",", EPSILON, around)
-    extra = Member(other_key(CONTENT, False), UNDECLARED)
+    colon, comma = punctuation(":", before_colon.expr, around), punctuation(",", EPSILON, around)
+    extra = Member(other_key(CONTENT, spelling), UNDECLARED)
     object_: tuple[Body, ...] = (
         punctuation("{", EPSILON, around),
         Members((), (extra,), comma),
@@ -55,7 +55,14 @@ def _common(space: Terminal) -> Common:
         Repetition(Sequence((VALUE, space)), separator=comma),
         punctuation("]", EPSILON, EPSILON),
     )
-    options: tuple[Body, ...] = (*any_scalar(), Sequence(object_), Sequence(array), TRUE_TEXT, FALSE_TEXT, NULL_TEXT)
+    options: tuple[Body, ...] = (
+        *any_scalar(spelling),
+        Sequence(object_),
+        Sequence(array),
+        TRUE_TEXT,
+        FALSE_TEXT,
+        NULL_TEXT,
+    )
     return Common(
         (
             Rule(f"{ANY}value", Choice(options)),

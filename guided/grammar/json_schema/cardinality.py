@@ -124,7 +124,7 @@ def _numbers(ranges: list[NumberRange]) -> Bounds:
 
 
 def _range(item: NumberRange) -> Bounds:
-    if item.step is None and item.spelling.name != "PLAIN":
+    if item.step is None and item.notation.name != "PLAIN":
         return MANY, MANY
     if item.low is None or item.high is None:
         # Numbers to avoid leave infinitely many others, or none at all.

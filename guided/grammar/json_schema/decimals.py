@@ -13,7 +13,7 @@ from math import ceil, floor, lcm
 from typing import Any, TypeAlias, cast
 
 from guided.grammar.json_schema.digits import Comparison, Divisor, digits_of
-from guided.grammar.json_schema.numbers import MAX_AVOIDED, NumberRange, Notation, least_common_multiple
+from guided.grammar.json_schema.numbers import MAX_AVOIDED, Notation, NumberRange, least_common_multiple
 from guided.grammar.regular.stepwise import Step
 
 START, ZERO, WHOLE, POINT, DECIMAL = range(5)

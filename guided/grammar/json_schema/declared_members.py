@@ -35,8 +35,8 @@ class DeclaredMembers:
         untrack(self)
 
     def key(self, index: int) -> Terminal:
-        """The key, in every spelling."""
-        return key_of(self._names[index], self._lowering.compact)
+        """The key."""
+        return key_of(self._names[index], self._lowering.layout.spelling)
 
     def value(self, index: int) -> Body:
         """The value."""

@@ -34,7 +34,7 @@ from guided.grammar.json_schema.declared_members import DeclaredMembers
 from guided.grammar.json_schema.distinct import Distinct
 from guided.grammar.json_schema.extras import Extra, goals
 from guided.grammar.json_schema.graph import Graph, living_numbers, pointer_of, strings_alive
-from guided.grammar.json_schema.layout import Layout, Order, Rank
+from guided.grammar.json_schema.layout import Layout, Order, Rank, Spelling
 from guided.grammar.json_schema.number_text import may_be_refused, number_text, number_texts
 from guided.grammar.json_schema.numbers import NumberRange
 from guided.grammar.json_schema.ranged_numbers import ranges_of
@@ -48,14 +48,13 @@ from guided.grammar.json_schema.terminals import (
     any_scalar,
     key_of,
     other_key,
-    plain,
     punctuation,
     sequence,
     text_of,
 )
 from guided.grammar.ranged import RangedTerminal
 from guided.grammar.regular.dear import is_dear, is_long
-from guided.grammar.regular.expr import EPSILON, Expr, alternation, literal
+from guided.grammar.regular.expr import EPSILON, Expr, alternation
 
 MOST_LISTED = 1024
 """Bytes of the texts of an enumeration, or of the names of an object that are told apart from others, that are a list;
@@ -75,7 +74,7 @@ class Lowering:
     def __init__(self, graph: Graph, layout: Layout) -> None:
         self.graph = graph
         self.layout = layout
-        self.compact = layout.compact
+        self._spelling = layout.spelling
         self.notes: dict[str, None] = {}
         self.rules: list[Rule] = []
         self._ranks: list[int] = []
@@ -102,8 +101,9 @@ class Lowering:
         self._waiting: list[Need] = []
         self._space: tuple[Body, ...] = () if layout.space is None else (layout.space,)
         space = EPSILON if layout.space is None else layout.space.expr
+        before_colon = EPSILON if layout.before_colon is None else layout.before_colon.expr
         # White space is one terminal with what it stands behind: a member has two nodes less.
-        self._colon = punctuation(":", space, space)
+        self._colon = punctuation(":", before_colon, space)
         self._comma = punctuation(",", EPSILON, space)
         self._open_array, self._close_array = punctuation("[", EPSILON, space), punctuation("]", EPSILON, EPSILON)
         self._open_object, self._close_object = punctuation("{", EPSILON, space), punctuation("}", EPSILON, EPSILON)
@@ -132,7 +132,7 @@ class Lowering:
                     if item.language is not None or item.hostname is not None:
                         bare = None if item.is_bounded() or item.hostname is not None else item.language
                         if is_dear(bare or item.content()):
-                            self._dear[item.text(self.compact)] = None
+                            self._dear[item.text(self._spelling)] = None
                 if shape.arrays or shape.objects:
                     self._plan_containers(need, shape)
             except LimitError as error:
@@ -148,7 +148,7 @@ class Lowering:
         names = dict.fromkeys(extra.names for extras in self._sorts.values() for extra in extras)
         return Prepared(
             frozenset(self._nullable), tuple(self._ranks), self._forces_several, tuple(names), self._common,
-            tuple(self._dear), tuple([quoted(each, self.compact) for each in names if is_long(each)]),
+            tuple(self._dear), tuple([quoted(each, self._spelling) for each in names if is_long(each)]),
         )  # fmt: skip
 
     # -- planning -------------------------------------------------------------------------------------------------
@@ -164,17 +164,14 @@ class Lowering:
             self._waiting.append(need)
 
     def _plan_patterns(self, shape: Shape, pointer: str) -> None:
-        if shape not in self._patterns:
-            self._patterns[shape] = [
-                self._rule(
-                    pointer,
-                    Rank.INNER,
-                    partial(_pattern, item, _label("host name" if item.host else "regular expression", pointer)),
-                    Mark.HOST_NAME if item.host else Mark.PATTERN,
-                )
-                for item in shape.strings
-                if item.is_checked()
-            ]
+        if shape in self._patterns:
+            return
+        made = self._patterns[shape] = []
+        for item in shape.strings:
+            if item.is_checked():
+                label = _label("host name" if item.host else "regular expression", pointer)
+                mark = Mark.HOST_NAME if item.host else Mark.PATTERN
+                made.append(self._rule(pointer, Rank.INNER, partial(_pattern, item, self._spelling, label), mark))
 
     def _plan_containers(self, need: Need, shape: Shape) -> None:
         pointer = pointer_of(need)
@@ -284,12 +281,14 @@ class Lowering:
     def _check_numbers(self, shape: Shape) -> None:
         """What can be refused of numbers is refused now."""
         for item in living_numbers(shape):
-            if item.step is not None or item.avoid:
+            if self._spelling is Spelling.PLAIN:
+                pass  # integers are digits, and of other numbers the documentation tells
+            elif item.step is not None or item.avoid:
                 self.notes["integers and multiples have an exponent only where there is no upper bound: 1.5e+16"] = None
             elif item.low is not None or item.high is not None:
                 self.notes["numbers under a bound have an exponent only after a single digit before the point"] = None
             if may_be_refused(item):
-                number_text(item)
+                number_text(item, self._spelling)
 
     # -- bodies ---------------------------------------------------------------------------------------------------
 
@@ -307,15 +306,16 @@ class Lowering:
         shape = self.graph.shapes[need]
         if need not in OF_TYPES:
             return self._alternatives(shape, [], [], pointer_of(need))
-        found = _of_types.get(need)
+        key = need, self._spelling is Spelling.PLAIN
+        found = _of_types.get(key)
         if found is None:
-            found = _of_types[need] = self._alternatives(shape, [], [], pointer_of(need))
+            found = _of_types[key] = self._alternatives(shape, [], [], pointer_of(need))
         return found
 
     def _alternatives(self, shape: Shape, arrays: list[ArrayShape], things: list[ObjectShape], pointer: str) -> Body:
         options: list[Body] = []
         if shape is ANYTHING and pointer.startswith(ANY):
-            options.extend(any_scalar())
+            options.extend(any_scalar(self._spelling))
         elif shape.strings or shape.numbers:
             patterns = self._patterns.get(shape)
             if patterns:
@@ -343,7 +343,7 @@ class Lowering:
     def _strings(self, found: tuple[StringSet, ...], pointer: str) -> Terminal:
         if len(found) == 1 and found[0].words is not None:
             return self._words(found[0].words, pointer)
-        texts = [item.text(self.compact) for item in found]
+        texts = [item.text(self._spelling) for item in found]
         expr = texts[0] if len(texts) == 1 else alternation(texts)
         # That there is such a string is known by now, and costly to find out again behind the spelling.
         expr.inhabited = True
@@ -351,25 +351,19 @@ class Lowering:
 
     def _words(self, found: frozenset[str], pointer: str) -> Terminal:
         texts = encoded(found)
-        listed = ListedTerminal.of(texts, _label("", pointer))
-        if not self.compact and texts and sum(map(len, texts)) <= MOST_LISTED:
+        listed = ListedTerminal.of(texts, _label("", pointer), self._spelling is Spelling.PLAIN)
+        if texts and sum(map(len, texts)) <= MOST_LISTED:
             return listed
-        return Terminal(StringSet(found).text(True) if self.compact else listed.expr, listed.label)
+        return Terminal(listed.expr, listed.label)
 
     def _numbers(self, found: list[NumberRange], pointer: str) -> Terminal:
         whole = all(item.step is not None and item.step.denominator == 1 for item in found)
         label = _label("integer" if whole else "number", pointer)
         if len(found) == 1:
-            ranges = ranges_of(found[0])
+            ranges = ranges_of(found[0], self._spelling)
             if ranges is not None:
-                return RangedTerminal.of(ranges, partial(number_text, found[0]), label)
-        texts = [self._number(item) for item in found] if self.compact else number_texts(found)
-        return Terminal(alternation(texts), label)
-
-    def _number(self, item: NumberRange) -> Expr:
-        if self.compact and item.low is not None and item.low == item.high:
-            return literal(plain(item.low))
-        return number_text(item)
+                return RangedTerminal.of(ranges, partial(number_text, found[0], self._spelling), label)
+        return Terminal(alternation(number_texts(found, self._spelling)), label)
 
     # -- arrays ---------------------------------------------------------------------------------------------------
 
@@ -450,19 +444,22 @@ class Lowering:
         alive = self.graph.alive
         at = "" if " " in pointer else f"{pointer}/properties/"
         names = tuple([name for name, need in thing.declared.items() if need in alive])
-        compact, needed = self.compact, thing.required
+        spelling, needed = self._spelling, thing.required
         required = tuple([name in needed for name in names])
         low = 0 if thing.low <= len(thing.required) else thing.low
         high, in_order = thing.high, self.layout.order is Order.SCHEMA
         if in_order and low == 0 and not thing.some:
-            texts = tuple([None if compact or not name.isascii() else name.encode() for name in names])
+            texts = tuple(map(text_of, names))
             besides, others = self._others(thing, texts)
             if high is None or (not others and high >= len(names)):
                 source, space = DeclaredMembers(self, names, thing.declared, at), self.layout.space
-                return DeferredMembers.of(texts, required, source, self._colon, space, others, self._comma, besides)
+                canonical = spelling is Spelling.PLAIN
+                return DeferredMembers.of(
+                    texts, canonical, required, source, self._colon, space, others, self._comma, besides
+                )
         extras = tuple(
             [
-                Member(other_key(extra.names, compact), self._undeclared[extra.need], meets=extra.meets)
+                Member(other_key(extra.names, spelling), self._undeclared[extra.need], meets=extra.meets)
                 for extra in self._sorts.get(thing) or self.graph.living_extras(thing)
             ]
         )
@@ -470,7 +467,7 @@ class Lowering:
             high = None
         members = tuple(
             [
-                Member(key_of(name, compact), self._members[thing.declared[name]], must)
+                Member(key_of(name, spelling), self._members[thing.declared[name]], must)
                 for name, must in zip(names, required, strict=True)
             ]
         )
@@ -490,9 +487,10 @@ class Lowering:
             if None not in texts:
                 besides = cast("tuple[bytes, ...]", texts)
                 if sum(map(len, besides)) <= MOST_LISTED:
-                    return besides, ((other_key(CONTENT, self.compact), self._undeclared[need].rule),)
+                    return besides, ((other_key(CONTENT, self._spelling), self._undeclared[need].rule),)
         sorts = self._sorts.get(thing) or self.graph.living_extras(thing)
-        return (), tuple([(other_key(extra.names, self.compact), self._undeclared[extra.need].rule) for extra in sorts])
+        spelling = self._spelling
+        return (), tuple([(other_key(extra.names, spelling), self._undeclared[extra.need].rule) for extra in sorts])
 
     def at_hand(self, needs: list[Need]) -> list[Body | None]:
         """Values as `value` gives them, those that are made already and of needs that say only a type."""
@@ -505,8 +503,8 @@ class Lowering:
         return Sequence((self._colon, self.value(need), *self._space))
 
 
-def _pattern(item: StringSet, label: str) -> Terminal:
-    return Terminal(item.skeleton(), label)
+def _pattern(item: StringSet, spelling: Spelling, label: str) -> Terminal:
+    return Terminal(item.skeleton(spelling), label)
 
 
 def _is_counted(low: int, high: int | None) -> bool:
@@ -518,5 +516,6 @@ def _label(kind: str, pointer: str) -> str:
     return kind if pointer.startswith(ANY) else f"{kind} at {pointer}"
 
 
-_of_types: dict[Need, Body] = {}
-"""Values of the needs that say only a type, where they are one token: the same in every schema."""
+_of_types: dict[tuple[Need, bool], Body] = {}
+"""Values of the needs that say only a type, where they are one token, in plain spelling or not: the same in every
+schema."""

@@ -24,7 +24,7 @@ from guided.grammar.json_schema.bounded import bounded_decimals
 from guided.grammar.json_schema.decimals import Decimals
 from guided.grammar.json_schema.digits import digits_of
 from guided.grammar.json_schema.layout import Spelling
-from guided.grammar.json_schema.numbers import MAX_AVOIDED, NumberRange, Notation
+from guided.grammar.json_schema.numbers import MAX_AVOIDED, Notation, NumberRange
 from guided.grammar.regular.expr import (
     EMPTY,
     EPSILON,

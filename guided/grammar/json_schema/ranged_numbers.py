@@ -7,7 +7,7 @@ from fractions import Fraction
 from guided.grammar.json_schema.digits import digits_of
 from guided.grammar.json_schema.layout import Spelling
 from guided.grammar.json_schema.number_text import in_notation
-from guided.grammar.json_schema.numbers import NumberRange, Notation
+from guided.grammar.json_schema.numbers import Notation, NumberRange
 from guided.grammar.ranged import Magnitudes, Ranges
 
 __all__ = ["ranges_of"]

@@ -12,6 +12,7 @@ from typing import cast
 
 from guided.errors import LimitError
 from guided.grammar.json_schema import refusals
+from guided.grammar.json_schema.layout import Spelling
 from guided.grammar.regular.characters import ANY_CHARACTER, Utf8
 from guided.grammar.regular.derivative import inhabited, matches
 from guided.grammar.regular.expr import (
@@ -185,22 +186,20 @@ class StringSet:
             return False
         return bool(self.regex) and self.language is None and self.high is None and self.low <= MAX_CHECKED
 
-    def skeleton(self) -> Expr:
+    def skeleton(self, spelling: Spelling) -> Expr:
         """The JSON strings of what is built like patterns or host names, with quotes; for the checker."""
         if self.host:
             from guided.grammar.json_schema.idna_labels import Kind
             from guided.grammar.json_schema.idna_languages import names
 
-            return quoted(names(Kind.HOST), False)
+            return quoted(names(Kind.HOST), spelling)
         from guided.grammar.json_schema.regex_languages import skeletons
 
-        return quoted(skeletons(self.low, self.without), False)
+        return quoted(skeletons(self.low, self.without), spelling)
 
-    def text(self, compact: bool) -> Expr:
-        """The language in JSON, with quotes; ``compact`` writes words in their one canonical spelling."""
-        if self.words is not None and compact:
-            return words(canonical(word) for word in self.words)
-        return quoted(self.content(), False)
+    def text(self, spelling: Spelling) -> Expr:
+        """The language in JSON, with quotes."""
+        return quoted(self.content(), spelling)
 
 
 ANY_STRING = StringSet()
@@ -276,17 +275,9 @@ def holds(language: Expr, text: bytes) -> bool:
     return matches(language, text)
 
 
-def quoted(content: Expr, compact: bool) -> Expr:
-    """The JSON strings with these texts, in every spelling or in the canonical one."""
-    return concat(_QUOTE, json_string(content, canonical=compact))
-
-
-@lru_cache(maxsize=65536)
-def canonical(word: str) -> bytes:
-    """The string as ``json.dumps(word, ensure_ascii=False)`` writes it, in UTF-8."""
-    import json
-
-    return json.dumps(word, ensure_ascii=False).encode("utf-8", "surrogatepass")
+def quoted(content: Expr, spelling: Spelling) -> Expr:
+    """The JSON strings with these texts."""
+    return concat(_QUOTE, json_string(content, canonical=spelling is Spelling.PLAIN))
 
 
 @lru_cache(maxsize=65536)

@@ -10,7 +10,7 @@ import pytest
 from guided.grammar.json_schema.bounded import bounded_decimals
 from guided.grammar.json_schema.decimals import Decimals
 from guided.grammar.json_schema.number_text import automaton
-from guided.grammar.json_schema.numbers import NumberRange, Notation
+from guided.grammar.json_schema.numbers import Notation, NumberRange
 from guided.grammar.regular.derivative import inhabited
 from guided.grammar.regular.expr import difference
 

@@ -12,7 +12,7 @@ from guided.errors import LimitError
 from guided.grammar.json_schema import numbers
 from guided.grammar.json_schema.layout import Spelling
 from guided.grammar.json_schema.number_text import number_text
-from guided.grammar.json_schema.numbers import NumberRange, Notation
+from guided.grammar.json_schema.numbers import Notation, NumberRange
 from guided.grammar.regular.derivative import matches
 
 STEPS = [

@@ -14,7 +14,7 @@ import guided
 from guided.automata.chains import GROUP
 from guided.grammar.json_schema.cardinality import MANY, count_words
 from guided.grammar.json_schema.decimals import Decimals
-from guided.grammar.json_schema.numbers import NumberRange, Notation
+from guided.grammar.json_schema.numbers import Notation, NumberRange
 from guided.grammar.json_schema.patterns import pattern_language
 
 BYTES = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])

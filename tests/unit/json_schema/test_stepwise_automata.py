@@ -13,7 +13,7 @@ from guided.grammar.json_schema.format_regex import EXACT, PLAIN, SKELETONS, Pat
 from guided.grammar.json_schema.idna_characters import characters
 from guided.grammar.json_schema.idna_labels import DEAD, Kind, labels
 from guided.grammar.json_schema.idna_languages import Names
-from guided.grammar.json_schema.numbers import NumberRange, Notation
+from guided.grammar.json_schema.numbers import Notation, NumberRange
 from guided.grammar.json_schema.regex_languages import Both, skeletons
 from guided.grammar.regular.derivative import derivative, edges
 from guided.grammar.regular.expr import Expr
