@@ -186,7 +186,7 @@ def _made(
         if graph.compares:
             drop_unfillable(graph)
         graph.check()
-        lowering = Lowering(graph, layout)
+        lowering = Lowering(graph, layout, frozenset(document.fractional))
         rules = lowering.run()
         untrack_shapes(graph.shapes)
         untrack_lowering(lowering, rules)

@@ -9,6 +9,7 @@ schemas.  Nothing here knows what a keyword asserts, only which keywords hold su
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, TypeAlias
 from urllib.parse import unquote, urldefrag, urljoin
 
@@ -138,6 +139,8 @@ class Document:
         self._resources: dict[str, Resource] | None = None
         self._anchors: dict[tuple[str, str], Target] = {}
         self.notes: list[str] = []
+        self.fractional: set[Fraction] = set()
+        """Whole numbers among the constants that the schema writes with a fraction, so that texts may."""
         self.declared_dialect = isinstance(schema, dict) and "$schema" in schema
         """Does the schema say its draft?  If not, forms that only older drafts know are read as those drafts do."""
         dialect = DRAFT2020

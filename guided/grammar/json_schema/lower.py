@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from typing import cast
 
@@ -35,7 +36,7 @@ from guided.grammar.json_schema.distinct import Distinct
 from guided.grammar.json_schema.extras import Extra, goals
 from guided.grammar.json_schema.graph import Graph, living_numbers, pointer_of, strings_alive
 from guided.grammar.json_schema.layout import Layout, Order, Rank, Spelling
-from guided.grammar.json_schema.number_text import may_be_refused, number_text, number_texts
+from guided.grammar.json_schema.number_text import is_single, may_be_refused, number_text, number_texts
 from guided.grammar.json_schema.numbers import NumberRange
 from guided.grammar.json_schema.ranged_numbers import ranges_of
 from guided.grammar.json_schema.shape import ANY, ANYTHING, OF_TYPES, TRUE, ArrayShape, Need, ObjectShape, Shape
@@ -54,7 +55,7 @@ from guided.grammar.json_schema.terminals import (
 )
 from guided.grammar.ranged import RangedTerminal
 from guided.grammar.regular.dear import is_dear, is_long
-from guided.grammar.regular.expr import EPSILON, Expr, alternation
+from guided.grammar.regular.expr import EPSILON, Expr, alternation, words
 
 MOST_LISTED = 1024
 """Bytes of the texts of an enumeration, or of the names of an object that are told apart from others, that are a list;
@@ -71,9 +72,11 @@ class Lowering:
     looked at.
     """
 
-    def __init__(self, graph: Graph, layout: Layout) -> None:
+    def __init__(self, graph: Graph, layout: Layout, fractional: frozenset[Fraction] = frozenset()) -> None:
+        """``fractional``: the whole numbers among the constants that the schema writes with a fraction."""
         self.graph = graph
         self.layout = layout
+        self._fractional = fractional
         self._spelling = layout.spelling
         self.notes: dict[str, None] = {}
         self.rules: list[Rule] = []
@@ -363,7 +366,14 @@ class Lowering:
             ranges = ranges_of(found[0], self._spelling)
             if ranges is not None:
                 return RangedTerminal.of(ranges, partial(number_text, found[0], self._spelling), label)
-        return Terminal(alternation(number_texts(found, self._spelling)), label)
+        return Terminal(alternation([*number_texts(found, self._spelling), *self._floats(found)]), label)
+
+    def _floats(self, found: list[NumberRange]) -> list[Expr]:
+        """Whole numbers as plain spelling has them besides, where the schema writes them so."""
+        if self._spelling is Spelling.ANY or not self._fractional:
+            return []
+        texts = [repr(float(item.low)).encode() for item in found if is_single(item) and item.low in self._fractional]
+        return [words(texts)] if texts else []
 
     # -- arrays ---------------------------------------------------------------------------------------------------
 

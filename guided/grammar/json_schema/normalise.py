@@ -38,7 +38,7 @@ from guided.grammar.json_schema.shape import (
     typed,
 )
 from guided.grammar.json_schema.strings import StringSet
-from guided.grammar.json_schema.values import freeze, plain_words, shape_of
+from guided.grammar.json_schema.values import fractional, freeze, plain_words, shape_of
 
 FEW = 8
 """Alternatives of one type up to which a conjunction is made from a smaller one that is known."""
@@ -384,9 +384,11 @@ class Normaliser(Evaluation):
             else:
                 frozen = [freeze(value, f"{at.pointer}/enum/{i}") for i, value in enumerate(values)]
                 found = shape_of(frozen, f"{at.pointer}/enum")
+                self.document.fractional.update(fractional(values))
             shape = self.both(shape, found, at.pointer)
         if "const" in schema and at.resource.dialect.order >= 6:
             frozen = [freeze(schema["const"], f"{at.pointer}/const")]
+            self.document.fractional.update(fractional(schema["const"]))
             shape = self.both(shape, shape_of(frozen, f"{at.pointer}/const"), at.pointer)
         return shape
 

@@ -116,7 +116,7 @@ def number_texts(found: Sequence[NumberRange], spelling: Spelling = Spelling.ANY
     """The texts of several ranges; of many single numbers those with equal endings are one list of words."""
     if spelling is Spelling.PLAIN:
         return [number_text(item, spelling) for item in found]
-    singles = [item.low for item in found if _is_single(item)]
+    singles = [item.low for item in found if item.low and is_single(item)]
     if len(singles) < MANY_SINGLES:
         return [number_text(item) for item in found]
     endings: dict[Expr, list[bytes]] = {}
@@ -135,7 +135,7 @@ def number_texts(found: Sequence[NumberRange], spelling: Spelling = Spelling.ANY
             power = powers[exponent] = _exponents(exponent, exponent, Spelling.ANY)
         endings.setdefault(concat(_ZEROS if digits[1:] else WHOLE_FRACTION, power), []).append(begun)
     texts = [concat(words(begun), ending) for ending, begun in endings.items()]
-    return texts + [number_text(item) for item in found if not _is_single(item)]
+    return texts + [number_text(item) for item in found if not (item.low and is_single(item))]
 
 
 MANY_SINGLES = 16
@@ -143,10 +143,10 @@ MANY_SINGLES = 16
 _ZEROS = repeat(literal(b"0"))
 
 
-def _is_single(item: NumberRange) -> bool:
-    """Is this one number other than 0, in any spelling?"""
+def is_single(item: NumberRange) -> bool:
+    """Is this one number, in any spelling?"""
     return (
-        bool(item.low)
+        item.low is not None
         and item.low == item.high
         and item.step is None
         and not item.avoid

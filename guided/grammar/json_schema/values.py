@@ -5,6 +5,8 @@ Equality is JSON Schema's: ``1`` and ``1.0`` are the same number, ``true`` is no
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 from guided.errors import GrammarError
@@ -32,6 +34,16 @@ def freeze(value: Any, pointer: str) -> Any:
     if isinstance(value, dict):
         return ("object", tuple((name, freeze(item, f"{pointer}/{escape(name)}")) for name, item in value.items()))
     raise GrammarError(f"{type(value).__name__} is no JSON value", where=pointer, remedy="Pass plain JSON data.")
+
+
+def fractional(value: Any) -> Iterator[Fraction]:
+    """The whole numbers in a value that are written with a fraction or exponent, as floats are."""
+    if isinstance(value, float):
+        if value.is_integer():
+            yield exact(value)
+    elif isinstance(value, list | tuple | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from fractional(item)
 
 
 def plain_words(values: list[Any]) -> frozenset[str] | None:

@@ -82,7 +82,7 @@ def test_other_fields_make_plain_members() -> None:
         def placed(self, index: int, value: Terminal) -> Terminal:
             return value
 
-    made = DeferredMembers.of((None,), (True,), Source(), terminal, terminal, (), terminal)
+    made = DeferredMembers.of((None,), False, (True,), Source(), terminal, terminal, (), terminal)
     changed = replace(made, low=1)
     assert type(changed) is Members
     assert changed.low == 1

@@ -120,17 +120,18 @@ def test_two_tables_of_states_have_beginnings_of_their_own(monkeypatch: pytest.M
 def test_names_are_the_strings_that_they_spell() -> None:
     table = StateTable()
     texts = [b"a", b"", b'"', b"\\", b"a", b"\x00", "é".encode(), b"x" * 5000]
-    found = states_of_names(table, texts)
-    assert found[0] == found[4]
-    assert found == states_of_names(table, texts)
-    assert len(set(found)) == len(set(texts))
     from guided.automata.distances import minimum, shortest
 
-    for state, text in zip(found, texts, strict=True):
-        expected = table.add(concat(literal(b'"'), json_string(literal(text))))
-        if len(text) < 300:
-            assert shortest(table, state) == shortest(table, expected)
-            assert minimum(table, state) == minimum(table, expected)
+    for canonical in (False, True):
+        found = states_of_names(table, texts, canonical)
+        assert found[0] == found[4]
+        assert found == states_of_names(table, texts, canonical)
+        assert len(set(found)) == len(set(texts))
+        for state, text in zip(found, texts, strict=True):
+            expected = table.add(concat(literal(b'"'), json_string(literal(text), canonical=canonical)))
+            if len(text) < 300:
+                assert shortest(table, state) == shortest(table, expected)
+                assert minimum(table, state) == minimum(table, expected)
 
 
 BESIDES = [
@@ -144,10 +145,11 @@ BESIDES = [
 ]
 
 
+@pytest.mark.parametrize("spelling", ["plain", "any"])
 @pytest.mark.parametrize("names", BESIDES)
-def test_other_names_are_all_that_are_not_declared(names: list[str]) -> None:
+def test_other_names_are_all_that_are_not_declared(names: list[str], spelling: str) -> None:
     schema = {"properties": {**{name: {"type": "null"} for name in names}, "dead": False}}
-    grammar = guided.json_schema({"type": "object", **schema})
+    grammar = guided.json_schema({"type": "object", **schema}, spelling=spelling)
     body = grammar.rules[5].body
     assert isinstance(body, Sequence)
     (record,) = [part for part in body.parts if isinstance(part, DeferredMembers)]
@@ -163,7 +165,8 @@ def test_other_names_are_all_that_are_not_declared(names: list[str]) -> None:
             same_masks(one, other, text.encode())
         for written in (json.dumps(name), f'"{spelled}"'):
             read = one.advance_bytes(one.start, b"{" + written.encode() + b": 1")
-            assert bool(read) == (name not in (*names, "dead"))
+            plain = spelling == "any" or written == json.dumps(name, ensure_ascii=False)
+            assert bool(read) == (plain and name not in (*names, "dead"))
 
 
 @pytest.mark.parametrize("names", BESIDES)
@@ -172,14 +175,16 @@ def test_any_text_but_some_is_known_by_what_it_stands_for(names: list[str]) -> N
     from guided.grammar.regular.any_text import any_text
 
     table, texts = StateTable(), [name.encode() for name in names]
-    state = state_besides(table, texts)
-    assert state == state_besides(table, texts[::-1])
     content = difference(any_text()[1], words(texts))
-    expected = table.add(concat(literal(b'"'), json_string(content)))
-    assert minimum(table, state) == minimum(table, expected)
-    assert shortest(table, state) == shortest(table, expected)
-    ((_, _, inside),) = table.edges(state)
-    assert table.whole(inside) == table.add(json_string(content))
+    for canonical in (False, True):
+        state = state_besides(table, texts, canonical)
+        assert state == state_besides(table, texts[::-1], canonical)
+        inner = json_string(content, canonical=canonical)
+        expected = table.add(concat(literal(b'"'), inner))
+        assert minimum(table, state) == minimum(table, expected)
+        assert shortest(table, state) == shortest(table, expected)
+        ((_, _, inside),) = table.edges(state)
+        assert table.whole(inside) == table.add(inner)
 
 
 def lowered(n_records: int) -> tuple[list[int], list[int]]:

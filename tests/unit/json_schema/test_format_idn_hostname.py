@@ -97,7 +97,7 @@ def some_name(rnd: random.Random) -> str:
 
 class Compiled:
     def __init__(self, schema: Any, **options: Any) -> None:
-        self.constraint = guided.compile(guided.json_schema(schema, **options), VOCABULARY)
+        self.constraint = guided.compile(guided.json_schema(schema, spelling="any", **options), VOCABULARY)
 
     def __call__(self, text: str, *, ascii_only: bool = False) -> bool:
         return self.accepts(json.dumps(text, ensure_ascii=ascii_only))
