@@ -12,6 +12,7 @@ from guided.automata.openings import MOST_PATTERNS
 from guided.automata.states import StateTable
 from guided.automata.traits import begins
 from guided.grammar.ir import DeferredRule, Grammar, Rule
+from guided.grammar.json_schema.layout import Spelling
 from guided.grammar.json_schema.patterns import pattern_language
 from guided.grammar.json_schema.strings import StringSet, quoted
 from guided.grammar.regular.dear import SEQUENCE, TOO_LARGE, is_dear
@@ -23,7 +24,7 @@ BYTES = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [
 def opening(content: Expr) -> int:
     """The state behind the quote."""
     states = StateTable.shared()
-    state = states.target(begins(quoted(content, False))[1])
+    state = states.target(begins(quoted(content, Spelling.PLAIN))[1])
     return int(states.arrays.base[state])
 
 
@@ -80,7 +81,7 @@ def test_openings_are_explored() -> None:
     grammar = guided.json_schema(member({"type": "string", "pattern": pattern}))
     assert grammar.prepared is not None
     language = pattern_language(pattern, "#")
-    assert grammar.prepared.patterns == (quoted(language, False),)
+    assert grammar.prepared.patterns == (quoted(language, Spelling.PLAIN),)
     assert not is_explored(language)
     guided.compile(grammar, BYTES)
     assert is_explored(language)
@@ -89,7 +90,8 @@ def test_openings_are_explored() -> None:
 @pytest.mark.parametrize("bound", [100, 255])
 def test_long_names_are_met_whole(bound: int) -> None:
     pattern = f"^[opening{bound % 10}]{{1,{bound}}}$"
-    grammar = guided.json_schema({"patternProperties": {pattern: {"type": "null"}}, "properties": {"?": True}})
+    schema = {"patternProperties": {pattern: {"type": "null"}}, "properties": {"?": True}}
+    grammar = guided.json_schema(schema, whitespace=" ?")
     assert grammar.prepared is not None
     assert len(grammar.prepared.met_whole) == 1
     constraint = guided.compile(grammar, BYTES)
@@ -116,7 +118,7 @@ def test_few_names_are_met_whole(schema: dict[str, Any]) -> None:
 
 
 def test_mail_addresses_in_any_script_are_explored_with_their_grammar() -> None:
-    constraint = guided.compile(guided.json_schema({"type": "string", "format": "idn-email"}), BYTES)
+    constraint = guided.compile(guided.json_schema({"type": "string", "format": "idn-email"}, whitespace=" ?"), BYTES)
     found = len(StateTable.shared().keys)
     assert accepts(constraint, '"info@\u00e9t\u00e9.example"'.encode())
     # The states behind the quote that closes, and of runs that others have too.
@@ -162,7 +164,7 @@ def test_some_of_many() -> None:
 
 def test_grammars_of_which_nothing_is_known_beforehand() -> None:
     pattern = "^(?!opening-five)([a-f]+-|[g-k]+[0-9])+z$"
-    grammar = guided.json_schema(member({"type": "string", "pattern": pattern}))
+    grammar = guided.json_schema(member({"type": "string", "pattern": pattern}), whitespace=" ?")
     written = Grammar(tuple(Rule(rule.name, rule.body, rule.mark) for rule in grammar.rules), grammar.start)
     guided.compile(written, BYTES)
     assert is_explored(pattern_language(pattern, "#"))

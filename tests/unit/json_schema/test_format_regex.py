@@ -138,7 +138,7 @@ def _units(letter: str) -> list[int]:
 
 class _Compiled:
     def __init__(self, schema: Any) -> None:
-        self.constraint = guided.compile(guided.json_schema(schema), VOCABULARY)
+        self.constraint = guided.compile(guided.json_schema(schema, spelling="any"), VOCABULARY)
 
     def __call__(self, text: str) -> bool:
         state = self.constraint.advance_bytes(self.constraint.start, text.encode())

@@ -17,7 +17,7 @@ DRAFT4 = "http://json-schema.org/draft-04/schema#"
 
 
 def verdicts(schema: Any, *texts: str, **options: Any) -> list[bool]:
-    grammar = json_schema(schema, **options)
+    grammar = json_schema(schema, spelling="any", **options)
     return [accepts(grammar, text.encode()) for text in texts]
 
 
