@@ -51,7 +51,7 @@ def captures(grammar: Grammar, text: str, *, names: Iterable[str] | None = None)
             "the grammar names special tokens, which a text cannot tell from their names",
             remedy="Split the generated tokens at the special ones, and capture from the text between.",
         )
-    from guided.grammar.json_schema import json_schema
+    from guided.grammar.json_schema import JsonSchemaGrammar
     from guided.grammar.lark import lark
     from guided.grammar.regex import regex
 
@@ -60,7 +60,7 @@ def captures(grammar: Grammar, text: str, *, names: Iterable[str] | None = None)
         found = _of_pattern(arguments[0], keywords, text)
     elif function is lark:
         found = _of_tree(grammar, arguments[0], keywords, text)
-    elif function is json_schema:
+    elif isinstance(grammar, JsonSchemaGrammar):
         found = _of_json(text)
     else:
         raise UnsupportedError(
@@ -70,7 +70,7 @@ def captures(grammar: Grammar, text: str, *, names: Iterable[str] | None = None)
     if names is None:
         return found
     wanted = list(names)
-    unknown = [name for name in wanted if name not in found and function is not json_schema]
+    unknown = [name for name in wanted if name not in found and not isinstance(grammar, JsonSchemaGrammar)]
     if unknown:
         raise GrammarError(f"the grammar has no name {unknown[0]!r}", remedy=f"Its names are {', '.join(found)}.")
     return {name: found.get(name, []) for name in wanted}

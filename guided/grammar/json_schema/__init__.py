@@ -16,7 +16,7 @@ from guided.errors import GrammarError, GuidedError
 from guided.grammar.ir import Grammar, Terminal
 from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.distinct import drop_unfillable
-from guided.grammar.json_schema.document import Document, Schema
+from guided.grammar.json_schema.document import Document, Objects, Schema
 from guided.grammar.json_schema.formats import Formats
 from guided.grammar.json_schema.graph import Graph
 from guided.grammar.json_schema.layout import Layout, Order, Spelling
@@ -24,7 +24,7 @@ from guided.grammar.json_schema.lower import Lowering
 from guided.grammar.json_schema.normalise import Branches, Normaliser
 from guided.grammar.json_schema.recent import Recent
 from guided.grammar.json_schema.report import Enforcement, Line, Report, lines, refusal
-from guided.grammar.json_schema.source import read
+from guided.grammar.json_schema.source import is_schema, read
 from guided.grammar.json_schema.untracked import untrack_lowering, untrack_shapes
 from guided.grammar.regular.expr import alternation, byte_set, concat, literal, optional, repeat
 
@@ -91,6 +91,7 @@ def json_schema(
     *,
     order: str = "schema",
     spelling: str = "plain",
+    strict: bool | None = None,
     whitespace: str | None = None,
     registry: Any = None,
     formats: str | Formats = Formats.DEFAULT,
@@ -103,6 +104,9 @@ def json_schema(
     ``spelling="plain"`` writes each value as ``json.dumps(..., ensure_ascii=False)`` does, with any ``indent``: no
     needless escapes, integers in digits, at most one space or one line break and indentation between tokens (to the
     letter in docs/JSON_SCHEMA.md).  ``"any"`` takes every JSON text.
+    ``strict=True`` reads objects that declare members as closed, where they do not say otherwise, and all declared
+    members as required; False, to the letter.  None is what authors mean: to the letter for a schema; for a type or
+    callable closed unless it admits others (``extra="allow"``, ``**kwargs``), and required what has no default.
     ``whitespace`` is None (as the spelling has it), ``"compact"`` (none), ``"any"`` (all that JSON allows), or a
     regular expression for the white space at each place JSON allows.
     ``registry`` is a ``referencing.Registry`` for references outside the schema; nothing is ever fetched.
@@ -119,14 +123,37 @@ def json_schema(
     """
     held = hold()
     try:
-        return _found(schema, order, spelling, whitespace, registry, formats)
+        if strict not in (None, True, False):
+            raise GrammarError(f"strict is True, False or None, not {strict!r}", remedy="Use one of these.")
+        objects = Objects.OPEN if is_schema(schema) else Objects.CLOSED
+        if strict is not None:
+            objects = Objects.STRICT if strict else Objects.OPEN
+        return _found(schema, objects, order, spelling, whitespace, registry, formats)
+    finally:
+        if held:
+            release()
+
+
+def closed_json_schema(schema: Schema | str, **options: Any) -> JsonSchemaGrammar:
+    """As `json_schema`, where objects that declare members hold no others unless they say so: as types are read."""
+    options.pop("strict", None)
+    defaults = {"order": "schema", "spelling": "plain", "whitespace": None, "registry": None, "formats": "default"}
+    held = hold()
+    try:
+        return _found(schema, Objects.CLOSED, **{**defaults, **options})
     finally:
         if held:
             release()
 
 
 def _found(
-    schema: Any, order: str, spelling: str, whitespace: str | None, registry: Any, formats: str | Formats
+    schema: Any,
+    objects: Objects,
+    order: str,
+    spelling: str,
+    whitespace: str | None,
+    registry: Any,
+    formats: str | Formats,
 ) -> JsonSchemaGrammar:
     try:
         member_order = Order(order)
@@ -146,13 +173,16 @@ def _found(
     text = schema if isinstance(schema, str) else _written(source)
     # What is kept holds its registry, so no other can have the same identity.
     # Of values that no collector need look into.
-    key = (text, source is None, member_order.value, spelled.value, whitespace, asserted.value, id(registry))
+    key = (
+        text, source is None, objects.value, member_order.value, spelled.value, whitespace, asserted.value,
+        id(registry),
+    )  # fmt: skip
     made = _recent.find(key)
     if made is None:
         if source is None:
             source = read(schema)
             text = _written(source)
-        made = _made(source, text, member_order, spelled, whitespace, registry, asserted)
+        made = _made(source, text, objects, member_order, spelled, whitespace, registry, asserted)
         _recent.keep(key, made, len(text))
     return made
 
@@ -171,11 +201,18 @@ def _written(source: Any) -> str:
 
 
 def _made(
-    source: Schema, text: str, order: Order, spelling: Spelling, whitespace: str | None, registry: Any, formats: Formats
+    source: Schema,
+    text: str,
+    objects: Objects,
+    order: Order,
+    spelling: Spelling,
+    whitespace: str | None,
+    registry: Any,
+    formats: Formats,
 ) -> JsonSchemaGrammar:
     layout = Layout(order, spelling, *_space(whitespace, spelling))
     try:
-        document = Document(source, registry, text)
+        document = Document(source, registry, text, objects)
         overlapping: frozenset[Branches] = frozenset()
         while True:
             normaliser = Normaliser(document, formats, overlapping)
@@ -194,16 +231,16 @@ def _made(
         raise refusals.NESTING.at("#") from None
     key = None
     if registry is None:
-        said = f"{order.value}\0{spelling.value}\0{whitespace}\0{formats.value}"
+        said = f"{objects.value}\0{order.value}\0{spelling.value}\0{whitespace}\0{formats.value}"
         key = hashlib.sha256(f"json_schema\0{said}\0{text}".encode()).hexdigest()
     keywords = {
-        "order": order.value, "spelling": spelling.value, "whitespace": whitespace, "registry": registry,
-        "formats": formats.value,
+        "order": order.value, "spelling": spelling.value, "strict": objects is Objects.STRICT,
+        "whitespace": whitespace, "registry": registry, "formats": formats.value,
     }  # fmt: skip
     return JsonSchemaGrammar(
         rules,
         0,
-        rebuild=(json_schema, (text,), keywords),
+        rebuild=(closed_json_schema if objects is Objects.CLOSED else json_schema, (text,), keywords),
         key=key,
         notes=(*document.notes, *lowering.notes),
         prepared=lowering.prepared(),

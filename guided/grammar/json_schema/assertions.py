@@ -13,7 +13,7 @@ from typing import Any
 from guided.errors import GrammarError
 from guided.grammar.json_schema import numbers, patterns, strings
 from guided.grammar.json_schema.algebra import arranged, intersect_objects
-from guided.grammar.json_schema.document import Document, Located, kind_name
+from guided.grammar.json_schema.document import Document, Located, Objects, Standing, kind_name
 from guided.grammar.json_schema.formats import Formats, asserts_format, format_language, format_note, format_numbers
 from guided.grammar.json_schema.numbers import ANY_NUMBER, NumberRange, exact
 from guided.grammar.json_schema.shape import (
@@ -28,6 +28,7 @@ from guided.grammar.json_schema.shape import (
     ObjectShape,
     Shape,
     class_need,
+    is_false,
 )
 from guided.grammar.json_schema.strings import ANY_STRING, CONTENT, StringSet
 from guided.grammar.regular.expr import Expr, alternation
@@ -269,6 +270,8 @@ class Assertions(ABC):
         classes: Classes = ((CONTENT, TRUE),)
         if "additionalProperties" in schema:
             classes = ((CONTENT, self.under(at, "additionalProperties")),)
+        elif at.standing is Standing.WHOLE and _closes_itself(schema):
+            classes = ((CONTENT, FALSE),)
         found: list[tuple[Expr, Need]] = []
         if "patternProperties" in schema:
             for pattern in self.mapping(at, schema, "patternProperties"):
@@ -283,6 +286,9 @@ class Assertions(ABC):
                         need = need | more
                 declared[name] = need
         required = self._required(at, schema)
+        if self.document.objects is Objects.STRICT and at.standing is not Standing.LETTER:
+            possible = [name for name, need in declared.items() if not is_false(need)]
+            required = list(dict.fromkeys((*required, *possible)))
         for name in required:
             if name not in declared:
                 declared[name] = class_need(classes, name)
@@ -345,3 +351,8 @@ class Assertions(ABC):
                 f"{keyword} must be an object of schemas, not {kind_name(value)}", where=f"{at.pointer}/{keyword}"
             )
         return value
+
+
+def _closes_itself(schema: dict[str, Any]) -> bool:
+    """Does a schema declare members, with no others applied to the same value that might declare more?"""
+    return ("properties" in schema or "patternProperties" in schema) and APPLICATORS.isdisjoint(schema)

@@ -9,6 +9,7 @@ schemas.  Nothing here knows what a keyword asserts, only which keywords hold su
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from fractions import Fraction
 from typing import Any, TypeAlias
 from urllib.parse import unquote, urldefrag, urljoin
@@ -77,6 +78,32 @@ SCHEMA_MAPS = ("properties", "patternProperties", "$defs", "definitions", "depen
 """Keywords that hold schemas by name."""
 
 
+class Objects(Enum):
+    """How an object is read of which the schema declares members, and does not say whether there may be others."""
+
+    OPEN = "open"
+    """As JSON Schema has it: any others."""
+    CLOSED = "closed"
+    """No others."""
+    STRICT = "strict"
+    """No others, and every declared member must be there."""
+
+
+class Standing(Enum):
+    """What a schema is for the value that it applies to, where objects are not read as open."""
+
+    LETTER = "letter"
+    """It is read as JSON Schema has it: a condition, or what is negated."""
+    PART = "part"
+    """One of the schemas that apply to the value: they declare its members together."""
+    WHOLE = "whole"
+    """The one that says everything about the value."""
+
+
+_CONDITIONS = frozenset(("not", "if", "contains", "propertyNames"))
+_PARTS = frozenset(("allOf", "anyOf", "oneOf", "then", "else", "dependentSchemas", "dependencies"))
+
+
 @dataclass(eq=False, slots=True)
 class Resource:
     """A schema document or an embedded one with its own identifier; pointers in references start at its ``root``."""
@@ -115,6 +142,7 @@ class Located:
     pointer: str
     resource: Resource
     scope: Scope = ()
+    standing: Standing = Standing.LETTER
 
 
 def escape(name: str) -> str:
@@ -132,9 +160,12 @@ class Document:
     ``text`` is the schema as JSON text, if at hand; without it the schema is searched for dynamic anchors.
     """
 
-    def __init__(self, schema: Schema, registry: Any = None, text: str | None = None) -> None:
+    def __init__(
+        self, schema: Schema, registry: Any = None, text: str | None = None, objects: Objects = Objects.OPEN
+    ) -> None:
         self._registry = registry
-        self._places: dict[tuple[int, int, Scope], Located] = {}
+        self.objects = objects
+        self._places: dict[tuple[int, int, Scope, Standing], Located] = {}
         self._owners: dict[tuple[int, int], Resource] = {}
         self._resources: dict[str, Resource] | None = None
         self._anchors: dict[tuple[str, str], Target] = {}
@@ -153,7 +184,8 @@ class Document:
         self.resource = Resource(schema, uri, dialect, "#")
         if text is None or '"$dynamicAnchor"' in text or '"$recursiveAnchor"' in text:
             self._all_resources()
-        self.root = self.place(schema, "#", self.resource)
+        standing = Standing.LETTER if objects is Objects.OPEN else Standing.WHOLE
+        self.root = self.place(schema, "#", self.resource, (), standing)
 
     def _dialect(self, schema: dict[str, Any], default: Dialect, pointer: str) -> Dialect:
         name = schema.get("$schema")
@@ -187,17 +219,19 @@ class Document:
             or vocabulary.get("https://json-schema.org/draft/2019-09/vocab/format") is True,
         )
 
-    def place(self, schema: Any, pointer: str, resource: Resource, scope: Scope = ()) -> Located:
+    def place(
+        self, schema: Any, pointer: str, resource: Resource, scope: Scope = (), standing: Standing = Standing.LETTER
+    ) -> Located:
         """The `Located` of a subschema; checks that it is a schema, and enters an embedded resource."""
         if schema is True or schema is False:
             return Located(schema, pointer, resource)
-        key = (id(schema), id(resource), scope)
+        key = (id(schema), id(resource), scope, standing)
         found = self._places.get(key)
         if found is not None:
             return found
         own = type(schema) is dict and resource.dialect.identifier not in schema and "$schema" not in schema
         if own and not resource.dynamic:
-            found = self._places[key] = Located(schema, pointer, resource, scope)
+            found = self._places[key] = Located(schema, pointer, resource, scope, standing)
         else:
             if not isinstance(schema, dict):
                 raise GrammarError(
@@ -209,10 +243,10 @@ class Document:
             for name, target in owner.dynamic.items():
                 if all(name != known for known, _ in scope):
                     scope = tuple(sorted((*scope, (name, target)), key=lambda pair: pair[0]))
-            inner = (id(schema), id(owner), scope)
+            inner = (id(schema), id(owner), scope, standing)
             found = self._places.get(inner)
             if found is None:
-                found = self._places[inner] = Located(schema, pointer, owner, scope)
+                found = self._places[inner] = Located(schema, pointer, owner, scope, standing)
             self._places[key] = found
         return found
 
@@ -237,17 +271,30 @@ class Document:
             found = self._owners[key] = Resource(schema, uri, dialect, pointer)
         return found
 
-    def child(self, at: Located, keyword: str, name: str | int | None = None) -> Located:
-        """The subschema under a keyword, or under a name or index below it."""
+    def child(
+        self, at: Located, keyword: str, name: str | int | None = None, standing: Standing | None = None
+    ) -> Located:
+        """The subschema under a keyword, or under a name or index below it; ``standing``: not what the keyword says."""
         value = at.schema[keyword]  # type: ignore[index]
         pointer = f"{at.pointer}/{keyword}"
         if name is not None:
             value = value[name]
             pointer = f"{pointer}/{escape(name) if isinstance(name, str) else name}"
-        return self.place(value, pointer, at.resource, at.scope)
+        if standing is None:
+            standing = at.standing
+            if standing is not Standing.LETTER:
+                standing = _standing_under(keyword)
+        return self.place(value, pointer, at.resource, at.scope, standing)
 
-    def resolve(self, at: Located, keyword: str = "$ref") -> Located:
-        """The place that a reference in ``at`` means; ``keyword`` may be a dynamic one."""
+    def letter(self, at: Located) -> Located:
+        """The same place, read as JSON Schema has it."""
+        return self.place(at.schema, at.pointer, at.resource, at.scope)
+
+    def resolve(self, at: Located, keyword: str = "$ref", *, beside: bool = False) -> Located:
+        """The place that a reference in ``at`` means; ``keyword`` may be a dynamic one.
+
+        ``beside``: the reference stands beside other keywords that say something of the value.
+        """
         reference = at.schema[keyword]  # type: ignore[index]
         target = self._target(at, reference, f"{at.pointer}/{keyword}")
         if keyword != "$ref" and isinstance(target.schema, dict):
@@ -258,7 +305,8 @@ class Document:
                 anchor = anchor if anchor and anchor == target.schema.get("$dynamicAnchor") else None
             if anchor is not None:
                 target = next((bound for name, bound in at.scope if name == anchor), target)
-        return self.place(target.schema, target.pointer, target.resource, at.scope)
+        standing = Standing.PART if beside and at.standing is Standing.WHOLE else at.standing
+        return self.place(target.schema, target.pointer, target.resource, at.scope, standing)
 
     def _target(self, at: Located, reference: Any, where: str) -> Target:
         if not isinstance(reference, str):
@@ -377,6 +425,12 @@ class Document:
             for keyword in SCHEMA_MAPS:
                 if isinstance(schema.get(keyword), dict):
                     work.extend((v, f"{pointer}/{keyword}/{escape(k)}", owner) for k, v in schema[keyword].items())
+
+
+def _standing_under(keyword: str) -> Standing:
+    if keyword in _CONDITIONS:
+        return Standing.LETTER
+    return Standing.PART if keyword in _PARTS else Standing.WHOLE
 
 
 def _specifications() -> Any:

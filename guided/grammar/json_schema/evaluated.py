@@ -18,7 +18,7 @@ from guided.grammar.json_schema import patterns, refusals
 from guided.grammar.json_schema.algebra import check_alternatives, unite
 from guided.grammar.json_schema.assertions import APPLICATORS, REFERENCES, Assertions
 from guided.grammar.json_schema.disjoint import surely_disjoint
-from guided.grammar.json_schema.document import Located, Schema
+from guided.grammar.json_schema.document import Located, Schema, Standing
 from guided.grammar.json_schema.shape import (
     ANY_ARRAY,
     ANY_OBJECT,
@@ -153,7 +153,7 @@ class Evaluation(Assertions):
         result = _alternatives([(self._evaluated(at, schema, container), own)])
         for keyword, since in REFERENCES:
             if keyword in schema and at.resource.dialect.order >= since:
-                target = self.need(self.document.resolve(at, keyword))
+                target = self.need(self.document.resolve(at, keyword, beside=True))
                 result = self._product(result, self._of_need(target, container), pointer)
         if "allOf" in schema:
             for need in self.branches(at, schema, "allOf"):
@@ -165,7 +165,7 @@ class Evaluation(Assertions):
         if "not" in schema:
             opposite = self.complement(self.need(self.document.child(at, "not")))
             result = self._product(result, {NOT_EVALUATED: opposite}, f"{pointer}/not")
-        if "if" in schema:
+        if "if" in schema and at.resource.dialect.order >= 7:
             result = self._evaluated_conditional(at, schema, container, result)
         if container is Container.OBJECT:
             for name, asked in self.dependents(at, schema):
@@ -180,6 +180,13 @@ class Evaluation(Assertions):
             for evaluated, shape in result.items():
                 if not evaluated.everything and rest != TRUE:
                     shape = self.both(shape, _rest(evaluated, rest, container, pointer), f"{pointer}/{container.value}")
+                cases.append((EVERYTHING, shape))
+            result = _alternatives(cases)
+        elif container is Container.OBJECT and at.standing is Standing.WHOLE:
+            cases = []
+            for evaluated, shape in result.items():
+                if evaluated.names or evaluated.languages:
+                    shape = self.both(shape, _rest(evaluated, FALSE, container, pointer), pointer)
                 cases.append((EVERYTHING, shape))
             result = _alternatives(cases)
         return result
@@ -229,10 +236,12 @@ class Evaluation(Assertions):
     ) -> Alternatives:
         pointer = f"{at.pointer}/oneOf"
         needs = self.branches(at, schema, "oneOf")
+        # What another branch allows by the letter, this one must not.
+        others = needs if at.standing is Standing.LETTER else self.branches(self.document.letter(at), schema, "oneOf")
         cases: list[tuple[Evaluated, Shape]] = []
         for i, need in enumerate(needs):
             for evaluated, shape in self._product(result, self._of_need(need, container), pointer).items():
-                for j, other in enumerate(needs):
+                for j, other in enumerate(others):
                     if j == i or surely_disjoint(shape, self.shape(other)):
                         continue
                     if not self.both(shape, self.shape(other), pointer).is_empty():

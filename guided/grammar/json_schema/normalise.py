@@ -17,7 +17,7 @@ from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.algebra import intersect, unite
 from guided.grammar.json_schema.assertions import APPLICATORS, ASSERTING, IN_PLACE, REFERENCES, VALIDATION
 from guided.grammar.json_schema.disjoint import surely_disjoint
-from guided.grammar.json_schema.document import Document, Located, Schema, Scope, escape
+from guided.grammar.json_schema.document import Document, Located, Schema, Scope, Standing, escape
 from guided.grammar.json_schema.evaluated import Alternatives, Container, Evaluation
 from guided.grammar.json_schema.formats import Formats
 from guided.grammar.json_schema.negation import subtract
@@ -109,7 +109,7 @@ class Normaliser(Evaluation):
             branches = schema[only] if only in ("allOf", "anyOf", "oneOf") else None
             if not isinstance(branches, list) or len(branches) != 1:
                 return frozenset((at,))
-            at = self.document.child(at, only, 0)
+            at = self.document.child(at, only, 0, at.standing)
         raise GrammarError(
             "the reference leads back to itself", where=f"{at.pointer}/$ref", remedy="Let it end in a schema."
         )
@@ -290,12 +290,12 @@ class Normaliser(Evaluation):
     def _in_place(self, at: Located, schema: dict[str, Any], shape: Shape) -> Shape:
         order = at.resource.dialect.order
         shape = self.listed(at, schema, shape)
-        if order >= 2019 and not UNEVALUATED.isdisjoint(schema):
-            return self._with_unevaluated(at, schema, shape)
-        return self._applied(at, schema, shape)
+        asked = [container for container in Container if order >= 2019 and container.value in schema]
+        if at.standing is Standing.WHOLE and Container.OBJECT not in asked and _declares_together(schema):
+            asked.append(Container.OBJECT)
+        return self._with_unevaluated(at, schema, shape, asked) if asked else self._applied(at, schema, shape)
 
-    def _with_unevaluated(self, at: Located, schema: dict[str, Any], shape: Shape) -> Shape:
-        asked = [container for container in Container if container.value in schema]
+    def _with_unevaluated(self, at: Located, schema: dict[str, Any], shape: Shape, asked: list[Container]) -> Shape:
         rest = shape
         if Container.ARRAY in asked:
             rest = replace(rest, arrays=())
@@ -312,7 +312,8 @@ class Normaliser(Evaluation):
         pointer = at.pointer
         for keyword, since in REFERENCES:
             if keyword in schema and at.resource.dialect.order >= since:
-                shape = self.both(shape, self.shape(self.need(self.document.resolve(at, keyword))), pointer)
+                target = self.need(self.document.resolve(at, keyword, beside=True))
+                shape = self.both(shape, self.shape(target), pointer)
         if "allOf" in schema:
             for i, need in enumerate(self.branches(at, schema, "allOf")):
                 shape = self.both(shape, self.shape(need), f"{pointer}/allOf/{i}")
@@ -395,6 +396,10 @@ class Normaliser(Evaluation):
     def _one_of(self, at: Located, schema: dict[str, Any], shape: Shape) -> Shape:
         """Branches that can overlap lose what the others allow; those that seem not to are checked on the graph."""
         pointer = f"{at.pointer}/oneOf"
+        if at.standing is not Standing.LETTER:
+            # A value that two branches allow by the letter is not valid, however strictly these are read.
+            branches = unite(map(self.shape, self.branches(at, schema, "oneOf")))
+            return self.both(self._one_of(self.document.letter(at), schema, shape), branches, pointer)
         needs = self.branches(at, schema, "oneOf")
         shapes = [self.both(shape, self.shape(need), pointer) for need in needs]
         overlapping: list[list[int]] = [[] for _ in needs]
@@ -465,7 +470,20 @@ class Normaliser(Evaluation):
         found = schema[keyword]
         if not isinstance(found, list) or not found:
             raise GrammarError(f"{keyword} must be a list of at least one schema", where=f"{at.pointer}/{keyword}")
-        return [self.need(self.document.child(at, keyword, i)) for i in range(len(found))]
+        standing = at.standing if keyword != "allOf" and not _declares_together(schema) else None
+        return [self.need(self.document.child(at, keyword, i, standing)) for i in range(len(found))]
+
+
+_EITHER = frozenset(("anyOf", "oneOf"))
+_DECLARING = frozenset(("properties", "patternProperties", "additionalProperties")) | (
+    APPLICATORS - _EITHER - {"not", "dependentRequired", "unevaluatedItems"}
+)
+
+
+def _declares_together(schema: dict[str, Any]) -> bool:
+    """May several of the schemas that apply to one value declare members of it?  One list of alternatives does not."""
+    either = len(_EITHER & schema.keys())
+    return either > 1 or not _DECLARING.isdisjoint(schema)
 
 
 def _pairs(a: Shape, b: Shape) -> int:

@@ -9,6 +9,11 @@ from guided.errors import GrammarError
 from guided.grammar.json_schema.document import Schema, kind_name
 
 
+def is_schema(source: Any) -> bool:
+    """Is this a schema itself, as data or JSON text, and no type or callable?"""
+    return isinstance(source, bool | dict | str | bytes | bytearray)
+
+
 def read(source: Any) -> Schema:
     """The schema as a dict or bool; ``source`` is one, JSON text of one, or a Python type or callable."""
     if isinstance(source, bool | dict):

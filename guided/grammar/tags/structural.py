@@ -75,6 +75,8 @@ def tags(
     }
     if not each:
         raise GrammarError("no tags", remedy="Pass at least one Tag(begin, content, end).")
+    if not isinstance(separator, str):
+        raise GrammarError(f"a separator is text, not {separator!r}", remedy='Pass separator="..." as a string.')
     if separator and free_text:
         raise GrammarError(
             "a separator stands between tags that follow each other, and here free text does",

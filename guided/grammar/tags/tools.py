@@ -10,14 +10,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from guided.errors import GrammarError, GuidedError
 from guided.grammar.choice import choice as choice_of
 from guided.grammar.embed import Assembly
 from guided.grammar.ir import Body, Choice, Grammar, Reference, Terminal
 from guided.grammar.ir import Sequence as Parts
-from guided.grammar.json_schema import json_schema
+from guided.grammar.json_schema import closed_json_schema, json_schema
 from guided.grammar.json_schema.source import read
 from guided.grammar.regular.expr import literal
 from guided.grammar.special import special_token
@@ -52,6 +52,8 @@ def tool_calls(
     parallel: bool = True,
     special_tokens: Iterable[str] | None = None,
     order: str = "schema",
+    spelling: str = "plain",
+    strict: bool | None = None,
     whitespace: str | None = None,
 ) -> Grammar:
     """Text in which any of ``tools`` may be called, in the ``style`` of a model family.
@@ -63,7 +65,9 @@ def tool_calls(
 
     ``special_tokens`` names the delimiters that are special tokens of the model's tokenizer.  None is what the family's
     own tokenizers have; ``special_tokens=vocabulary.special_tokens`` is right for every tokenizer, and ``()`` makes all
-    of them text.  ``order`` and ``whitespace`` are those of `guided.json_schema`, for the arguments.
+    of them text.  ``order``, ``spelling`` and ``whitespace`` are those of `guided.json_schema`, for the arguments.
+    ``strict`` is too, but None is what a specification says (``"strict": true`` or false), and where it says nothing,
+    no members but those that it declares, unless its schema admits others.
 
     Raises `GrammarError` for what is no tool, and what `guided.json_schema` raises, with the tool's name.
 
@@ -74,7 +78,7 @@ def tool_calls(
     specifications = [_specification(tool, number) for number, tool in enumerate(tools)]
     style, choice = ToolStyle(style), ToolChoice(choice)
     named = None if special_tokens is None else tuple(special_tokens)
-    names = [name for name, _ in specifications]
+    names = [tool.name for tool in specifications]
     if not names:
         raise GrammarError("no tools", remedy="Pass at least one function or specification.")
     for name in names:
@@ -82,10 +86,11 @@ def tool_calls(
             raise GrammarError(f"two tools are called {name!r}", remedy="Rename or leave out one of them.")
     if function is not None and function not in names:
         raise GrammarError(f"there is no tool {function!r}", remedy=f"The tools are {', '.join(map(repr, names))}.")
-    chosen = [item for item in specifications if function in (None, item[0])]
+    chosen = [tool for tool in specifications if function in (None, tool.name)]
     call = FORMATS[style]
     special = [name for name in call.special_tokens if named is None or name in named]
-    calls = _Calls(call, special, {name: _arguments(name, text, order, whitespace) for name, text in chosen})
+    writing = {"order": order, "spelling": spelling, "whitespace": whitespace}
+    calls = _Calls(call, special, {tool.name: _arguments(tool, strict, writing) for tool in chosen})
     required = function is not None or choice is ToolChoice.REQUIRED
     if choice is ToolChoice.NONE and function is not None:
         raise GrammarError("a function is asked for and none may be called", remedy="Leave out function or choice.")
@@ -97,22 +102,34 @@ def tool_calls(
         grammar = calls.with_text(required, parallel)
     options = {
         "style": style, "choice": choice, "function": function, "parallel": parallel, "special_tokens": named,
-        "order": order, "whitespace": whitespace,
+        "strict": strict, **writing,
     }  # fmt: skip
-    plain = [{"name": name, "parameters": json.loads(text)} for name, text in specifications]
+    plain = [
+        {"name": tool.name, "parameters": json.loads(tool.schema), "strict": tool.strict} for tool in specifications
+    ]
     return replace(grammar, rebuild=(tool_calls, (plain,), options))
 
 
-def _specification(tool: Any, number: int) -> tuple[str, str]:
-    """A tool's name, and the schema of its arguments as JSON text."""
+class _Tool(NamedTuple):
+    """A tool's name, the schema of its arguments as JSON text, and what its specification says of strictness."""
+
+    name: str
+    schema: str
+    strict: bool | None
+
+
+def _specification(tool: Any, number: int) -> _Tool:
     where = f"tool {number}"
+    strict = None
     if isinstance(tool, Mapping):
         inner = tool.get("function", tool)
         if not isinstance(inner, Mapping) or not isinstance(inner.get("name"), str):
             raise GrammarError(
                 "a tool without a name", where=where, remedy='Pass {"type": "function", "function": {"name": ...}}.'
             )
-        name = inner["name"]
+        name, strict = inner["name"], inner.get("strict")
+        if strict not in (None, True, False):
+            raise GrammarError(f"strict is true or false, not {strict!r}", where=where, remedy="Correct the tool.")
         given = [inner[key] for key in ("parameters", "input_schema", "inputSchema") if inner.get(key) is not None]
         schema: Any = given[0] if given else {"type": "object", "properties": {}, "additionalProperties": False}
     elif callable(tool):
@@ -127,18 +144,21 @@ def _specification(tool: Any, number: int) -> tuple[str, str]:
             f"{name!r} cannot be a function's name", where=where, remedy="Use letters, digits and '_', '-', '.', ':'."
         )
     try:
-        return name, json.dumps(read(schema))
+        return _Tool(name, json.dumps(read(schema)), strict)
     except GuidedError as error:
         raise type(error)(f"tool {name!r}: {error.what}", where=error.where, remedy=error.remedy) from error
     except TypeError as error:
         raise GrammarError(f"tool {name!r}: the schema is not plain JSON data: {error}", where=where) from None
 
 
-def _arguments(name: str, schema: str, order: str, whitespace: str | None) -> Grammar:
+def _arguments(tool: _Tool, strict: bool | None, writing: dict[str, Any]) -> Grammar:
+    strict = tool.strict if strict is None else strict
     try:
-        return json_schema(schema, order=order, whitespace=whitespace)
+        if strict is None:
+            return closed_json_schema(tool.schema, **writing)
+        return json_schema(tool.schema, strict=strict, **writing)
     except GuidedError as error:
-        raise type(error)(f"tool {name!r}: {error.what}", where=error.where, remedy=error.remedy) from error
+        raise type(error)(f"tool {tool.name!r}: {error.what}", where=error.where, remedy=error.remedy) from error
 
 
 class _Calls:
