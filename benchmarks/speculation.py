@@ -170,7 +170,7 @@ def main() -> None:
         small = nano_small(TransformersModel(loaded))
     chosen = cases(options.set, options.texts)
     prompts = [loaded.tokenizer(extraction_prompt(schema, text))["input_ids"] for schema, text in chosen]
-    grammars = [guided.compile(guided.json_schema(schema, whitespace=" ?"), loaded.vocabulary) for schema, _ in chosen]
+    grammars = [guided.compile(guided.json_schema(schema), loaded.vocabulary) for schema, _ in chosen]
     if options.pass_ms:
         _slow_down(loaded.model, options.pass_ms / 1000)
     print(json.dumps({"run": vars(options)}))

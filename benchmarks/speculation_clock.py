@@ -106,7 +106,7 @@ def main() -> None:
     loaded = load("nano", device="cpu")
     chosen = cases(options.set, options.texts)
     prompts = [loaded.tokenizer(extraction_prompt(schema, text))["input_ids"] for schema, text in chosen]
-    grammars = [guided.compile(guided.json_schema(schema, whitespace=" ?"), loaded.vocabulary) for schema, _ in chosen]
+    grammars = [guided.compile(guided.json_schema(schema), loaded.vocabulary) for schema, _ in chosen]
     target = Target(options.hidden, options.layers, torch.float32 if options.float32 else torch.bfloat16)
     print(json.dumps({"run": vars(options), "parameters": target.n_parameters, "pass_ms": target.costs()}))
     target.accompany(loaded.model)

@@ -85,7 +85,7 @@ def speculation(
 
     if running.sample or running.temperature:
         raise GuidedError("drafts are compared greedily", where="--sample", remedy="Leave it out.")
-    read = read_grammar(grammar, format, start=None, order="schema", whitespace=" ?")
+    read = read_grammar(grammar, format, start=None)
     items = read_batch(read_text(texts, "texts"), texts)[:limit]
     loaded = load_model(running.model, device=running.device, offline=running.offline, quiet=as_json)
     with located(grammar if grammar != STDIN else "standard input"):

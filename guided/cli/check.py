@@ -9,7 +9,7 @@ import typer
 
 from guided.cli.grammars import Format, read_grammar
 from guided.cli.inputs import STDIN, located, shown_name
-from guided.cli.options import AsJson
+from guided.cli.options import AsJson, Spelled, Strict
 from guided.cli.output import print_json, stdout_console
 from guided.cli.progress import kernel_compilation
 from guided.errors import GuidedError
@@ -60,6 +60,8 @@ def check(
             help="Which engine enforces which keyword of the schema: llguidance,xgrammar,outlines beside ours.",
         ),
     ] = None,
+    spelling: Spelled = "plain",
+    strict: Strict = False,
     seed: Annotated[int, typer.Option(help="Seed of what is sampled.")] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -93,7 +95,7 @@ def check(
         name = tokenizer or PACKAGED
         show_comparison(grammar, format, compare, names, tokenizer=name, seed=seed, as_json=as_json)
         return
-    read = read_grammar(grammar, format, start=start, order=order, whitespace=None)
+    read = read_grammar(grammar, format, start=start, order=order, spelling=spelling, strict=strict or None)
     text = _text(grammar, accepts, accepts_file)
     with kernel_compilation(quiet=as_json), located(grammar):
         record = _facts(read)

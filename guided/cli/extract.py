@@ -14,6 +14,8 @@ from guided.cli.options import (
     MaxNewTokens,
     ModelOptions,
     SamplingOptions,
+    Spelled,
+    Strict,
     decoding,
     runs_a_model,
 )
@@ -31,7 +33,7 @@ __all__ = ["extract"]
 _SPACE = " \t\n\r"
 """JSON's white space."""
 
-WHITESPACE = {"any": None, "compact": "compact", "line": " ?"}
+WHITESPACE = {"line": " ?", "compact": "compact", "any": "any"}
 """Names for --whitespace; everything else is a pattern."""
 
 
@@ -47,12 +49,15 @@ def extract(
     ] = False,
     batch_size: Annotated[int, typer.Option(min=1, metavar="N", help="Texts of a batch at a time.")] = 8,
     whitespace: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="line|compact|any|PATTERN",
-            help="White space between JSON tokens: at most one space, none, anything, or what a regex matches.",
+            help="White space between JSON tokens: at most one space, none, anything, or what a regex matches; by "
+            "default as --spelling has it.",
         ),
-    ] = "line",
+    ] = None,
+    spelling: Spelled = "plain",
+    strict: Strict = False,
     order: Annotated[
         str, typer.Option(metavar="schema|any", help="Members in the schema's order, or as the model likes.")
     ] = "schema",
@@ -87,7 +92,8 @@ def extract(
     written = read_text(schema, "schema")
     with located(schema):
         source = parse_json(written, "schema")
-    grammar = _grammar(source, schema, order, whitespace)
+    options = {"order": order, "spelling": spelling, "strict": strict or None}
+    grammar = _grammar(source, schema, whitespace, options)
     text = read_text(file, "text")
     items = read_batch(text, file) if batch else [BatchItem(0, text)]
     if not batch and not text.strip():
@@ -119,18 +125,21 @@ def extract(
             print_note(drafts_in_words(result.drafts))
 
 
-def _grammar(source: Any, path: str, order: str, whitespace: str) -> Any:
+def _grammar(source: Any, path: str, whitespace: str | None, options: dict[str, Any]) -> Any:
     import guided
 
-    if order not in ("schema", "any"):
-        raise GuidedError(f"there is no order {order!r}", where="--order", remedy="Use schema or any.")
-    space = WHITESPACE.get(whitespace, whitespace)
+    if options["order"] not in ("schema", "any"):
+        raise GuidedError(f"there is no order {options['order']!r}", where="--order", remedy="Use schema or any.")
+    if options["spelling"] not in ("plain", "any"):
+        remedy = "Use plain or any."
+        raise GuidedError(f"there is no spelling {options['spelling']!r}", where="--spelling", remedy=remedy)
+    space = None if whitespace is None else WHITESPACE.get(whitespace, whitespace)
     if whitespace not in WHITESPACE:
         # A fault of the pattern is told apart from one of the schema.
         with located("--whitespace"):
             guided.json_schema(True, whitespace=space)
     with located(path):
-        return guided.json_schema(source, order=order, whitespace=space)
+        return guided.json_schema(source, whitespace=space, **options)
 
 
 class _Written:

@@ -65,10 +65,8 @@ def read_schema(path: str, wanted: Format | None, option: str) -> Any:
         return parse_json(text, "schema")
 
 
-def read_grammar(
-    argument: str, wanted: Format | None, *, start: str | None, order: str, whitespace: str | None
-) -> ReadGrammar:
-    """Read a grammar; a file comes before a ready grammar of the same name.
+def read_grammar(argument: str, wanted: Format | None, *, start: str | None, **options: Any) -> ReadGrammar:
+    """Read a grammar; a file comes before a ready grammar of the same name.  ``options`` are those of JSON Schemas.
 
     Raises `GuidedError` with the name of the input before the place in it.
     """
@@ -90,16 +88,16 @@ def read_grammar(
             remedy=f"Pass --format {'|'.join(one.value for one in Format)}.",
         )
     with located(argument):
-        return _parse(text, argument, kind, start, order, whitespace)
+        return _parse(text, argument, kind, start, options)
 
 
-def _parse(text: str, path: str, kind: Format, start: str | None, order: str, whitespace: str | None) -> ReadGrammar:
+def _parse(text: str, path: str, kind: Format, start: str | None, options: dict[str, Any]) -> ReadGrammar:
     import guided
 
     name = shown_name(path)
     if kind is Format.JSON_SCHEMA:
         schema = parse_json(text, "schema")
-        grammar = guided.json_schema(schema, order=order, whitespace=whitespace)
+        grammar = guided.json_schema(schema, **options)
         return ReadGrammar(name, "JSON Schema", grammar, schema)
     if kind is Format.LARK:
         folder = () if path == STDIN else (str(Path(path).parent),)

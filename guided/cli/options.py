@@ -20,6 +20,8 @@ __all__ = [
     "ModelOptions",
     "SamplerName",
     "SamplingOptions",
+    "Spelled",
+    "Strict",
     "decoding",
     "runs_a_model",
 ]
@@ -170,6 +172,20 @@ Replay: TypeAlias = Annotated[
 ]
 AsJson: TypeAlias = Annotated[
     bool, typer.Option("--json", help='One JSON object on standard output; {"error": {...}} if it fails.')
+]
+
+
+Spelled: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--spelling",
+        metavar="plain|any",
+        help="JSON as programs write it, or every spelling of strings and numbers and any white space.",
+    ),
+]
+
+Strict: TypeAlias = Annotated[
+    bool, typer.Option("--strict", help="Objects hold all members that the schema declares, and no others.")
 ]
 
 

@@ -119,7 +119,7 @@ class _Search:
             return
         try:
             with time_limit(DRAW_SECONDS):
-                constraint = compile_bytes(guided.json_schema(schema, whitespace="compact"))
+                constraint = compile_bytes(guided.json_schema(schema, whitespace="compact", spelling="any"))
             for number in range(count):
                 with time_limit(DRAW_SECONDS):
                     text = rambling_text(constraint, self.seed + number, STEPS * number)
