@@ -93,8 +93,8 @@ def speculation(
     drafts = {"auto": auto(), "prompt lookup": Drafting(PromptLookup(), Fixed(10))}
     if small is not None:
         other = TransformersModel(load_model(small, device=running.device, offline=running.offline, quiet=as_json))
-        width = TransformersModel(loaded).width
-        drafts["draft model"] = Drafting(Model(other, Chain(8, Confidence()), by_rule=True, width=width), Fixed(8))
+        target = TransformersModel(loaded)
+        drafts["draft model"] = Drafting(Model(other, Chain(8, Confidence()), by_rule=True, target=target), Fixed(8))
     prompts: list[Any] = []
     budget = max_new_tokens
     for item in items:

@@ -112,7 +112,7 @@ def _packaged(name: str, target: LanguageModel, greedy: bool) -> Drafting:
 def _by_model(small: TransformersModel, target: LanguageModel, greedy: bool) -> Drafting:
     from guided.draft import Chain, Confidence, Drafting, Fixed, Model
 
-    return Drafting(Model(small, Chain(8, Confidence()), by_rule=greedy, width=target.width), Fixed(8))
+    return Drafting(Model(small, Chain(8, Confidence()), by_rule=greedy, target=target), Fixed(8))
 
 
 def drafts_in_words(counts: Statistics) -> str:

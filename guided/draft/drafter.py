@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -41,6 +41,12 @@ class Context:
     """``[d]``: the model's hidden state after the last token that it has seen, for drafts that need it."""
     depth: int = sys.maxsize
     """The most nodes in a line that can still be accepted before the limit of tokens; deeper ones are not scored."""
+
+    width: int = sys.maxsize
+    """How many ids the target scores: a draft model with more of them draws none of those."""
+    shaping: Callable[[torch.Tensor], torch.Tensor] | None = field(default=None, compare=False)
+    """What temperature and truncation make of the scores of allowed tokens, ``[V]``, where the target's tokens are
+    drawn after both: a draft that is drawn the same way is accepted more often."""
 
     @property
     def longest(self) -> int:

@@ -120,9 +120,9 @@ class EarlyExit:
             if at is None:
                 return
             allowed = masks.allowed(state, 0)
-            target = Leaf.after(at, seen.logits[at], allowed)
+            target = Leaf.after(at, seen.logits[at], allowed, shaping=context.shaping)
             for exit_ in self._models:
-                own = Leaf.after(at, seen.layers[exit_][at], allowed)
+                own = Leaf.after(at, seen.layers[exit_][at], allowed, shaping=context.shaping)
                 if own is not None and target is not None:
                     both = np.minimum(own.probabilities, target.probabilities)
                     self._right[exit_] += float(own.probabilities.argmax() == token if self.by_rule else both.sum())

@@ -10,11 +10,13 @@ from guided.draft.confidence import Confidence
 from guided.draft.drafter import Context, Observed
 from guided.draft.masks import RowMasks
 from guided.draft.proposal import Drawn, Group, Proposal
-from guided.draft.shapes import Chain, Leaf, Shape
+from guided.draft.shapes import Chain, Leaf, Shape, Shaping
 from guided.errors import UnsupportedError, VocabularyError
 from guided.infer.chance import Chance
 from guided.lm.given import language_model
 from guided.lm.model import NOTHING, LanguageModel, Needs, Scores, Sequences, Tree
+from guided.lm.transforms import TransformedModel
+from guided.steer.layout import check_vocabulary
 
 __all__ = ["Model"]
 
@@ -23,24 +25,30 @@ class Model:
     """Drafts with a language model, in a chain or in a tree of some `Shape`.
 
     Its tokens come from its own distribution under the row's constraint.  ``by_rule`` takes the likeliest instead of
-    drawing: for greedy decoding.  Temperature and truncation are the model's own: `guided.lm.transformed`.  The cache
-    follows the rows: what the target refused is rolled back.  ``width`` is the target's, to be checked.
+    drawing: for greedy decoding.  Temperature and truncation are those of the target's tokens, unless the model is
+    `guided.lm.transformed` itself.  The cache follows the rows: what the target refused is rolled back.
 
-    Raises `VocabularyError` for a model of another width, `UnsupportedError` for trees with a model that has none.
+    ``target`` is looked at to see whether the ids are the same: the tokenizers are compared where both models have
+    theirs, and else the widths.  Models of one tokenizer may be padded to different widths: ids that only one of them
+    has are not drafted, and nothing is after a text with an id that the draft model does not know.
+
+    Raises `VocabularyError` for a model of other ids, `UnsupportedError` for trees with a model that has none.
     """
 
     _asked: Needs = NOTHING
     """What is wanted of the draft model besides logits."""
 
     def __init__(
-        self, model: LanguageModel, shape: Shape | None = None, *, by_rule: bool = False, width: int | None = None
+        self,
+        model: LanguageModel,
+        shape: Shape | None = None,
+        *,
+        by_rule: bool = False,
+        target: LanguageModel | None = None,
     ) -> None:
         model = language_model(model)
-        if width is not None and width != model.width:
-            raise VocabularyError(
-                f"the draft model scores {model.width} ids and the target {width}",
-                remedy="Draft with a model of the same tokenizer, or with guided.draft.OtherVocabulary.",
-            )
+        if target is not None:
+            check_ids(language_model(target), model)
         self.model = model
         self.shape: Shape = Chain() if shape is None else shape
         self.by_rule = by_rule
@@ -56,8 +64,15 @@ class Model:
 
     def draft(self, chance: Chance, contexts: Sequence[Context]) -> list[Proposal]:
         """One pass of the draft model for each level, for all rows together."""
+        known = [max(context.tokens, default=0) < self.model.width for context in contexts]
+        asked = [context for context, reads in zip(contexts, known, strict=True) if reads]
+        found = iter(self._drafted(chance, asked) if asked else [])
+        return [next(found) if reads else Proposal() for reads in known]
+
+    def _drafted(self, chance: Chance, contexts: Sequence[Context]) -> list[Proposal]:
+        """The same for texts that the model can read."""
         self._follow(contexts)
-        grown = [_Grown(context, self.model) for context in contexts]
+        grown = [_Grown(context, self.model, self._shaping(context)) for context in contexts]
         last = self._last(contexts)
         for one, logits in zip(grown, last, strict=True):
             one.begin(logits)
@@ -80,6 +95,9 @@ class Model:
     @property
     def _confidence(self) -> Confidence | None:
         return self.shape.confidence if isinstance(self.shape, Chain) else None
+
+    def _shaping(self, context: Context) -> Shaping | None:
+        return None if self.by_rule or isinstance(self.model, TransformedModel) else context.shaping
 
     def _follow(self, contexts: Sequence[Context]) -> None:
         """Bring the cache to the rows' texts."""
@@ -166,15 +184,17 @@ class Model:
 class _Grown:
     """One row's tree while it grows."""
 
-    def __init__(self, context: Context, model: LanguageModel) -> None:
+    def __init__(self, context: Context, model: LanguageModel, shaping: Shaping | None) -> None:
         self.context = context
+        self.width = min(model.width, context.width)
+        self.shaping = shaping
         self.proposal = Proposal()
         self.leaves: list[Leaf] = []
         self.waiting: list[tuple[int, float, float]] = []
         """Nodes whose distribution is wanted, with value and key."""
         self.shares: dict[int, float] = {}
         self._states = {-1: context.state}
-        self._masks = RowMasks(context.constraint, model.width, model.eos_ids, end_in_time=False)
+        self._masks = RowMasks(context.constraint, self.width, model.eos_ids, end_in_time=False)
         self._eos_ids = model.eos_ids
 
     def begin(self, logits: torch.Tensor) -> None:
@@ -182,7 +202,8 @@ class _Grown:
         self._leaf(-1, 1.0, 0.0, logits)
 
     def _leaf(self, node: int, value: float, key: float, logits: torch.Tensor) -> None:
-        leaf = Leaf.after(node, logits, self._masks.allowed(self._states[node], 0), value, key)
+        allowed = self._masks.allowed(self._states[node], 0)
+        leaf = Leaf.after(node, logits[: self.width], allowed, value, key, self.shaping)
         if leaf is not None:
             self.leaves.append(leaf)
 
@@ -206,6 +227,18 @@ class _Grown:
         """The new nodes are leaves, with these scores after them."""
         for node, value, key in self.waiting:
             self._leaf(node, value, key, logits[node])
+
+
+def check_ids(target: LanguageModel, draft: LanguageModel) -> None:
+    """Raise `VocabularyError` where a draft model's ids are not the target's."""
+    try:
+        check_vocabulary(target, draft, "drafts")
+    except VocabularyError as error:
+        raise VocabularyError(
+            f"the draft model's ids are not the target's: {error.what}",
+            where="drafts",
+            remedy="Draft with a model of the same tokenizer, or with guided.draft.OtherVocabulary.",
+        ) from error
 
 
 def _common(left: Sequence[int], right: Sequence[int]) -> int:

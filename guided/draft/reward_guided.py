@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from guided.constraint.protocol import Constrains
 from guided.draft.masks import RowMasks
-from guided.errors import VocabularyError
+from guided.draft.model import check_ids
 from guided.infer.chance import Chance, Random, chance_of
 from guided.infer.distribution import distributions_of
 from guided.lm.model import LanguageModel, Sequences
@@ -67,15 +67,12 @@ def reward_guided(
     """Write one text by steps of ``draft`` whose reward is at least ``least``, and steps of ``model`` for the others.
 
     Lossy: the law is neither model's.  Texts end within ``max_tokens`` where the constraint knows how; raises
-    `VocabularyError` for models of different widths.
+    `VocabularyError` for models of other ids.  Of two models of one tokenizer whose matrices are padded to different
+    widths, ids that only one has are not written.
     """
-    if model.width != draft.width:
-        raise VocabularyError(
-            f"the models score {model.width} and {draft.width} ids",
-            where="reward_guided",
-            remedy="Use a draft model of the same tokenizer.",
-        )
-    writer = _Writer(chance_of(rng), prompt, constraint, model, ends_step, max_tokens, greedy)
+    check_ids(model, draft)
+    width = min(model.width, draft.width)
+    writer = _Writer(chance_of(rng), prompt, constraint, width, model.eos_ids, ends_step, max_tokens, greedy)
     small, large = _Reader(draft, prompt), _Reader(model, prompt)
     steps: list[Step] = []
     while not writer.finished and len(writer.text) < max_tokens:
@@ -116,18 +113,19 @@ class _Writer:
         chance: Chance,
         prompt: Sequence[int],
         constraint: Constrains | None,
-        model: LanguageModel,
+        width: int,
+        eos_ids: frozenset[int],
         ends_step: EndsStep,
         max_tokens: int,
         greedy: bool,
     ) -> None:
         self.chance = chance
-        self.eos_ids = model.eos_ids
-        self.width = model.width
+        self.eos_ids = eos_ids
+        self.width = width
         self.ends_step = ends_step
         self.max_tokens = max_tokens
         self.greedy = greedy
-        self.masks = RowMasks(constraint, model.width, model.eos_ids, end_in_time=True)
+        self.masks = RowMasks(constraint, width, eos_ids, end_in_time=True)
         self.text: list[int] = []
         self.state = self.masks.start
         self.finished = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -19,8 +19,17 @@ from numpy.typing import NDArray
 
 from guided.draft.confidence import Confidence
 from guided.infer.chance import Chance
+from guided.lm.model import LanguageModel
+from guided.lm.transforms import TransformedModel
 
 __all__ = ["Beam", "Branching", "Chain", "Dynamic", "Leaf", "Shape"]
+
+Shaping = Callable[[torch.Tensor], torch.Tensor]
+
+
+def shaping_of(target: LanguageModel) -> Shaping | None:
+    """The temperature and truncation of a model; None for a distribution that is the model's own."""
+    return target.truncation if isinstance(target, TransformedModel) else None
 
 
 @dataclass
@@ -42,9 +51,19 @@ class Leaf:
 
     @classmethod
     def after(
-        cls, node: int, logits: torch.Tensor, allowed: NDArray[np.bool_] | None, value: float = 1.0, key: float = 0.0
+        cls,
+        node: int,
+        logits: torch.Tensor,
+        allowed: NDArray[np.bool_] | None,
+        value: float = 1.0,
+        key: float = 0.0,
+        shaping: Shaping | None = None,
     ) -> Leaf | None:
         """The leaf at a node with these scores ``[V]`` after it; None where nothing that is allowed has any."""
+        if shaping is not None:
+            if allowed is not None:
+                logits = logits.masked_fill(torch.from_numpy(~allowed).to(logits.device), -torch.inf)
+            logits = shaping(logits) if bool(torch.isfinite(logits).any()) else logits
         scores = logits.double().cpu().numpy()
         if allowed is not None:
             scores = np.where(allowed, scores, -np.inf)

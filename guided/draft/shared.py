@@ -22,6 +22,7 @@ from guided.draft.drafter import Context, Drafter, Observed, require_no_needs
 from guided.draft.masks import RowMasks
 from guided.draft.policy import Policy, Round
 from guided.draft.proposal import Proposal
+from guided.draft.shapes import shaping_of
 from guided.infer.chance import Drawn
 from guided.infer.distribution import TokenDistribution, distributions_of
 from guided.infer.prefixes import Branches, PrefixTree
@@ -279,8 +280,9 @@ class SharedDrafts(Branches):
             most = self._most(row)
             budget = self._policy.budget(row.number, len(self._batch)) if most > 0 else 0
             row.context = Context(
-                row.number, row.tokens, self._n_prompt, self._constraint, row.state, budget, depth=most
-            )
+                row.number, row.tokens, self._n_prompt, self._constraint, row.state, budget, depth=most,
+                width=self._model.width, shaping=shaping_of(self._model),
+            )  # fmt: skip
             contexts.append(row.context)
         wanted = [i for i, context in enumerate(contexts) if context.budget > 0]
         if wanted:

@@ -26,6 +26,7 @@ from guided.draft.policy import Fixed, Policy, Round
 from guided.draft.proposal import Proposal
 from guided.draft.reshaping import Reshaping
 from guided.draft.rows import Plan, Row
+from guided.draft.shapes import Shaping, shaping_of
 from guided.draft.statistics import Statistics
 from guided.draft.verify import Greedy, Sampled, Target, first_accepted
 from guided.errors import GuidedError
@@ -218,8 +219,17 @@ class _Run:
         budget = self.policy.budget(row.number, batch) if self.drafter is not None and depth > 0 else 0
         return Context(
             row.number, row.tokens, row.n_prompt, row.masks.constraint, row.state, budget, len(row.pending), row.hidden,
-            depth,
+            depth, self.model.width, self._shaping(row),
         )  # fmt: skip
+
+    def _shaping(self, row: Row) -> Shaping | None:
+        """What comes after the mask where tokens are drawn."""
+        if self.greedy:
+            return None
+        reshaping = self.reshaping
+        if reshaping is not None:
+            return lambda logits: reshaping.after(row.number, row.tokens[row.n_prompt :], logits)
+        return shaping_of(self.model)
 
     def _most(self, row: Row) -> int:
         """Draft tokens in a line that can still be accepted: one more is drawn after them."""

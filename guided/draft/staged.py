@@ -26,13 +26,15 @@ __all__ = ["Staged"]
 class Staged(Model):
     """Drafts ``length`` greedy tokens of a model whose own tokens are drafted by ``drafter``."""
 
-    def __init__(self, model: LanguageModel, drafter: Drafter, length: int = 8, *, width: int | None = None) -> None:
+    def __init__(
+        self, model: LanguageModel, drafter: Drafter, length: int = 8, *, target: LanguageModel | None = None
+    ) -> None:
         require_no_needs(drafter, "a draft for the draft model")
-        super().__init__(model, Chain(length), by_rule=True, width=width)
+        super().__init__(model, Chain(length), by_rule=True, target=target)
         self.drafter = drafter
         self.length = length
 
-    def draft(self, chance: Chance, contexts: Sequence[Context]) -> list[Proposal]:
+    def _drafted(self, chance: Chance, contexts: Sequence[Context]) -> list[Proposal]:
         """A chain a row."""
         self._follow(contexts)
         lines = [_Line.of(context, self.model, self.length) for context in contexts]
@@ -90,7 +92,7 @@ class _Line:
 
     @classmethod
     def of(cls, context: Context, model: LanguageModel, length: int) -> _Line:
-        masks = RowMasks(context.constraint, model.width, model.eos_ids, end_in_time=False)
+        masks = RowMasks(context.constraint, min(model.width, context.width), model.eos_ids, end_in_time=False)
         return cls(context, masks, model.eos_ids, min(length, context.longest), context.state)
 
     @property
@@ -103,11 +105,13 @@ class _Line:
         """The row as if its chain were text."""
         context = self.context
         text = [*context.tokens, *self.tokens]
-        return Context(context.row, text, context.n_prompt, context.constraint, self.state, self.wanted)
+        return Context(
+            context.row, text, context.n_prompt, context.constraint, self.state, self.wanted, width=context.width
+        )
 
     def choose(self, logits: torch.Tensor) -> None:
         """Append the likeliest token that is allowed; none ends the chain."""
-        scores = logits.cpu().numpy()
+        scores = logits[: self.context.width].cpu().numpy()
         allowed = self.masks.allowed(self.state, 0)
         if allowed is not None:
             scores = np.where(allowed, scores, -np.inf)

@@ -17,7 +17,7 @@ from guided.draft.drafter import Context
 from guided.draft.masks import RowMasks
 from guided.draft.model import Model
 from guided.draft.proposal import Drawn, Group, Proposal
-from guided.draft.shapes import Chain, Leaf
+from guided.draft.shapes import Chain, Leaf, Shaping
 from guided.errors import GuidedError
 from guided.infer.chance import Chance
 from guided.lm.model import LanguageModel, Needs, check_needs
@@ -41,7 +41,7 @@ class HeadStopped(Model):
         least: int = 2,
         most: int = 20,
         by_rule: bool = False,
-        width: int | None = None,
+        target: LanguageModel | None = None,
     ) -> None:
         if not 0 <= threshold <= 1 or not 1 <= least <= most:
             raise GuidedError(
@@ -49,7 +49,7 @@ class HeadStopped(Model):
                 where="HeadStopped",
                 remedy="Give a probability, and lengths from 1 on, the least one first.",
             )
-        super().__init__(model, Chain(most), by_rule=by_rule, width=width)
+        super().__init__(model, Chain(most), by_rule=by_rule, target=target)
         self._asked = Needs(hidden=True)
         check_needs(self._asked, model.can, "the draft model")
         self.head = head.eval()
@@ -57,11 +57,11 @@ class HeadStopped(Model):
         self.least = least
         self.most = most
 
-    def draft(self, chance: Chance, contexts: Sequence[Context]) -> list[Proposal]:
+    def _drafted(self, chance: Chance, contexts: Sequence[Context]) -> list[Proposal]:
         """One pass of the draft model for each token but the last, for all rows together."""
         self._follow(contexts)
         assert self._sequences is not None
-        lines = {context.row: _Line(context, self.model) for context in contexts}
+        lines = {context.row: _Line(context, self.model, self._shaping(context)) for context in contexts}
         logits = dict(zip(lines, self._last(contexts), strict=True))
         for _ in range(self.most):
             for row, line in lines.items():
@@ -87,19 +87,21 @@ class _Line:
 
     context: Context
     model: LanguageModel
+    shaping: Shaping | None
     proposal: Proposal = field(default_factory=Proposal)
     survival: float = 1.0
     going: bool = True
     node: int = -1
 
     def __post_init__(self) -> None:
-        self.masks = RowMasks(self.context.constraint, self.model.width, self.model.eos_ids, end_in_time=False)
+        self.width = min(self.model.width, self.context.width)
+        self.masks = RowMasks(self.context.constraint, self.width, self.model.eos_ids, end_in_time=False)
         self.state = self.context.state
         self.fresh: list[int] = []
 
     def add(self, chance: Chance, logits: torch.Tensor, by_rule: bool) -> None:
         """One more token."""
-        leaf = Leaf.after(self.node, logits, self.masks.allowed(self.state, 0))
+        leaf = Leaf.after(self.node, logits[: self.width], self.masks.allowed(self.state, 0), shaping=self.shaping)
         if leaf is None:
             self.going, self.fresh = False, []
             return

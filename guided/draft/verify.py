@@ -72,8 +72,8 @@ class Sampled:
             return next((token for token in group.tokens if self._take_token(chance, token)), None)
         assert group.probabilities is not None
         if group.drawn is Drawn.WITHOUT_REPLACEMENT:
-            return self._take_without_replacement(chance, group.tokens, group.probabilities.copy())
-        return self._take_independent(chance, group.tokens, group.probabilities)
+            return self._take_without_replacement(chance, group.tokens, self._widened(group.probabilities))
+        return self._take_independent(chance, group.tokens, self._widened(group.probabilities))
 
     def _take_token(self, chance: Chance, token: int) -> bool:
         """A point mass as the proposal: accepted by the token's own probability, and gone when it is not."""
@@ -87,6 +87,12 @@ class Sampled:
             if 2 * self._gone_weight > self._whole.sum:
                 self._settle()
         return False
+
+    def _widened(self, proposal: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A copy with a number for every id of the target: a draft may know fewer."""
+        found = np.zeros(max(proposal.size, self._whole.size))
+        found[: proposal.size] = proposal
+        return found
 
     def _take_without_replacement(
         self, chance: Chance, tokens: tuple[int, ...], proposal: NDArray[np.float64]

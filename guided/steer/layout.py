@@ -107,8 +107,8 @@ def arrange(
 def check_vocabulary(model: LanguageModel, other: LanguageModel, where: str, *, same_tokenizer: bool = False) -> None:
     """Raise `VocabularyError` if ``other`` does not score the ids of ``model``.
 
-    Compared are the end-of-text ids, the tokenizers where both models have theirs, and the widths; with
-    ``same_tokenizer`` widths may differ, which then is padding of the models' matrices.
+    Compared are the end-of-text ids and the tokenizers where both models have theirs, or else the widths; with
+    ``same_tokenizer`` widths may differ as well, which then is padding of the models' matrices.
     """
     for each in (model, other):
         if not isinstance(each, LanguageModel):
@@ -129,6 +129,7 @@ def check_vocabulary(model: LanguageModel, other: LanguageModel, where: str, *, 
             where=where,
             remedy=remedy,
         )
+    same_tokenizer |= ours is not None and theirs is not None
     if model.width != other.width and not same_tokenizer:
         raise VocabularyError(
             f"one model scores {model.width} ids, the other {other.width}",

@@ -170,7 +170,7 @@ def test_drafts_in_another_vocabulary_keep_the_law(plain):
     with pytest.raises(VocabularyError):
         OtherVocabulary(other, guided.Vocabulary.from_tokens([b"x", None], eos_ids=[1]), VOCABULARY)
     with pytest.raises(VocabularyError):
-        Model(other, width=WIDTH)
+        Model(other, target=TARGET)
 
 
 def test_typical_acceptance_is_another_law_within_the_language(plain):

@@ -40,6 +40,8 @@ PROMPT = [0, 1, 0, 2, 1, 0]
 class TwoLikeliest:
     """Repeated tokens lose before the mask; after it the two likeliest are left, at another temperature."""
 
+    changes_all = True
+
     def before(self, row, emitted, logits):
         changed = logits.clone()
         changed[sorted(set(emitted))] -= 0.7

@@ -107,7 +107,7 @@ def test_a_draft_model_of_another_vocabulary_is_refused_by_name(extracted, tmp_p
     result = extracted("--draft", f"model:{folder}")
     assert result.exit_code == 3
     line = one_line(result.stderr)
-    assert "the draft model scores 17 ids" in line and "OtherVocabulary" in line
+    assert "the two models' tokenizers give different ids" in line and "OtherVocabulary" in line
 
 
 def test_colours_are_of_every_pass(guided_cli, database, model_folder):

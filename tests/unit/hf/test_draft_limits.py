@@ -103,8 +103,8 @@ def test_a_draft_of_another_vocabulary(llama, tokenizer, vocabulary, words):
     torch.manual_seed(0)
     config = GPTBigCodeConfig(vocab_size=40, n_positions=64, n_embd=16, n_layer=1, n_head=2)
     other = TransformersModel(GPTBigCodeForCausalLM(config).eval(), eos_ids=[0])
-    with pytest.raises(VocabularyError, match=r"scores 40 ids and the target 352.*OtherVocabulary"):
-        Model(other, width=TransformersModel(target).width)
+    with pytest.raises(VocabularyError, match=r"ids are not the target's.*OtherVocabulary"):
+        Model(other, target=TransformersModel(target.model))
     strange = guided.Vocabulary.from_tokens([None, *(f"\u4e00{n}\u4e00".encode() for n in range(39))], eos_ids=[0])
     for refused in (
         lambda: OtherVocabulary(other, strange, vocabulary),
