@@ -4,9 +4,10 @@
                                [--seeds 4] [--particles 16] [--way native] [--way wrapped]
 
 genlm-control (PyPI: genlm-control 0.4) needs packages that guided does not, so it may live in an environment of its
-own, in which `genlm_side.py` runs.  Both use the packaged model in float32 on one thread, with the prompt's keys and
-values computed once a run.  Questions are about ``text2sql/concert_singer.sqlite``, expressions of
-``awrs/patterns.csv``.
+own, in which `genlm_side.py` runs.  Both use the packaged model in float32 and one thread each, with the prompt's keys
+and values computed once a run.  ``--rejection`` makes guided test single tokens, as the other side does; without it
+`AWRS()` may take masks all along, and the report says which it was.  Questions are about
+``text2sql/concert_singer.sqlite``, expressions of ``awrs/patterns.csv``.
 
 The condition of both sides is one text: a Lark grammar of SELECT statements over the database's names, and a regular
 expression that both read alike (see `alike`).  ``native``: each side compiles it itself (genlm-control: `BoolCFG`,
@@ -21,6 +22,7 @@ import argparse
 import csv
 import json
 import math
+import os
 import random
 import statistics
 import subprocess
@@ -47,6 +49,13 @@ from guided.infer import AWRS, Population, smc
 
 LIMIT = 120.0
 """Seconds for one run."""
+
+ONE_THREAD = {
+    **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"),
+    **dict.fromkeys(("NUMBA_NUM_THREADS", "RAYON_NUM_THREADS"), "1"),
+    "TOKENIZERS_PARALLELISM": "false",
+}
+"""Both sides' environment.  Libraries read it when they are imported, so that this side starts itself anew with it."""
 
 SELECT = r"""
 start: query
@@ -194,7 +203,11 @@ class Other:
     def __init__(self, python: str, model: Path, particles: int) -> None:
         script = Path(__file__).with_name("genlm_side.py")
         self.process = subprocess.Popen(
-            [python, str(script), str(model), str(particles)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [python, str(script), str(model), str(particles)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **ONE_THREAD},
         )
         self.read()
 
@@ -215,11 +228,18 @@ class Other:
         return self.read()
 
 
-def ours(seed: int, model: Any, case: Case, constraint: Any, particles: int) -> dict[str, Any]:
+def ours(seed: int, model: Any, case: Case, constraint: Any, particles: int, sampler: AWRS) -> dict[str, Any]:
     """One run of guided, in the other side's words."""
     begin = time.perf_counter()
     found: Population = smc(
-        seed, model, case.prompt, constraint, n=particles, max_tokens=case.max_tokens, sampler=AWRS(), ess_threshold=0.5
+        seed,
+        model,
+        case.prompt,
+        constraint,
+        n=particles,
+        max_tokens=case.max_tokens,
+        sampler=sampler,
+        ess_threshold=0.5,
     )
     seconds = time.perf_counter() - begin
     texts: dict[str, float] = defaultdict(float)
@@ -230,7 +250,9 @@ def ours(seed: int, model: Any, case: Case, constraint: Any, particles: int) -> 
         "log_ml": found.log_ml if found.log_ml > -math.inf else None,
         "texts": dict(texts),
         "seconds": seconds,
+        "log_ml_error": found.log_ml_error if found.log_ml_error < math.inf else None,
         "calls": found.cost.constraint_calls,
+        "tested": found.cost.tested,
         "tokens": found.cost.tokens,
     }
 
@@ -278,6 +300,7 @@ def figures(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
     both = [run for each in problems.values() for run in each]
     return {
+        "guided draws tokens by": "AWRS" if any(run["guided"]["tested"] for run in runs) else "masks",
         **sides,
         "problems": len({run["id"] for run in runs}),
         "difference of log_ml, standard error": difference("log_ml"),
@@ -315,9 +338,16 @@ def main() -> None:
     parser.add_argument("--problems", type=int, default=8)
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--particles", type=int, default=16)
+    parser.add_argument(
+        "--rejection", action="store_true", help="guided tests tokens one by one, too, where masks would cost less"
+    )
     parser.add_argument("--out", type=Path, help="also keep every run, a line of JSON each")
     options = parser.parse_args()
+    if any(os.environ.get(name) != value for name, value in ONE_THREAD.items()):
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **ONE_THREAD})
     torch.set_num_threads(1)
+    torch.set_num_interop_threads(1)
+    sampler = AWRS(masks=False) if options.rejection else AWRS()
     loaded = load("nano", dtype=torch.float32)
     model = TransformersModel(loaded)
     weights = Path(guided.__file__).parent / "nano" / "weights"
@@ -345,9 +375,9 @@ def main() -> None:
                 for seed in range(options.seeds + 1):
                     ask = {"seed": seed, "limit": LIMIT}
                     if seed % 2:
-                        theirs, own = other.ask(ask), ours(seed, model, case, constraint, options.particles)
+                        theirs, own = other.ask(ask), ours(seed, model, case, constraint, options.particles, sampler)
                     else:
-                        own, theirs = ours(seed, model, case, constraint, options.particles), other.ask(ask)
+                        own, theirs = ours(seed, model, case, constraint, options.particles, sampler), other.ask(ask)
                     run = {
                         "id": case.id,
                         "seed": seed,

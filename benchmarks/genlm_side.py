@@ -14,6 +14,7 @@ import time
 import warnings
 from typing import Any
 
+import torch
 from genlm.backend.llm import AsyncTransformer
 from genlm.control import AWRS, BoolCFG, BoolFSA, Potential, PromptedLLM
 from genlm.control.constant import EOS
@@ -69,6 +70,9 @@ def condition_for(problem: dict[str, Any], model: PromptedLLM, native: bool) -> 
 def main() -> None:
     """Serve until standard input ends."""
     warnings.simplefilter("ignore")
+    # The environment limits the libraries that read it (see `ONE_THREAD` in genlm_control.py); torch has its own say.
+    torch.set_num_threads(1)
+    torch.set_num_interop_threads(1)
     path, particles = sys.argv[1], int(sys.argv[2])
     # Its default waits 20 ms for more queries before each pass; here a pass begins as soon as all particles have asked.
     llm = AsyncTransformer.from_name(

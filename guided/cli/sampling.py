@@ -46,6 +46,10 @@ class Answer:
     ess: float | None
     drafts: dict[str, Any] | None = None
     """What drafts gave, as JSON data."""
+    log_ml_error: float | None = None
+    """The standard error of ``log_ml``; None where it is not known."""
+    missing: int = 0
+    """Samples that were asked for and not found."""
 
     def record(self) -> dict[str, Any]:
         """All of it but the text, as JSON data; minus infinity is null."""
@@ -53,7 +57,9 @@ class Answer:
         return {
             "texts": [{"text": text, "weight": weight} for text, weight in self.weights.items()],
             "log_ml": self.log_ml if known else None,
+            "log_ml_error": self.log_ml_error if known else None,
             "ess": self.ess,
+            **({"missing": self.missing} if self.missing else {}),
             **({} if self.drafts is None else {"drafts": self.drafts}),
         }
 
@@ -240,4 +246,14 @@ def _answer(result: Sampled, *, drafted: bool) -> Answer:
     tokens = min(len(particle.tokens) for particle in result.particles if particle.finished and particle.text == text)
     ess = result.ess if isinstance(result, Population) else None
     drafts = sampled_record(result.cost) if drafted else None
-    return Answer(text, tokens, weights, None if log_ml is None else float(log_ml), ess, drafts)
+    error = result.log_ml_error if isinstance(result, (Population, Samples)) else None
+    return Answer(
+        text,
+        tokens,
+        weights,
+        None if log_ml is None else float(log_ml),
+        ess,
+        drafts,
+        error if error is not None and math.isfinite(error) else None,
+        result.missing if isinstance(result, Samples) else 0,
+    )

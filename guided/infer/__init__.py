@@ -18,7 +18,7 @@ from guided.infer.choices import Choices, choice_probabilities
 from guided.infer.distortion import Distortion, TokenDistortion, distortion, distortions
 from guided.infer.distribution import TokenDistribution
 from guided.infer.enumeration import Enumeration, exact
-from guided.infer.errors import PotentialError
+from guided.infer.errors import FewSamplesWarning, PotentialError
 from guided.infer.fields import Alternative, FieldPosterior, field_posteriors, posteriors
 from guided.infer.local import local
 from guided.infer.mcmc import Cut, mcmc
@@ -27,7 +27,7 @@ from guided.infer.progress import Progress, Step
 from guided.infer.rejection import rejection
 from guided.infer.replay import Recorder
 from guided.infer.resampling import Resample, Resampled, multinomial, optimal, residual, stratified, systematic
-from guided.infer.result import Cost, Particle, Population, Samples
+from guided.infer.result import Cost, Particle, Population, Samples, pooled
 from guided.infer.rounds import Round
 from guided.infer.set_samplers import EagerSets, SetTokenSampler, TopKSets
 from guided.infer.smc import importance, smc
@@ -52,6 +52,7 @@ __all__ = [
     "EagerSets",
     "Enumeration",
     "Estimator",
+    "FewSamplesWarning",
     "FieldPosterior",
     "Learned",
     "Learning",
@@ -94,6 +95,7 @@ __all__ = [
     "mcmc",
     "multinomial",
     "optimal",
+    "pooled",
     "posteriors",
     "rejection",
     "residual",

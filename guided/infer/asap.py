@@ -8,6 +8,7 @@ sequence is in the language from the first one on, drawn from a distribution tha
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,4 +76,4 @@ def asap(
         return [Attempt(node, None if end else -1, kept=end) for node, end in zip(reached, ends, strict=True)]
 
     samples = run.samples(attempts, n, max_attempts=max_attempts, progress=progress, save=save, save_every=save_every)
-    return Samples(samples.particles, samples.acceptance, run.learned.log_bound, samples.cost)
+    return replace(samples, log_ml=run.learned.log_bound, log_ml_error=None)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import math
 import os
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,16 @@ from guided.errors import GuidedError, LimitError, UnsatisfiableError, Unsupport
 from guided.infer.chance import Random, chance_of
 from guided.infer.checkpoint import Checkpoint, state_of
 from guided.infer.content import content_of, described
+from guided.infer.errors import FewSamplesWarning
 from guided.infer.exploration import Exploration
 from guided.infer.potential import Potential, as_potential
 from guided.infer.result import Cost, Particle, Samples, particle_of
 from guided.infer.rounds import Round, RoundProgress
 from guided.infer.visited import ROOT, Visited
+from guided.infer.weights import log_sum_exp
 from guided.lm.model import LanguageModel
 
-__all__ = ["Attempt", "Learned", "Run", "require_boolean"]
+__all__ = ["Attempt", "Evidence", "Learned", "Run", "require_boolean"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,50 @@ class Attempt:
     failed: int | None = None
     """-1 where there was no token to draw."""
     kept: bool = True
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Attempts as trials that estimate ``Z``: the value of each is the bound on ``Z`` at its time if kept, else 0.
+
+    Every value has the mean ``Z``.  Attempts go on until enough were kept, so the last one kept says nothing, as it is
+    why they ended: without it the mean of the others is unbiased where the bound is the same for all (of N attempts n
+    were kept: ``(n - 1) / (N - 1)``; Haldane, Biometrika 33, 1945), and has far less bias elsewhere.  Attempts that
+    ended because there were too many all count.
+    """
+
+    trials: int = 0
+    log_sum: float = -math.inf
+    """The logarithm of the sum of values."""
+    log_squares: float = -math.inf
+    """The logarithm of the sum of their squares."""
+    log_last: float = -math.inf
+    """The logarithm of the value that came last and is no trial yet; minus infinity for none."""
+
+    def after(self, trials: int, log_values: Sequence[float], log_last: float) -> Evidence:
+        """With more trials, of which some had these values and all others 0; what came last before now counts."""
+        values = [self.log_last, *log_values]
+        return Evidence(
+            self.trials + trials + (self.log_last > -math.inf),
+            log_sum_exp([self.log_sum, *values]),
+            log_sum_exp([self.log_squares, *(2 * value for value in values)]),
+            log_last,
+        )
+
+    @property
+    def log_ml(self) -> float | None:
+        """The logarithm of the mean; None where no trial had a value."""
+        return self.log_sum - math.log(self.trials) if self.log_sum > -math.inf else None
+
+    @property
+    def log_ml_error(self) -> float | None:
+        """The mean's standard error over the mean; infinite for a single trial."""
+        if self.log_sum == -math.inf:
+            return None
+        if self.trials < 2:
+            return math.inf
+        spread = self.trials * math.exp(self.log_squares - 2 * self.log_sum) - 1
+        return math.sqrt(max(spread, 0.0) / (self.trials - 1))
 
 
 @dataclass
@@ -54,9 +101,8 @@ class Learned:
     trie: Visited | None = None
     attempts: int = 0
     """Sequences begun so far."""
-    log_kept: float = -math.inf
-    """The logarithm of the sum over attempts that were kept of the bound at their time; over ``attempts``, an estimate
-    of ``Z``."""
+    evidence: Evidence = Evidence()
+    """What the attempts say of ``Z``."""
     problem: dict[str, Any] = field(default_factory=dict)
     """What the trie is about, so that another problem is refused."""
     _model: weakref.ref[LanguageModel] | None = field(default=None, repr=False, compare=False)
@@ -82,9 +128,9 @@ class Learned:
         return 0.0 if self.trie is None else float(self.trie.log_value[ROOT])
 
     @property
-    def log_ml(self) -> float:
-        """The logarithm of an estimate of ``Z``; see `cars`."""
-        return self.log_kept - math.log(self.attempts) if self.attempts else -math.inf
+    def log_ml(self) -> float | None:
+        """The logarithm of an estimate of ``Z``, None before there is one; see `Evidence`."""
+        return self.evidence.log_ml
 
     @property
     def n_prefixes(self) -> int:
@@ -115,6 +161,10 @@ class Run:
         if resume is not None and learned is not None:
             raise GuidedError("a resumed run brings what it has learned", remedy="Pass resume or learned, not both.")
         self.kept: list[Particle] = []
+        self._places: list[int] = []
+        """Which attempt each of them was, from 1 on."""
+        self._log_values: list[float] = []
+        """The logarithm of the bound on ``Z`` that it was drawn under."""
         self.tried = 0
         self._before = Cost()
         self.chance = chance_of(rng)
@@ -150,6 +200,8 @@ class Run:
         self.learned.trie, self.learned.problem = self.exploration.trie, self.problem
         if saved is not None:
             self.kept = [particle_of(self.exploration.vocabulary, tokens) for tokens in saved.tokens]
+            self._places = [int(place) for place in saved.increments[0]]
+            self._log_values = list(saved.logw)
             self.tried = saved.step
             self._before = saved.cost
             self.chance = saved.chance()
@@ -186,39 +238,60 @@ class Run:
             rate = max(len(kept) / self.tried, 1 / exploration.batch) if self.tried else 1.0
             size = min(exploration.batch, math.ceil((n - len(kept)) / rate), max_attempts - self.tried)
             found = attempts(size)
+            for place, attempt in enumerate(found, self.tried + 1):
+                if attempt.kept:
+                    kept.append(exploration.particle(attempt.node))
+                    self._places.append(place)
+                    self._log_values.append(bound)
             self.tried += size
             learned.attempts += size
-            good = [attempt for attempt in found if attempt.kept]
-            if good:
-                learned.log_kept = float(np.logaddexp(learned.log_kept, bound + math.log(len(good))))
-            kept += [exploration.particle(attempt.node) for attempt in good]
             number += 1
             if save is not None and (number % save_every == 0 or len(kept) >= n):
                 self._save(save)
             if progress is not None:
                 drawn = tuple(_particle(exploration, attempt) for attempt in found)
                 progress(Round(number, drawn, min(len(kept), n), n, learned.log_bound, self.cost))
+        learned.evidence = self._evidence(n)
         if not kept:
             raise LimitError(
                 f"none of {self.tried} attempts ended in the language",
                 remedy="Raise max_attempts, let failures teach (Learning.MASKS), or use smc or mcmc.",
             )
+        if len(kept) < n:
+            warnings.warn(
+                f"{len(kept)} samples instead of {n}: {self.tried} attempts were used up; raise max_attempts",
+                FewSamplesWarning,
+                stacklevel=3,
+            )
         # Attempts of the last round that nobody asked for still count as kept: they are as good as the others.
-        share = len(kept) / self.tried if self.tried else 1.0
-        return Samples(particles=tuple(kept[:n]), acceptance=share, log_ml=learned.log_ml, cost=self.cost)
+        return Samples(
+            particles=tuple(kept[:n]),
+            acceptance=len(kept) / self.tried,
+            log_ml=learned.evidence.log_ml,
+            cost=self.cost,
+            log_ml_error=learned.evidence.log_ml_error,
+            missing=max(n - len(kept), 0),
+        )
+
+    def _evidence(self, n: int) -> Evidence:
+        """What was known before, and the attempts up to the n-th that was kept, those side by side with it left out."""
+        if len(self.kept) < n:
+            return self.learned.evidence.after(self.tried, self._log_values, -math.inf)
+        trials, values = self._places[n - 1] - 1, self._log_values
+        return self.learned.evidence.after(trials, values[: n - 1], values[n - 1])
 
     def _save(self, path: str | Path) -> None:
         """Write trie, samples and the generator's state to one file of arrays, whole or not at all."""
         learned = self.learned
         assert learned.trie is not None
         kept = Checkpoint(
-            problem={**self.problem, "attempts": learned.attempts, "log_kept": learned.log_kept},
+            problem={**self.problem, "attempts": learned.attempts, "evidence": astuple(learned.evidence)},
             step=self.tried,
             tokens=tuple(particle.tokens for particle in self.kept),
-            logw=(),
+            logw=tuple(self._log_values),
             twists=(),
             status=(),
-            increments=(),
+            increments=(tuple(self._places),),
             resampled=(),
             cost=self.cost,
             rng=state_of(self.chance),
@@ -239,8 +312,8 @@ def _load(path: str | Path) -> tuple[Checkpoint, Learned]:
         trie = Visited.__new__(Visited)
         trie.__setstate__({**arrays, "row_bytes": int(arrays["row_bytes"])})
         problem = dict(kept.problem)
-        attempts, log_kept = problem.pop("attempts"), problem.pop("log_kept")
-        return kept, Learned(trie, attempts, log_kept, problem)
+        attempts, evidence = problem.pop("attempts"), Evidence(*problem.pop("evidence"))
+        return kept, Learned(trie, attempts, evidence, problem)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError) as error:
         raise GuidedError(
             f"this is not a saved run of attempts: {error}",

@@ -70,10 +70,12 @@ def cars(
     the model is asked again.  Every ``save_every`` rounds all of it is written to ``save``; ``resume`` goes on from
     there, drawing what the saved run would have drawn (``rng`` is then not used).
 
-    ``log_ml`` of the result is the mean over attempts of the bound on ``Z`` times whether the attempt was kept:
-    unbiased but for the rule that stops at ``n``.  ``acceptance`` is the share of attempts kept.  Stops with fewer than
-    ``n`` samples after ``max_attempts``; raises `LimitError` when it has none by then, `UnsatisfiableError` when it has
-    found that there is no text of ``max_tokens``, and `UnsupportedError` for potentials that are not Boolean.
+    ``log_ml`` of the result is the mean over attempts of the bound on ``Z`` times whether the attempt was kept, without
+    the last one kept, which is why they ended: unbiased where nothing is learned, nearly so elsewhere; ``log_ml_error``
+    its standard error; None where fewer than two were kept.  ``acceptance`` is the share of attempts kept.  Stops with
+    fewer than ``n`` samples after ``max_attempts``: a `FewSamplesWarning`, and ``missing`` says how many.  Raises
+    `LimitError` when it has none by then, `UnsatisfiableError` when it has found that there is no text of
+    ``max_tokens``, and `UnsupportedError` for potentials that are not Boolean.
     """
     run = Run(
         learning.value,

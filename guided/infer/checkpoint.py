@@ -62,6 +62,8 @@ class Checkpoint:
     """The bit generator's state."""
     seen: dict[str, Any] = field(default_factory=dict)
     """What the models and potentials said, by which they are known again: see `said` and `answers`."""
+    founders: tuple[int, ...] = ()
+    """Which particle of the first population each one comes from."""
 
     def save(self, path: str | Path) -> None:
         """Write to a JSON file, whole or not at all."""
@@ -89,6 +91,7 @@ class Checkpoint:
                 cost=Cost(**kept["cost"]),
                 rng=kept["rng"],
                 seen=kept["seen"],
+                founders=tuple(kept["founders"]),
             )
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise GuidedError(

@@ -25,7 +25,7 @@ from guided.infer.prefixes import Branches, Drafts, PrefixTree
 from guided.infer.progress import Step
 from guided.infer.result import Cost, Particle, particle_of
 from guided.infer.token_samplers import Draw, TokenSampler
-from guided.infer.weights import effective_sample_size, log_sum_exp
+from guided.infer.weights import effective_sample_size, log_sum_exp, normalised, relative_error
 from guided.lm.model import LanguageModel
 
 __all__ = ["Particles", "Status"]
@@ -103,6 +103,8 @@ class Particles:
         self.twists = [0.0] * n
         self.status = [Status.LIVE] * n
         self.increments: list[Increments] = [None] * n
+        self.founders = list(range(n))
+        """Which particle of the first population each one comes from."""
         self._spent = Cost()
 
     def __len__(self) -> int:
@@ -218,7 +220,7 @@ class Particles:
 
     def copy(self, ancestors: Sequence[int], logw: Sequence[float]) -> None:
         """Particle i becomes a copy of old particle ``ancestors[i]``, with another weight; its twist comes along."""
-        for name in ("nodes", "states", "critic_states", "twists", "status", "increments"):
+        for name in ("nodes", "states", "critic_states", "twists", "status", "increments", "founders"):
             values = getattr(self, name)
             setattr(self, name, [values[i] for i in ancestors])
         self.logw = list(logw)
@@ -271,6 +273,13 @@ class Particles:
             )
         )
 
+    @property
+    def relative_error(self) -> float:
+        """The standard error of the mean weight, over it, by the families of the first particles."""
+        shares = np.zeros(len(self))
+        np.add.at(shares, self.founders, normalised(self.logw))
+        return relative_error(shares)
+
     def problem(self, **options: Any) -> dict[str, Any]:
         """What a checkpoint must have been made for: these options, described where they are objects, and more."""
         plain = (str, int, float)
@@ -311,6 +320,7 @@ class Particles:
             cost=self.cost,
             rng=state_of(self.chance),
             seen=self._seen(),
+            founders=tuple(self.founders),
         )
 
     def restore(self, kept: Checkpoint) -> None:
@@ -323,6 +333,7 @@ class Particles:
         self._spent = kept.cost
         self.logw, self.twists = list(kept.logw), list(kept.twists)
         self.status = [Status(name) for name in kept.status]
+        self.founders = list(kept.founders)
         self.nodes = [self.tree.insert(tokens) for tokens in kept.tokens]
         self.increments = [_linked(values) for values in kept.increments]
         self.states = [None] * len(self)

@@ -42,8 +42,9 @@ def rejection(
 
     A sequence is given up at the first token that the potential forbids.  One that ends is kept with the probability
     ``exp(complete(x))``, so no weight may exceed 1: `PotentialError` names the first that does.  ``log_ml`` is the
-    logarithm of ``acceptance``.  The rest is as with `guided.infer.cars.cars`, which needs fewer attempts for the same
-    samples where the potential is Boolean.
+    logarithm of an unbiased estimate of ``Z``: with the n-th sample in attempt N, ``(n - 1) / (N - 1)``, and the share
+    kept where ``max_attempts`` ended it first; None for one sample, which says nothing without bias.  The rest is as
+    with `guided.infer.cars.cars`, which needs fewer attempts for the same samples where the potential is Boolean.
     """
     run = Run(
         "rejection",

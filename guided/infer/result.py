@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.infer.weights import effective_sample_size, normalised
+from guided.infer.weights import effective_sample_size, log_mean_exp, normalised, relative_error
 from guided.vocab.vocabulary import Vocabulary
 
-__all__ = ["Cost", "Particle", "Population", "Samples", "particle_of"]
+__all__ = ["Cost", "Particle", "Population", "Samples", "particle_of", "pooled"]
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,11 @@ class Population:
     cost: Cost = field(default_factory=Cost)
     resampled: tuple[int, ...] = ()
     """The steps after which particles were resampled."""
+    log_ml_error: float = math.inf
+    """The standard error of ``log_ml``: of the estimate of ``Z``, relative to it, by the weights of the families that
+    descend from one first particle each (Chan and Lai, Annals of Statistics 41, 2013; without resampling these are the
+    particles).  On average no less than the truth, but of single runs few see the largest weights.  Infinite where all
+    weight is one family's, or one run cannot tell: see `pooled`."""
 
     def __len__(self) -> int:
         return len(self.particles)
@@ -162,6 +167,29 @@ class Population:
         return [self.particles[i] for i in rng.choice(len(self.particles), n, p=self.weights)]
 
 
+def pooled(populations: Sequence[Population]) -> Population:
+    """Join populations that were drawn independently for the same problem into one, each weighed by its evidence.
+
+    ``log_ml`` is that of the mean, and ``log_ml_error`` says how far the populations are apart.
+    """
+    if not populations:
+        raise ValueError("there are no populations to join")
+    largest = max(len(population) for population in populations)
+    particles: list[Particle] = []
+    for population in populations:
+        # The mean over all must be the mean of the populations' means, whatever their sizes.
+        shift = math.log(largest) - math.log(len(population))
+        particles += [replace(particle, logw=particle.logw + shift) for particle in population]
+    total = log_mean_exp([population.log_ml for population in populations])
+    shift = math.log(len(particles)) - math.log(largest * len(populations))
+    return Population(
+        tuple(replace(particle, logw=particle.logw + shift) for particle in particles),
+        total,
+        sum((population.cost for population in populations), Cost()),
+        log_ml_error=relative_error(normalised([population.log_ml for population in populations])),
+    )
+
+
 @dataclass(frozen=True)
 class Samples:
     """Sequences that all count the same: draws of an unweighted sampler, ``logw`` 0 for each."""
@@ -172,6 +200,11 @@ class Samples:
     log_ml: float | None = None
     """What the sampler learned of ``Z``, in logarithms; the sampler's docstring says what kind of estimate."""
     cost: Cost = field(default_factory=Cost)
+    log_ml_error: float | None = None
+    """The standard error of ``log_ml``: of the estimate of ``Z``, relative to it.  None where ``log_ml`` is None or no
+    estimate but a bound, infinite where one run cannot tell."""
+    missing: int = 0
+    """How many of the samples that were asked for are not here, because the attempts were used up."""
 
     def __len__(self) -> int:
         return len(self.particles)

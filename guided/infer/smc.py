@@ -101,7 +101,13 @@ def smc(
                 progress(particles.report(tokens, added, before, ancestors))
     finally:
         particles.close()
-    return Population(particles.results(), log_mean_exp(particles.logw), particles.cost, tuple(resampled))
+    return Population(
+        particles.results(),
+        log_mean_exp(particles.logw),
+        particles.cost,
+        tuple(resampled),
+        particles.relative_error,
+    )
 
 
 def importance(

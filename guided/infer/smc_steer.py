@@ -49,7 +49,8 @@ def smc_steer(
     """Keep at most ``n`` distinct weighted sequences, each of which tries at least ``expansions`` next tokens a step.
 
     Costs up to ``n * expansions`` draws a step and ``n`` rows of the model; while there are fewer sequences than ``n``,
-    each tries more.  All else, errors included, is as in `guided.infer.smc`.
+    each tries more.  All else, errors included, is as in `guided.infer.smc`, but for ``log_ml_error``: sequences that
+    were merged come from many draws, so one run cannot tell (infinite), and several are joined by `pooled`.
     """
     goal = as_potential(potential)
     judge = None if critic is None else as_potential(critic)

@@ -11,7 +11,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["effective_sample_size", "log_add_exp", "log_mean_exp", "log_one_minus_exp", "log_sum_exp", "normalised"]
+__all__ = [
+    "effective_sample_size",
+    "log_add_exp",
+    "log_mean_exp",
+    "log_one_minus_exp",
+    "log_sum_exp",
+    "normalised",
+    "relative_error",
+]
 
 Weights = Sequence[float] | NDArray[np.float64]
 
@@ -77,3 +85,19 @@ def log_one_minus_exp(x: float) -> float:
         return 0.0
     # Two branches at log 2, each of which keeps the digits: Maechler, "Accurately computing log(1 - exp(-|a|))", 2012.
     return math.log(-math.expm1(x)) if x > -math.log(2.0) else math.log1p(-math.exp(x))
+
+
+def relative_error(shares: Sequence[float] | NDArray[np.float64]) -> float:
+    """Return the standard error of a sum of independent parts over the sum, from the parts' shares of it.
+
+    ``sqrt((n sum s^2 - 1) / (n - 1))`` of n shares: what the mean of n weights is known by.  Infinite where one part
+    is all there is, or none.
+
+    >>> relative_error([0.5, 0.5]), relative_error([1.0, 0.0]), relative_error([])
+    (0.0, inf, inf)
+    """
+    values = np.asarray(shares, np.float64)
+    n, largest = values.size, float(values.max(initial=0.0))
+    if n < 2 or largest == 0 or largest > 1 - 1e-9:
+        return math.inf
+    return math.sqrt(max(n * float((values**2).sum()) - 1, 0.0) / (n - 1))

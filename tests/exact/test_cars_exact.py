@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import warnings
 from collections import defaultdict
 
 import pytest
 
 from guided.errors import LimitError
 from guided.infer.asap import asap
+from guided.infer.attempts import Evidence
 from guided.infer.cars import Learning, Unmasked, cars
+from guided.infer.errors import FewSamplesWarning
 from guided.infer.exploration import Exploration
 from guided.infer.rejection import rejection
 from guided.infer.visited import ROOT
@@ -160,3 +164,61 @@ def value(tiny, tokens, visited):
     if tokens[-1] == 3 or visited[: len(tokens)] != tokens:
         return 1.0
     return math.fsum(share * value(tiny, (*tokens, v), visited) for v, share in step(tiny, tokens).items())
+
+
+@pytest.mark.parametrize(
+    ("make", "n", "max_attempts", "batch"), [(problem, 2, 3, 1), (problem, 2, 3, 2), (soft_problem, 2, 2, 2)]
+)
+def test_the_evidence_of_rejection_is_unbiased(make, n, max_attempts, batch):
+    """Over every random choice, whichever of the two rules ended it, and however many were drawn side by side."""
+    tiny = make("b|a", seed=2, max_tokens=2)
+    if make is soft_problem:
+        tiny.potential.factors = tuple(abs(factor) for factor in tiny.potential.factors)
+
+    def run(chance):
+        options = {"n": n, "max_tokens": 2, "max_attempts": max_attempts, "batch": batch}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FewSamplesWarning)
+            try:
+                return rejection(chance, *tiny.arguments, **options)
+            except LimitError:
+                return None
+
+    mean = total = square = 0.0
+    for probability, samples in enumerate_choices(run):
+        total += probability
+        if samples is not None:
+            assert samples.missing == n - len(samples)
+            estimate = math.exp(samples.log_ml)
+            mean += probability * estimate
+            square += probability * estimate**2
+    z = math.fsum(tiny.weights().values())
+    assert total == pytest.approx(1, abs=1e-10) and mean == pytest.approx(z, abs=1e-10)
+    assert square - mean**2 > 0.001
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+@pytest.mark.parametrize("most", [5, 8])
+@pytest.mark.parametrize("z", [0.1, 0.7])
+def test_evidence_and_its_variance_are_unbiased(n, most, z):
+    """Over every sequence of attempts kept or not: E[estimate] = Z, and E[estimate^2 error^2] is its variance or less.
+
+    Where ``most`` ends it early, with one trial no spread is known, and with n kept nothing else is left out.
+    """
+    mean = square = said = 0.0
+    for kept in itertools.product([False, True], repeat=most):
+        probability = math.prod(z if each else 1 - z for each in kept)
+        places = [place for place, each in enumerate(kept, 1) if each]
+        if len(places) < n:
+            found = Evidence().after(most, [0.0] * len(places), -math.inf)
+        else:
+            found = Evidence().after(places[n - 1] - 1, [0.0] * (n - 1), 0.0)
+        if found.log_ml is not None:
+            estimate = math.exp(found.log_ml)
+            mean += probability * estimate
+            square += probability * estimate**2
+            if found.log_ml_error < math.inf:
+                said += probability * (estimate * found.log_ml_error) ** 2
+    assert mean == pytest.approx(z, abs=1e-12)
+    variance = square - mean**2
+    assert said <= variance * 1.25 and (n == 2 or said >= 0.6 * variance)

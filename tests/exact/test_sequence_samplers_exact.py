@@ -14,6 +14,7 @@ import pytest
 from guided.infer.awrs import AWRS, Estimator
 from guided.infer.potential import Anything, Potential
 from guided.infer.resampling import multinomial, optimal, residual, stratified, systematic
+from guided.infer.result import pooled
 from guided.infer.smc import importance, smc
 from guided.infer.smc_steer import smc_steer
 from guided.infer.token_samplers import Direct
@@ -288,3 +289,59 @@ def test_nothing_fits():
             ):
                 assert population.log_ml == -math.inf and population.ess == 0
                 assert not population.posterior() and not np.isnan(population.weights).any()
+
+
+def error_moments(run):
+    """The variance of the estimate of Z, and what its errors say of it: E[(Z' error)^2]."""
+    mean = square = said = 0.0
+    for probability, population in enumerate_choices(run):
+        estimate = math.exp(population.log_ml)
+        mean += probability * estimate
+        square += probability * estimate**2
+        # One family is all there is: nothing is known, which counts as the estimate itself.
+        said += probability * (estimate * min(population.log_ml_error, 1.0)) ** 2 if estimate else 0.0
+    return square - mean**2, said
+
+
+@pytest.mark.parametrize("potential", [HARD, SOFT], ids=["hard", "soft"])
+@pytest.mark.parametrize("n", [2, 3])
+def test_the_error_of_importance_sampling_is_unbiased(potential, n):
+    """E[(Z' error)^2] = Var Z', but for populations of which one particle has all the weight."""
+    variance, said = error_moments(
+        lambda chance: importance(chance, MODEL, PROMPT, potential, n=n, max_tokens=2, sampler=Direct())
+    )
+    assert variance > 1e-3 and said == pytest.approx(variance, rel=1e-9)
+
+
+@pytest.mark.parametrize("way", RESAMPLERS, ids=lambda way: way.__name__)
+@pytest.mark.parametrize("threshold", [0.0, 0.9, 1.0])
+def test_the_error_of_smc_is_no_smaller_than_the_truth(way, threshold):
+    def run(chance):
+        options = {"n": 2, "max_tokens": 3, "sampler": Direct(), "resample": way, "ess_threshold": threshold}
+        return smc(chance, MODEL, PROMPT, HARD, critic=CRITIC, **options)
+
+    variance, said = error_moments(run)
+    # Families that resampling thins out by chance look like variance: with two particles that is most of what is said.
+    assert variance > 1e-4 and said >= (1 - 1e-9) * variance
+    if not threshold:
+        assert said == pytest.approx(variance, rel=1e-9)
+
+
+def test_populations_that_are_joined():
+    runs = [smc(seed, MODEL, PROMPT, HARD, n=n, max_tokens=3) for seed, n in enumerate([4, 4, 8, 2])]
+    joined = pooled(runs)
+    estimates = np.exp([run.log_ml for run in runs])
+    assert len(joined) == 18 and math.exp(joined.log_ml) == pytest.approx(estimates.mean())
+    assert np.exp(joined.logw).mean() == pytest.approx(estimates.mean())
+    for text in {particle.tokens for run in runs for particle in run}:
+        each = [
+            np.mean([math.exp(particle.logw) if particle.tokens == text else 0.0 for particle in run]) for run in runs
+        ]
+        there = [math.exp(particle.logw) if particle.tokens == text else 0.0 for particle in joined]
+        assert np.mean(there) == pytest.approx(np.mean(each))
+    expected = estimates.std(ddof=1) / math.sqrt(4) / estimates.mean()
+    assert joined.log_ml_error == pytest.approx(expected)
+    assert math.isinf(pooled(runs[:1]).log_ml_error)
+    assert math.isinf(smc_steer(0, MODEL, PROMPT, HARD, n=2, max_tokens=3).log_ml_error)
+    with pytest.raises(ValueError, match="no populations"):
+        pooled([])

@@ -108,8 +108,9 @@ def _measured(found: Any, question: Question) -> dict[str, Any]:
     weights: Sequence[float]
     if isinstance(found, Population):
         weights, log_ml, ess = found.weights.tolist(), found.log_ml, found.ess
+        error = found.log_ml_error
     else:
-        weights, log_ml, ess = [1 / len(found)] * len(found), None, None
+        weights, log_ml, ess, error = [1 / len(found)] * len(found), None, None, math.inf
     judged: dict[str, bool] = {}
     right = ended = 0.0
     for particle, weight in zip(found.particles, weights, strict=True):
@@ -127,10 +128,12 @@ def _measured(found: Any, question: Question) -> dict[str, Any]:
         "best": best is not None and judged.get(best, False),
         "satisfied": min(ended, 1.0),
         "log_ml": log_ml if log_ml is not None and math.isfinite(log_ml) else None,
+        "log_ml_error": error if math.isfinite(error) else None,
         "ess": ess,
         "n": len(found),
         "tokens": found.cost.tokens,
         "constraint_calls": found.cost.constraint_calls,
+        "tested": found.cost.tested,
         "model_calls": found.cost.model_calls,
         "model_rows": found.cost.model_rows,
         "text": best,

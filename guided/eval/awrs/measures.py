@@ -40,6 +40,15 @@ class AwrsMeasures:
     seconds: float | None
     """For a problem, the median."""
     judge: str
+    tested_per_token: float | None = None
+    """Tokens tested one by one for each token, over all problems; 0 where only masks were filled."""
+
+    @property
+    def shown(self) -> str:
+        """The method's name for people: weighted rejection is named only where something was tested and rejected."""
+        if self.method == MethodName.AWRS.value and self.tested_per_token == 0:
+            return "smc, masks"
+        return self.method
 
     def as_record(self) -> dict[str, Any]:
         """The measures as JSON data."""
@@ -66,6 +75,7 @@ def _measures(task: str, method: str, records: Sequence[AwrsRecord]) -> AwrsMeas
         for record in counted
         if record.constraint_calls is not None and record.tokens
     ]
+    tested = [(record.tested, record.tokens) for record in counted if record.tested is not None and record.tokens]
     seconds = [record.seconds for record in counted if record.seconds is not None]
     return AwrsMeasures(
         task=task,
@@ -81,4 +91,5 @@ def _measures(task: str, method: str, records: Sequence[AwrsRecord]) -> AwrsMeas
         calls_per_token=statistics.median(calls) if calls else None,
         seconds=statistics.median(seconds) if seconds else None,
         judge=next((record.judge for record in records if record.judge), ""),
+        tested_per_token=sum(some for some, _ in tested) / sum(tokens for _, tokens in tested) if tested else None,
     )

@@ -45,7 +45,7 @@ def show_measures(console: Console, measures: Sequence[AwrsMeasures]) -> None:
         last = number + 1 == len(measures) or measures[number + 1].task != one.task
         table.add_row(
             one.task,
-            one.method,
+            one.shown,
             str(one.problems),
             str(one.refused),
             f"{one.accuracy:.1%} ±{one.standard_error:.1%}",

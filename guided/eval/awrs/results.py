@@ -14,7 +14,7 @@ from guided.eval.records import JsonLine, LineLog, digest_of
 
 __all__ = ["AwrsLog", "AwrsRecord", "AwrsSettings", "Ending", "key_of"]
 
-VERSION = 1
+VERSION = 2
 """Part of what makes two results comparable: raise it with any change of prompts, conditions or methods."""
 
 
@@ -71,10 +71,14 @@ class AwrsRecord(JsonLine):
     """The weight of the particles that ended; for the model alone that says nothing of the condition."""
     log_ml: float | None = None
     """The estimate of the log probability that the model meets the condition; None for minus infinity, too."""
+    log_ml_error: float | None = None
+    """Its standard error; None where one run cannot tell."""
     ess: float | None = None
     n: int | None = None
     tokens: int | None = None
     constraint_calls: int | None = None
+    tested: int | None = None
+    """Tokens tested one by one; 0 where masks were filled instead."""
     model_calls: int | None = None
     model_rows: int | None = None
     seconds: float | None = None

@@ -219,3 +219,33 @@ def test_the_command_lists_its_parts_and_says_what_is_wrong(tmp_path):
         done = _run(*arguments)
         assert done.returncode == 2
         assert what in " ".join(done.stderr.replace("│", " ").split())
+
+
+def test_both_sides_of_the_comparison_with_genlm_control_have_one_thread(monkeypatch):
+    import genlm_control
+
+    started = {}
+
+    class Process:
+        def __init__(self, command, env=None, **options):
+            started.update(env or {})
+            self.stdout = iter(['{"ready": true}\n'])
+
+    monkeypatch.setattr(genlm_control.subprocess, "Popen", Process)
+    genlm_control.Other("python", Path("model"), 4)
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        assert started[name] == "1"
+    # Torch has its own say, on both sides.
+    for file in ("genlm_side.py", "genlm_control.py"):
+        assert "torch.set_num_threads(1)" in (FOLDER / file).read_text("utf-8")
+
+    # This side starts itself anew with the same environment, before anything is loaded.
+    def again(program, arguments, env):
+        assert env.items() >= genlm_control.ONE_THREAD.items()
+        raise SystemExit("started anew")
+
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(genlm_control.os, "execve", again)
+    monkeypatch.setattr(sys, "argv", ["genlm_control.py", "--data", "."])
+    with pytest.raises(SystemExit, match="started anew"):
+        genlm_control.main()

@@ -162,12 +162,26 @@ def test_measures_of_results_worked_out_by_hand():
     assert (found.log_ml, found.with_evidence, found.calls_per_token, found.seconds) == (-1.0, 1, 3.0, 2.0)
 
 
+def test_rejection_is_named_only_where_it_was_run():
+    def record(number, method, **values):
+        return AwrsRecord(str(number), "sql", str(number), method, Ending.ANSWERED, **values)
+
+    for tested, name in ((0, "smc, masks"), (7, "awrs-smc"), (None, "awrs-smc")):
+        records = [record(1, "awrs-smc", tokens=10, tested=0), record(2, "awrs-smc", tokens=10, tested=tested)]
+        [found] = measure(records if tested is not None else [record(1, "awrs-smc", tokens=10)])
+        assert found.shown == name and found.method == "awrs-smc"
+        assert found.tested_per_token == (None if tested is None else tested / 20)
+    [found] = measure([record(1, "local", tokens=10, tested=0)])
+    assert found.shown == "local"
+
+
 def test_the_command(guided_cli, data, tmp_path):
     options = ("--data", data, "--task", "json", "--task", "patterns", "--limit", 1, "--max-new-tokens", 12)
     options = (*options, "--method", "local", "--method", "awrs-smc", "--out", tmp_path / "out")
     result = guided_cli("eval", "awrs", *options)
     assert result.exit_code == 0
-    assert "awrs-smc" in result.stdout
+    # The packaged model's vocabulary is small: every token came from a mask, and nothing was rejected.
+    assert "smc, masks" in result.stdout and "awrs-smc" not in result.stdout
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["done"] == summary["of"] == 4
     assert {one["method"] for one in summary["measures"]} == {"local", "awrs-smc"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import pickle
+import warnings
 from functools import partial
 
 import numpy as np
@@ -17,7 +18,7 @@ from guided.infer.attempts import Learned
 from guided.infer.best_of_n import best_of_n
 from guided.infer.cars import Learning, cars
 from guided.infer.enumeration import exact
-from guided.infer.errors import PotentialError
+from guided.infer.errors import FewSamplesWarning, PotentialError
 from guided.infer.mcmc import Cut, mcmc
 from guided.infer.potential import Potential
 from guided.infer.rejection import rejection
@@ -67,7 +68,7 @@ def test_where_masking_is_badly_wrong_cars_is_right():
     assert total_variation(samples, target) <= 0.03
     assert samples.acceptance > 0.9
     # Without learning the same samples cost several times the attempts.
-    assert rejection(5, *tiny.arguments, n=1000, max_tokens=5).acceptance < 0.5
+    assert rejection(5, *tiny.arguments, n=400, max_tokens=5).acceptance < 0.5
     first = [asap(seed, *tiny.arguments, n=1, max_tokens=5, max_attempts=50).particles[0] for seed in range(600)]
     assert total_variation(first, target) >= 0.6
     late = asap(1, *tiny.arguments, n=2000, max_tokens=5).particles[1000:]
@@ -194,7 +195,7 @@ def test_more_ids_than_the_vocabulary_has():
         weights[tokens] = math.exp(sum(wide.logprobs((0, *tokens[:i]))[t] for i, t in enumerate(tokens)))
     total = math.fsum(weights.values())
     for learning in Learning:
-        samples = cars(2, *tiny.arguments, n=2000, max_tokens=3, learning=learning)
+        samples = cars(2, *tiny.arguments, n=2000, max_tokens=3, learning=learning, max_attempts=100_000)
         assert total_variation(samples, {tokens: w / total for tokens, w in weights.items()}) < 0.04
         assert math.exp(samples.log_ml) == pytest.approx(total, rel=0.1)
 
@@ -362,3 +363,39 @@ def test_chains_of_more_steps_are_closer():
     far = total_variation(mcmc(0, *tiny.arguments, n=400, max_tokens=5, steps=0, batch=100), target)
     near = total_variation(mcmc(0, *tiny.arguments, n=400, max_tokens=5, steps=12, cut=Cut.RESTART, batch=100), target)
     assert far > 0.3 and near < 0.1
+
+
+@pytest.mark.parametrize("sampler", [rejection, cars, asap], ids=lambda sampler: sampler.__name__)
+def test_fewer_samples_than_asked_for_are_flagged(sampler):
+    tiny = problem("a{3}b|b", seed=0, max_tokens=5)
+    with pytest.warns(FewSamplesWarning, match="instead of 50: 20 attempts"):
+        found = sampler(0, *tiny.arguments, n=50, max_tokens=5, max_attempts=20)
+    assert 0 < len(found) <= 20 and found.missing == 50 - len(found)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert sampler(0, *tiny.arguments, n=10, max_tokens=5).missing == 0
+
+
+@pytest.mark.parametrize("sampler", [rejection, cars], ids=lambda sampler: sampler.__name__)
+def test_standard_errors_are_those_of_many_runs(sampler):
+    """The deviation of the estimates from the truth is what each run says of itself, in the mean."""
+    tiny = problem("a*b", seed=2, max_tokens=3)
+    z = math.fsum(tiny.weights().values())
+    runs = [sampler(seed, *tiny.arguments, n=20, max_tokens=3, batch=4) for seed in range(120)]
+    off = [math.exp(run.log_ml) / z - 1 for run in runs]
+    said = math.sqrt(np.mean([(run.log_ml_error * math.exp(run.log_ml) / z) ** 2 for run in runs]))
+    assert said == pytest.approx(np.std(off), rel=0.25)
+    assert abs(np.mean(off)) < 4 * np.std(off) / math.sqrt(len(off))
+
+
+def test_what_one_sample_says_of_the_evidence():
+    tiny = problem("a*b", seed=2, max_tokens=3)
+    one = rejection(0, *tiny.arguments, n=1, max_tokens=3)
+    assert one.log_ml is None and one.log_ml_error is None
+    learned = Learned()
+    for seed in range(200):
+        cars(seed, *tiny.arguments, n=1, max_tokens=3, learned=learned, batch=1)
+    z = math.fsum(tiny.weights().values())
+    assert learned.attempts == learned.evidence.trials + 1
+    assert math.exp(learned.log_ml) == pytest.approx(z, rel=0.1)
+    assert asap(0, *tiny.arguments, n=3, max_tokens=3).log_ml_error is None

@@ -421,3 +421,22 @@ def test_local_leaves_what_does_not_end():
     assert masked.acceptance > 0.9 and tested.acceptance > 0.9
     assert distance(masked.posterior(), tested.posterior()) < 0.1
     assert any(p.increments[0] < 0 for p in masked) and not any(any(p.increments) for p in tested)
+
+
+@pytest.mark.parametrize("run", [smc, importance])
+def test_standard_errors_are_those_of_many_runs(run):
+    """Squared errors, weighed as the estimates are, against the spread of the estimates."""
+    grammar = constraint("(ab|b|a)*b")
+    runs = [run(seed, model(9), PROMPT, grammar, n=16, max_tokens=6) for seed in range(150)]
+    estimates = np.exp([population.log_ml for population in runs])
+    errors = np.array([population.log_ml_error for population in runs])
+    said = math.sqrt(np.mean((estimates * np.minimum(errors, 1)) ** 2))
+    assert 0.8 * estimates.std() < said < 2 * estimates.std()
+    assert np.median(errors) < 1
+
+
+def test_nothing_is_known_of_one_family():
+    grammar = constraint("(ab|b|a)*b")
+    assert math.isinf(smc(0, model(9), PROMPT, grammar, n=1, max_tokens=6).log_ml_error)
+    dead = smc(0, model(9), PROMPT, TextPredicate(VOCABULARY, lambda text: False), n=4, max_tokens=3)
+    assert dead.log_ml == -math.inf and math.isinf(dead.log_ml_error)
