@@ -11,7 +11,6 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from guided.grammar.ir import Grammar
@@ -57,15 +56,11 @@ class TypeReader:
 
     source: Any
 
-    @cached_property
-    def _adapter(self) -> Any:
-        from guided.grammar.json_schema.types import adapter_of
-
-        return adapter_of(self.source)
-
     def __call__(self, text: str) -> Any:
         """The value; raises what the type's validation raises."""
-        return self._adapter.validate_json(text)
+        from guided.grammar.json_schema.types import adapter_of
+
+        return adapter_of(self.source).validate_json(text)
 
 
 def _is_type(given: object) -> bool:

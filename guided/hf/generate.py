@@ -223,7 +223,7 @@ def generate(
     if draft is not None:
         from guided.hf.speculation import check_combination, drafting_for
 
-        draft = drafting_for(draft, model, greedy=sampler is None and not options.get("do_sample"))
+        draft = drafting_for(draft, model, tokenizer, greedy=sampler is None and not options.get("do_sample"))
         check_combination(sampler, searches, options)
     if searches and sampler is not None:
         raise UnsupportedError(

@@ -125,7 +125,9 @@ def wrapped(model: Any, tokenizer: Any = None, eos_ids: Iterable[int] | None = N
     """
     if isinstance(model, str):
         raise TypeError("model is a name: load it once with guided.hf.load(name) and pass the result")
-    bare = model.model if isinstance(model, LoadedModel) else model
+    bare = model
+    if isinstance(model, LoadedModel):
+        bare, tokenizer = model.model, tokenizer or model.tokenizer
     if not isinstance(bare, PreTrainedModel):
         raise GuidedError(
             f"{type(model).__name__} is no language model",

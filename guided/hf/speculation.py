@@ -246,7 +246,7 @@ def draft_generate(
             where="drafts",
             remedy="Leave out draft=, or EntropyAdaptive: speculative decoding with the small model is lossless.",
         )
-    drafting = auto() if draft is None else drafting_for(draft, None, greedy=False) or auto()
+    drafting = auto() if draft is None else drafting_for(draft) or auto()
     return DraftGenerate(constraint, drafting, seed, stack, same_tokenizer)
 
 
@@ -274,7 +274,7 @@ DRAWN = 8
 """Tokens that a smaller model drafts at most, ended before by its confidence."""
 
 
-def drafting_for(draft: Draft, target: Any, *, greedy: bool) -> Drafting | None:
+def drafting_for(draft: Draft, target: Any = None, tokenizer: Any = None, *, greedy: bool = False) -> Drafting | None:
     """What ``draft=`` says: True the draft for when nothing is known, False none, a model one that drafts its tokens.
 
     Raises `GuidedError` for what is no draft, and says how one is made; `VocabularyError` for a model of other ids.
@@ -288,7 +288,7 @@ def drafting_for(draft: Draft, target: Any, *, greedy: bool) -> Drafting | None:
     if draft == "lookup":
         return Drafting(PromptLookup(), Fixed(LOOKED_UP))
     if isinstance(draft, (LanguageModel, LoadedModel, PreTrainedModel)):
-        large, small = language_model(target), language_model(draft)
+        large, small = language_model(target, tokenizer), language_model(draft)
         check_vocabulary(large, small, "draft=", same_tokenizer=True)
         return Drafting(Model(small, Chain(DRAWN, Confidence()), by_rule=greedy), Fixed(DRAWN))
     remedy = (
