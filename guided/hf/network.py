@@ -267,7 +267,7 @@ class Network:
 
     def _all_shown(self, tokens: list[list[int]], past: int) -> torch.Tensor | None:
         """A mask that hides nothing, for the sake of models that take a padding id at an end for padding."""
-        pad = self.architecture.config.pad_token_id
+        pad = getattr(self.architecture.config, "pad_token_id", None)
         kinds = self.architecture.layer_kinds or ()
         if any(kind.n_states for kind in kinds):  # such layers multiply by it what is new, and take no wider one
             return None

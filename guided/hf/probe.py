@@ -47,7 +47,7 @@ def _run(network: Network) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], t
     from guided.hf.sequences import CachedSequences
 
     one, two = _tokens(network, 0, 8), _tokens(network, 3, 10)
-    pad = network.architecture.config.pad_token_id
+    pad = getattr(network.architecture.config, "pad_token_id", None)
     if isinstance(pad, int) and 0 <= pad < network.width:
         two[8] = pad  # an id like any other here, though some models look for it
     rows = CachedSequences(network, NOTHING, [one[:2], two[:3]])

@@ -89,7 +89,7 @@ def test_types_in_batches_with_samplers_searches_and_probabilities(loaded):
     assert {particle.text.strip() for particle in drawn.particles} <= {'"yes"', '"no"'}
     assert generate(loaded, "a", Colour, search=beam_search, max_new_tokens=8).hypotheses
     chances = guided.choice_probabilities(loaded, "a", guided.json_schema(kind, whitespace="compact"))
-    assert sum(chances.probabilities) == pytest.approx(1)
+    assert sum(chances.probabilities.values()) == pytest.approx(1)
 
 
 def test_a_value_needs_a_whole_text_that_the_type_takes(loaded):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import threading
 
 import pytest
 import torch
+import transformers.cache_utils
 from transformers import (
     AutoModelForCausalLM,
     BloomConfig,
@@ -28,6 +30,12 @@ from guided.hf import load
 from guided.hf.language_model import Caching, TransformersModel
 from guided.lm import LanguageModel, Needs, Tree, next_logits
 from guided.testing import check_language_model
+
+KEEPS_STATES = (
+    "number_of_states"
+    in inspect.signature(getattr(transformers.cache_utils, "LinearAttentionLayer", object)).parameters
+)
+"""Whether this release of transformers keeps states as the newest does; before 5.16 such models are read again."""
 
 SMALL = {
     "vocab_size": 96,
@@ -128,7 +136,7 @@ def test_contract(name, request):
 def test_contract_of_architectures(name):
     model = TransformersModel(build(name))
     expected = {"bloom": Caching.ALIGNED, "gpt-neo": Caching.ALIGNED}
-    expected |= dict.fromkeys(("mamba", "falcon-h1", "qwen3-next"), Caching.STATES)
+    expected |= dict.fromkeys(("mamba", "falcon-h1", "qwen3-next"), Caching.STATES if KEEPS_STATES else Caching.NONE)
     assert model.caching is expected.get(name, Caching.RAGGED)
     check_language_model(model, steps=20, rows=4, length=12)
 
@@ -399,6 +407,7 @@ def test_encoders_run_once_a_prompt(t5):
         rows.crop([2, *[3] * 17])
 
 
+@pytest.mark.skipif(not KEEPS_STATES, reason="this release of transformers keeps states another way")
 def test_states_are_continued_and_copied():
     model = TransformersModel(build("mamba"))
     assert not model.can.crop

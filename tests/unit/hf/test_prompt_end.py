@@ -138,7 +138,9 @@ def test_transformers_still_says_where_the_prompt_ends(llama, draft_llama, t5):
         assert len(watch.seen) >= 5
         assert all(call.prompt_length == 5 and not call.other_tokenizer for call, _ in watch.seen)
         assert {length for _, length in watch.seen} >= {5, 6, 7}
-        assert all(call.attention_mask is None and call.mask_given for call, _ in watch.seen)
+        for call, _ in watch.seen:
+            # Older releases keep a mask of ones where newer ones drop it.
+            assert call.mask_given and (call.attention_mask is None or bool(call.attention_mask.all()))
     padded, mask = torch.tensor([[0, 0, 70], [1, 70, 71]]), torch.tensor([[0, 0, 1], [1, 1, 1]])
     for options in ({}, {"num_beams": 2}):
         for given in ({"attention_mask": mask}, {}):
