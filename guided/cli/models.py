@@ -26,6 +26,13 @@ __all__ = ["budget_for", "compile_for", "generate_batch", "load_model", "seed_dr
 DEFAULT_NEW_TOKENS = 512
 """Budget without --max-new-tokens, where the model has room: about 2,000 characters of JSON."""
 
+SMALL_MODEL = 20_000_000
+"""Parameters up to which one thread serves a model on the CPU.
+
+Its passes take milliseconds, and each of their hundred small products waits for all threads: on a machine that is busy
+with something else two threads spend half as much processor time again as one does, and take as much longer.
+"""
+
 _ENVIRONMENT = {
     "TRANSFORMERS_VERBOSITY": "error",
     "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",
@@ -48,9 +55,20 @@ def load_model(name: str, *, device: str | None, offline: bool, quiet: bool) -> 
         step("starting torch and transformers")
         from guided import hf
 
-        return hf.load(
+        loaded = hf.load(
             name, device=device, local_files_only=offline, on_stage=lambda stage: step(f"{name}: {stage.value}")
         )
+    _choose_threads(loaded)
+    return loaded
+
+
+def _choose_threads(loaded: LoadedModel) -> None:
+    """One thread for a small model on the CPU, unless the environment says how many."""
+    import torch
+
+    small = sum(parameter.numel() for parameter in loaded.model.parameters()) <= SMALL_MODEL
+    if small and loaded.model.device.type == "cpu" and "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(1)
 
 
 def compile_for(grammar: Grammar, model: LoadedModel, *, quiet: bool) -> Constraint:

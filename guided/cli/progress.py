@@ -1,4 +1,6 @@
-"""Progress for people, on standard error and only on a terminal: loading, compiling kernels, batches.
+"""Progress for people, on standard error: loading, compiling kernels, batches.
+
+Bars are for terminals.  Elsewhere a line says that kernels are compiled, since that takes long; nothing else is said.
 
 Numba says by an event when it compiles a function that its disk cache does not have; that, and nothing else, is what
 "compiling" shows here, so that from the second run on nobody sees it.
@@ -11,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from guided.cli.output import stderr_console
+from guided.cli.output import print_note, stderr_console
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -102,38 +104,41 @@ def counted_stages(
 
 @contextmanager
 def kernel_compilation(*, quiet: bool = False) -> Iterator[list[str]]:
-    """Yields the names of the kernels compiled so far, in order; shows a bar from the first one on."""
+    """Yields the names of the kernels compiled so far, in order; from the first one on a bar or a line shows it."""
     from numba.core import event
+
+    from guided.kernels.jit import compiled_kernel, logger
 
     compiled: list[str] = []
     here = threading.get_ident()
     progress = _progress()
     shown: list[Any] = []
 
-    def ours(of: Any) -> bool:
+    def ours(of: Any) -> str | None:
         # Numba compiles parts of its own library too, and other threads may compile for other callers.
-        return threading.get_ident() == here and str(_function(of).__module__).startswith("guided.")
+        return compiled_kernel(of) if threading.get_ident() == here else None
 
     class Listener(event.Listener):  # type: ignore[misc]
         def on_start(self, of: Any) -> None:
-            if quiet or not ours(of):
+            name = ours(of)
+            if quiet or name is None:
                 return
             if not shown:
+                if progress.disable:
+                    print_note("compiling kernels, once on this machine: about half a minute")
                 progress.start()
                 shown.append(progress.add_task("compiling kernels, once on this machine", total=None, note=""))
-            progress.update(shown[0], note=_function(of).__name__)
+            progress.update(shown[0], note=name)
 
         def on_end(self, of: Any) -> None:
-            if ours(of):
-                compiled.append(_function(of).__name__)
+            if name := ours(of):
+                compiled.append(name)
 
+    was_silent, logger.disabled = logger.disabled, True
     try:
         with event.install_listener("numba:compile", Listener()):
             yield compiled
     finally:
+        logger.disabled = was_silent
         if shown:
             progress.stop()
-
-
-def _function(of: Any) -> Any:
-    return of.data["dispatcher"].py_func

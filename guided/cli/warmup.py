@@ -17,7 +17,7 @@ import typer
 
 from guided.cli.kernel_claims import shared_kernels
 from guided.cli.options import AsJson
-from guided.cli.output import print_json, print_note, print_text
+from guided.cli.output import print_json, print_text
 from guided.cli.progress import kernel_compilation
 
 __all__ = ["compile_beside", "warmup"]
@@ -43,9 +43,6 @@ def warmup(
     with kernel_compilation(quiet=quiet or as_json) as compiled:
         folder = _cache_folder()
         new = not any(folder.glob("*.nbi"))
-        if new and not (quiet or as_json or sys.stderr.isatty()):
-            # A terminal has the bar; in a log, nothing would be said until the end.
-            print_note("compiling kernels, once on this machine: about half a minute")
         with _second_process() if _processors() > 1 and new else contextlib.nullcontext(), _seldom_collected():
             kernel_calls.masks()
             kernel_calls.everything()

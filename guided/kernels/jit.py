@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
 from numba import njit
+from numba.core import event
 
-__all__ = ["direct", "entry", "inner"]
+__all__ = ["compiled_kernel", "direct", "entry", "inner", "logger"]
+
+logger = logging.getLogger("guided")
+"""Says once a process that kernels are compiled: nobody should wait half a minute without knowing what for."""
 
 
 _OPTIONS: dict[str, Any] = {
@@ -52,3 +57,28 @@ def direct(kernel: Any) -> Callable[..., Any]:
         if len(made) == 1 and made[0].entry_point is not None:
             _entry_points[kernel] = made[0].entry_point
     return _entry_points.get(kernel, kernel)
+
+
+def compiled_kernel(of: Any) -> str | None:
+    """The kernel that one of Numba's events of compiling is about; None where it is a function of somebody else's."""
+    kernel = of.data["dispatcher"].py_func
+    return str(kernel.__name__) if str(kernel.__module__).startswith("guided.") else None
+
+
+class _Announcement(event.Listener):  # type: ignore[misc]
+    """Numba has an event when it compiles what its cache on disk does not hold, and none when it reads the cache."""
+
+    said = False
+
+    def on_start(self, of: Any) -> None:
+        if not self.said and compiled_kernel(of):
+            self.said = True
+            logger.warning(
+                "guided: compiling kernels, once on this machine: about half a minute (`guided warmup` does it ahead)"
+            )
+
+    def on_end(self, of: Any) -> None:
+        pass
+
+
+event.register("numba:compile", _Announcement())

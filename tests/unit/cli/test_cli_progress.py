@@ -42,7 +42,7 @@ def test_steps_are_shown_on_a_terminal(monkeypatch, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_only_kernels_of_this_package_count():
+def test_only_kernels_of_this_package_count(capsys):
     def other(x):
         return x + 1
 
@@ -54,6 +54,29 @@ def test_only_kernels_of_this_package_count():
         numba.njit(other)(1)
         numba.njit(kernel)(1)
     assert compiled == ["kernel"]
+    # No terminal: a line instead of the bar.
+    assert capsys.readouterr().err.count("compiling kernels, once on this machine") == 1
+    with kernel_compilation(quiet=True) as compiled:
+        numba.njit(kernel)(1)
+    assert compiled == ["kernel"]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_program_is_told_once_that_kernels_are_compiled():
+    code = (
+        "import numba\n"
+        "from guided.kernels import jit\n"
+        "def kernel(x):\n"
+        "    return x + 2\n"
+        "kernel.__module__ = 'guided.kernels.made_up'\n"
+        "numba.njit(lambda x: x + 1)(1)\n"
+        "print('mine')\n"
+        "numba.njit(kernel)(1)\n"
+        "numba.njit(kernel)(1)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "mine\n"
+    assert run.stderr.count("compiling kernels") == 1 and "guided warmup" in run.stderr
 
 
 def test_warm_up_twice_compiles_nothing(guided_cli):

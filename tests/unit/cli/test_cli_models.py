@@ -1,0 +1,25 @@
+"""What the commands do with a model besides generating."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.parametrize(("asked", "threads"), [(None, 1), ("2", 2)])
+def test_a_small_model_takes_one_thread_unless_told(asked, threads):
+    """With more, a busy machine takes several times as long: each small product waits for all of them."""
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    if asked:
+        environment["OMP_NUM_THREADS"] = asked
+    code = (
+        "import torch\n"
+        "from guided.cli.models import load_model\n"
+        "load_model('nano', device='cpu', offline=True, quiet=True)\n"
+        "print(torch.get_num_threads())\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert int(run.stdout) == threads
