@@ -111,6 +111,10 @@ MATCH_STEPS = 20_000
 """Lexer states visited to find a live terminal; nearly always the first match found is one."""
 
 
+FIRST_OPENINGS = 256
+"""Lexers that a grammar begins with room for; Lark's grammar of itself has 30, one of C 200."""
+
+
 class LalrStacks:
     """An LALR parser over stacks given as lists of states, bottom first."""
 
@@ -122,15 +126,15 @@ class LalrStacks:
         self._lexer: OrderedLexer = lexer_of(grammar.terminals)
         self._ignore = frozenset(grammar.ignore)
         self._starts: dict[tuple[int, frozenset[int]], int] = {}
+        self.arrays = self._arrays()
+        """The tables for kernels; replaced when there are more lexers than there was room for."""
 
-    @staticmethod
-    def arrays(stacks: LalrStacks | None) -> Lalr:
-        """The tables for kernels; one empty row when there is no LALR parser."""
-        if stacks is None:
-            return _NO_TABLES
-        tables = stacks.tables
+    def _arrays(self) -> Lalr:
+        tables = self.tables
         n_states = len(tables.shift)
-        n_terminals = 1 + max([tables.end, *(t for row in (*tables.shift, *tables.reduce) for t in row)])
+        contexts = [terminal for context in tables.accepts for terminal in context]
+        in_tables = (terminal for row in (*tables.shift, *tables.reduce) for terminal in row)
+        n_terminals = 1 + max([tables.end, *self._ignore, *contexts, *in_tables])
         n_names = 1 + max((name for name, _ in tables.rules), default=0)
         action = np.zeros((n_states, n_terminals), np.int32)
         goto = np.zeros((n_states, n_names), np.int32)
@@ -143,7 +147,18 @@ class LalrStacks:
                 goto[state, name] = target
         names = np.asarray([name for name, _ in tables.rules] or [0], np.int32)
         lengths = np.asarray([length for _, length in tables.rules] or [0], np.int32)
-        return Lalr(action, goto, names, lengths, np.asarray([tables.final, tables.end], np.int32))
+        is_ignored = np.zeros(n_terminals, np.uint8)
+        is_ignored[sorted(self._ignore)] = 1
+        return Lalr(
+            action, goto, names, lengths, np.asarray([tables.final, tables.end], np.int32),
+            context_first=np.cumsum([0, *map(len, tables.accepts)], dtype=np.int32),
+            context=np.asarray(contexts or [0], np.int32),
+            is_ignored=is_ignored,
+            opening_slot=np.full(4 * FIRST_OPENINGS, -1, np.int32),
+            opening_state=np.zeros(FIRST_OPENINGS, np.int32),
+            opening_live=np.zeros((FIRST_OPENINGS, -(-n_terminals // 64)), np.int64),
+            opening_start=np.zeros(FIRST_OPENINGS, np.int32),
+        )  # fmt: skip
 
     def accepts(self, stack: list[int], terminal: int) -> bool:
         """Would the parser, after its reductions, shift ``terminal`` (or, for the end, be done)?"""
@@ -176,15 +191,54 @@ class LalrStacks:
             state: LexerState = self._lexer.start(context)
             if len(live) < len(context):
                 state = Restricted(state, live)
-            found = self._starts[key] = self._states.add(state) if can_match(state) else 0
+            found = self._states.add(state) if can_match(state) else 0
+            self._keep(stack[-1], live, found)
+            self._starts[key] = found
         return found
 
+    def _keep(self, state: int, live: frozenset[int], start: int) -> None:
+        """Have kernels find the lexer of an LALR state and the terminals that are accepted."""
+        row = len(self._starts)
+        arrays = self.arrays
+        if row == arrays.opening_state.size:
+            grown = {
+                name: np.concatenate([old, np.zeros_like(old)])
+                for name in ("opening_state", "opening_live", "opening_start")
+                for old in [getattr(arrays, name)]
+            }
+            arrays = self.arrays = arrays._replace(**grown, opening_slot=np.full(8 * row, -1, np.int32))
+            for each in range(row):
+                self._enter(each)
+        arrays.opening_state[row], arrays.opening_start[row] = state, start
+        bits = np.zeros(arrays.opening_live.shape[1], np.uint64)
+        for terminal in live:
+            bits[terminal >> 6] |= np.uint64(1 << (terminal & 63))
+        arrays.opening_live[row] = bits.view(np.int64)
+        self._enter(row)
 
+    def _enter(self, row: int) -> None:
+        slots = self.arrays.opening_slot
+        # As `guided.kernels.lalr.open_stack` does it.
+        hashed = int(self.arrays.opening_state[row])
+        for word in self.arrays.opening_live[row].tolist():
+            hashed = (hashed ^ word) * 1099511628211 & _MASK64
+            hashed ^= hashed >> 29
+        slot = hashed % slots.size
+        while slots[slot] >= 0:
+            slot = (slot + 1) % slots.size
+        slots[slot] = row
+
+
+_MASK64 = (1 << 64) - 1
 _NOTHING = np.zeros((1, 1), np.int32)
-_NO_TABLES = Lalr(_NOTHING, _NOTHING, _NOTHING[0], _NOTHING[0], np.zeros(2, np.int32))
+NO_TABLES = Lalr(
+    _NOTHING, _NOTHING, _NOTHING[0], _NOTHING[0], np.zeros(2, np.int32), np.zeros(2, np.int32), _NOTHING[0],
+    np.zeros(1, np.uint8), np.full(1, -1, np.int32), _NOTHING[0], np.zeros((1, 1), np.int64), _NOTHING[0],
+)  # fmt: skip
+"""What kernels get where there is no LALR parser: nothing looks into it."""
 
 
 @lru_cache(maxsize=1)
 def no_tables() -> NDArray[np.int64]:
     """The addresses of the tables where there is no LALR parser."""
-    return address_rows(_NO_TABLES)
+    return address_rows(NO_TABLES)

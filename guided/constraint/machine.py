@@ -21,7 +21,7 @@ from guided.automata.distances import measure, minimum, minimum_owing, shortest,
 from guided.automata.graph import RuleGraph
 from guided.automata.openings import explore_openings
 from guided.automata.spelling import state_inside
-from guided.automata.stacks import LalrStacks, lexer_states, no_tables
+from guided.automata.stacks import NO_TABLES, LalrStacks, lexer_states, no_tables
 from guided.collection import hold, release, untrack
 from guided.constraint.completion import Completions
 from guided.constraint.effects import TokenEffects
@@ -112,7 +112,7 @@ class ConstraintMachine:
         analysis = analyse(grammar)
         explore_openings(self.states, analysis.patterns, analysis.met_whole)
         self.graph = RuleGraph(analysis, grammar.start, self.states, starts, ignored)
-        self.lalr = LalrStacks.arrays(self.stacks)
+        self.lalr = NO_TABLES if self.stacks is None else self.stacks.arrays
         tables = first_tables().fresh()
         self.tables = tables.group()
         self._scratch: Fresh[Scratch] | Scratch = first_scratch(max(self.effects.tries.longest, 8)).fresh()
@@ -531,6 +531,9 @@ class ConstraintMachine:
                 self._refresh()
             return
         start = self.stacks.lexer_start(self._stack(continuation))
+        if self.lalr is not self.stacks.arrays:
+            self.lalr = self.stacks.arrays
+            self._seen = -1
         at = int(self.counters[N_CLOSURE])
         if at + 1 > self.tables.closure_state.shape[0]:
             self._grow()

@@ -139,7 +139,10 @@ class Lalr(NamedTuple):
     """LALR tables as rows of ``terminal -> action`` and ``nonterminal -> state``; empty for other grammars.
 
     ``last`` is ``(final state, end of text)``.  ``action[state, terminal]``: 0 error, ``s + 1`` shift to ``s``,
-    ``-(r + 1)`` reduce by rule ``r``.
+    ``-(r + 1)`` reduce by rule ``r``.  The candidates of a state's lexer are ``context[context_first[state] :
+    context_first[state + 1]]``.  Lexers by LALR state and the set of terminals that the parser accepts, 64 a word,
+    ignored ones among them: ``opening_slot`` finds a row by hash, -1 where there is none, ``opening_start[row]`` is
+    the lexer state.
     """
 
     action: NDArray[np.int32]
@@ -147,6 +150,13 @@ class Lalr(NamedTuple):
     rule_name: Ints
     rule_length: Ints
     last: Ints
+    context_first: Ints
+    context: Ints
+    is_ignored: Bytes
+    opening_slot: Ints
+    opening_state: Ints
+    opening_live: NDArray[np.int64]
+    opening_start: Ints
 
 
 class Machine(NamedTuple):

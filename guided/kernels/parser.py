@@ -352,34 +352,6 @@ def close(table, continuation):
 
 
 @inner
-def shift(table, stack, terminal):
-    """The LALR stack after reducing and shifting ``terminal``: 0 when the parser refuses it, -1: request."""
-    lalr = views.lalr(table)
-    machine = views.machine(table)
-    scratch = views.scratch(table)
-    while True:
-        item = machine.items[machine.set_offset[stack]]
-        state = (item >> 32) - 1
-        action = lalr.action[state, terminal]
-        if action == 0:
-            return 0
-        if action > 0:
-            scratch.longs[0] = (np.int64(action) << 32) | stack
-            return intern_set(table, scratch.longs, np.int64(1))
-        rule = -action - 1
-        for _ in range(lalr.rule_length[rule]):
-            stack = machine.items[machine.set_offset[stack]] & _MASK32
-        state = (machine.items[machine.set_offset[stack]] >> 32) - 1
-        target = lalr.goto[state, lalr.rule_name[rule]]
-        if terminal == lalr.last[1] and target == lalr.last[0]:
-            return 1
-        scratch.longs[0] = (np.int64(target + 1) << 32) | stack
-        stack = np.int64(intern_set(table, scratch.longs, np.int64(1)))
-        if stack < 0:
-            return -1
-
-
-@inner
 def rehash_sets(table):
     """Enter all continuations but the empty one into the hash, which is empty."""
     machine = views.machine(table)

@@ -11,6 +11,7 @@ import numpy as np
 
 from guided.kernels import views
 from guided.kernels.jit import entry, inner
+from guided.kernels.lalr import open_stack, shift
 from guided.kernels.layout import (
     EXPAND_STATE,
     FUEL,
@@ -26,7 +27,7 @@ from guided.kernels.layout import (
     REQUEST_A,
     REQUEST_B,
 )
-from guided.kernels.parser import close, intern_set, shift, sort_unique, stable_order
+from guided.kernels.parser import close, intern_set, sort_unique, stable_order
 from guided.kernels.strings import SPELLED, enter, glance, move, owe, partial
 
 _MASK32 = 0xFFFFFFFF
@@ -74,14 +75,10 @@ def boundary(table, lexed, state, continuation):
 @entry
 def open_boundary(table, lexed, continuation):
     """Make the closure of ``continuation`` known; 0 when it is, -1: request."""
-    machine = views.machine(table)
-    counters = views.counters(table)
-    if machine.closure_first[continuation] >= 0:
+    if views.machine(table).closure_first[continuation] >= 0:
         return 0
     if lexed:
-        counters[REQUEST] = OPEN_BOUNDARY
-        counters[REQUEST_A] = continuation
-        return -1
+        return open_stack(table, np.int64(continuation))
     return close(table, np.int64(continuation))
 
 

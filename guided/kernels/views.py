@@ -43,7 +43,7 @@ EXTRA = SEGMENTS + len(Segments._fields)
 N_ROWS = EXTRA + len(Extra._fields)
 
 
-_TWO_DIMENSIONS = {"action", "goto", "children", "siblings", "masks", "joined", "rows"}
+_TWO_DIMENSIONS = {"action", "goto", "children", "siblings", "masks", "joined", "rows", "opening_live"}
 """Fields that are rows; all others are flat."""
 
 

@@ -232,7 +232,7 @@ def test_steering_within_a_schema(options, llama, base, amateur, steerers, token
         row = np.zeros(vocabulary.n_words, np.uint32)
         constraint.fill_budget_mask(state, row, LIMIT - len(wanted))
         allowed = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little"))
-        logits = torch.full((1, base.width), -torch.inf)
+        logits = torch.full((1, base.width), -torch.inf, dtype=torch.float64)
         logits[0, allowed] = next_logits(base, [prompt + wanted])[0, allowed]
         logits = contrastive_reasoning(logits, next_logits(amateur, [prompt + wanted]))
         logits = classifier_free(logits, next_logits(base, [prompt[-1:] + wanted]))
