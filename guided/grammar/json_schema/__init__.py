@@ -216,7 +216,7 @@ def _made(
         overlapping: frozenset[Branches] = frozenset()
         while True:
             normaliser = Normaliser(document, formats, overlapping)
-            graph = Graph(normaliser, normaliser.need(document.root))
+            graph = Graph(normaliser, normaliser.need(document.root), order is Order.SCHEMA)
             if not graph.overlapping:
                 break
             overlapping = overlapping.union(graph.overlapping)

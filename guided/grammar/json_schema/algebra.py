@@ -239,7 +239,8 @@ def intersect_objects(a: ObjectShape, b: ObjectShape) -> list[ObjectShape]:
     for name, need in b.declared.items():
         if name not in declared:
             declared[name] = class_need(a.classes, name) | need
-    plain = ObjectShape(declared, intersect_classes(a.classes, b.classes), required, low, high)
+    clauses = a.clauses if not b.clauses else tuple(dict.fromkeys((*a.clauses, *b.clauses)))
+    plain = ObjectShape(declared, intersect_classes(a.classes, b.classes), required, low, high, (), clauses)
     if not a.some and not b.some:
         return [plain]
     result = [plain]

@@ -11,6 +11,10 @@ from dataclasses import replace
 from guided.errors import LimitError, UnsatisfiableError
 from guided.grammar.goals import fewest_to_meet
 from guided.grammar.json_schema import refusals
+from guided.grammar.json_schema.algebra import MAX_ALTERNATIVES
+from guided.grammar.json_schema.clauses import FEW_WAYS, MemberWalk, told_apart
+from guided.grammar.json_schema.clauses import State as MemberState
+from guided.grammar.json_schema.clauses import Step as MemberStep
 from guided.grammar.json_schema.counting import ItemCounter, State, Step
 from guided.grammar.json_schema.extras import Extra, extras, few_names_declared, goals, other_names
 from guided.grammar.json_schema.normalise import Normaliser
@@ -30,7 +34,7 @@ MAX_MENTIONS = 40_000
 class Graph:
     """The nodes reachable from one need, with their shapes and whether they are alive."""
 
-    def __init__(self, normaliser: Normaliser, root: Need) -> None:
+    def __init__(self, normaliser: Normaliser, root: Need, in_order: bool = True) -> None:
         self.normaliser = normaliser
         self.root = root
         self.shapes: dict[Need, Shape] = {}
@@ -40,19 +44,27 @@ class Graph:
         self._dropped: set[ArrayShape] = set()
         self._item_states: dict[ArrayShape, dict[State, list[Step]]] = {}
         self._extras: dict[ObjectShape, list[Extra]] = {}
+        self._walks: dict[ObjectShape, MemberWalk] = {}
+        self._member_states: dict[ObjectShape, dict[MemberState, list[MemberStep]]] = {}
+        self._most_ways = FEW_WAYS if in_order else MAX_ALTERNATIVES
         self._mentioned = 0
         self.compares = False
         """Does some array ask whether its items differ?"""
         self._discover(root)
-        checked = 0
-        while checked < len(normaliser.overlaps):
-            for child in self._children(normaliser.overlaps[checked].shape):
+        overlaps: list[Shape] = []
+        while len(overlaps) < len(normaliser.overlaps):
+            overlap = normaliser.overlaps[len(overlaps)]
+            overlaps.append(self._without_clauses(overlap.shape, overlap.branches[0].pointer))
+            for child in self._children(overlaps[-1]):
                 self._discover(child)
-            checked += 1
         normaliser.check_names()
         self._settle()
         self._settled = True
-        self.overlapping = {overlap.branches for overlap in normaliser.overlaps if self.shape_alive(overlap.shape)}
+        self.overlapping = {
+            overlap.branches
+            for overlap, shape in zip(normaliser.overlaps, overlaps, strict=True)
+            if self.shape_alive(shape)
+        }
         """Pairs of places in a oneOf that were taken to exclude each other and do not: the graph is not exact then."""
         del self.normaliser
 
@@ -69,6 +81,7 @@ class Graph:
         """Count these arrays as having no value, and settle again."""
         self._dropped.update(arrays)
         self._item_states.clear()
+        self._member_states.clear()
         self._settled = False
         self._pending = [*self.shapes]
         self.alive.clear()
@@ -95,7 +108,7 @@ class Graph:
                 continue
             shape = self.normaliser.shape(need)
             if shape.objects:
-                shape = _told_apart(shape)
+                shape = _told_apart(self._without_clauses(shape, pointer_of(need)))
             for array in shape.arrays:
                 if array.unique is not None:
                     self.compares = True
@@ -112,6 +125,22 @@ class Graph:
                 work.extend(children)
             except LimitError as error:
                 raise LimitError(error.what, where=error.where or pointer_of(need), remedy=error.remedy) from None
+
+    def _without_clauses(self, shape: Shape, pointer: str) -> Shape:
+        """The same values, with clauses written out where they are few; others are kept track of by automata."""
+        if not any(thing.clauses for thing in shape.objects):
+            return shape
+        found: list[ObjectShape] = []
+        for thing in shape.objects:
+            ways = self.normaliser.settled(thing, self._most_ways) if thing.clauses else (thing,)
+            for way in ways:
+                if way.clauses:
+                    if self._most_ways > FEW_WAYS:
+                        raise refusals.ALTERNATIVES.at(pointer, limit=self._most_ways)
+                    way = told_apart(way)
+                    self._walks[way] = self.normaliser.walk(way)
+                found.append(way)
+        return replace(shape, objects=tuple(found))
 
     def _settle(self) -> None:
         changed = True
@@ -166,11 +195,26 @@ class Graph:
             found = self._item_states[array] = ItemCounter(array).living(self.alive.__contains__)
         return found
 
+    def member_states(self, thing: ObjectShape) -> dict[MemberState, list[MemberStep]]:
+        """The automaton of an object with clauses, of living members only; empty when there is no such object."""
+        if not self._settled:
+            return self._walks[thing].living(self.alive.__contains__)
+        found = self._member_states.get(thing)
+        if found is None:
+            found = self._member_states[thing] = self._walks[thing].living(self.alive.__contains__)
+        return found
+
+    def ends_at(self, thing: ObjectShape, state: MemberState) -> bool:
+        """May an object with clauses end in a state?"""
+        return self._walks[thing].accepts(state)
+
     def object_alive(self, thing: ObjectShape) -> bool:
         """Can its required members, and as many as ``low`` asks for, be there?"""
         for name in thing.required:
             if thing.declared[name] not in self.alive:
                 return False
+        if thing.clauses:
+            return bool(self.member_states(thing))
         needed = len(thing.required)
         if thing.some:
             fewest = fewest_to_meet([extra.meets for extra in self.living_extras(thing)], goals(thing))
@@ -209,6 +253,9 @@ class Graph:
             if array.high is None or array.high > len(array.prefix):
                 found.append(array.rest)
         for thing in shape.objects:
+            if thing.clauses:
+                found.extend(self._walks[thing].needs())
+                continue
             found.extend(thing.declared.values())
             found.extend([need for _, need in thing.classes])
             if thing.some:
@@ -247,11 +294,14 @@ def pointer_of(need: Need) -> str:
 def _told_apart(shape: Shape) -> Shape:
     """The same values, with names declared that must be told apart."""
     for thing in shape.objects:
+        if thing.clauses:
+            continue
         if thing.some or thing.low > len(thing.required):
             break
     else:
         return shape
-    return replace(shape, objects=tuple(more for thing in shape.objects for more in few_names_declared(thing)))
+    found = [(thing,) if thing.clauses else few_names_declared(thing) for thing in shape.objects]
+    return replace(shape, objects=tuple([more for things in found for more in things]))
 
 
 def scalar_alive(shape: Shape) -> bool:

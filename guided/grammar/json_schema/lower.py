@@ -29,6 +29,7 @@ from guided.grammar.ir import (
     Terminal,
 )
 from guided.grammar.json_schema.any_value import ANY_VALUES, UNDECLARED, any_value
+from guided.grammar.json_schema.clauses import State as MemberState
 from guided.grammar.json_schema.contained import without_contained
 from guided.grammar.json_schema.counting import ItemCounter, State, Step
 from guided.grammar.json_schema.declared_members import DeclaredMembers
@@ -93,6 +94,7 @@ class Lowering:
         self._opened: dict[ArrayShape | ObjectShape, Reference] = {}
         self._optional: dict[ArrayShape, list[Reference]] = {}
         self._counted: dict[ArrayShape, dict[State, Reference]] = {}
+        self._walked: dict[ObjectShape, dict[MemberState, Reference]] = {}
         self._compares = graph.compares
         """Must the checker compare items, and so know which containers are open?"""
         self._distinct = Distinct(graph)
@@ -244,6 +246,9 @@ class Lowering:
                 )
 
     def _plan_object(self, thing: ObjectShape, pointer: str) -> None:
+        if thing.clauses:
+            self._plan_members(thing, pointer)
+            return
         alive = self.graph.alive
         counted = thing.low > len(thing.required)
         free = self.layout.order is Order.ANY or counted or thing.high is not None or bool(thing.some)
@@ -263,6 +268,30 @@ class Lowering:
             self._forces_several = True
             if counted:
                 self._distinct.check_object(thing, pointer)
+        if self._compares:
+            self._open(thing, pointer, Mark.OBJECT, lambda: (self._open_object, self._members_of(thing, pointer)))
+
+    def _plan_members(self, thing: ObjectShape, pointer: str) -> None:
+        """One rule for each state of the clauses; the first is written in place."""
+        states = self.graph.member_states(thing)
+        references: dict[MemberState, Reference] = {}
+        self._walked[thing] = references
+        for number, (state, steps) in enumerate(states.items()):
+            for step in steps:
+                self._plan(step.need)
+                if step.extra is not None:
+                    self._forces_several = True
+                    if step.need not in self._undeclared:
+                        self._undeclared[step.need] = self._rule(
+                            pointer_of(step.need), Rank.INNER, partial(self._member, step.need), Mark.UNDECLARED
+                        )
+            if number:
+                if self.graph.ends_at(thing, state):
+                    self._nullable.append(len(self.rules))
+                name = f"members of {pointer} after {state[0]}"
+                references[state] = self._rule(name, Rank.REST, partial(self._walk, thing, state))
+        if thing.low > len(thing.required):
+            self._distinct.check_object(thing, pointer)
         if self._compares:
             self._open(thing, pointer, Mark.OBJECT, lambda: (self._open_object, self._members_of(thing, pointer)))
 
@@ -451,6 +480,8 @@ class Lowering:
         return sequence(self._open_object, self._members_of(thing, pointer), self._close_object)
 
     def _members_of(self, thing: ObjectShape, pointer: str) -> Body:
+        if thing.clauses:
+            return self._walk(thing, next(iter(self.graph.member_states(thing))))
         alive = self.graph.alive
         at = "" if " " in pointer else f"{pointer}/properties/"
         names = tuple([name for name, need in thing.declared.items() if need in alive])
@@ -482,6 +513,21 @@ class Lowering:
             ]
         )
         return Members(members, extras, self._comma, in_order, low, high, goals(thing))
+
+    def _walk(self, thing: ObjectShape, state: MemberState) -> Body:
+        """The members from a state of the clauses on."""
+        options: list[Body] = [NO_TEXT] if self.graph.ends_at(thing, state) else []
+        lead = (self._comma,) if state[3] else ()
+        after = self._walked[thing]
+        for step in self.graph.member_states(thing)[state]:
+            if step.extra is not None:
+                key = other_key(step.extra.names, self.compact)
+                options.append(sequence(*lead, key, self._undeclared[step.need], after[step.state]))
+            else:
+                assert step.name is not None
+                value = (key_of(step.name, self.compact), self._colon, self.value(step.need), *self._space)
+                options.append(sequence(*lead, *value, after[step.state]))
+        return options[0] if len(options) == 1 else Choice(tuple(options))
 
     def _others(
         self, thing: ObjectShape, texts: tuple[bytes | None, ...]

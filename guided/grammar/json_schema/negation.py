@@ -10,8 +10,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from guided.grammar.json_schema import numbers
-from guided.grammar.json_schema.algebra import arranged, intersect
+from guided.grammar.json_schema.algebra import arranged, intersect, intersect_objects
+from guided.grammar.json_schema.clauses import merged
 from guided.grammar.json_schema.shape import (
+    ANY_OBJECT,
     ANYTHING,
     NOTHING,
     TRUE,
@@ -56,7 +58,7 @@ def subtract(shape: Shape, other: Shape, pointer: str, prune: Callable[[Shape], 
             result = prune(intersect(result, replace(ANYTHING, arrays=tuple(_arrays(array, pointer))), pointer))
     for thing in other.objects:
         if result.objects:
-            result = prune(intersect(result, replace(ANYTHING, objects=tuple(_objects(thing, pointer))), pointer))
+            result = prune(intersect(result, replace(ANYTHING, objects=_objects(thing, pointer)), pointer))
     return result
 
 
@@ -107,7 +109,7 @@ def _arrays(array: ArrayShape, pointer: str) -> list[ArrayShape]:
     return found
 
 
-def _objects(thing: ObjectShape, pointer: str) -> list[ObjectShape]:
+def _objects(thing: ObjectShape, pointer: str) -> tuple[ObjectShape, ...]:
     found = []
     for name, need in thing.declared.items():
         if name in thing.required:
@@ -130,7 +132,12 @@ def _objects(thing: ObjectShape, pointer: str) -> list[ObjectShape]:
         rest = without_names(language, thing)
         classes = ((rest, negate(need, pointer)), (difference(CONTENT, rest), TRUE))
         found.append(ObjectShape(dict(names), tuple(cell for cell in classes if inhabited(cell[0]))))
-    return found
+    for clause in thing.clauses:
+        none = [ANY_OBJECT]
+        for way in clause:
+            none = [both for one in none for other in _objects(way, pointer) for both in intersect_objects(one, other)]
+        found.extend(none)
+    return merged(tuple(found))
 
 
 def without_names(language: Expr, thing: ObjectShape) -> Expr:

@@ -7,7 +7,7 @@ intersection of small sets rather than the complement of a large one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, TypeAlias
@@ -16,6 +16,7 @@ from guided.errors import GrammarError, GuidedError
 from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.algebra import intersect, unite
 from guided.grammar.json_schema.assertions import APPLICATORS, ASSERTING, IN_PLACE, REFERENCES, VALIDATION
+from guided.grammar.json_schema.clauses import MemberWalk, merged, simplified, written_out
 from guided.grammar.json_schema.disjoint import surely_disjoint
 from guided.grammar.json_schema.document import Document, Located, Schema, Scope, Standing, escape
 from guided.grammar.json_schema.evaluated import Alternatives, Container, Evaluation
@@ -168,7 +169,7 @@ class Normaliser(Evaluation):
 
     def complement(self, need: Need) -> Shape:
         """The values that some atom of the need does not allow."""
-        return unite([self.expand(atom, False) for atom in ordered(need)]) if need else NOTHING
+        return _failing([self.expand(atom, False) for atom in ordered(need)]) if need else NOTHING
 
     def expand(self, atom: Atom, positive: bool) -> Shape:
         """The values that one atom allows, or (not ``positive``) all others."""
@@ -202,7 +203,7 @@ class Normaliser(Evaluation):
             return self.shape(need) if positive else self.complement(need)
         schema = self.keywords(atom)
         if not positive:
-            return unite(self._failures(atom, schema))
+            return _failing(self._failures(atom, schema))
         shape = self.assertions(atom, schema)
         return shape if IN_PLACE.isdisjoint(schema) else self._in_place(atom, schema, shape)
 
@@ -237,17 +238,36 @@ class Normaliser(Evaluation):
         """Without the objects and arrays that need a part which is surely empty."""
         if not shape.objects and not shape.arrays:
             return shape
-        objects = tuple(
-            thing for thing in shape.objects if not any(self._dead(thing.declared[name]) for name in thing.required)
-        )
+        objects = self._living(shape.objects)
         arrays = tuple(
             array
             for array in shape.arrays
             if not array.low or not any(self._dead(array.item(i)) for i in range(min(array.low, len(array.prefix) + 1)))
         )
-        if len(objects) == len(shape.objects) and len(arrays) == len(shape.arrays):
+        if objects is shape.objects and len(arrays) == len(shape.arrays):
             return shape
         return replace(shape, objects=objects, arrays=arrays)
+
+    def _living(self, things: tuple[ObjectShape, ...]) -> tuple[ObjectShape, ...]:
+        found = []
+        changed = False
+        for thing in things:
+            left = None if any(self._dead(thing.declared[name]) for name in thing.required) else thing
+            if left is not None and thing.clauses:
+                left = simplified(thing, self._dead)
+            changed |= left is not thing
+            if left is not None:
+                found.append(left)
+        return tuple(found) if changed else things
+
+    def settled(self, thing: ObjectShape, limit: int) -> Iterable[ObjectShape]:
+        """An object with clauses as a union without them, where that is no longer than ``limit``."""
+        found = written_out(thing, self._living, limit)
+        return (thing,) if found is None else found
+
+    def walk(self, thing: ObjectShape) -> MemberWalk:
+        """The automaton of an object with clauses."""
+        return MemberWalk(thing, self._dead)
 
     def _dead(self, need: Need) -> bool:
         """Is a need surely empty?  Looks only as deep as it can without expanding what is being expanded."""
@@ -484,6 +504,13 @@ def _declares_together(schema: dict[str, Any]) -> bool:
     """May several of the schemas that apply to one value declare members of it?  One list of alternatives does not."""
     either = len(_EITHER & schema.keys())
     return either > 1 or not _DECLARING.isdisjoint(schema)
+
+
+def _failing(shapes: Iterable[Shape]) -> Shape:
+    """The union of ways to fail, of which those of objects are mostly one clause."""
+    shape = unite(shapes)
+    objects = merged(shape.objects)
+    return shape if objects is shape.objects else replace(shape, objects=objects)
 
 
 def _pairs(a: Shape, b: Shape) -> int:

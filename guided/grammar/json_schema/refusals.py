@@ -111,6 +111,18 @@ ALTERNATIVES = Refusal(
     "Write the combined alternatives out, or use fewer anyOf or oneOf under one schema.",
     "`allOf` of many `anyOf`, many `if`, many `dependentRequired` on one value: the product is written out.",
 )
+CLAUSES = Refusal(
+    LimitError,
+    "the values of a member are told apart in more than {limit} ways by what they must not be",
+    "Use fewer oneOf, not and else about one object, or tell their branches apart by a required constant.",
+    "Each combination of branches that one member rules out is an alternative.",
+)
+CLAUSE_STEPS = Refusal(
+    LimitError,
+    "what members of an object rule out takes more than {limit} steps to keep track of",
+    "Use fewer oneOf, not and else about one object, or tell their branches apart by a required constant.",
+    "The branches that are not ruled out yet are the states of an automaton over members.",
+)
 NODES = Refusal(
     LimitError,
     "the schema combines its parts in more than {limit} ways",
@@ -193,6 +205,8 @@ REFUSALS = (
     NARROWED_NAMES,
     NESTING,
     ALTERNATIVES,
+    CLAUSES,
+    CLAUSE_STEPS,
     NODES,
     MENTIONS,
     COUNTED_CONDITIONS,

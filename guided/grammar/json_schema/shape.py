@@ -10,7 +10,7 @@ fields of a frozen one takes four times as long.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from guided.grammar.json_schema.document import DRAFT4, DRAFT2020, Dialect, Located, Resource
@@ -32,7 +32,7 @@ class Not:
     """The atom of every value that the need inside does not allow."""
 
     need: Need
-    pointer: str
+    pointer: str = field(compare=False)
 
 
 Atom: TypeAlias = "Located | Constant | Not"
@@ -134,7 +134,8 @@ class ObjectShape:
     ``declared`` says what the member of that name must be.  Every other name is in exactly one of the disjoint
     languages in ``classes`` (over the inside of a JSON string; together they are all strings), each with its need.
     ``declared`` keeps the order of the schema; ``required`` names are always declared.  For each pair in ``some``, a
-    member with an undeclared name of that language also meets that need.
+    member with an undeclared name of that language also meets that need.  Of each of ``clauses`` one condition holds, see
+    `guided.grammar.json_schema.clauses`.
     """
 
     declared: Mapping[str, Need]
@@ -143,6 +144,7 @@ class ObjectShape:
     low: int = 0
     high: int | None = None
     some: tuple[tuple[Expr, Need], ...] = ()
+    clauses: tuple[Clause, ...] = ()
 
     def member(self, name: str) -> Need:
         """What the member of a name must be."""
@@ -159,6 +161,10 @@ def class_need(classes: Classes, name: str) -> Need:
             return need
     return FALSE
 
+
+Clause: TypeAlias = "tuple[ObjectShape, ...]"
+"""Conditions, each of which says one thing: what one member is (or that it is not there), what some member is, declared
+or not, or how many there are."""
 
 ANY_ARRAY = ArrayShape()
 ANY_OBJECT = ObjectShape({})
