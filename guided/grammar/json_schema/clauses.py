@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 
 from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.algebra import intersect_objects
+from guided.grammar.json_schema.disjoint import listed_values
 from guided.grammar.json_schema.extras import Extra, extras, few_words, other_names
-from guided.grammar.json_schema.shape import Clause, Need, ObjectShape, class_need, is_false, negate
+from guided.grammar.json_schema.shape import OF_TYPES, Clause, Need, ObjectShape, class_need, is_false, negate
 from guided.grammar.json_schema.strings import CONTENT, holds_word
 from guided.grammar.regular.expr import Expr
 
@@ -21,15 +22,18 @@ FEW_WAYS = 16
 """Objects that one with clauses is written out to, where it is in no more: engines know plain members better."""
 MAX_STEPS = 20_000
 """Steps between the states of one object with clauses; a few microseconds each."""
-MAX_OPTIONS = 64
+MAX_OPTIONS = 512
 """Values of one member that are told apart by the clauses they meet."""
+
+MAX_COMPARED = 512
+"""Ways to meet the clauses that are compared, each two of them, 0.1 us for a pair."""
 
 Dead = Callable[[Need], bool]
 """Is a need surely empty?"""
 
 State = tuple[int, int, int, bool]
-"""The declared member that may come next, the clauses still to be met (a bit set), how many members there are (capped
-where it makes no further difference), and are there any?"""
+"""The declared members that can come no more (a bit set), the clauses still to be met (another), how many members there
+are (capped where it makes no further difference), and are there any?"""
 
 
 def simplified(thing: ObjectShape, dead: Dead) -> ObjectShape | None:
@@ -86,15 +90,32 @@ def _holds(thing: ObjectShape, way: ObjectShape, dead: Dead) -> bool | None:
 
 
 def written_out(
-    thing: ObjectShape, living: Callable[[tuple[ObjectShape, ...]], tuple[ObjectShape, ...]], limit: int
+    thing: ObjectShape, living: Callable[[tuple[ObjectShape, ...]], tuple[ObjectShape, ...]], dead: Dead, limit: int
 ) -> tuple[ObjectShape, ...] | None:
     """The same objects without clauses, as a union; None when that takes more than so many."""
-    found: tuple[ObjectShape, ...] = (replace(thing, clauses=()),)
+    found: dict[frozenset[ObjectShape], tuple[ObjectShape, ...]] = {frozenset(): (replace(thing, clauses=()),)}
     for clause in thing.clauses:
-        found = living(tuple([both for one in found for way in clause for both in intersect_objects(one, way)]))
-        if len(found) > limit:
+        more: dict[frozenset[ObjectShape], tuple[ObjectShape, ...]] = {}
+        for chosen, things in found.items():
+            # What holds already asks for no choice.
+            if all(any(_holds(one, way, dead) for way in clause) for one in things):
+                more[chosen] = things
+                continue
+            for way in clause:
+                both = living(tuple([both for one in things for both in intersect_objects(one, way)]))
+                if both:
+                    more[chosen | {way}] = both
+        found = {chosen: more[chosen] for chosen in _least(list(more))}
+        if sum(map(len, found.values())) > limit:
             return None
-    return found
+    return tuple([one for things in found.values() for one in things])
+
+
+def _least(choices: list[frozenset[ObjectShape]]) -> list[frozenset[ObjectShape]]:
+    """The choices but for those that choose what another does, and more; where they are too many, all of them."""
+    if len(choices) > MAX_COMPARED:
+        return choices
+    return [one for one in choices if not any(other < one for other in choices)]
 
 
 def told_apart(thing: ObjectShape) -> ObjectShape:
@@ -121,12 +142,11 @@ class Step:
 
 
 class MemberWalk:
-    """The automaton over the members of an object with clauses, in the order of the schema; no member is read yet."""
+    """The automaton over the members of an object with clauses, in the order of the schema or in any."""
 
-    start: State
-
-    def __init__(self, thing: ObjectShape, dead: Dead) -> None:
+    def __init__(self, thing: ObjectShape, dead: Dead, in_order: bool) -> None:
         self.thing = thing
+        self._in_order = in_order
         self._names = tuple(thing.declared)
         self._of_name: list[dict[Need, int]] = [{} for _ in self._names]
         self._absent = [0] * len(self._names)
@@ -138,19 +158,20 @@ class MemberWalk:
         above = [high + 1 for high in (thing.high, *(way.high for _, way in self._counted)) if high is not None]
         self._cap = max(*bounds, *above, 0)
         self._low = low
-        any_extra = 0
+        self._besides = 0
+        """The clauses that may be met by undeclared members, or by the number of members."""
         for extra in self.extras:
-            any_extra |= extra.meets
+            self._besides |= extra.meets
         for bit, _ in self._counted:
-            any_extra |= bit
-        self._later = [any_extra] * (len(self._names) + 1)
-        """The clauses that may be met by members from each on, or by their number."""
-        for at in range(len(self._names) - 1, -1, -1):
-            here = self._absent[at]
-            for bits in self._of_name[at].values():
-                here |= bits
-            self._later[at] = self._later[at + 1] | here
-        self.start = (0, (1 << len(thing.clauses)) - 1, 0, False)
+            self._besides |= bit
+        self._about = list(self._absent)
+        """The clauses that each declared member may meet, there or not."""
+        for at, ways in enumerate(self._of_name):
+            for bits in ways.values():
+                self._about[at] |= bits
+        self._required = sum(1 << at for at, name in enumerate(self._names) if name in thing.required)
+        self._behind: dict[int, int] = {}
+        self.start: State = (0, (1 << len(thing.clauses)) - 1, 0, False)
         self._steps = self._explore(dead)
 
     def _read_clauses(self) -> None:
@@ -193,51 +214,67 @@ class MemberWalk:
 
     def accepts(self, state: State) -> bool:
         """May the object end here?"""
-        at, open_, count, _ = state
-        for later in range(at, len(self._names)):
-            if self._names[later] in self.thing.required:
-                return False
-            open_ &= ~self._absent[later]
+        gone, open_, count, _ = state
+        if self._required & ~gone:
+            return False
+        for at, absent in enumerate(self._absent):
+            if not gone >> at & 1:
+                open_ &= ~absent
         for bit, way in self._counted:
             if count >= way.low and (way.high is None or count <= way.high):
                 open_ &= ~bit
         return not open_ and count >= self._low
 
     def _next(self, state: State, dead: Dead) -> Iterator[Step]:
-        at, open_, count, _ = state
-        thing = self.thing
-        if thing.high is not None and count >= thing.high:
+        gone, open_, count, _ = state
+        if self.thing.high is not None and count >= self.thing.high:
             return
         after = min(count + 1, self._cap)
         for extra in self.extras:
-            yield Step(None, extra, extra.need, (at, open_ & ~extra.meets, after, True))
-        for place in range(at, len(self._names)):
-            name = self._names[place]
-            for need, met in self._options(place, open_, dead):
-                yield Step(name, None, need, (place + 1, open_ & ~met, after, True))
-            if name in thing.required:
-                return
-            open_ &= ~self._absent[place]
-            if open_ & ~self._later[place + 1]:
-                return
+            yield Step(None, extra, extra.need, (gone, open_ & ~extra.meets, after, True))
+        for place, name in enumerate(self._names):
+            bit = 1 << place
+            if gone & bit:
+                continue
+            for need, met in self._options(place, open_, open_ & ~self._met_behind(gone | bit), dead):
+                yield Step(name, None, need, (gone | bit, open_ & ~met, after, True))
+            if self._in_order:
+                # Those that come later have left this one out.
+                gone |= bit
+                open_ &= ~self._absent[place]
+                if self._required & bit or open_ & ~self._met_behind(gone):
+                    return
 
-    def _options(self, place: int, open_: int, dead: Dead) -> list[tuple[Need, int]]:
-        """What a member can be, by the clauses that it surely meets; a value can be in several."""
+    def _met_behind(self, gone: int) -> int:
+        """The clauses that may still be met once some declared members can come no more."""
+        found = self._behind.get(gone)
+        if found is None:
+            found = self._besides
+            for at, about in enumerate(self._about):
+                if not gone >> at & 1:
+                    found |= about
+            self._behind[gone] = found
+        return found
+
+    def _options(self, place: int, open_: int, forced: int, dead: Dead) -> list[tuple[Need, int]]:
+        """What a member can be, by the clauses that it surely meets, all ``forced`` ones; a value can be in several."""
         found = [(self.thing.declared[self._names[place]], 0)]
-        forced = open_ & ~self._later[place + 1]
         for bad, bits in self._of_name[place].items():
             bits &= open_
             if not bits:
                 continue
             more = []
+            good = negate(bad, "")
+            # Constants exclude each other, and so do types: told apart by them, values are of few sorts.
+            telling = good in OF_TYPES or listed_values(good) is not None
             for need, met in found:
                 if not bits & ~met:
                     more.append((need, met))
-                elif bad <= need or dead(need | negate(bad, "")):
+                elif bad <= need or dead(need | good):
                     more.append((need, met | bits))
                 else:
                     if not bits & forced & ~met or self._may_meet(place, bits & forced & ~met, bad):
-                        more.append((need, met))
+                        more.append((need | good if telling else need, met))
                     if not dead(need | bad):
                         more.append((need | bad, met | bits))
             found = more

@@ -44,7 +44,14 @@ def _needs(thing: ObjectShape, alive: Collection[Need]) -> _Needs:
 
 def _contains(one: ObjectShape, has: _Needs, other: ObjectShape, asks: _Needs) -> bool:
     """Is every text of an object one of another with the same names in the same order?"""
-    if one.some or other.some or one.clauses or other.clauses or not one.required <= other.required or one.low > other.low:
+    if (
+        one.some
+        or other.some
+        or one.clauses
+        or other.clauses
+        or not one.required <= other.required
+        or one.low > other.low
+    ):
         return False
     if one.high is not None and (other.high is None or other.high > one.high):
         return False

@@ -46,6 +46,8 @@ class Graph:
         self._extras: dict[ObjectShape, list[Extra]] = {}
         self._walks: dict[ObjectShape, MemberWalk] = {}
         self._member_states: dict[ObjectShape, dict[MemberState, list[MemberStep]]] = {}
+        self._in_order = in_order
+        # In any order the states are many: which members are there is part of them.
         self._most_ways = FEW_WAYS if in_order else MAX_ALTERNATIVES
         self._mentioned = 0
         self.compares = False
@@ -132,13 +134,13 @@ class Graph:
             return shape
         found: list[ObjectShape] = []
         for thing in shape.objects:
-            ways = self.normaliser.settled(thing, self._most_ways) if thing.clauses else (thing,)
-            for way in ways:
+            for way in self.normaliser.settled(thing, self._most_ways) if thing.clauses else (thing,):
                 if way.clauses:
-                    if self._most_ways > FEW_WAYS:
-                        raise refusals.ALTERNATIVES.at(pointer, limit=self._most_ways)
                     way = told_apart(way)
-                    self._walks[way] = self.normaliser.walk(way)
+                    try:
+                        self._walks[way] = self.normaliser.walk(way, self._in_order)
+                    except LimitError as error:
+                        raise LimitError(error.what, where=pointer, remedy=error.remedy) from None
                 found.append(way)
         return replace(shape, objects=tuple(found))
 
@@ -210,11 +212,11 @@ class Graph:
 
     def object_alive(self, thing: ObjectShape) -> bool:
         """Can its required members, and as many as ``low`` asks for, be there?"""
+        if thing.clauses:
+            return bool(self.member_states(thing))
         for name in thing.required:
             if thing.declared[name] not in self.alive:
                 return False
-        if thing.clauses:
-            return bool(self.member_states(thing))
         needed = len(thing.required)
         if thing.some:
             fewest = fewest_to_meet([extra.meets for extra in self.living_extras(thing)], goals(thing))

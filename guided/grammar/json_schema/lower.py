@@ -288,7 +288,7 @@ class Lowering:
             if number:
                 if self.graph.ends_at(thing, state):
                     self._nullable.append(len(self.rules))
-                name = f"members of {pointer} after {state[0]}"
+                name = f"members of {pointer}, state {number}"
                 references[state] = self._rule(name, Rank.REST, partial(self._walk, thing, state))
         if thing.low > len(thing.required):
             self._distinct.check_object(thing, pointer)

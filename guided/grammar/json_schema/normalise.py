@@ -262,12 +262,12 @@ class Normaliser(Evaluation):
 
     def settled(self, thing: ObjectShape, limit: int) -> Iterable[ObjectShape]:
         """An object with clauses as a union without them, where that is no longer than ``limit``."""
-        found = written_out(thing, self._living, limit)
+        found = written_out(thing, self._living, self._dead, limit)
         return (thing,) if found is None else found
 
-    def walk(self, thing: ObjectShape) -> MemberWalk:
+    def walk(self, thing: ObjectShape, in_order: bool) -> MemberWalk:
         """The automaton of an object with clauses."""
-        return MemberWalk(thing, self._dead)
+        return MemberWalk(thing, self._dead, in_order)
 
     def _dead(self, need: Need) -> bool:
         """Is a need surely empty?  Looks only as deep as it can without expanding what is being expanded."""

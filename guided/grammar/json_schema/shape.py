@@ -134,8 +134,8 @@ class ObjectShape:
     ``declared`` says what the member of that name must be.  Every other name is in exactly one of the disjoint
     languages in ``classes`` (over the inside of a JSON string; together they are all strings), each with its need.
     ``declared`` keeps the order of the schema; ``required`` names are always declared.  For each pair in ``some``, a
-    member with an undeclared name of that language also meets that need.  Of each of ``clauses`` one condition holds, see
-    `guided.grammar.json_schema.clauses`.
+    member with an undeclared name of that language also meets that need.  Of each of ``clauses`` one condition holds
+    (`guided.grammar.json_schema.clauses`).
     """
 
     declared: Mapping[str, Need]

@@ -125,9 +125,12 @@ class _Continuation:
 
     def followed_by(self, node: Node, rest: Expr, at_start: bool | None) -> Expr:
         """A match of ``node`` and then ``rest``; ``at_start``: no character stands before (None: that depends)."""
-        if not contains_assertions(node):
-            return concat(lower_plain(node, self.encoding), rest)
         encoding = self.encoding
+        if not contains_assertions(node):
+            if rest is encoding.text:
+                # A look-ahead, once met, is any text at once, and one that must not be met is over.
+                node = beside_text(node, False, True)
+            return concat(lower_plain(node, encoding), rest)
         match node:
             case Concatenation(parts):
                 contexts: list[bool | None] = []
