@@ -6,6 +6,7 @@ whose first ``minItems`` items are, an object whose required members are.  Recur
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from guided.errors import LimitError, UnsatisfiableError
@@ -134,15 +135,22 @@ class Graph:
             return shape
         found: list[ObjectShape] = []
         for thing in shape.objects:
-            for way in self.normaliser.settled(thing, self._most_ways) if thing.clauses else (thing,):
-                if way.clauses:
-                    way = told_apart(way)
-                    try:
-                        self._walks[way] = self.normaliser.walk(way, self._in_order)
-                    except LimitError as error:
-                        raise LimitError(error.what, where=pointer, remedy=error.remedy) from None
-                found.append(way)
+            found += self._settled_clauses(thing, pointer) if thing.clauses else (thing,)
         return replace(shape, objects=tuple(found))
+
+    def _settled_clauses(self, thing: ObjectShape, pointer: str) -> Iterable[ObjectShape]:
+        ways = self.normaliser.settled(thing, self._most_ways)
+        if ways is not None:
+            return ways
+        thing = told_apart(thing)
+        try:
+            self._walks[thing] = self.normaliser.walk(thing, self._in_order)
+        except LimitError as error:
+            ways = self.normaliser.settled(thing, MAX_ALTERNATIVES) if self._in_order else None
+            if ways is None:
+                raise LimitError(error.what, where=pointer, remedy=error.remedy) from None
+            return ways
+        return (thing,)
 
     def _settle(self) -> None:
         changed = True

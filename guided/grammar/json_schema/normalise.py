@@ -260,10 +260,9 @@ class Normaliser(Evaluation):
                 found.append(left)
         return tuple(found) if changed else things
 
-    def settled(self, thing: ObjectShape, limit: int) -> Iterable[ObjectShape]:
-        """An object with clauses as a union without them, where that is no longer than ``limit``."""
-        found = written_out(thing, self._living, self._dead, limit)
-        return (thing,) if found is None else found
+    def settled(self, thing: ObjectShape, limit: int) -> tuple[ObjectShape, ...] | None:
+        """An object with clauses as a union without them; None where that is longer than ``limit``."""
+        return written_out(thing, self._living, self._dead, limit)
 
     def walk(self, thing: ObjectShape, in_order: bool) -> MemberWalk:
         """The automaton of an object with clauses."""

@@ -187,10 +187,13 @@ def test_hostile_schemas_end(index: int) -> None:
     for order in ("schema", "any"):
         try:
             outcomes.append(json_schema(schema, order=order) is None)
-        except (LimitError, UnsupportedError, UnsatisfiableError) as error:
+        except LimitError as error:
+            # What is kept track of depends on the order, and so does what of it is too much.
+            assert error.where is not None
+        except (UnsupportedError, UnsatisfiableError) as error:
             assert error.where is not None
             outcomes.append(str(error))
-    assert outcomes[0] == outcomes[1]
+    assert len(set(outcomes)) < 2
     # Work is limited by count; twice two seconds on a slow machine.
     assert time.process_time() - started < 8
 
