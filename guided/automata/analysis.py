@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from guided.errors import UnsatisfiableError
+from guided.grammar.components import components
 from guided.grammar.goals import fewest_to_meet
 from guided.grammar.ir import (
     Body,
@@ -97,10 +98,10 @@ def analyse(grammar: Grammar) -> Analysis:
         )
     nullable = _fixpoint(rules, lambda body, known: _nullable(body, known))
     lefts = [tuple(dict.fromkeys(_lefts(rule.body, nullable))) for rule in rules]
-    components = _components(lefts)
+    cycles = components(lefts)
     rank = [0] * len(rules)
     component: list[frozenset[int] | None] = [None] * len(rules)
-    for position, members in enumerate(reversed(components)):
+    for position, members in enumerate(reversed(cycles)):
         for member in members:
             rank[member] = position
             if len(members) > 1 or member in lefts[member]:
@@ -317,49 +318,6 @@ def _lefts(body: Body, nullable: frozenset[int]) -> list[int]:
             ]
         case _:
             return []
-
-
-def _components(graph: list[tuple[int, ...]]) -> list[list[int]]:
-    """Strongly connected components, callees first (Tarjan 1972, without recursion)."""
-    index = [-1] * len(graph)
-    low = [0] * len(graph)
-    on_stack = [False] * len(graph)
-    stack: list[int] = []
-    result: list[list[int]] = []
-    counter = 0
-    for root in range(len(graph)):
-        if index[root] >= 0:
-            continue
-        work = [(root, 0)]
-        while work:
-            node, position = work.pop()
-            if position == 0:
-                index[node] = low[node] = counter
-                counter += 1
-                stack.append(node)
-                on_stack[node] = True
-            for i in range(position, len(graph[node])):
-                child = graph[node][i]
-                if index[child] < 0:
-                    work.append((node, i + 1))
-                    work.append((child, 0))
-                    break
-                if on_stack[child]:
-                    low[node] = min(low[node], index[child])
-            else:
-                if low[node] == index[node]:
-                    members: list[int] = []
-                    while True:
-                        member = stack.pop()
-                        on_stack[member] = False
-                        members.append(member)
-                        if member == node:
-                            break
-                    result.append(members)
-                if work:
-                    parent = work[-1][0]
-                    low[parent] = min(low[parent], low[node])
-    return result
 
 
 def _cause(rules: list[Rule], start: int, productive: frozenset[int]) -> str:

@@ -8,9 +8,10 @@ again, finding everything it had already added.  One lock per constraint; the ke
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from guided.automata.adjacency import always_settles
 from guided.automata.analysis import analyse
 from guided.automata.distances import measure, minimum, minimum_owing, shortest, tags
+from guided.automata.endings import Endings
 from guided.automata.graph import RuleGraph
 from guided.automata.openings import explore_openings
 from guided.automata.spelling import state_inside
@@ -77,6 +79,9 @@ from guided.vocab.vocabulary import Vocabulary
 ENDS = 1
 """The item that lets the text end: node 0, returning to continuation 1, which holds just this item."""
 
+STEPS_PER_STATE = 10
+"""Steps of deciding which terminals can stand side by side, for each state that a search may visit: 5 us each."""
+
 _WORTH_A_CALL = 3
 """Tokens from which on one call for all is faster than one for each."""
 
@@ -102,6 +107,8 @@ class ConstraintMachine:
         self._plain = not self.owing and vocabulary.byte_complete
         """Is every state that a kernel returns alive, and every mask complete?"""
         self.settles = not self.owing or always_settles(grammar)
+        self.endings: Endings | None = None
+        """What tells which threads can end, where terminals may not stand side by side."""
         self.spelled: dict[int, bool] = {}
         self.paid: dict[int, bool] = {}
         """What `guided.constraint.survival` found of states: can the rest be spelled, and paid?"""
@@ -181,6 +188,11 @@ class ConstraintMachine:
                 raise AssertionError("the continuation that only lets the text end has a fixed id")
             node = self.graph.first if self.stacks is None else self.stacks.start + 1
             first = self.run(entry.settle_one, self.lexed, node << 32 | bottom)
+            if not self.settles:
+                # It is held by this, and must not hold it.
+                items = partial(ConstraintMachine.items, cast("ConstraintMachine", weakref.proxy(self)))
+                most = STEPS_PER_STATE * self.limits.search_states
+                self.endings = Endings(self.grammar, self.states, self.graph, self.stacks, items, first, most)
             start = payable(self, self.run(entry.boundary_state, first))
             if start != DEAD and spellable(self, start) == DEAD:
                 raise VocabularyError(
@@ -304,8 +316,10 @@ class ConstraintMachine:
         return self._row, code & 1 == 1, code >> 1
 
     def cost(self, state: int) -> int:
-        """Fewest bytes after which the text may end, obligations aside."""
+        """Fewest bytes after which the text may end; obligations aside where terminals always settle."""
         with self.lock:
+            if self.endings is not None:
+                return min(self.endings.cost(*thread) for thread in self.threads(state))
             self._byte_prices.update(self.tables, self.counters)
             cost = self._byte_prices.cost
             return min(

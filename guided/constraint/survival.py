@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.automata.costs import FAR
 from guided.errors import LimitError
 from guided.kernels.layout import DEAD, FINISHED
 
@@ -60,14 +61,15 @@ def _can_spell(machine: ConstraintMachine, state: int) -> bool:
 def payable(machine: ConstraintMachine, state: int) -> int:
     """The state, or `DEAD` when every thread owes something that no further text can spare it.
 
-    A match that must not have been longer can leave only continuations that would make it so.  Searched breadth first
-    over bytes: to a thread that owes nothing where terminals always settle, else to the end of the text.
+    A match that must not have been longer can leave only continuations that would make it so.  Where terminals always
+    settle, a thread that owes nothing is searched breadth first over bytes; else `guided.automata.endings` knows.
     """
     if not machine.owing or state <= FINISHED:
         return state
     known = machine.paid.get(state)
     if known is None:
-        known = machine.paid[state] = _can_pay(machine, state)
+        known = _can_pay(machine, state) if machine.settles else machine.cost(state) < FAR
+        machine.paid[state] = known
     return state if known else DEAD
 
 
@@ -75,7 +77,7 @@ def _can_pay(machine: ConstraintMachine, state: int) -> bool:
     seen = {state}
     queue = [state]
     for at in queue:
-        if machine.is_accepting(at) or machine.paid.get(at) or (machine.settles and not _all_owe(machine, at)):
+        if machine.is_accepting(at) or machine.paid.get(at) or not _all_owe(machine, at):
             return True
         if len(seen) > machine.limits.search_states:
             raise LimitError(

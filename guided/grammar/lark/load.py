@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from guided.errors import GrammarError, GuidedError, LimitError, UnsupportedError
+from guided.grammar.lark.multiplied import check_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +28,17 @@ def load(text: str, start: str, import_paths: Sequence[str]) -> Loaded:
     """Compile ``text`` with Lark; raises `GrammarError` or `UnsupportedError` with the line where it can be found."""
     from lark import Lark
     from lark.exceptions import LarkError
+    from lark.load_grammar import load_grammar
 
     if not isinstance(text, str):
         raise GrammarError("a Lark grammar is a str", remedy="Read the file and pass its text.")
     try:
+        read, _ = load_grammar(text, "<string>", list(import_paths), False)
+        check_size(read)
         # The Earley front end loads every grammar that Lark can load, and compares no terminals with each other.
-        made = Lark(text, start=start, parser="earley", lexer="dynamic", import_paths=list(import_paths))
+        made = Lark(read, start=start, parser="earley", lexer="dynamic", import_paths=list(import_paths))
+    except LimitError:
+        raise
     except OSError as error:
         raise _missing_import(text, error) from error
     except LarkError as error:

@@ -1,4 +1,4 @@
-"""Lark's LALR(1) parse table as `LalrTables`, unless the grammar has conflicts.
+"""A Lark grammar's LALR(1) parse table as `LalrTables`, unless the grammar has conflicts.
 
 Lark resolves shift/reduce conflicts silently as shifts, and reduce/reduce conflicts by rule priority; the table's
 language is then smaller than the grammar's, so such a table is not used.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from guided.grammar.lark.lalr import Automaton, build
 from guided.grammar.lark.terminals import Terminals
 from guided.grammar.lexing import LalrTables
 
@@ -18,97 +19,82 @@ def read_tables(
 ) -> LalrTables | str:
     """The parse table, its states numbered from the start; or, in words, the conflict that forbids one.
 
-    ``nonterminals`` numbers the rules' names.
+    ``nonterminals`` numbers the rules' names.  Raises `LimitError` for a grammar whose table is too large.
     """
-    from lark.common import ParserConf
-    from lark.parsers.lalr_analysis import LALR_Analyzer
-
-    analyser: Any = LALR_Analyzer(ParserConf(list(rules), {}, [start]))
-    try:
-        analyser.compute_lr0_states()
-        analyser.compute_reads_relations()
-        analyser.compute_includes_lookback()
-        analyser.compute_lookaheads()
-    except RecursionError:
-        return "the grammar is too deep for Lark's LALR analysis"
-    conflict = _conflict(analyser)
-    if conflict:
-        return conflict
-    analyser.compute_lalr1_states()
-    return _convert(analyser.parse_table, rules, start, terminals, nonterminals)
+    names = [*nonterminals, *sorted({str(s.name) for rule in rules for s in rule.expansion if s.is_term})]
+    number = {name: index for index, name in enumerate(names)}
+    n_names = len(nonterminals)
+    plain = [(number[str(rule.origin.name)], tuple(number[str(s.name)] for s in rule.expansion)) for rule in rules]
+    automaton = build(plain, number[start], n_names, len(names) - n_names)
+    names.append("$END")
+    conflict = _conflict(automaton, plain, names, n_names)
+    return conflict or _convert(automaton, plain, number[start], names, n_names, terminals)
 
 
-def _conflict(analyser: Any) -> str | None:
-    """The first conflict by name, so that the answer does not depend on the order of Lark's sets."""
+def _conflict(
+    automaton: Automaton, rules: Sequence[tuple[int, tuple[int, ...]]], names: Sequence[str], n_names: int
+) -> str | None:
+    """The first conflict by name."""
     found = []
-    for itemset in analyser.lr0_itemsets:
-        for symbol, reductions in itemset.lookaheads.items():
-            names = sorted({str(rule.origin.name) for rule in reductions})
-            if len(reductions) > 1:
-                found.append(f"reduce/reduce conflict on {symbol.name} in {', '.join(names)}")
-            elif symbol in itemset.transitions:
-                found.append(f"shift/reduce conflict on {symbol.name} in {', '.join(names)}")
+    for moves, reduces in zip(automaton.moves, automaton.reduces, strict=True):
+        shifted = sum(1 << (symbol - n_names) for symbol in moves if symbol >= n_names)
+        once = twice = 0
+        for terminals in reduces.values():
+            twice |= once & terminals
+            once |= terminals
+        for terminal in _bits(twice | (once & shifted)):
+            kind = "reduce/reduce" if twice >> terminal & 1 else "shift/reduce"
+            where = sorted({names[rules[rule][0]] for rule, before in reduces.items() if before >> terminal & 1})
+            found.append(f"{kind} conflict on {names[n_names + terminal]} in {', '.join(where)}")
     return min(found) if found else None
 
 
-def _convert(
-    table: Any, rules: Sequence[Any], start: str, terminals: Terminals, nonterminals: Mapping[str, int]
-) -> LalrTables:
-    from lark.parsers.lalr_analysis import Shift
+def _bits(number: int) -> list[int]:
+    return [bit for bit in range(number.bit_length()) if number >> bit & 1]
 
-    # Lark numbers its states in the order of sets of strings, which differs between processes.
-    order = [table.start_states[start]]
-    number = {order[0]: 0}
-    for state in order:
-        for _, (action, target) in sorted(table.states[state].items(), key=_name):
-            if action is Shift and target not in number:
-                number[target] = len(order)
-                order.append(target)
+
+def _convert(
+    automaton: Automaton,
+    rules: Sequence[tuple[int, tuple[int, ...]]],
+    start: int,
+    names: Sequence[str],
+    n_names: int,
+    terminals: Terminals,
+) -> LalrTables:
+    n_terminals = len(names) - n_names - 1
     end = len(terminals.items)
-    rule_index = {rule: position for position, rule in enumerate(rules)}
     shift: list[dict[int, int]] = []
     reduce: list[dict[int, int]] = []
-    goto: list[dict[int, int]] = []
     accepts: list[tuple[int, ...]] = []
-    for state in order:
+    for moves, reduces in zip(automaton.moves, automaton.reduces, strict=True):
+        actions = {symbol - n_names: (True, target) for symbol, target in moves.items() if symbol >= n_names}
+        actions |= {terminal: (False, rule) for rule, before in reduces.items() for terminal in _bits(before)}
         shifts: dict[int, int] = {}
         reductions: dict[int, int] = {}
-        gotos: dict[int, int] = {}
         candidates = set(terminals.ignore)
-        for symbol, (action, target) in sorted(table.states[state].items(), key=_name):
-            name = str(symbol)
-            if name in nonterminals:
-                gotos[nonterminals[name]] = number[target]
+        for terminal, (shifts_it, target) in sorted(actions.items()):
+            row = shifts if shifts_it else reductions
+            if terminal == n_terminals:
+                row[end] = target
                 continue
-            indices = [end] if name == "$END" else [terminals.index[name]]
-            if name != "$END":
-                candidates.add(indices[0])
-                if indices[0] in terminals.ignore:
-                    indices = []
-                phantom = terminals.phantoms.get(terminals.index[name])
-                indices += [] if phantom is None else [phantom]
-            for index in indices:
-                if action is Shift:
-                    shifts[index] = number[target]
-                else:
-                    reductions[index] = rule_index[target]
+            index = terminals.index[names[n_names + terminal]]
+            candidates.add(index)
+            if index not in terminals.ignore:
+                row[index] = target
+            if (phantom := terminals.phantoms.get(index)) is not None:
+                row[phantom] = target
         shift.append(shifts)
         reduce.append(reductions)
-        goto.append(gotos)
         phantoms = [phantom for original, phantom in terminals.phantoms.items() if original in candidates]
         # Terminals are numbered in match order.  Phantoms are candidates as keywords only: no text is left for them.
         accepts.append((*sorted(candidates), *phantoms))
     return LalrTables(
         start=0,
-        final=number[table.end_states[start]],
+        final=automaton.moves[0][start],
         end=end,
         shift=tuple(shift),
         reduce=tuple(reduce),
-        goto=tuple(goto),
-        rules=tuple((nonterminals[str(rule.origin.name)], len(rule.expansion)) for rule in rules),
+        goto=tuple({symbol: to for symbol, to in moves.items() if symbol < n_names} for moves in automaton.moves),
+        rules=tuple((name, len(derived)) for name, derived in rules),
         accepts=tuple(accepts),
     )
-
-
-def _name(entry: tuple[Any, Any]) -> str:
-    return str(entry[0])

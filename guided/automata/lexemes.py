@@ -1,0 +1,134 @@
+"""How the terminal being read may end, while what earlier matches owe is kept: exits of pairs, with fewest bytes.
+
+A pair is a state of an ordered lexer and an obligation (None: nothing is owed).  From a pair, a text leads to an exit:
+which terminal ends, and what is owed behind it, the new match's own debt joined.  Pairs are finite, and all that can be
+reached from one are looked at when it is first asked for; what was found of each is kept.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+
+from guided.automata.ordered import OrderedState, combine
+from guided.errors import LimitError
+
+Owed: TypeAlias = "OrderedState | None"
+Pair: TypeAlias = "tuple[OrderedState, Owed]"
+Exits: TypeAlias = "Mapping[tuple[int, Owed], int]"
+"""Fewest bytes to each end: the terminal's index, and what is owed then."""
+
+
+class Work:
+    """Steps that deciding may still take; running out of them is a `LimitError`."""
+
+    __slots__ = ("left", "most")
+
+    def __init__(self, most: int) -> None:
+        self.most = self.left = most
+
+    def spend(self, steps: int) -> None:
+        """Count some steps."""
+        self.left -= steps
+        if self.left < 0:
+            raise LimitError(
+                f"whether terminals can stand side by side was not decided in {self.most} steps",
+                remedy="Terminals that may follow each other without a break overlap; separate them, as with %ignore, "
+                "shorten counted repeats in them, or pass Limits(search_states=...).",
+            )
+
+
+class Lexemes:
+    """The exits of pairs; grows with what is asked."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._exits: dict[Pair, dict[tuple[int, Owed], int]] = {}
+
+    def exits(self, state: OrderedState, owed: Owed) -> Exits:
+        """The exits that at least one more byte leads to."""
+        found = self._exits.get((state, owed))
+        if found is None:
+            self._explore((state, owed))
+            found = self._exits[state, owed]
+        return found
+
+    def __iter__(self) -> Iterator[Exits]:
+        """Those of all pairs that were looked at."""
+        return iter(self._exits.values())
+
+    def _explore(self, start: Pair) -> None:
+        before: dict[Pair, list[Pair]] = {start: []}
+        queue = [start]
+        for pair in queue:
+            for target in self._targets(pair):
+                if target not in before:
+                    before[target] = []
+                    queue.append(target)
+                before[target].append(pair)
+        # Backwards from where matches end, nearest first; what lies behind known pairs is known.
+        ways: list[tuple[int, int, Pair, tuple[int, Owed]]] = []
+        order = itertools.count()
+
+        def reached(pair: Pair, exit_: tuple[int, Owed], distance: int) -> None:
+            for earlier in before[pair]:
+                if distance + 1 < self._exits[earlier].get(exit_, distance + 2):
+                    self._work.spend(1)
+                    self._exits[earlier][exit_] = distance + 1
+                    heapq.heappush(ways, (distance + 1, next(order), earlier, exit_))
+
+        known = {pair: self._exits[pair] for pair in queue if pair in self._exits}
+        fresh = [pair for pair in queue if pair not in known]
+        self._exits.update((pair, {}) for pair in fresh)
+        for pair in queue:
+            for exit_ in _ends(pair):
+                reached(pair, exit_, 0)
+        for pair, exits in known.items():
+            for exit_, distance in exits.items():
+                reached(pair, exit_, distance)
+        while ways:
+            distance, _, pair, exit_ = heapq.heappop(ways)
+            if distance == self._exits[pair][exit_]:
+                reached(pair, exit_, distance)
+
+    def _targets(self, pair: Pair) -> Iterator[Pair]:
+        if pair in self._exits:
+            return
+        state, owed = pair
+        edges = state.edges()
+        self._work.spend(1 + len(edges))
+        if owed is None:
+            for target in dict.fromkeys(target for _, _, target in edges):
+                yield target, None
+            return
+        rivals = owed.edges()
+        self._work.spend(len(rivals))
+        found: dict[Pair, None] = {}
+        at = 0
+        for low, high, target in edges:
+            while at < len(rivals) and rivals[at][1] < low:
+                at += 1
+            here, free = at, low
+            while here < len(rivals) and rivals[here][0] <= high:
+                first, last, rival = rivals[here]
+                if first > free:
+                    found[target, None] = None
+                if not rival.violated:
+                    found[target, rival] = None
+                free = last + 1
+                here += 1
+            if free <= high:
+                found[target, None] = None
+        yield from found
+
+
+def _ends(pair: Pair) -> list[tuple[int, Owed]]:
+    """The matches that end where a pair is reached, with all that is owed behind them."""
+    state, owed = pair
+    found: list[tuple[int, Owed]] = []
+    for exit_ in state.exits:
+        debts = [debt for debt in (owed, exit_.obligation) if debt is not None]
+        found.append((exit_.tag, combine(debts) if debts else None))
+    return found

@@ -1,0 +1,90 @@
+"""How large the rules become that Lark makes of a grammar: it writes alternatives inside of sequences out.
+
+``(a | b)~8 c?`` is 512 expansions, and Lark takes 25 us for each symbol of them: what takes minutes is refused before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from guided.errors import LimitError
+
+if TYPE_CHECKING:
+    from lark.load_grammar import Grammar
+
+MOST_SYMBOLS = 10_000
+"""Symbols of all expansions: 0.2 s of Lark, and as much again behind it.  Lark's own grammar of Python has 1,280."""
+
+_UNBROKEN = 50
+"""Lark writes repetitions with a lower bound than this out, others by rules of their own."""
+_FACTOR = 10
+"""Copies that such a rule holds at most."""
+
+
+def check_size(grammar: Grammar) -> None:
+    """Raise `LimitError` where the rules would become too large."""
+    for name, _, tree, _ in grammar.rule_defs:
+        found = _Multiplied()
+        _, symbols = found.count(tree)
+        if symbols + found.besides > MOST_SYMBOLS:
+            raise LimitError(
+                f"rule {str(name)!r} is more than {MOST_SYMBOLS} symbols when Lark has multiplied its alternatives out",
+                remedy="Give the alternatives inside it, above all repeated ones, a rule of their own.",
+            )
+
+
+class _Multiplied:
+    """Counts of one rule; ``besides`` are the symbols of rules that Lark makes for its repetitions."""
+
+    def __init__(self) -> None:
+        self.besides = 0
+
+    def count(self, item: Any) -> tuple[int, int]:
+        """The alternatives that an item is written out to, and the symbols of all of them, up to what is too many."""
+        kind = getattr(item, "data", None)
+        if kind == "expansions":
+            each = [self.count(child) for child in item.children]
+            return _least(sum(n for n, _ in each), sum(symbols for _, symbols in each))
+        if kind == "expansion":
+            ways, symbols = 1, 0
+            for child in item.children:
+                ways, symbols = _row((ways, symbols), self.count(child))
+            return ways, symbols
+        if kind in ("alias", "value"):
+            return self.count(item.children[0])
+        if kind == "maybe":
+            ways, symbols = self.count(item.children[0])
+            return ways + 1, symbols
+        if kind == "expr":
+            return self._repeated(*item.children)
+        return 1, 1
+
+    def _repeated(self, body: Any, operator: str, *bounds: str) -> tuple[int, int]:
+        ways, symbols = self.count(body)
+        if operator == "?":
+            return ways + 1, symbols
+        if operator in ("+", "*"):
+            self.besides += 2 * symbols + ways
+            return 1 + (operator == "*"), 1
+        low, high = int(bounds[0]), int(bounds[-1])
+        if high >= _UNBROKEN:
+            # Rules of a few copies each, logarithmically many.
+            copies = (1, 0)
+            for _ in range(_FACTOR):
+                copies = _row(copies, (ways, symbols))
+            self.besides += copies[1] * high.bit_length()
+            return 1, 2
+        total, copies = (0, 0), (1, 0)
+        for n in range(high + 1):
+            if n >= low:
+                total = _least(total[0] + copies[0], total[1] + copies[1])
+            copies = _row(copies, (ways, symbols))
+        return total
+
+
+def _row(left: tuple[int, int], right: tuple[int, int]) -> tuple[int, int]:
+    return _least(left[0] * right[0], left[1] * right[0] + left[0] * right[1])
+
+
+def _least(ways: int, symbols: int) -> tuple[int, int]:
+    return min(ways, MOST_SYMBOLS + 1), min(symbols, MOST_SYMBOLS + 1)
