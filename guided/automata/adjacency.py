@@ -50,6 +50,8 @@ def always_settles(grammar: Grammar) -> bool:
                 return False
             for exit_ in state.exits:
                 owed = exit_.obligation
+                if owed is not None and owed.violated_at_end:
+                    return False
                 if owed is None or any(owed.after(byte) is None for byte in spaces):
                     continue
                 next_ones = everything if exit_.tag in ignored else followers.get(exit_.tag, ())

@@ -48,6 +48,7 @@ def alone(n_rules: int, ignored: NDArray[np.int32]) -> Beginning:
         node_first=np.full(size, -1, np.int32),
         node_count=np.zeros(size, np.int32),
         flags=np.zeros(size, np.uint8),
+        met=np.zeros(size, np.int64),
         kind=np.zeros(FIRST_EDGES, np.uint8),
         argument=np.zeros(FIRST_EDGES, np.int32),
         to=np.zeros(FIRST_EDGES, np.int32),

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, cast
 
 from guided.automata.costs import FAR
 from guided.automata.joint import Both
-from guided.automata.lexemes import Lexemes, Owed, Work
-from guided.automata.ordered import OrderedState, combine, lexer_of
+from guided.automata.lexemes import Lexemes
+from guided.automata.obligations import Owed, Work
+from guided.automata.ordered import OrderedState, lexer_of
 from guided.automata.stacks import Restricted
 from guided.automata.summaries import Summaries
 from guided.kernels.layout import CALL, EMPTY
@@ -85,11 +86,11 @@ class Endings:
     def _owed_by(self, obligation: int) -> Owed:
         if obligation not in self._owed:
             key = self._states.keys[obligation]
+            obligations = self.lexemes.obligations
             if isinstance(key, Both):
-                debts = [debt for one in (key.first, key.second) if (debt := self._owed_by(one)) is not None]
-                self._owed[obligation] = combine(debts)
+                self._owed[obligation] = obligations.both(self._owed_by(key.first), self._owed_by(key.second))
             else:
-                self._owed[obligation] = cast(OrderedState, key)
+                self._owed[obligation] = obligations.one(cast(OrderedState, key))
         return self._owed[obligation]
 
     def _cost(self, continuation: int, place: Hashable) -> int:

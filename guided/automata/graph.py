@@ -347,7 +347,7 @@ class RuleGraph:
         grown: dict[str, NDArray[Any]] = {}
         for name in ("kind", "argument", "to", "label"):
             grown[name] = np.zeros(edges, getattr(old, name).dtype)
-        for name in ("node_first", "node_count", "flags"):
+        for name in ("node_first", "node_count", "flags", "met"):
             grown[name] = np.full(nodes, -(name == "node_first"), getattr(old, name).dtype)
         for name, column in grown.items():
             column[: getattr(old, name).shape[0]] = getattr(old, name)

@@ -12,32 +12,12 @@ import itertools
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from guided.automata.ordered import OrderedState, combine
-from guided.errors import LimitError
+from guided.automata.obligations import Obligations, Owed, Work
+from guided.automata.ordered import OrderedState
 
-Owed: TypeAlias = "OrderedState | None"
 Pair: TypeAlias = "tuple[OrderedState, Owed]"
 Exits: TypeAlias = "Mapping[tuple[int, Owed], int]"
 """Fewest bytes to each end: the terminal's index, and what is owed then."""
-
-
-class Work:
-    """Steps that deciding may still take; running out of them is a `LimitError`."""
-
-    __slots__ = ("left", "most")
-
-    def __init__(self, most: int) -> None:
-        self.most = self.left = most
-
-    def spend(self, steps: int) -> None:
-        """Count some steps."""
-        self.left -= steps
-        if self.left < 0:
-            raise LimitError(
-                f"whether terminals can stand side by side was not decided in {self.most} steps",
-                remedy="Terminals that may follow each other without a break overlap; separate them, as with %ignore, "
-                "shorten counted repeats in them, or pass Limits(search_states=...).",
-            )
 
 
 class Lexemes:
@@ -45,6 +25,7 @@ class Lexemes:
 
     def __init__(self, work: Work) -> None:
         self._work = work
+        self.obligations = Obligations(work)
         self._exits: dict[Pair, dict[tuple[int, Owed], int]] = {}
 
     def exits(self, state: OrderedState, owed: Owed) -> Exits:
@@ -83,7 +64,7 @@ class Lexemes:
         fresh = [pair for pair in queue if pair not in known]
         self._exits.update((pair, {}) for pair in fresh)
         for pair in queue:
-            for exit_ in _ends(pair):
+            for exit_ in self._ends(pair):
                 reached(pair, exit_, 0)
         for pair, exits in known.items():
             for exit_, distance in exits.items():
@@ -103,7 +84,7 @@ class Lexemes:
             for target in dict.fromkeys(target for _, _, target in edges):
                 yield target, None
             return
-        rivals = owed.edges()
+        rivals = list(self.obligations.after(owed))
         self._work.spend(len(rivals))
         found: dict[Pair, None] = {}
         at = 0
@@ -115,7 +96,7 @@ class Lexemes:
                 first, last, rival = rivals[here]
                 if first > free:
                     found[target, None] = None
-                if not rival.violated:
+                if rival is not None:
                     found[target, rival] = None
                 free = last + 1
                 here += 1
@@ -123,12 +104,8 @@ class Lexemes:
                 found[target, None] = None
         yield from found
 
-
-def _ends(pair: Pair) -> list[tuple[int, Owed]]:
-    """The matches that end where a pair is reached, with all that is owed behind them."""
-    state, owed = pair
-    found: list[tuple[int, Owed]] = []
-    for exit_ in state.exits:
-        debts = [debt for debt in (owed, exit_.obligation) if debt is not None]
-        found.append((exit_.tag, combine(debts) if debts else None))
-    return found
+    def _ends(self, pair: Pair) -> list[tuple[int, Owed]]:
+        """The matches that end where a pair is reached, with all that is owed behind them."""
+        state, owed = pair
+        both, one = self.obligations.both, self.obligations.one
+        return [(exit_.tag, both(owed, one(exit_.obligation))) for exit_ in state.exits]

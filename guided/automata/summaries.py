@@ -13,7 +13,7 @@ import heapq
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Protocol, TypeAlias
 
-from guided.automata.lexemes import Work
+from guided.automata.obligations import Work
 
 Place: TypeAlias = Hashable
 Outcome: TypeAlias = Hashable

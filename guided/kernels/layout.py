@@ -120,12 +120,14 @@ class Rules(NamedTuple):
     ``node_first[n] < 0``: not lowered yet.  ``flags[n]`` has bit `FINAL` when the rule may end at ``n`` (also through
     empty edges) and `OPEN` when something may still be read from it.  Edge ``argument``: automaton start state for
     `READ`, rule for `CALL`.  ``rank`` orders rules so that a rule's leftmost callees come after it.  ``ignored`` are
-    start states of terminals that may stand between any two others.
+    start states of terminals that may stand between any two others.  ``met`` is the stamp of the search that a node was
+    last met in.
     """
 
     node_first: Ints
     node_count: Ints
     flags: Bytes
+    met: Longs
     kind: Bytes
     argument: Ints
     to: Ints

@@ -32,6 +32,7 @@ from guided.kernels.layout import (
     REQUEST,
     REQUEST_A,
     REQUEST_B,
+    STAMP,
 )
 
 _MASK32 = 0xFFFFFFFF
@@ -155,22 +156,38 @@ def settle(table, pairs, n):
         counters[REQUEST_A] = out[missing - 1]
         counters[REQUEST_B] = missing - 1
         return -1
+    if n > out.shape[0] // 2:
+        counters[REQUEST] = GROW_SCRATCH
+        return -1
+    ended = np.int64(0)
     for i in range(n):
-        node = pairs[i] >> 32
-        frame = pairs[i] & _MASK32
-        flags = rules.flags[node]
-        start = machine.set_offset[frame]
-        stop = machine.set_offset[frame + 1]
-        if m + 1 + stop - start > out.shape[0]:
-            counters[REQUEST] = GROW_SCRATCH
-            return -1
+        flags = rules.flags[pairs[i] >> 32]
         if flags & OPEN:
             out[m] = pairs[i]
             m += 1
-        if flags & FINAL:
-            for j in range(start, stop):
-                out[m] = machine.items[j]
-                m += 1
+        ended += (flags & FINAL) != 0
+    if ended > 0:
+        # Many nodes may return to the same continuation: its items are taken once.
+        last = m
+        for i in range(n):
+            if rules.flags[pairs[i] >> 32] & FINAL:
+                out[last] = pairs[i] & _MASK32
+                last += 1
+        ended = sort_unique(out[m:last], ended)
+        total = m + ended
+        for i in range(m, m + ended):
+            total += machine.set_offset[out[i] + 1] - machine.set_offset[out[i]]
+        if total > out.shape[0]:
+            counters[REQUEST] = GROW_SCRATCH
+            return -1
+        last = m + ended
+        for i in range(m, m + ended):
+            for j in range(machine.set_offset[out[i]], machine.set_offset[out[i] + 1]):
+                out[last] = machine.items[j]
+                last += 1
+        for i in range(m + ended, last):
+            out[i - ended] = out[i]
+        m = last - ended
     counters[FUEL] -= m
     m = sort_unique(out, m)
     return intern_set(table, out, m)
@@ -202,16 +219,20 @@ def union_sets(table, first, second):
 
 @inner
 def _gather(table, at, frame, n_emits, n_calls):
-    """Follow empty edges from ``at``: add its terminals to the emits and its calls to the calls; -1: request."""
+    """Follow empty edges from ``at``: add its terminals to the emits and its calls to the calls; -1: request.
+
+    Nodes that the present stamp was put on are left out: they were met with the same ``frame``.
+    """
     rules = views.rules(table)
     counters = views.counters(table)
     scratch = views.scratch(table)
+    stamp = counters[STAMP]
     stack = scratch.more
-    stack[0] = at
-    depth = 1
-    seen = 1  # stack[0:seen] would be the visited list; nodes are kept below `depth` marks in the upper half
-    half = stack.shape[0] // 2
-    stack[half] = at
+    depth = 0
+    if rules.met[at] != stamp:
+        rules.met[at] = stamp
+        stack[0] = at
+        depth = 1
     while depth > 0:
         depth -= 1
         node = stack[depth]
@@ -240,17 +261,11 @@ def _gather(table, at, frame, n_emits, n_calls):
                 n_calls += 1
             elif kind == EMPTY:
                 target = rules.to[edge]
-                known = False
-                for i in range(seen):
-                    if stack[half + i] == target:
-                        known = True
-                        break
-                if not known:
-                    if depth + 1 >= half or half + seen + 1 >= stack.shape[0]:
+                if rules.met[target] != stamp:
+                    if depth == stack.shape[0]:
                         counters[REQUEST] = GROW_SCRATCH
                         return -1, -1
-                    stack[half + seen] = target
-                    seen += 1
+                    rules.met[target] = stamp
                     stack[depth] = target
                     depth += 1
     counters[FUEL] -= 1
@@ -271,10 +286,22 @@ def close(table, continuation):
         return -1
     n_emits = np.int64(0)
     n_calls = np.int64(0)
-    for i in range(machine.set_offset[continuation], machine.set_offset[continuation + 1]):
-        item = machine.items[i]
-        node = item >> 32
-        n_emits, n_calls = _gather(table, node, item & _MASK32, n_emits, n_calls)
+    start = machine.set_offset[continuation]
+    n_items = machine.set_offset[continuation + 1] - start
+    if n_items > scratch.longs.shape[0]:
+        counters[REQUEST] = GROW_SCRATCH
+        return -1
+    # By what they return to: nodes that several of them lead to are looked at once.
+    by_frame = scratch.longs
+    for i in range(n_items):
+        item = machine.items[start + i]
+        by_frame[i] = (item & _MASK32) << 32 | item >> 32
+    if n_items > 1:
+        n_items = sort_unique(by_frame, n_items)
+    for i in range(n_items):
+        if i == 0 or by_frame[i - 1] >> 32 != by_frame[i] >> 32:
+            counters[STAMP] += 1
+        n_emits, n_calls = _gather(table, by_frame[i] & _MASK32, by_frame[i] >> 32, n_emits, n_calls)
         if n_emits < 0:
             return -1
     done = 0  # calls[:done] have been entered; the rest wait
@@ -297,8 +324,8 @@ def close(table, continuation):
         if frame < 0:
             return -1
         done = stop
-        start = np.int64(rules.rule_start[best])
-        n_emits, n_calls = _gather(table, start, frame, n_emits, n_calls)
+        counters[STAMP] += 1
+        n_emits, n_calls = _gather(table, np.int64(rules.rule_start[best]), frame, n_emits, n_calls)
         if n_emits < 0:
             return -1
     n_ignored = rules.ignored.shape[0]

@@ -37,7 +37,7 @@ def random_lark(rng: random.Random) -> tuple[str, Lexing | None]:
     symbols = [*names, *literal]
     for index, name in enumerate(rules):
         marker = rng.choice(["", "", "", "?", "!"]) if index else ""
-        options = [_expansion(rng, rules, symbols, rng.randint(0, 3)) for _ in range(rng.choice((1, 1, 2, 2, 3)))]
+        options = [_expansion(rng, rules, symbols, rng.randint(0, 2)) for _ in range(rng.choice((1, 1, 2, 2, 3)))]
         if rng.random() < 0.35:
             options.append(_recursive(rng, name, symbols))
         if rng.random() < 0.08:
@@ -61,7 +61,8 @@ def _definition(rng: random.Random) -> str:
         return rng.choice(PATTERNS)
     if kind < 0.7:
         return " | ".join(f'"{word}"' for word in rng.sample(WORDS, rng.randint(2, 5)))
-    pattern = "".join(rng.choice(CLASSES) + rng.choice(QUANTIFIERS) for _ in range(rng.randint(1, 3)))
+    pattern = "".join(rng.choice(CLASSES) + rng.choice(QUANTIFIERS) for _ in range(rng.randint(0, 2)))
+    pattern += rng.choice(CLASSES) + rng.choice(("", "", "+", "+?", "{2}", "{3,20}"))
     if rng.random() < 0.25:
         look = rng.choice(LOOKS)
         pattern = look + pattern if rng.random() < 0.3 else pattern + look
@@ -81,9 +82,9 @@ def _expansion(rng: random.Random, rules: list[str], symbols: list[str], depth: 
             part = f"({inner})" if rng.random() < 0.75 else f"[{inner}]"
         else:
             part = rng.choice(symbols) if roll < 0.75 else rng.choice(rules)
-        repeat = rng.choice(["", "", "", "", "", "*", "+", "?", "~2", "~1..3"])
-        if rng.random() < 0.01:
-            repeat = rng.choice(["~0..30", "~7", "~2..200"])
+        repeat = rng.choice(["", "", "", "", "", "", "*", "+", "?"])
+        if rng.random() < 0.04:
+            repeat = rng.choice(["~2", "~2", "~1..3", "~1..3", "~0..30", "~7", "~2..200"])
         parts.append(part if part.startswith("[") else part + repeat)
     return " ".join(parts)
 
