@@ -1,9 +1,9 @@
 """Can any two terminals that may follow each other stand side by side, whatever the first one's match?
 
-A match owes something to the matches that would have been preferred to it.  If after every match, for every terminal
-that may follow, some first byte settles the debt, then a text can always go on, and only states in which every thread
-owes need a search.  White space that is ignored settles it nearly always.  Where the answer here is no (``A: /a+/``
-followed by ``B: /a/``), a machine must search for the end of the text from every state.
+This is a quick look; where the answer is no, `guided.automata.endings` decides.  A match owes something to the matches
+that would have been preferred to it.  If after every match, for every terminal that may follow, some first byte settles
+the debt, and every terminal of a context can be cut there, then a text can always go on, and only states in which every
+thread owes need a search.  White space that is ignored settles it nearly always.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Iterable, Mapping
 from guided.automata.ordered import OrderedLexer, OrderedState, lexer_of
 from guided.grammar.ir import Grammar, Lexing
 
-EXPLORED = 50_000
-"""Lexer states looked at; beyond, the answer is no, which is always safe."""
+EXPLORED = 100_000
+"""Work on lexer states, some 10 us each; beyond, the answer is no, which is always safe."""
 
 
 def always_settles(grammar: Grammar) -> bool:
-    """True only if a byte that settles every debt exists for every follower of every terminal."""
+    """True only if a byte that settles every debt exists for every follower of every terminal, and none is hidden."""
     lexer = lexer_of(grammar.terminals)
     everything = frozenset(range(len(grammar.terminals)))
     contexts: set[tuple[int, ...]]
@@ -37,30 +37,34 @@ def always_settles(grammar: Grammar) -> bool:
     ignored = frozenset(grammar.ignore)
     spaces = frozenset(byte for index in ignored for byte in firsts[index])
     left = EXPLORED
-    seen: set[OrderedState] = set()
+    settled: set[OrderedState] = set()
     for order in sorted(contexts):
-        start = lexer.start(order)
-        if start in seen:
-            continue
-        seen.add(start)
-        queue = [start]
-        for state in queue:
-            left -= 1
+        tags: set[int] = set()
+        reached = {(start := lexer.start(order)): None}
+        for state in (queue := [start]):
+            left -= 1 if state in settled else state.width
             if left < 0:
                 return False
             for exit_ in state.exits:
+                tags.add(exit_.tag)
                 owed = exit_.obligation
-                if owed is not None and owed.violated_at_end:
+                if owed is None or state in settled:
+                    continue
+                if owed.violated_at_end:
                     return False
-                if owed is None or any(owed.after(byte) is None for byte in spaces):
+                if any(owed.after(byte) is None for byte in spaces):
                     continue
                 next_ones = everything if exit_.tag in ignored else followers.get(exit_.tag, ())
                 if not all(_settles(owed, firsts[index]) for index in next_ones):
                     return False
-            for _, _, reached in state.edges():
-                if reached not in seen:
-                    seen.add(reached)
-                    queue.append(reached)
+            settled.add(state)
+            for _, _, target in state.edges():
+                if target not in reached:
+                    reached[target] = None
+                    queue.append(target)
+        if not tags.issuperset(order):
+            # Another terminal is always preferred.
+            return False
     return True
 
 

@@ -27,6 +27,8 @@ class Lexemes:
         self._work = work
         self.obligations = Obligations(work)
         self._exits: dict[Pair, dict[tuple[int, Owed], int]] = {}
+        self._read: set[OrderedState] = set()
+        """The states whose edges were found."""
 
     def exits(self, state: OrderedState, owed: Owed) -> Exits:
         """The exits that at least one more byte leads to."""
@@ -79,7 +81,10 @@ class Lexemes:
             return
         state, owed = pair
         edges = state.edges()
-        self._work.spend(1 + len(edges))
+        if state not in self._read:
+            self._read.add(state)
+            self._work.spend(state.width)
+        self._work.spend(1 + len(edges) // 4)
         if owed is None:
             for target in dict.fromkeys(target for _, _, target in edges):
                 yield target, None

@@ -7,10 +7,11 @@ no digit may come.  Told apart, they would multiply with each other and with all
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from guided.automata.ordered import OrderedState, combine
 from guided.errors import LimitError
+from guided.grammar.components import components
 
 Owed: TypeAlias = "OrderedState | None"
 """What must not come; None: nothing is owed."""
@@ -36,14 +37,14 @@ class Work:
 
 
 class Obligations:
-    """One obligation for each language; Moore's partition of all that were met, refined with each new one."""
+    """One obligation for many that forbid the same texts, found by what each leads to, from the ends on."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
         self._one: dict[OrderedState, OrderedState] = {}
         """The one that stands for each."""
-        self._kept: list[OrderedState] = []
-        """Those that stand for others, no two of which are alike."""
+        self._alike: dict[tuple[object, ...], OrderedState] = {}
+        """Those that stand for others, by what they say."""
         self._both: dict[tuple[OrderedState, OrderedState], Owed] = {}
 
     def one(self, owed: Owed) -> Owed:
@@ -73,45 +74,63 @@ class Obligations:
                 yield low, high, self.one(target)
 
     def _divide(self, owed: OrderedState) -> None:
-        fresh = {owed: None}
+        number = {owed: 0}
+        graph: list[list[int]] = []
         for state in (queue := [owed]):
-            edges = state.edges()
-            self._work.spend(1 + len(edges))
-            for _, _, target in edges:
-                if target not in fresh and target not in self._one and not target.violated:
-                    fresh[target] = None
-                    queue.append(target)
-        states = [*self._kept, *fresh]
-        block: dict[OrderedState, int] = {state: int(state.violated_at_end) for state in states}
-        n_blocks = len(set(block.values()))
+            self._work.spend(state.width)
+            following: list[int] = []
+            for _, _, target in state.edges():
+                if target not in self._one and not target.violated:
+                    if target not in number:
+                        number[target] = len(queue)
+                        queue.append(target)
+                    following.append(number[target])
+            graph.append(following)
+        for members in components(graph):
+            if len(members) == 1 and members[0] not in graph[members[0]]:
+                state = queue[members[0]]
+                self._one[state] = self._alike.setdefault(self._says(state, {}), state)
+            else:
+                self._divide_cycle([queue[member] for member in members])
+
+    def _divide_cycle(self, states: list[OrderedState]) -> None:
+        """Moore's partition of states that lead to each other; each block is known by all that it comes to."""
+        block = dict.fromkeys(states, 0)
+        n_blocks = 0
         while True:
-            number: dict[tuple[object, ...], int] = {}
-            divided: dict[OrderedState, int] = {}
-            for state in states:
-                signature = self._signature(state, block)
-                divided[state] = number.setdefault((block[state], *signature), len(number))
             self._work.spend(len(states))
-            block = divided
-            if len(number) == n_blocks:
+            known: dict[tuple[object, ...], int] = {}
+            block = {state: known.setdefault((block[state], self._says(state, block)), len(known)) for state in states}
+            if len(known) == n_blocks:
                 break
-            n_blocks = len(number)
-        first = {block[state]: state for state in reversed(self._kept)}
-        for state in fresh:
-            if block[state] not in first:
-                first[block[state]] = state
-                self._kept.append(state)
+            n_blocks = len(known)
+        first = {block[state]: state for state in reversed(states)}
+        for number, state in first.items():
+            # By the order in which its own texts come to the others, whoever they are.
+            order = {number: 0}
+            told: list[object] = []
+            for other in (queue := [number]):
+                self._work.spend(1)
+                ends, *edges = self._says(first[other], block)
+                for _, _, kind in edges:
+                    if isinstance(kind, int) and kind not in order:
+                        order[kind] = len(queue)
+                        queue.append(kind)
+                told.append((ends, *((low, high, order.get(kind, kind)) for low, high, kind in edges)))
+            first[number] = self._alike.setdefault(tuple(told), state)
+        for state in states:
             self._one[state] = first[block[state]]
 
-    def _signature(self, state: OrderedState, block: dict[OrderedState, int]) -> list[tuple[int, int, int]]:
-        """Where each range of bytes leads, by the blocks."""
-        found: list[tuple[int, int, int]] = []
+    def _says(self, state: OrderedState, block: dict[OrderedState, int]) -> tuple[Any, ...]:
+        """May it not end here, and where does each range of bytes lead: to a block, another obligation, a violation?"""
+        found: list[tuple[int, int, object]] = []
         for low, high, target in state.edges():
-            kind = -1 if target.violated else block[self._one.get(target, target)]
+            kind = None if target.violated else block[target] if target in block else self._one[target]
             if found and found[-1][2] == kind and found[-1][1] + 1 == low:
                 found[-1] = (found[-1][0], high, kind)
             else:
                 found.append((low, high, kind))
-        return found
+        return (state.violated_at_end, *found)
 
 
 __all__ = ["Obligations", "Owed", "Work"]

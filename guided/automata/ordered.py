@@ -108,7 +108,7 @@ class OrderedState:
     """
 
     __slots__ = (
-        "__weakref__", "_edges", "_exits", "_items", "_live", "forbids", "memory", "violated", "violated_at_end",
+        "__weakref__", "_edges", "_exits", "_items", "_live", "_raw", "forbids", "memory", "violated", "violated_at_end",
     )  # fmt: skip
 
     forbids: bool
@@ -121,6 +121,7 @@ class OrderedState:
         self.memory = memory
         self.forbids = forbids
         self._edges: tuple[OrderedEdge, ...] | None = None
+        self._raw: list[OrderedEdge] | None = None
         self._exits: tuple[Exit, ...] | None = None
         plain = all(item.condition is None and (item.chain is None or not item.chain.asserts) for item in items)
         self._live: bool | None = True if items and plain else None
@@ -167,9 +168,14 @@ class OrderedState:
         """Sorted, disjoint ``(low, high, target)``; targets from which no match can be reached are left out."""
         found = self._edges
         if found is None:
-            found = tuple(edge for edge in _raw_edges(self) if edge[2].live)
-            self._edges = found
+            found = tuple(edge for edge in _all_edges(self) if edge[2].live)
+            self._edges, self._raw = found, None
         return found
+
+    @property
+    def width(self) -> int:
+        """How much work its edges are: byte ranges times ways."""
+        return 1 + len(self.edges()) * len(self._items)
 
     def after(self, byte: int) -> OrderedState | None:
         """The state after ``byte``, or None."""
@@ -322,8 +328,14 @@ def _covers(edges: Sequence[OrderedEdge], texts: Expr) -> bool:
     return all(byte in have for low, high, _ in edges_of(texts) for byte in range(low, high + 1))
 
 
+def _all_edges(state: OrderedState) -> list[OrderedEdge]:
+    """Edges, those to states without a match included; kept until it is known which those are."""
+    if state._raw is None:
+        state._raw = _raw_edges(state)
+    return state._raw
+
+
 def _raw_edges(state: OrderedState) -> list[OrderedEdge]:
-    """Edges, those to states without a match included."""
     if state.violated:
         return []
     going = [item for item in state._items if item.expr is not EPSILON or item.condition is not None]
@@ -406,7 +418,7 @@ def _search(start: OrderedState) -> None:
             return
         if len(parents) > LIVENESS_STEPS:
             raise _too_long()
-        for _, _, target in _raw_edges(state):
+        for _, _, target in _all_edges(state):
             if target._live is not False and target not in parents:
                 parents[target] = state
                 queue.append(target)

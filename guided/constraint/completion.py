@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.constraint.survival import NEAR, measured
 from guided.errors import LimitError
 from guided.kernels.layout import DEAD, FINISHED
 
@@ -39,7 +40,8 @@ class Completions:
         """The shortest text after which ``state`` may end."""
         found = self._texts.get(state)
         if found is None:
-            found = self._search(state) if self._machine.owing and self._machine.settles else self._descend(state)
+            machine = self._machine
+            found = self._search(state) if machine.owing and machine.endings is None else self._descend(state)
         return found
 
     def _descend(self, state: int) -> bytes:
@@ -74,12 +76,14 @@ class Completions:
             if machine.is_accepting(at):
                 self._texts[state] = text
                 return text
+            if len(seen) > NEAR and machine.endings is None and measured(machine):
+                return self._descend(state)
             if len(seen) > machine.limits.search_states:
                 break
             for byte in np.flatnonzero(machine.next_bytes(at).copy()).tolist():
                 after = machine.advance_text(at, bytes([byte]))
                 if after != DEAD and after not in seen:
-                    left = 0 if machine.lexed and machine.settles else machine.cost(after)
+                    left = 0 if machine.lexed and machine.endings is None else machine.cost(after)
                     heapq.heappush(queue, (len(text) + 1 + left, text + bytes([byte]), after))
         raise LimitError(
             f"no end of the text was found within {machine.limits.search_states} states of this one",
@@ -145,7 +149,9 @@ class Completions:
         if known is not None:
             return len(known)
         machine = self._machine
-        return 0 if machine.lexed and machine.settles else -(-machine.cost(state) // max(machine.vocabulary.spelling.longest, 1))
+        if machine.lexed and machine.endings is None:
+            return 0
+        return -(-machine.cost(state) // max(machine.vocabulary.spelling.longest, 1))
 
     def fill(self, state: int, row: NDArray[np.uint32], budget: int) -> None:
         """The mask of ``state`` under a budget that counts the token itself, all after it, and the end of text."""

@@ -8,10 +8,9 @@ again, finding everything it had already added.  One lock per constraint; the ke
 from __future__ import annotations
 
 import threading
-import weakref
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +29,8 @@ from guided.constraint.effects import TokenEffects
 from guided.constraint.first_arrays import FirstExtra, first_scratch, first_segments, first_tables, segments_of
 from guided.constraint.limits import Limits
 from guided.constraint.prices import Prices, TerminalTokens, spell
-from guided.constraint.survival import payable, spellable, tokens_of
-from guided.errors import LimitError, UnsatisfiableError, VocabularyError
+from guided.constraint.survival import check_start, endings_of, payable, spellable, tokens_of
+from guided.errors import LimitError
 from guided.grammar.ir import Grammar, Lexing, Mark
 from guided.grammar.regular.derivative import prepare_combinations
 from guided.kernels import entry
@@ -79,9 +78,6 @@ from guided.vocab.vocabulary import Vocabulary
 ENDS = 1
 """The item that lets the text end: node 0, returning to continuation 1, which holds just this item."""
 
-STEPS_PER_STATE = 10
-"""Steps of deciding which terminals can stand side by side, for each state that a search may visit: 5 us each."""
-
 _WORTH_A_CALL = 3
 """Tokens from which on one call for all is faster than one for each."""
 
@@ -108,7 +104,9 @@ class ConstraintMachine:
         """Is every state that a kernel returns alive, and every mask complete?"""
         self.settles = not self.owing or always_settles(grammar)
         self.endings: Endings | None = None
-        """What tells which threads can end, where terminals may not stand side by side."""
+        """What tells which threads can end: from the beginning where terminals may not stand side by side."""
+        self.is_too_large = False
+        """Would that take too many steps?"""
         self.spelled: dict[int, bool] = {}
         self.paid: dict[int, bool] = {}
         """What `guided.constraint.survival` found of states: can the rest be spelled, and paid?"""
@@ -189,23 +187,9 @@ class ConstraintMachine:
             node = self.graph.first if self.stacks is None else self.stacks.start + 1
             first = self.run(entry.settle_one, self.lexed, node << 32 | bottom)
             if not self.settles:
-                # It is held by this, and must not hold it.
-                items = partial(ConstraintMachine.items, cast("ConstraintMachine", weakref.proxy(self)))
-                most = STEPS_PER_STATE * self.limits.search_states
-                self.endings = Endings(self.grammar, self.states, self.graph, self.stacks, items, first, most)
-            start = payable(self, self.run(entry.boundary_state, first))
-            if start != DEAD and spellable(self, start) == DEAD:
-                raise VocabularyError(
-                    f"this vocabulary's tokens cannot spell any text of the grammar, such as "
-                    f"{self.completions.text(start)!r}",
-                    remedy="Use a tokenizer that has tokens for these characters.",
-                )
-            if start == DEAD:
-                raise UnsatisfiableError(
-                    "no text satisfies this grammar: its terminals cannot stand side by side, since each match would "
-                    "have been longer",
-                    remedy="Separate the terminals, or let them not overlap.",
-                )
+                self.endings = endings_of(self, first)
+            start = self.run(entry.boundary_state, first)
+            check_start(self, start)
             return start
 
     def advance(self, state: int, data: bytes) -> int:

@@ -7,19 +7,27 @@ With a checker beside the machine it is `guided.constraint.spelled` that searche
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import weakref
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.costs import FAR
-from guided.errors import LimitError
+from guided.automata.endings import FAR, Endings
+from guided.errors import LimitError, UnsatisfiableError, VocabularyError
 from guided.kernels.layout import DEAD, FINISHED
 
 if TYPE_CHECKING:
     from guided.constraint.machine import ConstraintMachine
 
-__all__ = ["payable", "spellable", "tokens_of"]
+__all__ = ["NEAR", "check_start", "endings_of", "measured", "payable", "spellable", "tokens_of"]
+
+STEPS_PER_STATE = 7
+"""Steps of deciding which terminals can stand side by side, for each state that a search may visit: some 8 us each."""
+
+NEAR = 500
+"""States in which an end, or a thread that owes nothing, is looked for before all ends are measured.  Most are found in
+a hundred, and to measure all ends of a grammar of a whole language takes half a second."""
 
 
 def spellable(machine: ConstraintMachine, state: int) -> int:
@@ -58,27 +66,69 @@ def _can_spell(machine: ConstraintMachine, state: int) -> bool:
     return False
 
 
+def check_start(machine: ConstraintMachine, start: int) -> None:
+    """Raise `UnsatisfiableError` where no text comes from the start to an end, `VocabularyError` where no tokens do."""
+    if payable(machine, start) == DEAD:
+        raise UnsatisfiableError(
+            "no text satisfies this grammar: its terminals cannot stand side by side, since each match would have been "
+            "longer",
+            remedy="Separate the terminals, or let them not overlap.",
+        )
+    if spellable(machine, start) == DEAD:
+        raise VocabularyError(
+            f"this vocabulary's tokens cannot spell any text of the grammar, such as "
+            f"{machine.completions.text(start)!r}",
+            remedy="Use a tokenizer that has tokens for these characters.",
+        )
+
+
+def endings_of(machine: ConstraintMachine, first: int) -> Endings:
+    """What decides which threads can end, of texts that begin in the continuation ``first``; raises `LimitError`."""
+    # The machine holds it, and completions hold a proxy of that.
+    weak = machine if isinstance(machine, weakref.ProxyType) else weakref.proxy(machine)
+
+    def items(continuation: int) -> list[int]:
+        return cast("ConstraintMachine", weak).items(continuation)
+
+    most = STEPS_PER_STATE * machine.limits.search_states
+    return Endings(machine.grammar, machine.states, machine.graph, machine.stacks, items, first, most)
+
+
+def measured(machine: ConstraintMachine) -> bool:
+    """Is `cost` what it takes to the end, debts and all?  Sees to it where that is not too much work."""
+    if machine.endings is None and machine.owing and not machine.is_too_large:
+        ((_, first, _),) = machine.threads(machine.start)
+        try:
+            machine.endings = endings_of(machine, first)
+        except LimitError:
+            machine.is_too_large = True
+    return machine.endings is not None or not machine.owing
+
+
 def payable(machine: ConstraintMachine, state: int) -> int:
     """The state, or `DEAD` when every thread owes something that no further text can spare it.
 
     A match that must not have been longer can leave only continuations that would make it so.  Where terminals always
-    settle, a thread that owes nothing is searched breadth first over bytes; else `guided.automata.endings` knows.
+    settle, a thread that owes nothing is near; else `guided.automata.endings` knows.
     """
     if not machine.owing or state <= FINISHED:
         return state
     known = machine.paid.get(state)
     if known is None:
-        known = _can_pay(machine, state) if machine.settles else machine.cost(state) < FAR
+        known = _can_pay(machine, state) if machine.endings is None else machine.cost(state) < FAR
         machine.paid[state] = known
     return state if known else DEAD
 
 
 def _can_pay(machine: ConstraintMachine, state: int) -> bool:
+    """Search breadth first over bytes for a thread that owes nothing, which can end since terminals always settle."""
     seen = {state}
     queue = [state]
     for at in queue:
         if machine.is_accepting(at) or machine.paid.get(at) or not _all_owe(machine, at):
             return True
+        if len(seen) > NEAR and measured(machine):
+            return machine.cost(state) < FAR
         if len(seen) > machine.limits.search_states:
             raise LimitError(
                 f"whether a text can go on was not decided within {machine.limits.search_states} states",

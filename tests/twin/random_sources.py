@@ -91,7 +91,16 @@ def _expansion(rng: random.Random, rules: list[str], symbols: list[str], depth: 
 
 def _recursive(rng: random.Random, name: str, symbols: list[str]) -> str:
     one, other = rng.choice(symbols), rng.choice(symbols)
-    shapes = ["{0} {1} {0}", "{0} {0}", "{0} {1}", "{1} {0}", "{1} {0} {2}", "{0}* {1}", "{1} {0} [{2} {0}]", "{0} {1} {0} {2}"]
+    shapes = [
+        "{0} {1} {0}",
+        "{0} {0}",
+        "{0} {1}",
+        "{1} {0}",
+        "{1} {0} {2}",
+        "{0}* {1}",
+        "{1} {0} [{2} {0}]",
+        "{0} {1} {0} {2}",
+    ]
     return rng.choice(shapes).format(name, one, other)
 
 

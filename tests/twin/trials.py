@@ -23,7 +23,7 @@ import guided
 from guided.automata.states import StateTable
 from guided.collection import hold, release
 from guided.constraint.constraint import Constraint
-from guided.errors import GuidedError, LimitError, UnsatisfiableError
+from guided.errors import GuidedError, LimitError
 from guided.grammar.ir import Grammar
 from tests.twin.random_sources import random_gbnf, random_lark
 

@@ -53,7 +53,7 @@ def build(rules: Sequence[tuple[int, tuple[int, ...]]], start: int, n_names: int
     by_name: list[list[int]] = [[] for _ in range(n_names)]
     for index, (name, _) in enumerate(rules):
         by_name[name].append(index)
-    moves, kernels = _states(rules, by_name, start, steps)
+    moves = _states(rules, by_name, start, steps)
     nullable = _nullable(rules, n_names)
     # Transitions by nonterminals, and what each may be followed by.
     number: dict[tuple[int, int], int] = {}
@@ -103,8 +103,8 @@ def build(rules: Sequence[tuple[int, tuple[int, ...]]], start: int, n_names: int
 
 def _states(
     rules: Sequence[tuple[int, tuple[int, ...]]], by_name: list[list[int]], start: int, steps: _Steps
-) -> tuple[list[dict[int, int]], list[tuple[int, ...]]]:
-    """The LR(0) automaton, and the items that each state was made for: ``offset of the rule + symbols read``."""
+) -> list[dict[int, int]]:
+    """The moves of the LR(0) automaton, whose items are ``offset of the rule + symbols read``."""
     offset = [0]
     for _, derived in rules:
         offset.append(offset[-1] + len(derived) + 1)
@@ -141,7 +141,7 @@ def _states(
                 kernels.append(key[1:])
             row[symbol] = found
         moves.append(row)
-    return moves, kernels
+    return moves
 
 
 def _lefts(rules: Sequence[tuple[int, tuple[int, ...]]], by_name: list[list[int]]) -> list[frozenset[int]]:

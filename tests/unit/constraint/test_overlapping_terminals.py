@@ -1,0 +1,157 @@
+"""Terminals that cannot stand side by side, as after a forgotten ``%ignore``: decided when compiling, in counted steps."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+
+import numpy as np
+import pytest
+
+import guided
+from guided.automata.obligations import Obligations, Work
+from guided.automata.ordered import lexer_of
+from guided.constraint.limits import Limits
+from guided.errors import LimitError, UnsatisfiableError
+from guided.grammar.ir import Lexing
+from tests.twin.lexed import LexedRecogniser
+
+BYTES = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
+NAME = "\nNAME: /[a-z]+/"
+
+
+def allowed(constraint: guided.Constraint, text: bytes) -> bytes:
+    row = np.zeros(BYTES.n_words, np.uint32)
+    constraint.fill_mask(constraint.advance_bytes(constraint.start, text), row)
+    bits = np.unpackbits(row.view(np.uint8), bitorder="little")
+    return bytes(token for token in np.flatnonzero(bits).tolist() if token < 256)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("lexing", [None, Lexing.DYNAMIC])
+def test_a_branch_whose_terminals_cannot_follow_each_other_is_masked_out(lexing):
+    source = 'start: "show" NAME | "select" cols "from" NAME\ncols: cols "," cols | NAME' + NAME
+    constraint = guided.compile(guided.lark(source, lexing=lexing), BYTES)
+    assert allowed(constraint, b"") == b"s"
+    assert allowed(constraint, b"s") == b"h"
+    assert allowed(constraint, b"show") == bytes(range(ord("a"), ord("z") + 1))
+    assert constraint.shortest_text(constraint.start) == b"showa"
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "source",
+    [
+        'start: "select" cols "from" NAME\ncols: cols "," cols | NAME' + NAME,
+        'start: "if" e "then" e\ne: e "+" e | NAME' + NAME,
+        "start: A B\nA: /a+/\nB: /a/",
+        "start: A\nA: /(?=.*;)[a-c]+/",
+    ],
+)
+def test_a_grammar_whose_terminals_never_can_is_refused(source):
+    with pytest.raises(UnsatisfiableError, match="side by side"):
+        guided.compile(guided.lark(source), BYTES)
+
+
+@pytest.mark.timeout(60)
+def test_rules_that_are_empty_and_begin_with_themselves():
+    constraint = guided.compile(guided.lark('start: s\ns: s* A |\nA: "a"'), BYTES)
+    assert allowed(constraint, b"") == allowed(constraint, b"aaa") == b"a"
+    assert constraint.is_accepting(constraint.start)
+
+
+@pytest.mark.parametrize("lexing", [Lexing.CONTEXTUAL, Lexing.DYNAMIC])
+def test_the_first_mask_leaves_out_what_cannot_end(lexing):
+    source = """
+    start: "y" e "x" | "z" e WORD "b"
+    e: t | e "+" t
+    t: NUM | "(" e ")"
+    NUM: /[0-9]+/
+    WORD: /[a-z]+/
+    """
+    constraint = guided.compile(guided.lark(source, lexing=lexing), BYTES)
+    assert allowed(constraint, b"") == b"y"
+    assert constraint.shortest_text(constraint.start) == b"y0x"
+
+
+@pytest.mark.parametrize("lexing", [Lexing.CONTEXTUAL, Lexing.DYNAMIC])
+def test_terminals_that_another_always_hides_do_not_count(lexing):
+    # The ignored terminal is preferred to WORD by Lark's contextual lexer, and each is tried alone by the dynamic one.
+    grammar = guided.lark('start: "select" WORD\nWORD.-1: "ab"\nA: /ab?/\n%ignore A', lexing=lexing)
+    if lexing is Lexing.CONTEXTUAL:
+        assert not LexedRecogniser(grammar).accepts("selectab")
+        with pytest.raises(UnsatisfiableError):
+            guided.compile(grammar, BYTES)
+    else:
+        assert LexedRecogniser(grammar).accepts("selectab")
+        guided.compile(grammar, BYTES)
+
+
+def test_counted_terminals_owe_one_thing_whatever_the_count():
+    grammar = guided.lark("start: A+\nA: /[0-9]{1,300}/", lexing=Lexing.DYNAMIC)
+    state = lexer_of(grammar.terminals).start((0,))
+    found, obligations = set(), Obligations(Work(10**6))
+    for _ in range(200):
+        state = state.after(ord("1"))
+        found.add(obligations.one(state.exits[0].obligation))
+    assert len(found) == 1
+
+
+def test_obligations_that_forbid_alike_are_one():
+    # Each of the two owes that no letter may come, the second behind a state that leads to itself by another way.
+    first = guided.lark("start: A\nA: /(?:ab)+/", lexing=Lexing.DYNAMIC)
+    second = guided.lark("start: A\nA: /ab(?:abab)*(?:ab)?/", lexing=Lexing.DYNAMIC)
+    obligations = Obligations(Work(10**6))
+    owed = [
+        obligations.one(lexer_of(grammar.terminals).start((0,)).after(ord("a")).after(ord("b")).exits[0].obligation)
+        for grammar in (first, second)
+    ]
+    assert owed[0] is owed[1]
+
+
+@pytest.mark.timeout(60)
+def test_what_takes_too_many_steps_is_refused_when_compiling():
+    grammar = guided.lark('start: A | B | " " A ";"\nA: /[^a]{3,20}/\nB: /\\w*[^"]{1,3}a/')
+    begun = time.process_time()
+    with pytest.raises(LimitError, match="side by side"):
+        guided.compile(grammar, BYTES)
+    assert time.process_time() - begun < 10  # a bound on counted work, seconds even on a busy machine
+    with pytest.raises(LimitError, match="700 steps"):
+        guided.compile(grammar, BYTES, limits=Limits(search_states=100))
+
+
+@pytest.mark.parametrize("lexing", [Lexing.CONTEXTUAL, Lexing.DYNAMIC])
+@pytest.mark.parametrize(
+    "source",
+    [
+        'start: (A | B)+ C\nA: /a+/\nB: /ab?/\nC: "b" | "ba"',
+        'start: e\ne: e "," e | A B | "(" e ")"\nA: /a+/\nB: /[ab]/',
+        'start: A+ "," B\nA: /a|ab|abb/\nB: /b+(?!a)/\n%ignore /b,?/',
+        'start: "a" x | x "b"\nx: A x | B\nA: /[ab]{2}/\nB: /b(?=a|$)/',
+    ],
+)
+def test_masks_and_shortest_texts_are_the_twins(source, lexing):
+    """All texts over three letters: a prefix is alive exactly if the twin accepts some text that begins so."""
+    try:
+        grammar = guided.lark(source, lexing=lexing)
+    except guided.UnsupportedError:
+        return
+    twin, longest = LexedRecogniser(grammar), 7
+    texts = ["".join(t) for n in range(longest + 1) for t in itertools.product("ab,", repeat=n)]
+    accepted = {text for text in texts if twin.accepts(text)}
+    try:
+        constraint = guided.compile(grammar, BYTES)
+    except UnsatisfiableError:
+        assert not accepted
+        return
+    for text in random.Random(1).sample(texts, 400):
+        state = constraint.advance_bytes(constraint.start, text.encode())
+        assert constraint.is_accepting(state) == (text in accepted), text
+        rests = [other[len(text) :] for other in accepted if other.startswith(text)]
+        if not state:
+            assert not rests, text
+        else:
+            rest = constraint.shortest_text(state).decode()
+            assert twin.accepts(text + rest)
+            assert not rests or len(rest) == min(map(len, rests)), (text, rest)
