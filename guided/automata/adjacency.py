@@ -58,10 +58,10 @@ def always_settles(grammar: Grammar) -> bool:
                 if not all(_settles(owed, firsts[index]) for index in next_ones):
                     return False
             settled.add(state)
-            for _, _, target in state.edges():
-                if target not in reached:
-                    reached[target] = None
-                    queue.append(target)
+            for _, _, after_byte in state.edges():
+                if after_byte not in reached:
+                    reached[after_byte] = None
+                    queue.append(after_byte)
         if not tags.issuperset(order):
             # Another terminal is always preferred.
             return False

@@ -106,13 +106,13 @@ class Endings:
                 work.pop()
                 continue
             least, missing = FAR, False
-            for cost, *below in self._ways.rest(*at):
-                if not below[0]:
+            for cost, below, left in self._ways.rest(*at):
+                if not below:
                     least = min(least, cost)
                     continue
-                known = costs.get((below[0], below[1]))
+                known = costs.get((below, left))
                 if known is None:
-                    work.append((below[0], below[1]))
+                    work.append((below, left))
                     missing = True
                 else:
                     least = min(least, cost + known)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.endings import FAR, Endings
+from guided.automata.costs import FAR
+from guided.automata.endings import Endings
 from guided.errors import LimitError, UnsatisfiableError, VocabularyError
 from guided.kernels.layout import DEAD, FINISHED
 
