@@ -108,7 +108,8 @@ class OrderedState:
     """
 
     __slots__ = (
-        "__weakref__", "_edges", "_exits", "_items", "_live", "_raw", "forbids", "memory", "violated", "violated_at_end",
+        "__weakref__", "_edges", "_exits", "_items", "_live", "_raw", "forbids", "memory", "violated",
+        "violated_at_end",
     )  # fmt: skip
 
     forbids: bool
