@@ -14,7 +14,7 @@ import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from guided.monitor.json_rpc import AnswerError, ServerError
@@ -34,8 +34,11 @@ class MonitorWarning(UserWarning):
 class Engine(Protocol):
     """What can complete; may raise `ServerError`, and is made again after that."""
 
-    def complete(self, source: str, suffix: str, seconds: float) -> frozenset[str] | None:
-        """The names that may stand at the end of ``source``, with ``suffix`` behind the cursor; None: not known."""
+    def complete(self, source: str, suffix: str, seconds: float) -> frozenset[str] | str | None:
+        """All names that may stand at the end of ``source``, with ``suffix`` behind the cursor.
+
+        None where they are not all known, or a few words that say why.
+        """
         ...
 
     def close(self) -> None:
@@ -53,6 +56,8 @@ class Statistics:
     """Questions that went to the engine."""
     known: int = 0
     """Of these, those it had names for."""
+    unknown: dict[str, int] = field(default_factory=dict)
+    """Of the others, how often which reason was given; the text is free there."""
     failures: int = 0
     """Questions that it failed: too late, an error, a crash; the text is free there."""
     starts: int = 0
@@ -140,6 +145,9 @@ class Analyses:
         finally:
             self.statistics.seconds += time.monotonic() - began
         self._in_a_row = 0
+        if isinstance(found, str):
+            self.statistics.unknown[found] = self.statistics.unknown.get(found, 0) + 1
+            return None
         if not found:
             return None
         self.statistics.known += 1

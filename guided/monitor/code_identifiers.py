@@ -84,6 +84,8 @@ class CodeIdentifiers(Monitor):
         line = decoded.rpartition("\n")[2].split()
         if (line and line[0] in self.dialect.imports) or not self._may_have_members(decoded[-200:]):
             return None
+        if self.dialect.may_get_more(decoded):
+            return None
         found = self.analyses.complete(decoded) or frozenset()
         closers = "".join(chr(_CLOSING[_OPENING.index(byte)]) for byte in reversed(context))
         found |= self.analyses.complete(decoded, "_" + closers) or frozenset()
@@ -105,7 +107,8 @@ def code_identifiers(
 
     ``engine`` starts the server, see `guided.monitor.language_server.language_server`; ``dialect`` is one of
     `guided.monitor.code_text`, or your own.  Nothing is demanded in strings, comments and lines of imports, behind
-    numbers, and where the server lists nothing.  ``seconds`` is the time for one question; what comes too late is not
+    numbers, directly behind ``this`` and its like, whose class may be still being written, and where the server lists
+    nothing.  ``seconds`` is the time for one question; what comes too late is not
     known, or raised if ``required``, as for `python_identifiers`.  Use it with `guided.monitor.monitor.monitored`.
     """
     return CodeIdentifiers(Analyses(engine, f"the {dialect.language} language server", seconds, required), dialect)

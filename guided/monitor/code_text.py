@@ -5,6 +5,7 @@ Which marks a language has is data (`CodeDialect`); Python has a lexer of its ow
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -28,6 +29,8 @@ class _Last(IntEnum):
     DEREFERENCE = 3
 
 
+_ROOT = re.compile(r"(?<![\w.>:])([^\W\d]\w*)\s*\Z")
+
 CodeLexical = tuple[int, int, bytes]
 """A mode; in code what came last, in strings the quote; and the last byte (empty behind an escape in strings)."""
 
@@ -50,6 +53,10 @@ class CodeDialect:
     """Words that may follow a dereference though no server lists them as members."""
     ranges: bool = False
     """Are two dots a range (``a..b``)?  Then a second one may follow a dot in place of a member."""
+    own: frozenset[str] = frozenset({"this", "self", "super", "base"})
+    """Words for an object whose class may be just being written: it may get more members below."""
+    receiver: str = ""
+    """A pattern whose group is another such word, as it was last declared."""
     imports: tuple[str, ...] = ("import", "package")
     """Words that begin lines in which dots name packages."""
 
@@ -57,6 +64,17 @@ class CodeDialect:
     def start(self) -> CodeLexical:
         """Code."""
         return (_Mode.CODE, _Last.OTHER, b"")
+
+    def may_get_more(self, text: str) -> bool:
+        """Does the dereference at the end of ``text`` look directly into an object whose class is being written?"""
+        mark = next((m for m in self.dereferences if text.endswith(m.decode())), b"")
+        root = _ROOT.search(text[: len(text) - len(mark)])
+        if root is None:
+            return False
+        if root.group(1) in self.own:
+            return True
+        declared = re.findall(self.receiver, text) if self.receiver else []
+        return bool(declared) and declared[-1] == root.group(1)
 
     def dereferences_here(self, lexical: CodeLexical) -> bool:
         """Has a dereference just been read?"""
@@ -102,7 +120,7 @@ class CodeDialect:
 JAVA = CodeDialect("java", letters="$", always=frozenset({"class", "this", "super", "new"}))
 CSHARP = CodeDialect("csharp", ranges=True, imports=("using", "namespace"))
 TYPESCRIPT = CodeDialect("typescript", long_quotes=b"`", letters="$#", imports=())
-GO = CodeDialect("go", long_quotes=b"`")
+GO = CodeDialect("go", long_quotes=b"`", own=frozenset(), receiver=r"\bfunc\s*\(\s*([^\W\d]\w*)\s")
 # A quote alone begins a lifetime as often as a character; members may be numbers.
 RUST = CodeDialect(
     "rust",

@@ -19,13 +19,15 @@ from typing import IO, Any
 
 from guided.errors import GuidedError
 
-__all__ = ["AnswerError", "Connection", "ServerError", "read_message", "write_message"]
+__all__ = ["AnswerError", "Connection", "NotReadyError", "ServerError", "read_message", "write_message"]
 
 MAX_MESSAGE_BYTES = 64 << 20
 """A completion list of 100,000 items is about 20 MB."""
 _MAX_HEADERS = 32
 _MAX_HEADER_BYTES = 4096
 _METHOD_NOT_FOUND = -32601
+_NOT_NOW = frozenset({-32002, -32800, -32801, -32802})
+"""LSP's codes for: not initialized, cancelled, the content was modified, cancelled by the server."""
 _ERROR_TAIL = 2_000
 """Characters of the process's standard error that messages may quote from."""
 _LAST_WORDS_SECONDS = 1.0
@@ -38,6 +40,10 @@ class ServerError(GuidedError):
 
 class AnswerError(ServerError):
     """The process answered with an error, and can be asked again."""
+
+
+class NotReadyError(AnswerError):
+    """The process says that it cannot answer yet, or not any more since the text changed: ask again."""
 
 
 def read_message(stream: IO[bytes]) -> Any:
@@ -80,7 +86,7 @@ class Connection:
     """A running process and the calls to it; every call ends in time with a result or a `ServerError`.
 
     ``answer(method, parameters)`` serves what the process itself asks; without it, or when it returns NotImplemented,
-    the process is told that the method does not exist.
+    the process is told that the method does not exist.  ``told(method, parameters)`` hears what it says unasked.
     """
 
     def __init__(
@@ -90,8 +96,10 @@ class Connection:
         folder: Path | None = None,
         environment: Mapping[str, str] | None = None,
         answer: Callable[[str, Any], Any] | None = None,
+        told: Callable[[str, Any], None] | None = None,
     ) -> None:
         self._answer = answer
+        self._told = told
         try:
             self._process = subprocess.Popen(
                 list(command),
@@ -146,7 +154,9 @@ class Connection:
         error = message.get("error")
         if error:
             said = error.get("message", error) if isinstance(error, dict) else error
-            raise AnswerError(f"{method} failed: {str(said)[:300]}")
+            code = error.get("code") if isinstance(error, dict) else None
+            kind = NotReadyError if code in _NOT_NOW else AnswerError
+            raise kind(f"{method} failed: {str(said)[:300]}")
         return message.get("result")
 
     def notify(self, method: str, parameters: Any) -> None:
@@ -201,6 +211,8 @@ class Connection:
         if "method" in message:
             if number is not None:
                 self._outgoing.put(self._answered(number, str(message["method"]), message.get("params")))
+            elif self._told is not None:
+                self._told(str(message["method"]), message.get("params"))
             return
         with self._changed:
             # Answers that came too late have nobody waiting.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from guided.errors import GuidedError
-from guided.monitor.json_rpc import Connection, ServerError
+from guided.monitor.json_rpc import Connection, NotReadyError, ServerError
 
 __all__ = ["LanguageServer", "language_server"]
 
@@ -25,6 +26,11 @@ _NO_NAMES = frozenset({1, 14, 15, 16, 17, 19})
 _NAME = re.compile(r"[^\W\d][\w$]*")
 _ROUNDS = 4
 """Questions in a row while the server calls its list incomplete."""
+_SETTLING = 2.0
+"""Seconds for which a server that has never named anything is asked again where it names nothing: some answer before
+they have read the project, and do not say that they are reading."""
+_PAUSE = 0.05
+"""Seconds before a server that is not ready is asked again, doubled each time up to a second."""
 
 
 class LanguageServer:
@@ -36,7 +42,9 @@ class LanguageServer:
         self._uri = Path(path).as_uri()
         self._language = language
         self._version = 0
-        self._connection = Connection(command, folder=Path(root), answer=self._answer)
+        self._ready = _Readiness()
+        self._has_named = False
+        self._connection = Connection(command, folder=Path(root), answer=self._answer, told=self._ready.hear)
         root_uri = Path(root).as_uri()
         completion = {
             "completionItem": {"snippetSupport": False, "insertReplaceSupport": False},
@@ -54,7 +62,10 @@ class LanguageServer:
                     "capabilities": {
                         "general": {"positionEncodings": ["utf-32", "utf-16"]},
                         "textDocument": {"completion": completion, "synchronization": {"didSave": False}},
+                        "window": {"workDoneProgress": True},
                         "workspace": {"configuration": True, "workspaceFolders": True},
+                        # What rust-analyzer says when it has read the project.
+                        "experimental": {"serverStatusNotification": True},
                     },
                 },
                 seconds,
@@ -69,9 +80,30 @@ class LanguageServer:
             raise
 
     def complete(self, source: str, suffix: str, seconds: float) -> frozenset[str] | None:
-        """The names at the end of ``source``."""
-        deadline = time.monotonic() + seconds
+        """The names at the end of ``source``; a server that is still reading the project is waited for."""
+        began = time.monotonic()
+        deadline, at_rest = began + seconds, began + seconds / 2
         self._show(source + suffix)
+        pause = _PAUSE
+        while True:
+            # Some servers never tell the end of their work, and answer all the same.
+            self._ready.wait(at_rest)
+            try:
+                found = self._listed(source, deadline)
+            except NotReadyError:
+                if time.monotonic() + pause >= deadline:
+                    raise
+            else:
+                # What is listed before the project is read is not all there is.
+                enough = self._has_named or bool(found)
+                until = at_rest if self._ready.is_busy else began if enough else began + min(_SETTLING, seconds / 2)
+                if time.monotonic() >= until:
+                    self._has_named = enough
+                    return found
+            time.sleep(pause)
+            pause = min(2 * pause, 1.0)
+
+    def _listed(self, source: str, deadline: float) -> frozenset[str] | None:
         lines = re.split(r"\r\n|\r|\n", source)
         position = {"line": len(lines) - 1, "character": self._units(lines[-1])}
         parameters = {"textDocument": {"uri": self._uri}, "position": position}
@@ -120,6 +152,48 @@ class LanguageServer:
         return NotImplemented
 
 
+class _Readiness:
+    """What a server has said about the work that it is doing."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._working: set[Any] = set()
+
+    @property
+    def is_busy(self) -> bool:
+        """Has it begun work whose end it has not told?"""
+        return bool(self._working)
+
+    def wait(self, until: float) -> None:
+        """Until it is at rest, or for so long."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._working, max(until - time.monotonic(), 0.0))
+
+    def hear(self, method: str, parameters: Any) -> None:
+        """Take note of what the server says unasked."""
+        if not isinstance(parameters, dict):
+            return
+        if method == "$/progress":
+            value = parameters.get("value")
+            kind = value.get("kind") if isinstance(value, dict) else None
+            self._note(str(parameters.get("token")), {"begin": True, "end": False}.get(str(kind)))
+        elif method == "experimental/serverStatus":
+            self._note("status", not parameters.get("quiescent", True))
+        elif method == "language/status":
+            # The Java server's.
+            self._note(
+                "status", {"Starting": True, "ServiceReady": False, "Error": False}.get(str(parameters.get("type")))
+            )
+
+    def _note(self, work: str, begun: bool | None) -> None:
+        with self._changed:
+            if begun:
+                self._working.add(work)
+            elif begun is not None:
+                self._working.discard(work)
+            self._changed.notify_all()
+
+
 def _name(item: dict[str, Any]) -> str | None:
     """The identifier that an item would insert."""
     if item.get("kind") in _NO_NAMES:
@@ -146,8 +220,9 @@ def language_server(
 
     ``command`` is the program and its arguments (``["jedi-language-server"]``, ``["pylsp"]``); ``root`` the workspace;
     ``path`` the file being written, in which nothing is written; ``options`` the server's initialization options;
-    ``seconds`` the time that it may take to start.  Raises `GuidedError` for a folder that does not exist; whether the
-    program does shows when it is started.
+    ``seconds`` the time that it may take to start.  Work that the server announces (reading the project, an index) is
+    waited for, up to half of the time of a question.  Raises `GuidedError` for a folder that does not exist; whether
+    the program does shows when it is started.
     """
     folder = Path(root).absolute()
     if not folder.is_dir():

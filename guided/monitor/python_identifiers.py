@@ -31,6 +31,7 @@ from guided.monitor.python_text import (
     binds,
     imports,
     is_known,
+    may_have_more,
     names_in,
 )
 
@@ -49,8 +50,10 @@ class PythonIdentifiers(Monitor):
     trigger_bytes = PythonText.trigger_bytes
     context_start: Hashable = Layout()
 
-    def __init__(self, analyses: Analyses, *, assignments: bool = True) -> None:
+    def __init__(self, analyses: Analyses, *, assignments: bool = False, certain: bool = False) -> None:
         self.analyses = analyses
+        self.certain = certain
+        """Does the engine itself say where it does not know all names?"""
         self.assignments = assignments
         self._known: dict[tuple[frozenset[str], bool], Names] = {}
 
@@ -136,6 +139,8 @@ class PythonIdentifiers(Monitor):
 
     def _of(self, text: str, primary: Primary, line: int, context: Layout) -> frozenset[str] | None:
         before, current = text[:line], text[line : primary.start]
+        if not self.certain and may_have_more(text[: primary.start], primary):
+            return None
         if imports(current):
             return self._in_place(text, context)
         words, held = names_in(current), names_in(primary.text)
@@ -178,10 +183,11 @@ class JediProcess:
         self._parameters = {"project": project, "path": path, "environment": environment}
         self._connection = Connection([sys.executable, "-m", "guided.monitor.jedi_worker"])
 
-    def complete(self, source: str, suffix: str, seconds: float) -> frozenset[str] | None:
+    def complete(self, source: str, suffix: str, seconds: float) -> frozenset[str] | str | None:
         """Ask the process."""
         parameters = {"source": source, "suffix": suffix, **self._parameters}
-        return frozenset(self._connection.call("complete", parameters, seconds))
+        answer = self._connection.call("complete", parameters, seconds)
+        return str(answer["why"]) if answer["why"] else frozenset(answer["names"])
 
     def close(self) -> None:
         """Kill it."""
@@ -193,7 +199,7 @@ def python_identifiers(
     *,
     path: str | Path | None = None,
     environment: str | Path | None = None,
-    assignments: bool = True,
+    assignments: bool = False,
     seconds: float = 30.0,
     required: bool = False,
     engine: Callable[[], Engine] | None = None,
@@ -202,16 +208,18 @@ def python_identifiers(
 
     ``path`` is the file being written (relative imports count from it), ``environment`` the folder of the virtual
     environment or the interpreter whose packages the code imports; both may be left out.  ``assignments``: at the start
-    of a statement a new attribute may be made (``self.total = 0``, ``self.total: int``).  ``seconds`` is the time for
+    of a statement a new attribute may be made of any object (``box.total = 0``, ``box.total: int``), not only in the
+    class that is being written.  ``seconds`` is the time for
     one analysis (the first of a large package takes several); what takes longer is not known, with a
     `MonitorWarning`, and after three failures in a row the monitor is off; with ``required`` a failure raises
     `ServerError` instead.  ``engine`` replaces jedi: a function that starts an `Engine`, such as a language server's
     (`guided.monitor.language_server`).
 
-    Nothing is demanded inside strings (f-strings too) and comments, where nothing is known, and of objects whose class
-    defines ``__getattr__``.  Where something is known, the name must stand directly behind the dot, without white
-    space, and be ended by a break character.  "Known" is what static analysis says: names under ``TYPE_CHECKING`` and
-    of other platforms count as existing.
+    Nothing is demanded inside strings (f-strings too) and comments, and where not all names are known: in a class
+    that is being written, behind what is passed, returned or assigned without a type, and so on
+    (`guided.monitor.jedi_knowledge`; ``statistics.unknown`` counts the reasons). Where something is known, the name
+    must stand directly behind the dot, without white space, and be ended by a break character. "Known" is what static
+    analysis says: names under ``TYPE_CHECKING`` and of other platforms count as existing.
 
     Use it with `guided.monitor.monitored`.  Raises `GuidedError` for a folder that does not exist or without jedi.
     """
@@ -229,5 +237,5 @@ def python_identifiers(
             None if path is None else str(Path(path).absolute()),
             None if environment is None else str(environment),
         )
-        return PythonIdentifiers(Analyses(start, "jedi", seconds, required), assignments=assignments)
+        return PythonIdentifiers(Analyses(start, "jedi", seconds, required), assignments=assignments, certain=True)
     return PythonIdentifiers(Analyses(engine, "the language server", seconds, required), assignments=assignments)

@@ -23,6 +23,7 @@ __all__ = [
     "binds",
     "imports",
     "is_known",
+    "may_have_more",
     "names_in",
 ]
 
@@ -189,6 +190,24 @@ def is_known(root: str, names: frozenset[str]) -> bool:
     if root in KEYWORDS:
         return root in _CONSTANTS
     return root in names or root in _BUILTIN or "*" in names
+
+
+_OWN = frozenset({"self", "cls", "super"})
+_TESTS = r"\b(?:isinstance|issubclass|hasattr|callable|type|cast)\s*\(\s*%s\b|\bmatch\s+%s\s*:"
+
+
+def may_have_more(before: str, primary: Primary) -> bool:
+    """May an object have names that its declared type has not, whatever an engine lists?
+
+    So it is in a class that is still being written, behind a test of what the object is, and for what a call or a
+    subscript gives, of which an engine does not say whether it was declared or guessed.
+    """
+    if primary.root is None:
+        return False
+    if primary.root in _OWN or primary.attributes is None:
+        return True
+    name = re.escape(primary.root)
+    return re.search(_TESTS % (name, name), before) is not None
 
 
 class Place(Enum):

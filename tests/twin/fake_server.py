@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 
 OBJECTS = {"box.": ["lid", "liding", "size", "größe"], "box.lid.": ["colour"]}
@@ -43,12 +44,25 @@ def complete(behaviour, text, position, question):
         time.sleep(60)
     if behaviour == "wrong shape":
         return {"items": 7}
+    if behaviour == "reads, silently" and question < 4:
+        return {"items": []}
+    if behaviour == "reads, and says so" and not READ.is_set():
+        # What is read so far.
+        return {"items": [{"label": "lid", "kind": 2}]}
     line = text.split("\n")[position["line"]]
     head = line.encode("utf-16-le")[: 2 * position["character"]].decode("utf-16-le")
     names = next((names for end, names in OBJECTS.items() if head.strip().endswith(end)), [])
     items = [{"label": f"{name}()", "kind": 2, "textEdit": {"newText": name}} for name in names]
     items += [{"label": "if", "kind": 14}, {"label": "snippet...", "kind": 15}] if names else []
     return {"isIncomplete": behaviour == "incomplete", "items": items} if behaviour != "list" else items
+
+
+READ = threading.Event()
+
+
+def read_all():
+    READ.set()
+    send({"method": "$/progress", "params": {"token": "reading", "value": {"kind": "end"}}})
 
 
 def main(behaviour):
@@ -64,6 +78,11 @@ def main(behaviour):
             send({"id": message["id"], "result": {"capabilities": {"completionProvider": {}}}})
             send({"id": 900, "method": "workspace/configuration", "params": {"items": [{}, {}]}})
             send({"id": 901, "method": "never/heard/of", "params": {}})
+        elif method == "initialized" and behaviour == "reads, and says so":
+            send({"id": 902, "method": "window/workDoneProgress/create", "params": {"token": "reading"}})
+            send({"method": "$/progress", "params": {"token": "reading", "value": {"kind": "begin", "title": "a"}}})
+            send({"method": "$/progress", "params": {"token": "reading", "value": {"kind": "report"}}})
+            threading.Timer(0.6, read_all).start()
         elif method == "textDocument/didOpen":
             text = parameters["textDocument"]["text"]
         elif method == "textDocument/didChange":
@@ -71,6 +90,9 @@ def main(behaviour):
         elif method == "textDocument/completion":
             question += 1
             send({"method": "window/logMessage", "params": {"type": 3, "message": "thinking"}})
+            if behaviour == "not yet" and question < 4:
+                send({"id": message["id"], "error": {"code": -32801, "message": "content modified"}})
+                continue
             if behaviour == "error":
                 send({"id": message["id"], "error": {"code": -1, "message": "cannot think"}})
                 continue

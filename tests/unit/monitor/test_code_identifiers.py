@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from guided.monitor.code_identifiers import code_identifiers
-from guided.monitor.code_text import CPP, JAVA, RUST, TYPESCRIPT
+from guided.monitor.code_text import CPP, GO, JAVA, RUST, TYPESCRIPT
 from guided.monitor.language_server import language_server
 from guided.monitor.monitor import monitored
 from guided.testing import check_constraint
@@ -76,6 +76,19 @@ def test_ranges_are_no_members(tmp_path):
         assert bool(constraint.advance_bytes(constraint.start, text.encode())) is lives, text
     check_constraint(constraint, walks=3, length=12, pickled=False, threads=1)
     monitor.analyses.close()
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "more"),
+    [
+        (JAVA, "class A { void f() { this.", True), (JAVA, "this.box.", False), (JAVA, "f(this.", True),
+        (JAVA, "A.this.", False), (JAVA, "notthis.", False), (CPP, "this->", True), (RUST, "fn f(&self) { self.", True),
+        (RUST, "Self::", False), (GO, "func (s *T) f() { s.", True), (GO, "func (s *T) f() { t.", False),
+        (GO, "func (s *T) f() {}\nfunc g(s S) { s.", True), (GO, "self.", False),
+    ],
+)  # fmt: skip
+def test_a_class_that_is_being_written_may_get_more_members(dialect, text, more):
+    assert dialect.may_get_more(text) is more
 
 
 def test_contracts(monitor):

@@ -52,11 +52,26 @@ def test_a_server_that_behaves(behaviour, tmp_path):
             "f(x for box in y if box.size)": True,
             "f(x for box in y if box.sizes)": True,
             "for box in y: box.sizes": False,
+            "self.lid = box.size": True,
+            "def f(self):\n    self.later()": True,
+            "if isinstance(box, Crate):\n    box.lock": True,
+            "make(box).lock": True,
         }.items():
             assert bool(constraint.advance_bytes(constraint.start, text.encode())) is lives, text
         check_constraint(constraint, walks=4, length=15, threads=2, pickled=False)
     assert monitor.statistics.failures == 0 and monitor.statistics.starts == 1 and monitor.statistics.known >= 4
     assert constraint.notes == ()
+    monitor.analyses.close()
+
+
+@pytest.mark.parametrize("behaviour", ["reads, silently", "reads, and says so", "not yet"])
+def test_a_server_that_is_not_ready_is_waited_for(behaviour, tmp_path):
+    """What it lists before it has read the project is not all there is."""
+    monitor = monitor_of(behaviour, tmp_path, 20)
+    constraint = monitored(monitor, VOCABULARY, before=BEFORE)
+    for text, lives in {"box.size": True, "box.lock": False, "box.lid.colour": True, "box.lid.size": False}.items():
+        assert bool(constraint.advance_bytes(constraint.start, text.encode())) is lives, text
+    assert monitor.statistics.failures == 0 and constraint.notes == ()
     monitor.analyses.close()
 
 
