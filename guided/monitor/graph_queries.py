@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from guided.errors import UnsatisfiableError
 from guided.monitor.live import TokenTree, name_bytes
-from guided.monitor.triples import NOTHING_BOUND, Pattern, Solutions, Triples, Variable
+from guided.monitor.triples import NOTHING_BOUND, Bindings, Pattern, Triples, Variable
 
 __all__ = ["GraphQueries", "Head"]
 
@@ -70,10 +71,10 @@ _State = tuple[_Query, int, int, int]
 
 @dataclass(frozen=True)
 class _Options:
-    """What may stand in a slot, spelled and sorted, and the query after each."""
+    """What may stand in a slot, spelled and sorted, and what each stands for: a head, a term, a mark."""
 
     spelled: tuple[bytes, ...]
-    after: tuple[_Query, ...]
+    meant: tuple[Any, ...]
 
 
 class GraphQueries:
@@ -105,10 +106,20 @@ class GraphQueries:
         self._literal = literal
         self._relations = relations
         self._rebuild = rebuild
-        self._solved: dict[tuple[Pattern, ...], Solutions] = {(): NOTHING_BOUND}
-        self._values: dict[tuple[tuple[Pattern, ...], Variable], frozenset[int]] = {}
+        self._solved: dict[tuple[Pattern, ...], Bindings] = {(): NOTHING_BOUND}
+        self._pointing: dict[tuple[Pattern, ...], dict[int, set[int]]] = {}
         self._options: dict[_Query, _Options] = {}
+        self._rests: dict[_Query, bytes] = {}
         self._may_begin = frozenset(term for term in triples.out if spelled[term] is not None and not literal[term])
+        self._naming = {
+            term: frozenset(
+                relation
+                for relation, ends in ways.items()
+                if relation in relations and any(spelled[end] is not None for end in ends)
+            )
+            for term, ways in triples.out.items()
+        }
+        """For each term the relations that lead to a term that can be named."""
         first = self._enter(_Query(_Slot.HEAD))
         if first is None:
             raise UnsatisfiableError("no query over this graph has a result", remedy="Give a graph with named triples.")
@@ -138,7 +149,7 @@ class GraphQueries:
             return None
         # Every option ends with a space or a bracket, so none begins another.
         if depth + 1 == len(options.spelled[low]):
-            return self._enter(options.after[low])
+            return self._enter(self._after(query, options.meant[low]))
         return query, low, high, depth + 1
 
     def _enter(self, query: _Query) -> _State | None:
@@ -163,16 +174,26 @@ class GraphQueries:
 
     def rest(self, at: _State) -> bytes:
         """The shortest option of each slot, and the end as soon as it may come: short, not always the shortest."""
-        out = bytearray()
         query, low, high, depth = at
-        while query.slot is not _Slot.DONE:
+        if query.slot is _Slot.DONE:
+            return b""
+        options = self._of(query)
+        if low == 0 and high == len(options.spelled) and depth == 0:
+            return self._rest_of(query)
+        best = min(range(low, high), key=lambda place: (len(options.spelled[place]), options.spelled[place]))
+        return options.spelled[best][depth:] + self._rest_of(self._after(query, options.meant[best]))
+
+    def _rest_of(self, query: _Query) -> bytes:
+        """From the beginning of a slot."""
+        if query.slot is _Slot.DONE:
+            return b""
+        found = self._rests.get(query)
+        if found is None:
             options = self._of(query)
-            places = range(low, high)
-            best = min(places, key=lambda place: (len(options.spelled[place]), options.spelled[place]))
-            out += options.spelled[best][depth:]
-            query = options.after[best]
-            low, high, depth = 0, len(self._of(query).spelled) if query.slot is not _Slot.DONE else 0, 0
-        return bytes(out)
+            best = min(range(len(options.spelled)), key=lambda place: (len(options.spelled[place]), place))
+            found = options.spelled[best] + self._rest_of(self._after(query, options.meant[best]))
+            self._rests[query] = found
+        return found
 
     def row(self, at: _State, tree: TokenTree) -> NDArray[Any] | None:
         """By walking."""
@@ -196,35 +217,43 @@ class GraphQueries:
         found = self._options.get(query)
         if found is None:
             pairs = sorted(self._find(query), key=lambda pair: pair[0])
-            found = _Options(tuple(spelled for spelled, _ in pairs), tuple(after for _, after in pairs))
+            found = _Options(tuple(spelled for spelled, _ in pairs), tuple(meant for _, meant in pairs))
             self._options[query] = found
         return found
 
-    def _find(self, query: _Query) -> Iterator[tuple[bytes, _Query]]:
+    def _after(self, query: _Query, meant: Any) -> _Query:
+        """The query with one more slot filled."""
+        if query.slot is _Slot.HEAD:
+            return _Query(_Slot.SUBJECT, meant)
+        if query.slot is _Slot.SUBJECT:
+            return replace(query, slot=_Slot.RELATION, subject=meant)
+        if query.slot is _Slot.RELATION:
+            return replace(query, slot=_Slot.OBJECT, relation=meant)
+        if query.slot is _Slot.OBJECT:
+            assert query.subject is not None and query.relation is not None
+            return _Query(_Slot.MORE, query.head, (*query.patterns, (query.subject, query.relation, meant)))
+        return replace(query, slot=meant)
+
+    def _find(self, query: _Query) -> Iterator[tuple[bytes, Any]]:
         if query.slot is _Slot.HEAD:
             for head in self.heads:
-                after = _Query(_Slot.SUBJECT, head)
-                if any(True for _ in self._subjects(after)):
-                    yield head.text.encode(), after
+                if any(True for _ in self._subjects(_Query(_Slot.SUBJECT, head))):
+                    yield head.text.encode(), head
         elif query.slot is _Slot.SUBJECT:
-            for subject in self._subjects(query):
-                yield self._text(subject), replace(query, slot=_Slot.RELATION, subject=subject)
+            yield from ((self._text(subject), subject) for subject in self._subjects(query))
         elif query.slot is _Slot.RELATION:
             assert query.subject is not None
-            for relation in self._relations_of(query, query.subject):
-                yield self._text(relation), replace(query, slot=_Slot.OBJECT, relation=relation)
+            yield from ((self._text(each), each) for each in self._relations_of(query, query.subject))
         elif query.slot is _Slot.OBJECT:
             assert query.subject is not None and query.relation is not None
-            for target in self._objects(query, query.subject, query.relation):
-                patterns = (*query.patterns, (query.subject, query.relation, target))
-                yield self._text(target), _Query(_Slot.MORE, query.head, patterns)
+            yield from ((self._text(each), each) for each in self._objects(query, query.subject, query.relation))
         else:
             assert query.head is not None
             if query.used >= query.head.projected:
-                yield b"}", replace(query, slot=_Slot.DONE)
+                yield b"}", _Slot.DONE
             more = replace(query, slot=_Slot.SUBJECT)
             if len(query.patterns) < self.max_patterns and any(True for _ in self._subjects(more)):
-                yield b". ", more
+                yield b". ", _Slot.SUBJECT
 
     def _subjects(self, query: _Query) -> Iterator[Variable | int]:
         """The terms that can begin another pattern."""
@@ -234,93 +263,138 @@ class GraphQueries:
         for variable in bound:
             if self._begins(query, variable):
                 yield variable
-        if query.bound < len(self.names) and self._begins(query, Variable(query.bound)):
+        if query.bound < len(self.names) and self._relations_of(query, Variable(query.bound)):
             yield Variable(query.bound)
-        entities: Iterable[int] = self._may_begin
-        if query.patterns:
+        # What an entity must do for a relation to be found is the same for all of them.
+        if not query.patterns:
+            may_end_in_a_variable, may_end_otherwise = self._ends(query, 0)
+            for entity in self._may_begin:
+                into_variable = may_end_in_a_variable and not self._relations.isdisjoint(self.triples.out[entity])
+                if into_variable or (may_end_otherwise and self._naming[entity]):
+                    yield entity
+        elif self._ends(query, query.bound)[1]:
             # The object will have to be a variable that is bound, so the subject is next to one of its values.
-            entities = {
-                begin
-                for variable in bound
-                for value in self._values_of(query, variable)
-                for begins in self.triples.into.get(value, {}).values()
-                for begin in begins
-            } & self._may_begin
-        for entity in entities:
-            if self._begins(query, entity):
-                yield entity
+            for entity, relations in self._pointing_to(query).items():
+                if entity in self._may_begin and not self._relations.isdisjoint(relations):
+                    yield entity
 
-    def _begins(self, query: _Query, subject: Variable | int) -> bool:
-        after = replace(query, slot=_Slot.RELATION, subject=subject)
-        return any(True for _ in self._relations_of(after, subject))
+    def _begins(self, query: _Query, variable: Variable) -> bool:
+        """Is there a relation for a variable that is bound?  Nearly always its first value has one."""
+        variable_ends, others_end = self._ends(query, query.bound)
+        for value in self._bindings(query).values[variable] if variable_ends or others_end else ():
+            if variable_ends and not self._relations.isdisjoint(self.triples.out.get(value, ())):
+                return True
+            if others_end and self._naming.get(value):
+                return True
+        return bool(self._relations_of(query, variable))
 
-    def _relations_of(self, query: _Query, subject: Variable | int) -> Iterator[int]:
+    def _ends(self, query: _Query, used: int) -> tuple[bool, bool]:
+        """May a fresh variable end the open pattern, and may anything else, as far as the head's variables go?
+
+        ``used`` counts the variables that occur, the pattern's subject included.
+        """
+        assert query.head is not None
+        later = self.max_patterns - len(query.patterns) - 1
+        missing = query.head.projected - used
+        fresh = used < len(self.names) and missing - 1 <= later
+        return fresh, not (missing > later or (missing > 0 and not used))
+
+    def _relations_of(self, query: _Query, subject: Variable | int) -> set[int] | frozenset[int]:
         """The relations that touch what the subject may be, and for which some object can stand."""
-        touching: set[int] = set()
-        if isinstance(subject, Variable) and subject.number >= query.bound:
-            if query.patterns:
+        triples, first = self.triples, not query.patterns
+        fresh = isinstance(subject, Variable) and subject.number >= query.bound
+        variable_ends, others_end = self._ends(query, query.bound + fresh)
+        found: set[int] = set()
+        if isinstance(subject, Variable) and not fresh:
+            values = self._bindings(query).values[subject]
+            triples.steps += len(values)
+            for value in values:
+                found.update(triples.out.get(value, ()) if variable_ends else self._naming.get(value, ()))
+            if not others_end:
+                return found & self._relations if variable_ends else frozenset()
+            if not variable_ends:
                 for number in range(query.bound):
-                    for value in self._values_of(query, Variable(number)):
-                        touching.update(self.triples.into.get(value, ()))
-            else:
-                touching = set(self._relations)
-        else:
-            for value in self._values_of(query, subject):
-                touching.update(self.triples.out.get(value, ()))
-        for relation in touching & self._relations:
-            if any(True for _ in self._objects(query, subject, relation)):
-                yield relation
+                    left = self._relations - found
+                    found |= triples.leading(self._bindings(query), subject, Variable(number), left)
+            return found & self._relations
+        if fresh and first:
+            if variable_ends:
+                return self._relations
+            named = {relation for relations in self._naming.values() for relation in relations}
+            return (named | triples.loops.keys()) & self._relations if others_end else frozenset()
+        if fresh:
+            if others_end:
+                for number in range(query.bound):
+                    for value in self._bindings(query).values[Variable(number)]:
+                        found.update(triples.into.get(value, ()))
+            return found & self._relations
+        assert isinstance(subject, int)
+        if first:
+            ways = triples.out.get(subject, {})
+            if variable_ends:
+                return self._relations & ways.keys()
+            return self._naming.get(subject, frozenset()) if others_end else frozenset()
+        return self._pointing_to(query).get(subject, set()) & self._relations if others_end else frozenset()
 
     def _objects(self, query: _Query, subject: Variable | int, relation: int) -> Iterator[Variable | int]:
         """The terms that can end the pattern."""
-        assert query.head is not None
-        later = self.max_patterns - len(query.patterns) - 1
-        missing = query.head.projected - query.used
         fresh = isinstance(subject, Variable) and subject.number >= query.bound
         joined = not query.patterns or (isinstance(subject, Variable) and not fresh)
-        used = query.used
-        if joined and used < len(self.names) and missing - 1 <= later:
+        variable_ends, others_end = self._ends(query, query.used)
+        if joined and variable_ends:
             # With a variable as the object, any triple of the relation that the subject touches will do.
-            yield Variable(used)
-        if missing > later or (missing > 0 and not used):
+            yield Variable(query.used)
+        if not others_end:
             return
         for number in range(query.bound):
-            if self._matches(query, (subject, relation, Variable(number))):
+            if self._matches(query, subject, relation, Variable(number)):
                 yield Variable(number)
-        if fresh and not query.patterns and self._loops(relation):
+        if fresh and not query.patterns and self.triples.loops.get(relation):
             yield subject
         if joined:
-            targets: set[int] = set()
-            if fresh:
-                targets.update(end for ways in self.triples.out.values() for end in ways.get(relation, ()))
-            else:
-                for value in self._values_of(query, subject):
-                    targets.update(self.triples.out.get(value, {}).get(relation, ()))
-            for target in targets:
+            for target in self._targets(query, subject, relation):
                 if self._spelled[target] is not None:
                     yield target
 
-    def _loops(self, relation: int) -> bool:
-        return any(begin in ways.get(relation, ()) for begin, ways in self.triples.out.items())
+    def _targets(self, query: _Query, subject: Variable | int, relation: int) -> AbstractSet[int]:
+        """The terms that a relation leads to from what the subject may be."""
+        if not isinstance(subject, Variable):
+            return self.triples.out.get(subject, {}).get(relation, frozenset())
+        if subject.number >= query.bound:
+            return self.triples.objects.get(relation, frozenset())
+        values = self._bindings(query).values[subject]
+        self.triples.steps += len(values)
+        return {end for value in values for end in self.triples.out.get(value, {}).get(relation, ())}
 
-    def _values_of(self, query: _Query, term: Variable | int) -> frozenset[int]:
-        if not isinstance(term, Variable):
-            return frozenset((term,))
-        key = (query.patterns, term)
-        found = self._values.get(key)
+    def _matches(self, query: _Query, subject: Variable | int, relation: int, target: Variable) -> bool:
+        """Can the pattern end in a variable that is bound?"""
+        if isinstance(subject, Variable) and subject.number < query.bound:
+            return bool(self.triples.leading(self._bindings(query), subject, target, {relation}))
+        if isinstance(subject, Variable):
+            values = self._bindings(query).values[target]
+            return any(relation in self.triples.into.get(value, ()) for value in values)
+        ends: AbstractSet[int] = self.triples.out.get(subject, {}).get(relation, frozenset())
+        return not self._bindings(query).values[target].isdisjoint(ends)
+
+    def _pointing_to(self, query: _Query) -> dict[int, set[int]]:
+        """For each term next to a value of a bound variable the relations that lead there."""
+        found = self._pointing.get(query.patterns)
         if found is None:
-            found = self._values[key] = self._solutions(query.patterns).values(term)
+            found = self._pointing[query.patterns] = {}
+            values = {value for values in self._bindings(query).values.values() for value in values}
+            for value in values:
+                for relation, begins in self.triples.into.get(value, {}).items():
+                    self.triples.steps += len(begins)
+                    for begin in begins:
+                        found.setdefault(begin, set()).add(relation)
         return found
 
-    def _solutions(self, patterns: tuple[Pattern, ...]) -> Solutions:
-        found = self._solved.get(patterns)
+    def _bindings(self, query: _Query) -> Bindings:
+        found = self._solved.get(query.patterns)
         if found is None:
-            found = self.triples.extend(self._solutions(patterns[:-1]), patterns[-1])
-            self._solved[patterns] = found
+            before = self._bindings(replace(query, patterns=query.patterns[:-1]))
+            found = self._solved[query.patterns] = self.triples.extend(before, query.patterns[-1])
         return found
-
-    def _matches(self, query: _Query, pattern: Pattern) -> bool:
-        return bool(self._solutions((*query.patterns, pattern)).rows)
 
     def _text(self, term: Variable | int) -> bytes:
         if isinstance(term, Variable):

@@ -410,7 +410,7 @@ class _Reader:
 
     def names(self, value: Any) -> set[str]:
         """Names that jedi's completions may lack: those of the running interpreter, of metaclasses, of submodules."""
-        found: set[str] = set()
+        found = set(dir(object) if not value.is_module() else dir(ModuleType))
         if value.is_class():
             found |= _OF_CLASSES
         kind = value.py__class__() if value.is_instance() else value

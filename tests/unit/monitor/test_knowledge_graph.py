@@ -6,10 +6,14 @@ import pickle
 import random
 from itertools import product
 
+import numpy as np
 import pytest
 
 from guided.errors import GuidedError, LimitError, UnsatisfiableError
+from guided.monitor.graph_queries import GraphQueries, Head
 from guided.monitor.knowledge_graph import knowledge_graph
+from guided.monitor.live import LiveConstraint
+from guided.monitor.triples import NOTHING_BOUND, Triples, Variable
 from guided.testing import check_constraint
 from tests.twin.monitor_words import VOCABULARY, Words, random_text
 
@@ -139,6 +143,100 @@ def test_refusals():
             knowledge_graph(graph_of(ODD), VOCABULARY, **keywords)
     with pytest.raises(GuidedError, match="no rdflib"):
         knowledge_graph("triples", VOCABULARY)
-    small = knowledge_graph(graph_of(ODD), VOCABULARY, max_rows=3)
-    with pytest.raises(LimitError, match="max_rows"):
-        small.advance_bytes(small.start, b"SELECT ?x ?y WHERE { ?x ex:name ?y . ")
+    # Only where patterns close a circle are solutions listed.
+    circle = b"SELECT ?x ?y WHERE { ?x r:p0 ?y . ?y r:p0 ?z . ?z r:p0 ?x . "
+    for most, lives in ((200, True), (20, False)):
+        small = knowledge_graph(random_graph(0, relations=1, size=20), VOCABULARY, max_patterns=4, max_rows=most)
+        if lives:
+            assert small.advance_bytes(small.start, circle)
+        else:
+            with pytest.raises(LimitError, match="max_rows"):
+                small.advance_bytes(small.start, circle)
+
+
+def solutions(triples: Triples, patterns) -> list[dict]:
+    """All solutions, by trying every term for every variable."""
+    terms = range(len(triples.terms))
+    names = list(dict.fromkeys(term for s, _, o in patterns for term in (s, o) if isinstance(term, Variable)))
+    found = []
+    for chosen in product(terms, repeat=len(names)):
+        row = dict(zip(names, chosen, strict=True))
+        if all(row.get(o, o) in triples.out.get(row.get(s, s), {}).get(r, ()) for s, r, o in patterns):
+            found.append(row)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_values_are_those_of_the_solutions(seed):
+    """Of up to four patterns, circles and several relations between the same variables among them."""
+    rng = random.Random(seed)
+    triples = Triples(((rng.randrange(5), 10 + rng.randrange(2), rng.randrange(5)) for _ in range(8)), 10_000)
+    number = triples.numbers
+    relations = [number[10], number[11]] if 10 in number and 11 in number else [number.get(10, number.get(11))]
+    for _ in range(20):
+        patterns, bindings, names = [], NOTHING_BOUND, 0
+        for _ in range(rng.randrange(1, 5)):
+            ends = [Variable(rng.randrange(min(names + 1, 3))) for _ in range(2)]
+            if rng.random() < 0.3:
+                ends[rng.randrange(2)] = number[rng.choice([t for t in number if t < 10])]
+            shared = {t for s, _, o in patterns for t in (s, o) if isinstance(t, Variable)}
+            if patterns and shared and not shared & set(ends):
+                continue
+            patterns.append((ends[0], rng.choice(relations), ends[1]))
+            names = 1 + max([t.number for s, _, o in patterns for t in (s, o) if isinstance(t, Variable)], default=-1)
+            bindings = triples.extend(bindings, patterns[-1])
+            wanted = solutions(triples, patterns)
+            assert bindings.possible == bool(wanted)
+            for variable, values in bindings.values.items():
+                assert not bindings.possible or values == {row[variable] for row in wanted}, patterns
+            for first, second in product(bindings.values, repeat=2):
+                leading = {
+                    r for row in wanted for r in relations if row[second] in triples.out.get(row[first], {}).get(r, ())
+                }
+                assert triples.leading(bindings, first, second, set(relations)) == leading, patterns
+
+
+def large_graph(n_triples: int) -> GraphQueries:
+    """Entities and relations of which few are much used, as in real graphs, without rdflib."""
+    rng = random.Random(0)
+    n_entities, n_relations = n_triples // 6, 40
+    made = {
+        (
+            int(n_entities * rng.random() ** 2),
+            n_entities + int(n_relations * rng.random() ** 2),
+            int(n_entities * rng.random() ** 2),
+        )
+        for _ in range(n_triples)
+    }
+    triples = Triples(sorted(made), 1_000_000)
+    spelled = [b"e:%d" % term if term < n_entities else b"r:%d" % (term - n_entities) for term in triples.terms]
+    return GraphQueries(
+        triples,
+        spelled,
+        names=("x", "y", "z"),
+        max_patterns=3,
+        heads=(Head("SELECT ?x ?y WHERE { ", 2), Head("ASK { ", 0)),
+        literal=[False] * len(spelled),
+        relations=frozenset(number for number, term in enumerate(triples.terms) if term >= n_entities),
+        rebuild=None,
+    )
+
+
+def test_a_mask_over_a_large_graph_looks_at_a_triple_a_few_times():
+    """60,000 triples: listing the solutions of each candidate took minutes behind the first pattern."""
+    queries = large_graph(60_000)
+    constraint = LiveConstraint(queries, VOCABULARY)
+    row, rng = np.zeros(VOCABULARY.n_words, np.uint32), random.Random(0)
+    for _ in range(5):
+        state, text = constraint.start, b""
+        while not constraint.is_accepting(state):
+            before = queries.triples.steps
+            constraint.fill_mask(state, row)
+            constraint.fill_budget_mask(state, row, 400)
+            assert queries.triples.steps - before < 6 * 60_000, text
+            # Variables and further patterns, where there are any, leave most to be looked at.
+            following = queries.following(constraint._values[state])
+            wanted = [byte for byte in b"S?." if byte in following]
+            text += bytes([wanted[0] if wanted else rng.choice(following)])
+            state = constraint.advance_bytes(constraint.start, text)
+        assert text.count(b"?") >= 6 and text.count(b".") == 2, text
