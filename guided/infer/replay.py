@@ -76,13 +76,16 @@ class Recorder:
         if isinstance(result, Samples):
             posterior = result.posterior()
             summary = {"acceptance": result.acceptance, "ess": float(len(result))}
+            error = result.log_ml_error
         else:
             posterior = result.posterior()
             summary = {"ess": result.ess} if isinstance(result, Population) else {}
+            error = result.log_ml_error if isinstance(result, Population) else None
         self._result = {
             "kind": type(result).__name__,
             "n": len(result.particles),
             "log_ml": None if result.log_ml is None else _number(result.log_ml),
+            "log_ml_error": None if error is None else _number(error),
             "texts": [[text, share] for text, share in list(posterior.items())[:_TEXTS]],
             "n_texts": len(posterior),
             "cost": _cost(result.cost),
@@ -216,7 +219,7 @@ class Recorder:
 
 
 def _number(value: float) -> float | None:
-    """A finite number, or None: JSON has no infinity, and the only one that samplers report is minus infinity."""
+    """A finite number, or None: JSON has no infinity."""
     return float(value) if math.isfinite(value) else None
 
 

@@ -253,7 +253,8 @@ function show(data, document) {
     const result = data.result;
     const rest = result.n_texts > result.texts.length ? `, the first ${result.texts.length} of ${result.n_texts}` : "";
     $("resulthead").textContent = `Result: ${result.n} particles` +
-      (result.log_ml === null ? "" : `, log Z about ${result.log_ml.toFixed(4)}`) + rest;
+      (result.log_ml === null ? "" : `, log Z about ${result.log_ml.toFixed(4)}`) +
+      (result.log_ml_error === null ? "" : ` \u00b1 ${result.log_ml_error.toFixed(4)}`) + rest;
     result.texts.forEach(([text, share]) => {
       const line = plain("tr", "", $("texts"));
       plain("td", (100 * share).toFixed(2) + " %", line, "number");

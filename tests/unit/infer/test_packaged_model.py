@@ -11,6 +11,7 @@ import guided
 from guided.hf import load
 from guided.hf.language_model import TransformersModel
 from guided.infer.asap import asap
+from guided.infer.awrs import AWRS
 from guided.infer.cars import cars
 from guided.infer.choices import choice_probabilities
 from guided.infer.distortion import distortions
@@ -18,7 +19,10 @@ from guided.infer.enumeration import exact
 from guided.infer.fields import posteriors
 from guided.infer.mcmc import mcmc
 from guided.infer.rejection import rejection
-from guided.lm import transformed
+from guided.infer.result import pooled
+from guided.infer.smc import smc
+from guided.infer.weights import log_sum_exp
+from guided.lm import next_logits, transformed
 from guided.nano import extraction_prompt
 
 SCHEMA = {
@@ -89,3 +93,28 @@ def test_choices_sum_over_spellings(task):
     begun = [*prompt, *[t for t, data in enumerate(constraint.vocabulary.tokens) if data == b"{"][:1]]
     found = choice_probabilities(model, begun, choices)
     assert math.fsum(found.values()) == pytest.approx(1) and found.tokenisations["36"] >= 2
+
+
+def test_what_the_model_hardly_ever_says(task):
+    """At temperature 0.2 float32 holds neither the weights of rare tokens nor the counts of what is rejected first."""
+    _, prompt, constraint = task
+    model = transformed(TransformersModel(load("nano")), temperature=0.2)
+    vocabulary = constraint.vocabulary
+    [scores] = next_logits(model, [prompt]).double()
+    first = scores - scores.logsumexp(0)
+    letters = [bytes([byte]) for byte in b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"]
+    single = [token for token in range(vocabulary.size) if vocabulary.token_bytes(token) in letters]
+    texts = {vocabulary.token_bytes(token) for token in sorted(single, key=lambda token: float(first[token]))[:2]}
+    # A letter may be spelled by several tokens.
+    spelled = [token for token in single if vocabulary.token_bytes(token) in texts]
+    ends = next_logits(model, [[*prompt, token] for token in spelled]).double()
+    ends = ends[:, list(vocabulary.eos_ids)].logsumexp(1) - ends.logsumexp(1)
+    weights = [float(first[token] + end) for token, end in zip(spelled, ends, strict=True)]
+    assert max(weights) < -60
+    grammar = guided.compile(guided.choice([text.decode() for text in texts]), vocabulary)
+    sampler = AWRS(masks=False, narrow_after=None)
+    runs = [smc(seed, model, prompt, grammar, n=8, max_tokens=2, sampler=sampler) for seed in range(4)]
+    joined = pooled(runs)
+    assert joined.cost.tested > joined.cost.tokens
+    assert joined.log_ml == pytest.approx(log_sum_exp(weights), abs=1.5)
+    assert joined.log_ml == pytest.approx(log_sum_exp(weights), abs=5 * joined.log_ml_error)
