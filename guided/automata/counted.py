@@ -44,7 +44,7 @@ class Copies:
         graph.pending[node] = []
         self._count(graph, node, self._counts[base] + node - base)
 
-    def price(self, costs: RuleCosts, node: int, base: int) -> int:
+    def price(self, costs: RuleCosts, graph: RuleGraph, node: int, base: int) -> int:
         """Fewest bytes from a node of the block from ``base`` on to the end of the copies."""
         return costs.copies(self._body, self._counts[base] + node - base)
 

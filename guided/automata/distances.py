@@ -19,7 +19,7 @@ from guided.automata.states import StateTable
 from guided.grammar.regular.derivative import least_length
 from guided.grammar.regular.expr import Expr, Kind
 from guided.grammar.regular.json_text import RAW_BYTES, UTF8_BLOCKS
-from guided.kernels.layout import CLOSES, MATCHED, STRING
+from guided.kernels.layout import CLOSES, FAR, MATCHED, STRING
 from guided.kernels.strings import DIGITS, ESCAPE, HALF, HALF_DIGITS, HALF_ESCAPE
 
 MEASURED = 512
@@ -28,9 +28,6 @@ MEASURED = 512
 MEASURED_FIXED = 64
 """The same from states that do not loop, for which effects are not used anyway: then only a token that ends inside an
 escape wants to know, and a date's automaton has thousands of states of 0.2 ms each."""
-
-FAR = 1 << 28
-"""Farther than any budget."""
 
 _SHORT = b'"\\\b\f\n\r\t'
 """Characters of a text that a JSON string must escape and can in two bytes."""

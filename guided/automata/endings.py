@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, cast
 
-from guided.automata.costs import FAR
 from guided.automata.joint import Both
 from guided.automata.lexemes import Lexemes
 from guided.automata.obligations import Owed, Work
 from guided.automata.ordered import OrderedState, lexer_of
 from guided.automata.stacks import Restricted
 from guided.automata.summaries import Summaries
-from guided.kernels.layout import CALL, EMPTY
+from guided.kernels.layout import CALL, EMPTY, FAR
 
 if TYPE_CHECKING:
     from guided.automata.graph import RuleGraph

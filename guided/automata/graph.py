@@ -100,10 +100,15 @@ class RuleGraph:
         """How many of them there must be for a request not to make more than it must: 0 behind the first."""
         self._postponed: deque[int] = deque()
         """Nodes to be closed that are asked for soon; only the first request comes to them."""
+        self.common: Common | None = None
+        """Rules that others have too, where the graph begins with their nodes."""
         if n_rules > FEW_RULES or ignored:
             begin = alone(n_rules, np.asarray(ignored, np.int32))
+        elif analysis.common is None:
+            begin = of_few_rules()
         else:
-            begin = of_few_rules() if analysis.common is None else _beginning(states, analysis.common)
+            self.common = analysis.common
+            begin = _beginning(states, analysis.common)
         self.first_rows: NDArray[np.int64] | None = None
         """The addresses of the arrays that a graph begins with, where they were made with them."""
         if begin.block is None:
@@ -226,6 +231,12 @@ class RuleGraph:
         stop = first + counts[node]
         return list(zip(*(column[first:stop].tolist() for column in columns), strict=True))
 
+    def common_nodes(self) -> list[int]:
+        """The nodes of rules that others have too."""
+        if self.common is None:
+            return []
+        return [*range(2, len(self.common.rules) + 2), *range(FEW_RULES + 1, self.first)]
+
     def room(self, n: int) -> int:
         """Where so many edges can be written next, and all nodes that have a number."""
         at = self.n_edges
@@ -277,7 +288,7 @@ class RuleGraph:
         if at < 0 or node >= self._bases[at] + self._sizes[at]:
             return None
         maker = self._makers[at]
-        price = maker.price(costs, node, self._bases[at]) if isinstance(maker, (FreeMembers, Copies)) else None
+        price = None if isinstance(maker, MemberChain) else maker.price(costs, self, node, self._bases[at])
         return None if price is None else (price, maker.end)
 
     def _make_reached(self, work: list[int]) -> None:

@@ -84,7 +84,7 @@ class FreeMembers:
             if not graph.is_known(after):
                 self._settle(graph, after, written, after - AFTER)
 
-    def price(self, costs: RuleCosts, node: int, base: int) -> int | None:
+    def price(self, costs: RuleCosts, graph: RuleGraph, node: int, base: int) -> int | None:
         """Fewest bytes from a node of the block from ``base`` on to the end of the members; None: see its edges."""
         place = node - base
         if VALUES <= place < VALUES + len(self._members):

@@ -5,6 +5,7 @@ In every spelling, or in the canonical one alone, as `guided.grammar.regular.exp
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -20,9 +21,9 @@ from guided.kernels.layout import CANONICAL, STRING
 if TYPE_CHECKING:
     from guided.automata.states import StateTable
 
-__all__ = ["OtherTexts", "state_besides", "state_of_texts", "states_of_names"]
+__all__ = ["OtherTexts", "is_besides", "spelled_texts", "state_besides", "state_of_texts", "states_of_names"]
 
-K = TypeVar("K")
+K = TypeVar("K", bound="OtherTexts | tuple[tuple[bytes, ...], bool]")
 
 
 class OtherTexts(NamedTuple):
@@ -31,6 +32,9 @@ class OtherTexts(NamedTuple):
     texts: frozenset[bytes]
     canonical: bool
 
+
+_ESCAPED = re.compile(rb'[\x00-\x1f"\\]')
+"""What a string must escape."""
 
 _CLOSING: tuple[Expr, Expr] = json_string(EPSILON), json_string(EPSILON, canonical=True)
 """The end of a string in every spelling, and of one in the canonical one."""
@@ -65,6 +69,27 @@ def _any_string(canonical: bool) -> Expr:
     return json_string(any_text()[1], canonical=canonical)
 
 
+def spelled_texts(states: StateTable, state: int) -> tuple[bytes, ...]:
+    """All strings with one of several texts, as they are written, or the shortest with any but some.
+
+    By the state before the quote; none of another state, nor where some text must be escaped.
+    """
+    found = states.laid.get(state)
+    if isinstance(found, OtherTexts):
+        if b"" not in found.texts:
+            return (b'""',)
+        single = (bytes((byte,)) for byte in range(0x20, 0x7F) if byte not in b'"\\')
+        return tuple([b'"' + text + b'"' for text in single if text not in found.texts][:1])
+    if found is None or any(_ESCAPED.search(text) for text in found[0]):
+        return ()
+    return tuple([b'"' + text + b'"' for text in found[0]])
+
+
+def is_besides(states: StateTable, state: int) -> bool:
+    """Is it the state before strings with any text but some?"""
+    return isinstance(states.laid.get(state), OtherTexts)
+
+
 def _laid(states: StateTable, known: dict[K, int], key: K, lay: Callable[[StateTable, K], int]) -> int:
     """What is known, or is laid down now: once, whichever thread comes first."""
     found = known.get(key)
@@ -73,6 +98,7 @@ def _laid(states: StateTable, known: dict[K, int], key: K, lay: Callable[[StateT
             found = known.get(key)
             if found is None:
                 found = known[key] = lay(states, key)
+                states.laid[found] = key
     return found
 
 

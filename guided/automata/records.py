@@ -15,10 +15,11 @@ from guided.automata.names import state_besides, states_of_names
 from guided.collection import untrack
 from guided.grammar.ir import Body, Choice, DeferredMembers, Reference, Terminal
 from guided.kernels.jit import direct
-from guided.kernels.layout import CALL, EMPTY, FINAL, OPEN, READ
+from guided.kernels.layout import CALL, EMPTY, FAR, FINAL, OPEN, READ
 from guided.kernels.record_nodes import OWN, lay_members
 
 if TYPE_CHECKING:
+    from guided.automata.costs import RuleCosts
     from guided.automata.graph import RuleGraph
 
 GROUP = 64
@@ -81,6 +82,42 @@ class Record:
             self._lay_values(graph, node - base)
         else:
             self._lay(graph)
+
+    def price(self, costs: RuleCosts, graph: RuleGraph, node: int, base: int) -> int:
+        """What a node costs to the end of the record."""
+        if costs.records.get(base) is None:
+            costs.records[base] = self._prices(costs, graph)
+        return costs.records[base][node - base]
+
+    def _prices(self, costs: RuleCosts, graph: RuleGraph) -> list[int]:
+        """What each of the nodes costs to the end of the record, in the order of their numbers."""
+        body = self._body
+        required, source, terminal = body.required, body.source, costs.terminal
+        n = len(required)
+        colon, _, comma, _, space, _, skips = _marks(graph, body)
+        lead, separator, trail = terminal(colon), terminal(comma), 0 if skips else terminal(space)
+        keys = costs.terminals(self._read(graph, 0, n))
+        values = [
+            costs.value(source.value(position) if value is None else value)
+            for position, value in enumerate(source.at_hand(0, n))
+        ]
+        names = [terminal(state) for state, _, _ in self._others]
+        rules = [costs.rule(rule) for _, _, rule in self._others]
+        after, before_key, item = [0] * (n + 1), [FAR] * (n + 1), [0] * (n + 1)
+        other = min([name + rule for name, rule in zip(names, rules, strict=True)], default=FAR)
+        for place in range(n, -1, -1):
+            if place < n:
+                written = keys[place] + lead + values[place] + trail + after[place + 1]
+                before_key[place] = written if required[place] else min(written, before_key[place + 1])
+            # Another name only puts off what must be written.
+            after[place] = 0 if place >= self._finishing else separator + before_key[place]
+            item[place] = min(before_key[place], other + after[place])
+        behind = [trail + price for price in after[1:]]
+        inside = [value + price for value, price in zip(values, behind, strict=True)]
+        found = [*inside, *behind, *before_key[:n], *[lead + price for price in inside], *after, *item]
+        for rule in rules:
+            found += [rule + price for price in after]
+        return [min(price, FAR) for price in found]
 
     def _lay(self, graph: RuleGraph) -> None:
         """The next members, up to one which must come before all later ones, and the places behind."""

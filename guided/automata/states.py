@@ -126,6 +126,8 @@ class StateTable:
         self.lists: dict[tuple[tuple[bytes, ...], bool], int] = {}
         self.besides: dict[OtherTexts, int] = {}
         """Of `guided.automata.names`; names in every spelling and in the canonical one."""
+        self.laid: dict[int, OtherTexts | tuple[tuple[bytes, ...], bool]] = {}
+        """What the last two lists say, by state."""
         self.ranges: dict[Ranges, int] = {}
         """Of `guided.automata.numbers`."""
         self._owing: dict[tuple[int, int], int] = {}

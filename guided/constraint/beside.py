@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.kernels.layout import DEAD, FINISHED
+from guided.kernels.layout import DEAD, FAR, FINISHED
 
 if TYPE_CHECKING:
     from guided.constraint.checked import CheckedMachine
@@ -53,6 +53,14 @@ class BesideMachine(ABC):
     def next_bytes(self, state: int) -> NDArray[np.uint8]:
         """``uint8[256]``: 1 for every byte that may come next; some of them may yet be refused."""
         return self.inner.next_bytes(self.split(state)[0])
+
+    def begin_prices(self) -> None:
+        """See `ConstraintMachine.begin_prices`."""
+        self.inner.begin_prices()
+
+    def need(self, state: int) -> int:
+        """As `ConstraintMachine.need`; not known unless a checker tells."""
+        return FAR
 
     def cheapest_text(self, state: int) -> bytes | None:
         """As the machine's within, where the checker lets it pass; None elsewhere."""

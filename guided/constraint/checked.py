@@ -48,7 +48,7 @@ from guided.constraint.spelled import Spelled
 from guided.constraint.token_texts import TokenTexts
 from guided.errors import UnsupportedError, VocabularyError
 from guided.grammar.ir import Grammar, Mark
-from guided.kernels.layout import DEAD, FINISHED
+from guided.kernels.layout import DEAD, FAR, FINISHED
 from guided.kernels.marks import BEHIND, INSIDE
 from guided.vocab.vocabulary import Vocabulary
 
@@ -111,7 +111,7 @@ class CheckedMachine(BesideMachine):
         self.compares = Mark.DISTINCT in marks
         """Are items of some array compared?"""
         self.frames = Frames(self.inner)
-        self._texts = TokenTexts.of(vocabulary)
+        self._texts = self.token_texts = TokenTexts.of(vocabulary)
         self.reader = Reader(self._texts.wholes)
         self.likeness = Likeness(self.reader)
         self.look = LookAhead(self)
@@ -458,6 +458,12 @@ class CheckedMachine(BesideMachine):
         """The row of tokens that keep ``state`` alive; with ``limit`` only those after which so many tokens suffice."""
         with self.lock:
             return self.refusals.mask(state, limit)
+
+    def need(self, state: int) -> int:
+        """As `ConstraintMachine.need`: what the automaton says, and what it takes not to repeat anything."""
+        own, text = self.split(state)
+        with self.lock:
+            return min(self.inner.need(own) + self.completions.apart(text), FAR)
 
     def alike(self, state: int) -> int:
         """The automaton's own state, where it allows the same tokens and ends alike; else the state itself."""

@@ -12,6 +12,7 @@ and beyond `JUDGED` of them only those that the nearest end needs are allowed: f
 from __future__ import annotations
 
 import weakref
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,11 +20,11 @@ from numpy.typing import NDArray
 
 from guided.constraint.completion import Completions
 from guided.constraint.demands import forces_several
-from guided.constraint.json_text import Expects, Level, Mode
+from guided.constraint.json_text import Expects, Level, Mode, Text
 from guided.constraint.json_values import STRING_KEY, exact_number, number_key
 from guided.constraint.survival import tokens_of
 from guided.errors import LimitError
-from guided.kernels.layout import DEAD
+from guided.kernels.layout import DEAD, FAR
 
 if TYPE_CHECKING:
     from guided.constraint.checked import CheckedMachine
@@ -99,6 +100,36 @@ class CheckedCompletions(Completions):
         if best is None:
             raise AssertionError("a live state has a next byte")
         return bytes((best[1],))
+
+    def apart(self, text: Text | None) -> int:
+        """Tokens beyond the automaton's with which no name repeats another, whichever token comes; `FAR` if not told.
+
+        Where any names may come, a name that is there can be gone on with as `LookAhead.bytes_to_new` says.
+        """
+        machine = self._checked
+        if self._forces or not machine.vocabulary.byte_complete:
+            return FAR
+        if text is None and machine.refusals.never_idle:
+            return 0
+        if machine.compares or not self._any_names:
+            return FAR
+        most, level = self._spanned, None if text is None else text.level
+        while level is not None:
+            most = max(most, level.seen.size + self._spanned)
+            level = level.parent
+        return most + 2
+
+    @cached_property
+    def _any_names(self) -> bool:
+        """May all undeclared names be any text but some?"""
+        prepared = self._checked.grammar.prepared
+        return prepared is not None and not prepared.names
+
+    @cached_property
+    def _spanned(self) -> int:
+        """The most names that one token holds: each takes four bytes at least."""
+        texts = self._checked.token_texts
+        return max((len(texts.spelled(token)) // 4 + 1 for token in texts.spanning), default=0)
 
     def drop_far(self, state: int, row: NDArray[np.uint32], limit: int) -> None:
         """Take out of a row, priced by the automaton, the tokens after which ``limit`` tokens are not enough."""

@@ -24,10 +24,6 @@ from guided.kernels.layout import DEAD, FINISHED
 from guided.special_bytes import SENTINEL, special_names_in
 from guided.vocab.vocabulary import Vocabulary
 
-_NEVER = 1 << 62
-"""A number of tokens that no budget reaches."""
-
-
 _STRIDE = (1 << 32) + 15
 """By this a state and a token are one number.  A power of two would leave the token alone in the low bits, by which
 dicts look first, and all states' commas would be in each other's way."""
@@ -60,7 +56,8 @@ class Constraint:
         self._shared = SharedRows.of(vocabulary)
         self._accepting: dict[int, bool] = {DEAD: False, FINISHED: True}
         self._addresses: dict[int, tuple[int, NDArray[np.uint32]]] = {}
-        self._ample: dict[int, int] = {}
+        self._needs: dict[int, int] = {}
+        """By state, a token budget from which on the mask is the mask without one."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Constraint, (self.grammar, self.vocabulary, self.limits))
@@ -159,18 +156,34 @@ class Constraint:
         ``budget`` counts the token itself, all that follow it and the end-of-text token.  The mask is never empty;
         raises `guided.LimitError` when even the shortest completion does not fit.
         """
-        if state <= FINISHED or budget >= self._ample.get(state, budget + 1):
-            self.fill_mask(state, row)
+        need = self._needs.get(state)
+        if need is None:
+            need = self._need(state)
+        if budget >= need:
+            found = self._masks.get(state)
+            row[...] = self._mask(state) if found is None else found
             return
         with self._machine.lock:
             self._machine.completions.fill(state, row, budget)
         if self.is_accepting(state):
             row |= self._ending.row
         # More tokens never forbid more: a budget that forbids nothing here makes all above it a copy of the mask.
-        if state not in self._ample:
-            self._ample[state] = _NEVER
-        elif np.array_equal(row, self._mask(state)):
-            self._ample[state] = min(budget, self._ample[state])
+        if np.array_equal(row, self._mask(state)):
+            self._needs[state] = budget
+
+    def _need(self, state: int) -> int:
+        """A budget that forbids nothing in a state: no token leads to where the text takes more to its end."""
+        if state <= FINISHED:
+            return 0
+        machine = self._machine
+        with machine.lock:
+            if not self._needs:
+                machine.begin_prices()
+            if state not in self._masks:
+                self._mask(state)
+            # The token itself and the end of text count as well.
+            found = self._needs[state] = machine.need(state) + 2
+            return found
 
     def explain(self, state: int, token: int) -> str:
         """Why a token is or is not allowed, in the grammar's own words."""

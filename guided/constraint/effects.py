@@ -36,6 +36,7 @@ from guided.automata.traits import Reading, begins, is_wide, terminal
 from guided.automata.words import TokenWords, without_far_words
 from guided.constraint.characters_left import CharactersLeft
 from guided.constraint.effect_store import EffectStore
+from guided.constraint.prices import TerminalPrices
 from guided.constraint.run_lengths import RunLengths
 from guided.constraint.surveys import NEAR, Paths, Survey, Surveys
 from guided.constraint.token_tries import TokenTries
@@ -85,6 +86,7 @@ class TokenEffects:
     def __init__(self, vocabulary: Vocabulary, states: StateTable) -> None:
         self.lock = threading.RLock()
         self.states = states
+        self.prices = TerminalPrices(states)
         self.tries = TokenTries(vocabulary)
         self.store = EffectStore(vocabulary.n_words)
         self.root = self.tries.root

@@ -36,8 +36,11 @@ class FirstExtra(PerVocabulary):
             text=np.zeros(256, np.uint8),
             marked=np.zeros(0, np.uint8),
             weights=SharedRows.of(vocabulary).weights,
+            fewest=np.zeros(0, np.int32),
+            farthest=np.zeros(0, np.int32),
         )
-        self.block = Block(extra, shared=("joined", "token_data", "token_offsets", "marked", "weights"))
+        shared = ("joined", "token_data", "token_offsets", "marked", "weights", "fewest", "farthest")
+        self.block = Block(extra, shared=shared)
 
 
 def _tables(size: int) -> Machine:
@@ -49,7 +52,7 @@ def _tables(size: int) -> Machine:
         closure_first=np.full(size, -1, np.int32), closure_count=ints(size), closure_state=ints(4 * size),
         closure_next=ints(4 * size), closure_label=ints(4 * size), state_offset=ints(size),
         thread_state=ints(2 * size), thread_next=ints(2 * size), thread_obligation=ints(2 * size),
-        state_hash=np.full(2 * size + 1, -1, np.int32), cost=ints(1),
+        state_hash=np.full(2 * size + 1, -1, np.int32), cost=ints(size), reach=ints(size), node_cost=ints(0),
     )  # fmt: skip
 
 
@@ -57,7 +60,7 @@ def segments_of(size: int, n_tokens: int) -> Segments:
     """Room for some segments with so many tokens."""
     return Segments(
         hash_slot=np.full(2 * size + 1, -1, np.int32), key=np.zeros(size, np.int64), first=np.zeros(size, np.int32),
-        count=np.zeros(size, np.int32), tokens=np.zeros(n_tokens, np.int32),
+        count=np.zeros(size, np.int32), tokens=np.zeros(n_tokens, np.int32), need=np.zeros(size, np.int32),
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from guided.automata.adjacency import always_settles
 from guided.automata.analysis import analyse
-from guided.automata.distances import measure, minimum, minimum_owing, shortest, tags
+from guided.automata.distances import minimum, minimum_owing, tags
 from guided.automata.endings import Endings
 from guided.automata.graph import RuleGraph
 from guided.automata.openings import explore_openings
@@ -28,8 +28,9 @@ from guided.constraint.completion import Completions
 from guided.constraint.effects import TokenEffects
 from guided.constraint.first_arrays import FirstExtra, first_scratch, first_segments, first_tables, segments_of
 from guided.constraint.limits import Limits
-from guided.constraint.prices import Prices, TerminalTokens, spell
+from guided.constraint.prices import BytePrices, spell
 from guided.constraint.survival import check_start, endings_of, payable, spellable, tokens_of
+from guided.constraint.token_costs import TokenCosts
 from guided.errors import LimitError
 from guided.grammar.ir import Grammar, Lexing, Mark
 from guided.grammar.regular.derivative import prepare_combinations
@@ -41,6 +42,7 @@ from guided.kernels.layout import (
     DEAD,
     EXPAND_NODE,
     EXPAND_STATE,
+    FAR,
     FINISHED,
     FUEL,
     GROW_MACHINE,
@@ -51,16 +53,17 @@ from guided.kernels.layout import (
     MOST_ROWS,
     N_CLOSURE,
     N_ITEMS,
-    N_PRICED,
     N_SEGMENTS,
     N_SETS,
     N_STATES,
     N_THREADS,
     N_UNKNOWN,
+    NEED,
     NEED_COST,
     NEED_EFFECT,
     NEED_MINIMUM,
     NEED_PARTIAL,
+    NEED_TERMINAL,
     OPEN_BOUNDARY,
     OUT_OF_FUEL,
     OWING,
@@ -100,7 +103,7 @@ class ConstraintMachine:
         self.lexed = grammar.lexing is Lexing.CONTEXTUAL
         self.owing = grammar.lexing is not Lexing.NONE
         """May threads owe something to matches that were not taken?"""
-        self._plain = not self.owing and vocabulary.byte_complete
+        self.plain = not self.owing and vocabulary.byte_complete
         """Is every state that a kernel returns alive, and every mask complete?"""
         self.settles = not self.owing or always_settles(grammar)
         self.endings: Endings | None = None
@@ -128,16 +131,23 @@ class ConstraintMachine:
             marked = np.asarray([rule.mark is tells for rule in self.graph.analysis.rules], np.uint8)
             self._extra = self._extra._replace(marked=marked)
             extra.rows[Extra._fields.index("marked")] = address_row(marked)
+        prices = self.effects.prices
+        self._extra = self._extra._replace(fewest=prices.fewest, farthest=prices.farthest)
+        extra.rows[Extra._fields.index("fewest")] = address_row(prices.fewest)
+        extra.rows[Extra._fields.index("farthest")] = address_row(prices.farthest)
         self.counters = self._extra.counters
+        self._counts = self.counters.data
+        self.needs: dict[int, int] | None = None
+        """By state, once token budgets are asked about: see `TokenCosts.need`."""
         self.counters[OWING] = self.owing
         self.counters[LONGEST] = self.effects.tries.longest
         self.counters[FUEL] = self._fuel
         self._addresses = np.zeros((N_ROWS, 3), np.int64)
-        self._table = address(self._addresses)
+        self.table = address(self._addresses)
         """What kernels get: where the addresses of all arrays are."""
         self._held: tuple[Any, ...] = ()
         self._made = {3: tables.rows, 8: extra.rows}
-        """Rows of addresses, by the number of their group in `_refresh`, that are known before they are asked for."""
+        """Rows of addresses, by the number of their group in `refresh`, that are known before they are asked for."""
         if self.graph.first_rows is not None:
             self._made[1] = self.graph.first_rows
         if self.stacks is None:
@@ -168,16 +178,23 @@ class ConstraintMachine:
         return Completions(self)
 
     @cached_property
-    def _byte_prices(self) -> Prices:
-        return Prices(self.graph, partial(minimum, self.states))
+    def _byte_prices(self) -> BytePrices:
+        return BytePrices(self.graph, partial(minimum, self.states))
 
     @cached_property
-    def _tokens_of(self) -> TerminalTokens:
-        return TerminalTokens(self.vocabulary, self.states)
+    def _token_costs(self) -> TokenCosts:
+        return TokenCosts(self)
 
-    @cached_property
-    def _token_prices(self) -> Prices:
-        return Prices(self.graph, self._tokens_of)
+    def begin_prices(self) -> None:
+        """From now on price what masks come by."""
+        if self.needs is None:
+            self.needs = {}
+            if not self.owing:
+                self._token_costs.begin()
+
+    def need(self, state: int) -> int:
+        """So many tokens are enough to end the text, whichever token of the mask comes next; `FAR` if not known."""
+        return self._token_costs.need(state) if self.plain else FAR
 
     def _start(self) -> int:
         with self.lock:
@@ -221,18 +238,18 @@ class ConstraintMachine:
         bytes of the text.
         """
         if self._seen != self.states.version + self._tries.version + self._store.version:
-            self._refresh()
-        after = self._advance_one(self._table, self.lexed, marking, state, token)
+            self.refresh()
+        after = self._advance_one(self.table, self.lexed, marking, state, token)
         return after if after >= 0 else self._go_on(entry.advance, (self.lexed, marking, state, token))
 
     def advance_token(self, state: int, token: int) -> int:
         """The state after a token's bytes (not an end-of-text id), `DEAD` when they cannot come here."""
-        if self._plain:
+        if self.plain:
             with self.lock:
                 # As `step`, whose call would be a tenth of this.
                 if self._seen != self.states.version + self._tries.version + self._store.version:
-                    self._refresh()
-                after = self._advance_one(self._table, self.lexed, False, state, token)
+                    self.refresh()
+                after = self._advance_one(self.table, self.lexed, False, state, token)
                 return after if after >= 0 else self._go_on(entry.advance, (self.lexed, False, state, token))
         return spellable(self, self.advance_token_text(state, token))
 
@@ -240,11 +257,11 @@ class ConstraintMachine:
         """As `advance_token`, but for texts whose rest may be spelled with any bytes."""
         with self.lock:
             after = self.step(state, token)
-            return after if self._plain else payable(self, after)
+            return after if self.plain else payable(self, after)
 
     def advance_each(self, state: int, tokens: list[int]) -> list[int]:
         """`advance_token_text` for each of some tokens: 1.3 us, and 0.07 for each, where one by one they take 0.7."""
-        if not self._plain or len(tokens) < _WORTH_A_CALL:
+        if not self.plain or len(tokens) < _WORTH_A_CALL:
             return [self.advance_token_text(state, token) for token in tokens]
         with self.lock:
             found = np.empty(len(tokens), np.int64)
@@ -262,10 +279,12 @@ class ConstraintMachine:
         With ``limit`` >= 0 only those after which so many tokens are enough to end the text.
         """
         with self.lock:
+            if limit >= 0:
+                self.begin_prices()
             self.run(entry.fill, self.lexed, self.effects.root, state, limit)
             rows: NDArray[np.uint32] = self._extra.rows
             filled: NDArray[np.uint32] = rows[0]
-            if self._plain:
+            if self.plain:
                 return filled
             row, doubtful = filled.copy(), rows[-1].copy()
             if self.settles and self.vocabulary.byte_complete:
@@ -290,13 +309,15 @@ class ConstraintMachine:
         """The mask of a state, to be written to and valid until the next mask, whether the text may end there, and the
         row's fingerprint for `SharedRows`, -1 where it is not at hand.  The lock must be held.
         """
-        if not self._plain:
+        if not self.plain:
             return self.mask(state), self.is_accepting(state), -1
         if self._seen != self.states.version + self._tries.version + self._store.version:
-            self._refresh()
-        code = self._fill(self._table, self.lexed, self.effects.root, state, -1)
+            self.refresh()
+        code = self._fill(self.table, self.lexed, self.effects.root, state, -1)
         if code < 0:
             code = self._go_on(entry.fill, (self.lexed, self.effects.root, state, -1))
+        if self.needs is not None:
+            self.needs[state] = self._counts[NEED]
         return self._row, code & 1 == 1, code >> 1
 
     def cost(self, state: int) -> int:
@@ -312,35 +333,8 @@ class ConstraintMachine:
             )
 
     def cheapest_text(self, state: int) -> bytes | None:
-        """A text to the end in the tokens that budgets count: terminal by terminal, each in its own shortest text.
-
-        None for grammars with a lexer, whose terminals have no price.
-        """
-        if self.owing:
-            return None
-        with self.lock:
-            self._token_prices.update(self.tables, self.counters)
-            threads = self.threads(state)
-            left = [
-                (int(self._token_prices.cost[continuation]) + (minimum(self.states, inside) if inside else 0), i)
-                for i, (inside, continuation, _) in enumerate(threads)
-            ]
-            inside, at, _ = threads[min(left)[1]]
-            text = shortest(self.states, inside) if inside else b""
-            while not self._may_end(at):
-                ways = self.closure(at)
-                price, start, after = min((self._tokens_of(s) + self._cost_of(after), s, after) for s, after, _ in ways)
-                if price > self._cost_of(at):
-                    return None
-                text += shortest(self.states, start)
-                at = after
-            return text
-
-    def _cost_of(self, continuation: int) -> int:
-        """Tokens that are enough to end the text from a continuation, made known if need be."""
-        if continuation >= self._token_prices.priced:
-            self._token_prices.update(self.tables, self.counters)
-        return int(self._token_prices.cost[continuation])
+        """A text to the end in the tokens that budgets count; see `TokenCosts.cheapest_text`."""
+        return None if self.owing else self._token_costs.cheapest_text(state)
 
     def next_bytes(self, state: int) -> NDArray[np.uint8]:
         """``uint8[256]``: 1 for every byte that some thread can read next; valid until the next call."""
@@ -384,11 +378,12 @@ class ConstraintMachine:
     def is_accepting(self, state: int) -> bool:
         """May the text end here?"""
         return any(
-            inside == 0 and self._may_end(continuation) and not (obligation and self.states.forbids_end(obligation))
+            inside == 0 and self.may_end(continuation) and not (obligation and self.states.forbids_end(obligation))
             for inside, continuation, obligation in self.threads(state)
         )
 
-    def _may_end(self, continuation: int) -> bool:
+    def may_end(self, continuation: int) -> bool:
+        """May the text end at a continuation?"""
         if self.stacks is not None:
             return self.stacks.ends(self._stack(continuation))
         return bool(self.tables.items[self.tables.set_offset[continuation]] == ENDS)
@@ -406,8 +401,8 @@ class ConstraintMachine:
     def run(self, kernel: Callable[..., Any], *arguments: Any) -> int:
         """Run an entry kernel until it answers."""
         if self._seen != self._versions:
-            self._refresh()
-        code: int = direct(kernel)(self._table, *arguments)
+            self.refresh()
+        code: int = direct(kernel)(self.table, *arguments)
         return code if code >= 0 else self._go_on(kernel, arguments)
 
     def _go_on(self, kernel: Callable[..., Any], arguments: tuple[Any, ...]) -> int:
@@ -423,8 +418,8 @@ class ConstraintMachine:
             self.counters[FUEL] = self._fuel
             while True:
                 if self._seen != self._versions:
-                    self._refresh()
-                code: int = kernel(self._table, *arguments)
+                    self.refresh()
+                code: int = kernel(self.table, *arguments)
                 if code >= 0:
                     return code
                 self._serve()
@@ -437,7 +432,7 @@ class ConstraintMachine:
         """Of the shared arrays; three places that are in a hurry add them up themselves."""
         return self.states.version + self._tries.version + self._store.version
 
-    def _refresh(self) -> None:
+    def refresh(self) -> None:
         """Take the addresses of arrays that were replaced, and hold on to the arrays that they belong to."""
         self._seen = self._versions
         states, effects = self.states, self.effects
@@ -495,12 +490,11 @@ class ConstraintMachine:
             self._extra = self._extra._replace(joined=np.vstack([self._extra.joined, joined]))
             self._seen = -1
         elif request == NEED_MINIMUM:
-            measure(self.states, a)
+            minimum(self.states, a)
+        elif request == NEED_TERMINAL:
+            self._token_costs.tokens_of(a)
         elif request == NEED_COST:
-            self._token_prices.update(self.tables, self.counters)
-            self.tables = self.tables._replace(cost=self._token_prices.cost)
-            self.counters[N_PRICED] = self.counters[N_SETS]
-            self._seen = -1
+            self._token_costs.price_nodes()
         elif request == OPEN_BOUNDARY:
             self._open(a)
         elif request == OUT_OF_FUEL:
@@ -524,9 +518,9 @@ class ConstraintMachine:
     def _open(self, continuation: int) -> None:
         """Make known what may come at a boundary."""
         if self.stacks is None:
-            while entry.open_boundary(self._table, False, continuation) < 0:
+            while entry.open_boundary(self.table, False, continuation) < 0:
                 self._serve()
-                self._refresh()
+                self.refresh()
             return
         start = self.stacks.lexer_start(self._stack(continuation))
         if self.lalr is not self.stacks.arrays:
@@ -547,7 +541,8 @@ class ConstraintMachine:
             "set_offset": (N_SETS, 2), "items": (N_ITEMS, 64), "closure_first": (N_SETS, 2),
             "closure_count": (N_SETS, 2), "closure_state": (N_CLOSURE, 64), "closure_next": (N_CLOSURE, 64),
             "closure_label": (N_CLOSURE, 64), "state_offset": (N_STATES, 2), "thread_state": (N_THREADS, 64),
-            "thread_next": (N_THREADS, 64), "thread_obligation": (N_THREADS, 64),
+            "thread_next": (N_THREADS, 64), "thread_obligation": (N_THREADS, 64), "cost": (N_SETS, 2),
+            "reach": (N_SETS, 2),
         }  # fmt: skip
         full = [name for name, (counter, slack) in used.items() if self._is_full(name, counter, slack)]
         grown: dict[str, NDArray[Any]] = {}
@@ -565,8 +560,8 @@ class ConstraintMachine:
             if of in grown:
                 grown[name] = np.empty(2 * grown[of].size + 1, np.int32)
         self.tables = tables._replace(**grown)
-        self._refresh()
-        entry.rehash(self._table, False)
+        self.refresh()
+        entry.rehash(self.table, False)
 
     def _is_full(self, name: str, counter: int, slack: int) -> bool:
         return bool(2 * (int(self.counters[counter]) + slack) > getattr(self.tables, name).shape[0])
@@ -585,11 +580,11 @@ class ConstraintMachine:
         old, used = self.segments, int(self.counters[N_SEGMENTS])
         grown = segments_of(4 * old.key.size, 2 * old.tokens.size)
         grown.tokens[: old.tokens.size] = old.tokens
-        for name in ("key", "first", "count"):
+        for name in ("key", "first", "count", "need"):
             getattr(grown, name)[:used] = getattr(old, name)[:used]
         self._segments = grown
-        self._refresh()
-        entry.rehash(self._table, True)
+        self.refresh()
+        entry.rehash(self.table, True)
 
     @property
     def n_bytes(self) -> int:

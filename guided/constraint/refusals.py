@@ -64,7 +64,7 @@ class Refusals:
             machine.completions.drop_far(state, row, limit)
             return row
         row = self._row(own)
-        refused = NO_TOKENS if text is None and self._never_idle else self.refused(state)
+        refused = NO_TOKENS if text is None and self.never_idle else self.refused(state)
         return without(row, refused) if refused.size else row
 
     def visit(self, state: int) -> tuple[NDArray[np.uint32], bool, int]:
@@ -81,7 +81,7 @@ class Refusals:
         return self._machine.only_names and not self._texts.spanning
 
     @cached_property
-    def _never_idle(self) -> bool:
+    def never_idle(self) -> bool:
         """Is no token refused where nothing is remembered, since none holds two names, or two items, by itself?"""
         texts = self._texts
         idle = texts.that_reach(self._begun, Place.IDLE).size == 0
@@ -94,7 +94,7 @@ class Refusals:
             if level is None or not (text.mode is Mode.NAME or level.repeating):
                 return True
             return not self.refused(state).size
-        free = self._never_idle or self._free.get(own)
+        free = self.never_idle or self._free.get(own)
         if free is None:
             free = self._free[own] = not self.refused(own).size
         return free and not self.refused(state).size

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.costs import FAR
 from guided.automata.endings import Endings
 from guided.errors import LimitError, UnsatisfiableError, VocabularyError
-from guided.kernels.layout import DEAD, FINISHED
+from guided.kernels.layout import DEAD, FAR, FINISHED
 
 if TYPE_CHECKING:
     from guided.constraint.machine import ConstraintMachine

@@ -167,9 +167,12 @@ class Machine(NamedTuple):
     Continuations (``set_*``): a continuation is a sorted set of ``items``, each ``node << 32 | continuation to return
     to``; id 0 is empty, id 1 holds only the item 0, which says that the text may end.  With LALR tables an item list
     has one entry, ``state + 1 << 32 | stack below``.  ``closure_*``: per continuation the terminals that may come next,
-    as ``(automaton state, continuation after it, label)``; ``cost``: tokens that are enough to end the text,
-    priced on request.  States (``state_*``): sets of threads
+    as ``(automaton state, continuation after it, label)``.  States (``state_*``): sets of threads
     ``(automaton state or 0 at a boundary, continuation, obligation)``; id 0 is dead, 1 is after the end of text.
+
+    Under token budgets (`guided.kernels.costs`): ``cost[k]`` tokens are enough to end the text from a continuation,
+    ``reach[k]`` from anywhere inside a terminal behind which ``k`` comes (-1: not told), ``node_cost[n]`` lead from a
+    node to the end of its rule (-1: not known yet).
     """
 
     set_offset: Ints
@@ -186,6 +189,8 @@ class Machine(NamedTuple):
     thread_obligation: Ints
     state_hash: Ints
     cost: Ints
+    reach: Ints
+    node_cost: Ints
 
 
 class Scratch(NamedTuple):
@@ -264,7 +269,8 @@ class Segments(NamedTuple):
     """What a constraint allows of some trie ranges from a boundary or a lexer state, for ranges that are met again.
 
     Found by hash of ``key`` = ``low << 32 | continuation``, or ``state`` with a bit that says so: the tokens
-    ``tokens[first : first + count]``, and among them what follows (`guided.kernels.segments`).
+    ``tokens[first : first + count]``, and among them what follows (`guided.kernels.segments`).  ``need`` tokens are
+    enough to end the text after any of them, where a boundary was priced as it was left.
     """
 
     hash_slot: Ints
@@ -272,13 +278,16 @@ class Segments(NamedTuple):
     first: Ints
     count: Ints
     tokens: Ints
+    need: Ints
 
 
 class Extra(NamedTuple):
     """What else a constraint's kernels use: counters, joined obligations, mask rows, the tokens' bytes, an answer.
 
     ``text`` is bytes to be read that are no token's; ``marked``, by rule, are those of `guided.kernels.marks`;
-    ``weights``: by which the words of a row are summed to its fingerprint (`guided.constraint.shared_rows`).
+    ``weights``: by which the words of a row are summed to its fingerprint (`guided.constraint.shared_rows`).  By lexer
+    state in which a terminal begins, 0 where not known: ``fewest`` tokens are enough for the terminal, ``farthest`` for
+    what is left of it after any token that ends inside it.
     """
 
     counters: Longs
@@ -290,6 +299,8 @@ class Extra(NamedTuple):
     text: Bytes
     marked: Bytes
     weights: NDArray[np.uint32]
+    fewest: Ints
+    farthest: Ints
 
 
 DEAD, FINISHED = 0, 1
@@ -306,11 +317,15 @@ EXAMINED = 1 << 62
 READ, CALL, EMPTY = 0, 1, 2
 FINAL, OPEN = 1, 2
 
+FAR = 1 << 28
+"""More tokens or bytes than any budget: what cannot finish, or is not known to."""
+
 # Slots of `counters`.
 N_SETS, N_ITEMS, N_CLOSURE, N_STATES, N_THREADS, N_PRICED = range(6)
 FUEL, STAMP, REQUEST, REQUEST_A, REQUEST_B = range(6, 11)
 OWING, N_SEGMENTS, N_SEGMENT_TOKENS, N_UNKNOWN, SHARES, NOTED, LONGEST, ASKED = range(11, 19)
-N_COUNTERS = 19
+PRICES, N_REACHED, NEED, FARTHEST = range(19, 23)
+N_COUNTERS = 23
 
 MOST_ROWS = 64
 """Rows of the mask and its shares, each nested in one token, that there are at the most."""
@@ -318,4 +333,4 @@ MOST_ROWS = 64
 # Requests.
 EXPAND_STATE, EXPAND_NODE, GROW_MACHINE, GROW_SCRATCH = 1, 2, 3, 4
 OUT_OF_FUEL, NEED_EFFECT, JOIN_OBLIGATIONS, OPEN_BOUNDARY, NEED_MINIMUM, NEED_COST = 5, 6, 7, 8, 9, 10
-NEED_PARTIAL, GROW_SEGMENTS = 11, 12
+NEED_PARTIAL, GROW_SEGMENTS, NEED_TERMINAL = 11, 12, 13

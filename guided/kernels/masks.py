@@ -13,22 +13,26 @@ from __future__ import annotations
 import numpy as np
 
 from guided.kernels import views
+from guided.kernels.costs import price_new, reach_of
 from guided.kernels.jit import entry, inner
 from guided.kernels.layout import (
     FUEL,
     GROW_SCRATCH,
     LONGEST,
     MOST_ROWS,
+    N_CLOSURE,
     N_PRICED,
+    N_REACHED,
     N_SEGMENT_TOKENS,
+    N_SETS,
     N_UNKNOWN,
-    NEED_COST,
+    NEED,
     NEED_EFFECT,
-    NEED_MINIMUM,
     NOTED,
     OPEN_BOUNDARY,
     OUT_OF_FUEL,
     OWING,
+    PRICES,
     REQUEST,
     REQUEST_A,
     REQUEST_B,
@@ -133,6 +137,8 @@ def fill(table, lexed, root, state, limit):
     are worked out by themselves, one for each that is nested in one token: those of threads that owe something and are
     not walked, and those to be kept.  With ``limit`` >= 0 only tokens after which ``limit`` tokens are enough to end
     the text.
+
+    With `PRICES` the counter `NEED` says how many tokens are enough to end the text after any token of the row.
     """
     automaton = views.automaton(table)
     machine = views.machine(table)
@@ -147,6 +153,10 @@ def fill(table, lexed, root, state, limit):
     counters[SHARES] = 0
     doubtful = rows[rows.shape[0] - 1]
     keeps = counters[OWING] == 0 and limit < 0
+    prices = counters[PRICES] != 0
+    counters[NEED] = 0
+    # That of what is around each share.
+    needs = local_longs(MOST_ROWS)
     if counters[OWING]:
         doubtful[:] = 0
     ends = np.int64(0)
@@ -198,6 +208,7 @@ def fill(table, lexed, root, state, limit):
                 for i in range(rows.shape[1]):
                     rows[level - 1, i] |= rows[level, i]
                     rows[level, i] = 0
+            counters[NEED] = max(counters[NEED], needs[level])
             level -= 1
             continue
         if obligation & SEGMENT:
@@ -208,6 +219,8 @@ def fill(table, lexed, root, state, limit):
             if depth < 0:
                 return -1
             level += 1
+            needs[level] = counters[NEED]
+            counters[NEED] = 0
             counters[SHARES] = max(counters[SHARES], level)
             counters[STAMP] += 1
             stamps[level] = counters[STAMP]
@@ -231,6 +244,13 @@ def fill(table, lexed, root, state, limit):
                 if depth < 0:
                     return -1
             continue
+        reach = np.int64(0)
+        if prices:
+            is_new = counters[N_PRICED] < counters[N_SETS] or counters[N_REACHED] < counters[N_CLOSURE]
+            if is_new and price_new(table) < 0:
+                return -1
+            reach = reach_of(table, continuation)
+            counters[NEED] = max(counters[NEED], reach)
         if automaton.bound[inside] > counters[LONGEST] and limit < 0:
             # No token comes to the bound, and every grammar has the state without one.
             inside = np.int64(automaton.boundless[inside])
@@ -242,16 +262,10 @@ def fill(table, lexed, root, state, limit):
         walks = loops == 0 or high - low <= (SMALL_RANGE if loops > 1 else OWN_RANGE)
         if obligation != 0 and automaton.mode[obligation] == 0:
             walks = True
-        if limit >= 0 and not walks:
-            if automaton.widest[inside] < 0:
-                counters[REQUEST] = NEED_MINIMUM
-                counters[REQUEST_A] = inside
-                return -1
-            if continuation >= counters[N_PRICED]:
-                counters[REQUEST] = NEED_COST
-                return -1
+        if reach > limit >= 0 and not walks:
+            # Where all that may be left inside is known to be less, the effect says it as well.
             room = automaton.widest[inside] + (EVASION if obligation else 0)
-            walks = room + machine.cost[continuation] > limit
+            walks = automaton.widest[inside] < 0 or room + machine.cost[continuation] > limit
         if walks:
             noting = keeps and obligation == 0 and high - low >= LEAST_WALKED
             key = WALK | (np.int64(low) << 32) | inside
@@ -277,10 +291,11 @@ def fill(table, lexed, root, state, limit):
                 obligation,
                 stamps[level],
                 limit,
+                reach,
             )
             if depth < 0:
                 return -1
-            if noting and counters[N_UNKNOWN] == 0 and keep_noted(table, key, counters[NOTED]) < 0:
+            if noting and counters[N_UNKNOWN] == 0 and keep_noted(table, key, counters[NOTED], 0) < 0:
                 return -1
             continue
         found = find_effect(effects, low, high, inside)
@@ -299,6 +314,7 @@ def fill(table, lexed, root, state, limit):
                 return -1
             if not alone:
                 level += 1
+                needs[level] = counters[NEED]
                 counters[SHARES] = max(counters[SHARES], level)
             counters[STAMP] += 1
             stamps[level] = counters[STAMP]

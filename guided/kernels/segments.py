@@ -13,7 +13,7 @@ from numba.cpython.unsafe.numbers import trailing_zeros
 
 from guided.kernels import views
 from guided.kernels.jit import inner
-from guided.kernels.layout import GROW_SCRATCH, GROW_SEGMENTS, N_SEGMENT_TOKENS, N_SEGMENTS, REQUEST
+from guided.kernels.layout import GROW_SCRATCH, GROW_SEGMENTS, N_SEGMENT_TOKENS, N_SEGMENTS, NEED, REQUEST
 from guided.kernels.rows import LINE, filled_words
 
 LEAST_NODES, MOST_NODES = 32, 4096
@@ -95,6 +95,8 @@ def apply_segment(table, key, row, depth, continuation, stamp):
     found = segments.hash_slot[slot_of(segments, key)]
     if found < 0:
         return np.int64(-2)
+    counters = views.counters(table)
+    counters[NEED] = max(counters[NEED], segments.need[found])
     at = np.int64(segments.first[found])
     stop = at + segments.count[found]
     while at < stop:
@@ -137,7 +139,7 @@ def note_after(table, at, state, low, high, owed):
 
 
 @inner
-def keep_noted(table, key, at):
+def keep_noted(table, key, at, need):
     """Keep what was written down up to a place, unless that is too much (-1); -1: request."""
     segments = views.segments(table)
     counters = views.counters(table)
@@ -151,6 +153,7 @@ def keep_noted(table, key, at):
     segments.key[n] = key
     segments.first[n] = first
     segments.count[n] = at - first
+    segments.need[n] = need
     segments.hash_slot[slot_of(segments, key)] = n
     counters[N_SEGMENTS] = n + 1
     counters[N_SEGMENT_TOKENS] = at
@@ -188,4 +191,4 @@ def close_segment(table, key, own, row, keeps):
             while bits:
                 at = note(table, at, (word << 5) + trailing_zeros(bits))
                 bits &= bits - np.uint32(1)
-    return keep_noted(table, key, at) if keeps else 0
+    return keep_noted(table, key, at, counters[NEED]) if keeps else 0

@@ -225,6 +225,12 @@ marked = _one(Extra, "marked", EXTRA)
 weights = _one(Extra, "weights", EXTRA)
 """Weights of a row's words."""
 
+fewest = _one(Extra, "fewest", EXTRA)
+"""Tokens that are enough for terminals, by the state in which they begin."""
+
+farthest = _one(Extra, "farthest", EXTRA)
+"""Tokens that are enough from anywhere inside them."""
+
 token_data = _one(Extra, "token_data", EXTRA)
 """The bytes of all tokens of the vocabulary."""
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from guided.kernels import views
+from guided.kernels.costs import LONG_ESCAPE_LEFT
 from guided.kernels.jit import inner
 from guided.kernels.layout import (
     CLOSES,
     EXPAND_STATE,
     FUEL,
     GROW_SCRATCH,
-    N_PRICED,
     N_UNKNOWN,
-    NEED_COST,
     NEED_MINIMUM,
     NOTED,
     REQUEST,
@@ -28,9 +27,6 @@ _MASK32 = 0xFFFFFFFF
 
 SMALL_RANGE = 96
 """Ranges of fewer nodes are walked rather than looked up: about the cost of one cached effect's copy (0.5 us)."""
-
-ESCAPED = 11
-"""Bytes that are enough to end an escape: that of a surrogate pair after its backslash."""
 
 CROWDED = 90
 """Ways in which the forbidden words go on from which a free printable character (of 95) is not taken for granted."""
@@ -146,14 +142,15 @@ def wait_for(table, state):
 
 
 @inner
-def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obligation, stamp, limit):
+def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obligation, stamp, limit, reach):
     """Walk one range from one automaton state; sets bits in ``row``, pushes boundary tasks; new depth, -1: request.
 
     Where the counter `NOTED` is not -1, tokens and tasks are written down there for `guided.kernels.segments`; it is
     then the place behind them, -1 where that was too much.
 
     Tokens after which something is still owed go to ``doubtful``: the caller must see whether the debt can be met.
-    What lies behind states whose edges are not known is left out, and these are noted (`wait_for`).
+    What lies behind states whose edges are not known is left out, and these are noted (`wait_for`).  With
+    ``limit`` >= 0 only tokens after which so many are enough, as ``reach`` are from anywhere inside.
     """
     automaton = views.automaton(table)
     machine = views.machine(table)
@@ -263,9 +260,6 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
                 return -1
             ends_free = ends_free or due == 0
             if priced:
-                if beyond >= counters[N_PRICED]:
-                    counters[REQUEST] = NEED_COST
-                    return -1
                 fits = fits or machine.cost[beyond] <= limit
             if end > node + 1 and payable_below(automaton, tokens, due, node + 1, end):
                 noted = note_after(table, noted, np.int64(0), node + 1, end, due)
@@ -275,16 +269,15 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
                         return -1
             ending = np.int64(automaton.also[ending])
         if priced and inside and not fits:
-            if automaton.minimum[after] < 0 or (place >> 32 and automaton.widest[after] < 0):
+            if automaton.minimum[after] < 0:
                 counters[REQUEST] = NEED_MINIMUM
                 counters[REQUEST_A] = after
                 return -1
-            if continuation >= counters[N_PRICED]:
-                counters[REQUEST] = NEED_COST
-                return -1
             left = np.int64(automaton.minimum[after])
             if place >> 32:
-                left = np.int64(automaton.widest[after]) + ESCAPED
+                left = reach - machine.cost[continuation]
+                if automaton.widest[after] >= 0:
+                    left = min(left, np.int64(automaton.widest[after]) + LONG_ESCAPE_LEFT)
             if debt and automaton.mode[debt] & CLOSES:
                 left += 1 if automaton.count[debt] < CROWDED else limit
             fits = left + machine.cost[continuation] <= limit

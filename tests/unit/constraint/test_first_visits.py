@@ -82,8 +82,8 @@ def test_room_for_many_states_changes_no_mask():
     masks, state = _read(constraint, data)
     assert before.tables.state_offset.size > first
     assert _read(constraint, data) == (masks, state)
-    entry.rehash(before._table, False)
-    entry.rehash(before._table, True)
+    entry.rehash(before.table, False)
+    entry.rehash(before.table, True)
     assert constraint.advance_bytes(constraint.start, data) == state
 
 

@@ -1,0 +1,124 @@
+"""How many bytes end a text of a language at the most, from anywhere inside it: read off an expression's structure.
+
+Behind any beginning of a text some part of the expression is open, and what it and all behind it take at least is
+enough.  Of languages that must hold together with others, or must not hold, structure does not tell.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TypeAlias, cast
+
+from guided.grammar.regular.any_text import any_text
+from guided.grammar.regular.expr import Expr, Kind, sequence
+from guided.grammar.regular.json_text import RAW_BYTES
+from guided.kernels.layout import FAR
+
+__all__ = ["most_left"]
+
+Lengths: TypeAlias = "tuple[int, int]"
+"""Bytes that are enough for a text, and for the rest of any."""
+
+REMEMBERED = 1 << 14
+"""Expressions whose lengths are remembered: some 100 bytes each."""
+
+ANY_ESCAPE_LEFT = 8
+"""Bytes that end an escape in a string of any text: behind ``\\ud8`` two, and the second half of the pair."""
+
+ESCAPE_LEFT = 11
+"""The same where only some character may come: a pair of escapes behind the first backslash."""
+
+_SHORT = b'"\\\b\f\n\r\t'
+"""Characters that a JSON string must escape and can in two bytes."""
+
+
+def most_left(expr: Expr) -> int:
+    """Bytes that are enough to end a text of a language that has begun, `FAR` where structure does not tell.
+
+    >>> from guided.grammar.regular.expr import byte_range, concat, literal, repeat
+    >>> most_left(concat(literal(b"ab"), repeat(byte_range(0x30, 0x39), 2, 4)))
+    4
+    """
+    try:
+        return _within(expr, False)[1]
+    except RecursionError:
+        return FAR
+
+
+@lru_cache(REMEMBERED)
+def _found(expr: Expr, spelled: bool) -> Lengths:
+    """With ``spelled`` in bytes of a JSON string whose text the expression describes."""
+    match expr.kind:
+        case Kind.BYTES:
+            mask = cast(int, expr.parts[0])
+            size = min(_spelled(byte) for byte in range(256) if mask >> byte & 1) if spelled else 1
+            return size, size
+        case Kind.LITERAL:
+            data = cast(bytes, expr.parts[0])
+            size = sum(map(_spelled, data)) if spelled else len(data)
+            return size, size
+        case Kind.CONCAT:
+            least = most = 0
+            for item in reversed(sequence(expr)):
+                short, rest = _within(item, spelled)
+                most = max(most, rest + least)
+                least += short
+            return min(least, FAR), min(most, FAR)
+        case Kind.ALTERNATION:
+            found = [_within(cast(Expr, part), spelled) for part in expr.parts]
+            return min(short for short, _ in found), max(rest for _, rest in found)
+        case Kind.REPEAT:
+            body, low, _ = cast("tuple[Expr, int, int | None]", expr.parts)
+            short, rest = _within(body, spelled)
+            return min(low * short, FAR), min(rest + max(low - 1, 0) * short, FAR)
+        case Kind.SWITCH:
+            edges, nullable = cast("tuple[tuple[tuple[int, int, Expr], ...], bool]", expr.parts)
+            steps = [(_between(low, high) if spelled else 1, *_within(to, spelled)) for low, high, to in edges]
+            short = 0 if nullable else min(step + ahead for step, ahead, _ in steps)
+            return min(short, FAR), min(max(step + rest for step, _, rest in steps), FAR)
+        case Kind.INTERSECTION:
+            parts = cast("tuple[Expr, ...]", expr.parts)
+            widest = 6 if spelled else 4
+            # All that lies within so many characters ends within them.
+            most = min((widest * high for part in parts if (high := _high(part)) is not None), default=FAR)
+            others = [part for part in parts if not _only_bounds(part)]
+            if len(others) != 1:
+                return most, most
+            # Beside a bound from above alone: if any end keeps it, then the one of fewest characters.
+            short, rest = _within(others[0], spelled)
+            return min(widest * short, most), min(widest * rest, most)
+        case Kind.JSON_STRING:
+            content = cast(Expr, expr.parts[0])
+            if content is any_text()[1]:
+                return 1, 1 + ANY_ESCAPE_LEFT
+            short, rest = _within(content, True)
+            return min(short + 1, FAR), min(rest + 1 + ESCAPE_LEFT, FAR)
+    return FAR, FAR
+
+
+def _within(expr: Expr, spelled: bool) -> Lengths:
+    return (0, 0) if expr.kind is Kind.EPSILON else _found(expr, spelled)
+
+
+def _only_bounds(expr: Expr) -> bool:
+    """Is it any text up to a number of characters?"""
+    return _high(expr) is not None and expr.parts[1] == 0
+
+
+def _high(expr: Expr) -> int | None:
+    """Of any text between two numbers of characters the greater one."""
+    if expr.kind is not Kind.REPEAT or expr.parts[0] is not any_text()[0]:
+        return None
+    return cast("int | None", expr.parts[2])
+
+
+def _spelled(byte: int) -> int:
+    """Bytes in which a JSON string spells a byte of its text."""
+    return _between(byte, byte)
+
+
+def _between(low: int, high: int) -> int:
+    """The same of the one that takes least of some."""
+    if any(max(low, a) <= min(high, b) for a, b in RAW_BYTES):
+        return 1
+    return 2 if any(low <= byte <= high for byte in _SHORT) else 6

@@ -1,0 +1,146 @@
+"""Masks under a token budget: what they allow can be ended in time, and far from the end they are the masks without."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+import guided
+from guided.testing import brute_force_mask
+
+LETTERS = [bytes([byte]) for byte in range(256)]
+MERGED = [
+    b'{"',
+    b'": ',
+    b'", "',
+    b'"}',
+    b'"name"',
+    b"na",
+    b"me",
+    b'"}, {"',
+    b"\\u",
+    b"\\ud83d",
+    b"00",
+    b"[[",
+    b"]]",
+    b", ",
+    b'\\"',
+    b'":"',
+]
+VOCABULARY = guided.Vocabulary.from_tokens([*LETTERS, *MERGED, None], eos_ids=[len(LETTERS) + len(MERGED)])
+
+SCHEMAS = {
+    "optional members cost what they require": {
+        "properties": {
+            "name": {"type": "string"},
+            "n": {"type": "object", "properties": {"name": {"enum": ["long enough to matter"]}}, "required": ["name"]},
+        },
+        "additionalProperties": False,
+        "type": "object",
+    },
+    "members without a declaration": {"type": "object", "properties": {"name": {"minLength": 3}}, "required": ["name"]},
+    "alternatives that share a beginning": {
+        "anyOf": [
+            {"type": "array", "items": {"type": "integer", "minimum": 100}, "minItems": 2},
+            {"type": "array", "items": {"type": "string", "pattern": "^(ab|c){2,}$"}, "maxItems": 1},
+        ]
+    },
+    "recursive": {
+        "$defs": {"node": {"type": "array", "items": {"$ref": "#/$defs/node"}, "minItems": 1, "maxItems": 3}},
+        "anyOf": [{"$ref": "#/$defs/node"}, {"const": None}],
+    },
+    "distinct items": {"type": "array", "items": {"enum": ["name", "na", "me"]}, "uniqueItems": True},
+    "counted members": {"type": "object", "minProperties": 2, "properties": {"name": {"type": "null"}}},
+    "lengths": {"type": "string", "minLength": 5, "maxLength": 9, "pattern": "^[a-z]*-"},
+}  # fmt: skip
+"""Where what a token may open costs more than what it closes."""
+
+
+FORCING = ("counted members",)
+
+
+def tokens_of(row: np.ndarray) -> list[int]:
+    return np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist()
+
+
+def fits(constraint: guided.Constraint, state: int, budget: int) -> bool:
+    """Is some mask under the budget not empty?"""
+    try:
+        constraint.fill_budget_mask(state, np.zeros(constraint.vocabulary.n_words, np.uint32), budget)
+    except guided.LimitError:
+        return False
+    return True
+
+
+def check(constraint: guided.Constraint, rnd: random.Random, steps: int, forces: bool) -> int:
+    """Along a random text, masks under budgets around those that bind; how many of them forbade something.
+
+    Where a grammar ``forces`` several names, only some tokens are judged, and more tokens may forbid some of them.
+    """
+    bound = 0
+    state = constraint.start
+    row, plain = (np.zeros(constraint.vocabulary.n_words, np.uint32) for _ in range(2))
+    for _ in range(steps):
+        constraint.fill_mask(state, plain)
+        assert (plain == brute_force_mask(constraint, state)).all()
+        shortest = constraint.shortest_completion(state)
+        need = constraint._need(state)
+        before = np.zeros_like(row)
+        for budget in sorted({shortest + 1, shortest + 2, shortest + 5, max(need - 1, shortest + 1), need, need + 40}):
+            if budget > 10_000:
+                continue
+            constraint.fill_budget_mask(state, row, budget)
+            assert row.any() and not (row & ~plain).any()
+            if not forces:
+                assert not (before & ~row).any(), "a larger budget forbids more"
+            before[:] = row
+            allowed = [token for token in tokens_of(row) if token not in constraint.vocabulary.eos_ids]
+            for token in allowed if len(allowed) < 40 else rnd.sample(allowed, 40):
+                assert fits(constraint, constraint.advance(state, token), budget - 1)
+            bound += not (row == plain).all()
+            assert budget < need or (row == plain).all()
+        choices = [token for token in tokens_of(plain) if token not in constraint.vocabulary.eos_ids]
+        if not choices:
+            break
+        state = constraint.advance(state, rnd.choice(choices))
+    return bound
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_what_a_budget_allows_ends_in_time(name: str) -> None:
+    rnd = random.Random(5)
+    constraint = guided.compile(guided.json_schema(SCHEMAS[name]), VOCABULARY)
+    assert sum(check(constraint, rnd, 12, name in FORCING) for _ in range(6))
+
+
+@pytest.mark.parametrize("name", [name for name in SCHEMAS if name not in ("distinct items", "counted members")])
+def test_a_budget_far_from_the_end_asks_for_no_price(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    constraint = guided.compile(guided.json_schema(SCHEMAS[name]), VOCABULARY)
+
+    def fail(*_: object) -> None:
+        raise AssertionError("a budget that cannot bind was looked at closely")
+
+    monkeypatch.setattr("guided.constraint.completion.Completions.fill", fail)
+    row, plain = (np.zeros(VOCABULARY.n_words, np.uint32) for _ in range(2))
+    rnd = random.Random(3)
+    state = constraint.start
+    for left in range(400, 370, -1):
+        constraint.fill_budget_mask(state, row, left)
+        constraint.fill_mask(state, plain)
+        assert (row == plain).all()
+        choices = [token for token in tokens_of(plain) if token not in VOCABULARY.eos_ids]
+        if not choices:
+            break
+        state = constraint.advance(state, rnd.choice(choices))
+
+
+def test_an_escape_in_a_name_is_allowed_where_there_is_time() -> None:
+    """Names of some length had no measured way to their end, so no budget allowed their escapes."""
+    names = {f"a rather long name of member number {i}": {"type": "null"} for i in range(40)}
+    constraint = guided.compile(guided.json_schema({"type": "object", "properties": names}), VOCABULARY)
+    state = constraint.advance_bytes(constraint.start, b'{"a rather')
+    row = np.zeros(VOCABULARY.n_words, np.uint32)
+    constraint.fill_budget_mask(state, row, 4096)
+    assert ord("\\") in tokens_of(row)
