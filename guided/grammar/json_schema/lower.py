@@ -521,11 +521,11 @@ class Lowering:
         after = self._walked[thing]
         for step in self.graph.member_states(thing)[state]:
             if step.extra is not None:
-                key = other_key(step.extra.names, self.compact)
+                key = other_key(step.extra.names, self._spelling)
                 options.append(sequence(*lead, key, self._undeclared[step.need], after[step.state]))
             else:
                 assert step.name is not None
-                value = (key_of(step.name, self.compact), self._colon, self.value(step.need), *self._space)
+                value = (key_of(step.name, self._spelling), self._colon, self.value(step.need), *self._space)
                 options.append(sequence(*lead, *value, after[step.state]))
         return options[0] if len(options) == 1 else Choice(tuple(options))
 

@@ -49,6 +49,8 @@ from guided.grammar.regular.product import UndecidedError, begin_apart, has_memb
 
 EMPTINESS_STEPS = 30_000
 """States that one emptiness search may visit, unless the caller says otherwise."""
+PATIENT_STEPS = 20 * EMPTINESS_STEPS
+"""The same where a text is being written, which must not end in an error: 1 us each where kernels search."""
 SOON = 256
 """States after which a search is asked whether an outline says as much: 3 ms, and it need not learn them again."""
 MAX_UNDECIDED = 4096
@@ -62,10 +64,11 @@ _TRANSIENT = frozenset({Kind.CONCAT, Kind.INTERSECTION, Kind.LITERAL, Kind.JSON_
 make twenty objects an expression, and the garbage collector's pauses were a third of the time of a mask."""
 
 
-def edges(expr: Expr) -> tuple[Edge, ...]:
+def edges(expr: Expr, limit: int = PATIENT_STEPS) -> tuple[Edge, ...]:
     """Sorted, disjoint ``(low, high, target)`` for every first byte that leads to a non-empty language.
 
-    Computed once per expression; raises `LimitError` when deciding emptiness of an intersection takes too many steps.
+    Computed once per expression; raises `LimitError` when deciding emptiness of an intersection takes more than
+    ``limit`` steps.
     """
     found = expr.edges
     if found is None:
@@ -73,7 +76,7 @@ def edges(expr: Expr) -> tuple[Edge, ...]:
         if not bounded and (expr.kind is Kind.INTERSECTION or expr.kind is Kind.ALTERNATION):
             small = condensed(expr, _raw_edges)
             if small is not expr:
-                return edges(small)
+                return edges(small, limit)
         raw = _raw_edges(expr)
         if expr.edges is not None:
             return expr.edges
@@ -82,7 +85,7 @@ def edges(expr: Expr) -> tuple[Edge, ...]:
         elif bounded:
             # Together with a bound on the length, many patterns rarely make a small automaton.
             raw = [(low, high, without_runs(target, _raw_edges)) for low, high, target in raw]
-        found = tuple(edge for edge in raw if edge[2].inhabited or inhabited(edge[2]))
+        found = tuple(edge for edge in raw if edge[2].inhabited or inhabited(edge[2], limit))
         if expr.kind not in _TRANSIENT:
             untrack_edges(found)
             expr.edges = found

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias, cast
 
-from guided.grammar.regular.any_text import any_text
+from guided.grammar.regular.any_text import any_text, is_text, text_states
 from guided.grammar.regular.expr import Edge, Expr, Kind, untrack_edges
 
 RawEdges: TypeAlias = "Callable[[Expr], Sequence[Edge]]"
@@ -148,6 +148,8 @@ def has_member(expr: Expr, limit: int, raw_edges: RawEdges) -> bool | None:
         for program, operands in searches:
             if not all(map(is_read_by_bytes, operands)):
                 return None
+            if 0 < program.wanted < program.size:
+                program, operands = _beside_text(program, operands, raw_edges)
             try:
                 if walk.leads_on(program, operands, limit):
                     return True
@@ -156,6 +158,21 @@ def has_member(expr: Expr, limit: int, raw_edges: RawEdges) -> bool | None:
     if undecided:
         raise UndecidedError
     return False
+
+
+def _beside_text(program: Program, operands: States, raw_edges: RawEdges) -> tuple[Program, States]:
+    """A conjunction of texts with any text beside them, which holds them all.
+
+    So the search sees that there is nothing where any text is not wanted: behind a look-ahead that must not be met and
+    is, with a bound of a thousand characters still to be read.
+    """
+    texts = text_states(raw_edges)
+    wanted = operands[: program.wanted]
+    if not any(item in texts for item in wanted):
+        for text in texts:
+            if any(is_text(item, text, raw_edges) for item in wanted):
+                return conjunction(program.wanted + 1, program.size - program.wanted), (text, *operands)
+    return program, operands
 
 
 def begin_apart(expr: Expr, raw_edges: RawEdges) -> bool:
