@@ -6,17 +6,16 @@ several ways, and the model has a say in which: committing to one would change t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from guided.constraint.protocol import Constrains
 from guided.draft.by_state import ByState
 from guided.draft.drafter import Observed
 from guided.draft.guess import Guess, Path
 from guided.vocab import Vocabulary
+from guided.vocab.encoding import Encode, longest_first
 
-__all__ = ["ForcedBytes", "longest_first"]
-
-Encode = Callable[[bytes], Sequence[int]]
+__all__ = ["ForcedBytes"]
 
 VOCABULARIES = 4
 
@@ -61,29 +60,3 @@ class ForcedBytes:
 
     def leave(self, rows: Sequence[int]) -> None:
         """Nothing is kept for a row."""
-
-
-def longest_first(vocabulary: Vocabulary) -> Encode:
-    """Split bytes into tokens, each as long as possible; stops where no token goes on.
-
-    >>> longest_first(Vocabulary.from_tokens([b"a", b"b", b"ab", None], eos_ids=[3]))(b"aab")
-    [0, 2]
-    """
-    ids: dict[bytes, int] = {}
-    for token, data in enumerate(vocabulary.tokens):
-        if data and token not in vocabulary.eos_ids:
-            ids.setdefault(data, token)
-    longest = max(map(len, ids), default=0)
-
-    def encode(data: bytes) -> list[int]:
-        tokens: list[int] = []
-        at = 0
-        while at < len(data):
-            n = next((n for n in range(min(longest, len(data) - at), 0, -1) if data[at : at + n] in ids), 0)
-            if not n:
-                break
-            tokens.append(ids[data[at : at + n]])
-            at += n
-        return tokens
-
-    return encode

@@ -9,14 +9,17 @@ splits it, and later tokens one by one, as the same token where there is one and
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
 
 import torch
 
-from guided.draft.forced_bytes import Encode, longest_first
 from guided.errors import GuidedError, VocabularyError
+from guided.lm.given import language_model
 from guided.lm.model import NOTHING, Abilities, Calls, LanguageModel, Needs, Scores, Sequences, Tree, check_needs
 from guided.lm.rows import checked_ids, checked_path, one_each
-from guided.vocab import Vocabulary
+from guided.vocab import Vocabulary, vocabulary_of
+from guided.vocab.encoding import Encode, TextEncoder, byte_fallbacks
 
 __all__ = ["IntersectedModel", "intersected"]
 
@@ -24,43 +27,44 @@ __all__ = ["IntersectedModel", "intersected"]
 class IntersectedModel:
     """A language model over ``target``'s ids that scores those which ``own`` has as well, and end-of-text ids.
 
-    All other ids have -inf.  Special tokens without a twin are not shown to the model.  Every end-of-text id of the
-    target has the score of the model's best one.
+    All other ids have -inf.  Special tokens are shown to the model by their names, and those without a twin are not.
+    An end-of-text id of the target that is none there has the score of the model's best one.
     """
 
     def __init__(
-        self, model: LanguageModel, own: Vocabulary, target: Vocabulary, encode: Encode | None, width: int | None
+        self, model: LanguageModel, own: TextEncoder, target: Vocabulary, width: int | None, encode: Encode
     ) -> None:
         self.model = model
         self.width = target.size if width is None else width
         self.eos_ids = frozenset(target.eos_ids)
         self.can = Abilities(crop=model.can.crop, tree=model.can.tree)
-        self.own, self.target = own, target
-        self.encode: Encode = encode or longest_first(own)
-        twins = {data: token for token, data in enumerate(own.tokens) if data and token < model.width}
-        self.twin = {t: twins[data] for t, data in enumerate(target.tokens) if data in twins and t < self.width}
-        own_ends = sorted(model.eos_ids)
-        if own_ends:
-            self.twin |= dict.fromkeys(self.eos_ids, own_ends[0])
-        shared = [t for t in self.twin if t not in self.eos_ids]
-        if not shared:
+        self.own, self.target, self.encode, self.beginning = own.vocabulary, target, encode, own.beginning
+        texts = _twins(self.own, model.width, target, self.width)
+        if not texts:
             raise VocabularyError(
                 "the draft's vocabulary and the target's have no token in common",
                 remedy="Draft with another model, or with guided.draft.auto, which needs none.",
             )
-        self._shared = torch.tensor(shared)
-        self._theirs = torch.tensor([self.twin[t] for t in shared])
-        self._ends, self._own_ends = torch.tensor(sorted(self.eos_ids), dtype=torch.long), torch.tensor(own_ends)
+        self.shared = len(texts)
+        """How many tokens of text both vocabularies have."""
+        names = self.own.special_tokens
+        special = {t: names[name] for name, t in target.special_tokens.items() if name in names}
+        if self.own == target:
+            special |= {t: t for t in self.eos_ids}
+        scored = texts | {t: twin for t, twin in special.items() if t in self.eos_ids and twin in model.eos_ids}
+        other_ends = sorted(self.eos_ids - scored.keys())
+        self.twin = scored | special
+        """The other's id for tokens of text, special tokens of the same name, and end-of-text ids."""
+        if model.eos_ids:
+            self.twin |= dict.fromkeys(other_ends, min(model.eos_ids))
+        self._scored, self._theirs = torch.tensor(list(scored)), torch.tensor(list(scored.values()))
+        self._ends = torch.tensor(other_ends, dtype=torch.long)
+        self._own_ends = torch.tensor(sorted(model.eos_ids), dtype=torch.long)
 
     @property
     def calls(self) -> Calls:
         """The model's counters."""
         return self.model.calls
-
-    @property
-    def shared(self) -> int:
-        """How many tokens both vocabularies have, end-of-text ids left out."""
-        return int(self._shared.numel())
 
     def start(self, prompts: Sequence[Sequence[int]], needs: Needs = NOTHING) -> _IntersectedSequences:
         """Sequences that begin with these tokens of ``target``; a prompt without text is refused by most models."""
@@ -71,17 +75,32 @@ class IntersectedModel:
         """A target token in the other's tokens."""
         if token in self.twin:
             return [self.twin[token]]
-        data = self.target.token_bytes(token) if token < self.target.size else None
+        data = self._bytes(token)
         return list(self.encode(data)) if data else []
 
+    def _bytes(self, token: int) -> bytes | None:
+        return self.target.token_bytes(token) if token < self.target.size else None
+
     def read(self, tokens: Sequence[int]) -> list[int]:
-        """A prompt in the other's tokens; token by token where it does not come out as the same bytes."""
-        data = [self.target.token_bytes(token) if token < self.target.size else None for token in tokens]
-        if all(data):
-            text = b"".join(piece for piece in data if piece)
-            found = list(self.encode(text))
-            if b"".join(self.own.token_bytes(token) or b"" for token in found) == text:
-                return found
+        """A prompt in the other's tokens: texts as it splits them, and special tokens between them by name.
+
+        Where the prompt's first special token has no twin there, it is what the other tokenizer begins texts with.
+        """
+        if self.own == self.target:
+            return list(tokens)
+        found: list[int] = []
+        for is_text, run in groupby(tokens, key=lambda token: self._bytes(token) is not None):
+            some = list(run)
+            found += self._text(some) if is_text else [piece for token in some for piece in self.pieces(token)]
+        unknown = bool(tokens) and self._bytes(tokens[0]) is None and not self.pieces(tokens[0])
+        return [*self.beginning, *found] if unknown else found
+
+    def _text(self, tokens: Sequence[int]) -> list[int]:
+        """Tokens of text; one by one where they do not come out as the same bytes."""
+        text = b"".join(self._bytes(token) or b"" for token in tokens)
+        found = list(self.encode(text))
+        if b"".join(self.own.token_bytes(token) or b"" for token in found) == text:
+            return found
         return [piece for token in tokens for piece in self.pieces(token)]
 
     def scores(self, scores: Scores) -> Scores:
@@ -89,7 +108,7 @@ class IntersectedModel:
         logits = scores.logits
         found = logits.new_full((*logits.shape[:-1], self.width), -torch.inf)
         device = logits.device
-        found[..., self._shared.to(device)] = logits[..., self._theirs.to(device)]
+        found[..., self._scored.to(device)] = logits[..., self._theirs.to(device)]
         if self._own_ends.numel():
             best = logits[..., self._own_ends.to(device)].amax(-1, keepdim=True)
             found[..., self._ends.to(device)] = best.expand(*logits.shape[:-1], self._ends.numel())
@@ -226,17 +245,43 @@ def _picked(scores: Scores, places: Sequence[int], before: Scores | None, row: i
     return Scores(torch.stack(parts) if parts else scores.logits[:0])
 
 
+def _twins(own: Vocabulary, own_width: int, target: Vocabulary, width: int) -> dict[int, int]:
+    """The target's tokens of text to those of equal bytes, each to one of its own.
+
+    Where several tokens are the same bytes, what tokenizers write is a twin of what they write, and a byte token
+    (``<0x2C>`` beside ``,``) of a byte token: as twins of one token they would share its probability.
+    """
+
+    def by_bytes(vocabulary: Vocabulary, below: int) -> dict[bytes, list[int]]:
+        fallbacks = byte_fallbacks(vocabulary)
+        found: dict[bytes, list[int]] = {}
+        for token, data in enumerate(vocabulary.tokens[:below]):
+            if data:
+                found.setdefault(data, []).append(token)
+        return {data: sorted(ids, key=lambda token: (token in fallbacks, token)) for data, ids in found.items()}
+
+    theirs = by_bytes(own, own_width)
+    return {
+        ours: twin
+        for data, ids in by_bytes(target, width).items()
+        for ours, twin in zip(ids, theirs.get(data, ()), strict=False)
+    }
+
+
 def intersected(
     model: LanguageModel,
-    own: Vocabulary,
-    target: Vocabulary,
+    own: Any,
+    target: Any,
     *,
     encode: Encode | None = None,
     width: int | None = None,
 ) -> IntersectedModel:
     """The model, whose tokens are ``own``'s, on the tokens that it shares with ``target``.
 
-    ``encode`` splits bytes as the model's tokenizer does, by default the longest token first.  ``width`` is the
-    target model's where it scores more ids than the vocabulary has.  Raises `VocabularyError` where no token is shared.
+    Both are tokenizers or vocabularies.  Prompts are split as the model's tokenizer does: ``own``, or its
+    ``tokenizer``, or ``encode``; without any, the longest token first.  ``width`` is the target model's where it scores
+    more ids than the vocabulary has.  Raises `VocabularyError` where no token is shared.
     """
-    return IntersectedModel(model, own, target, encode, width)
+    model = language_model(model)
+    reading = TextEncoder(own, getattr(model, "tokenizer", None))
+    return IntersectedModel(model, reading, vocabulary_of(target), width, encode or reading)

@@ -8,16 +8,18 @@ the other model in the target's tokens instead, draft with `guided.lm.retokenize
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from guided.draft.drafter import Context, Observed
-from guided.draft.forced_bytes import Encode, longest_first
 from guided.draft.model import Model
 from guided.draft.proposal import Proposal, chain
 from guided.draft.shapes import Chain
 from guided.errors import VocabularyError
 from guided.infer.chance import Chance
+from guided.lm.given import language_model
 from guided.lm.model import LanguageModel
 from guided.vocab import Vocabulary
+from guided.vocab.encoding import Encode, TextEncoder
 
 __all__ = ["OtherVocabulary"]
 
@@ -25,30 +27,36 @@ __all__ = ["OtherVocabulary"]
 class OtherVocabulary:
     """Writes some text greedily with another model, and drafts it in the target's tokens.
 
-    ``own`` is the other model's vocabulary, ``target`` the target's; ``encode_own`` and ``encode_target`` split bytes
-    as the tokenizers do, by default the longest token first, which a model follows less well than its own split.
-    ``pieces`` is the most of its tokens that the other model writes in a round.  Special tokens of the text are not
-    shown to it.  Raises `VocabularyError` where the vocabularies have no token in common.
+    ``own`` is the other model's tokenizer, ``target`` the target's: texts are split as they split them.  A `Vocabulary`
+    in place of either knows no splitting, so that tokens are then the longest first, which a model follows less well;
+    that of ``own`` is also known where the model has its tokenizer.  ``encode_own`` and ``encode_target`` split bytes
+    otherwise.  ``pieces`` is the most of its tokens that the other model writes in a round.  Of special tokens it is
+    shown those that its own tokenizer puts before every text.  Raises `VocabularyError` where the vocabularies have no
+    token in common.
     """
 
     def __init__(
         self,
         model: LanguageModel,
-        own: Vocabulary,
-        target: Vocabulary,
+        own: Any,
+        target: Any,
         *,
         encode_own: Encode | None = None,
         encode_target: Encode | None = None,
         pieces: int = 8,
     ) -> None:
-        if not set(filter(None, own.tokens)) & set(filter(None, target.tokens)):
+        model = language_model(model)
+        reading = TextEncoder(own, getattr(model, "tokenizer", None))
+        writing = TextEncoder(target)
+        self.own, self.target, self.pieces = reading.vocabulary, writing.vocabulary, pieces
+        if not set(filter(None, self.own.tokens)) & set(filter(None, self.target.tokens)):
             raise VocabularyError(
                 "the draft's vocabulary and the target's have no token in common",
                 remedy="Draft with another model, or with guided.draft.auto, which needs none.",
             )
-        self.own, self.target, self.pieces = own, target, pieces
-        self._encode_own = encode_own or longest_first(own)
-        self._encode_target = encode_target or longest_first(target)
+        self._beginning = list(reading.beginning)
+        self._encode_own: Encode = encode_own or reading
+        self._encode_target: Encode = encode_target or writing
         self._model = Model(model, Chain(pieces), by_rule=True)
 
     def draft(self, chance: Chance, contexts: Sequence[Context]) -> list[Proposal]:
@@ -60,7 +68,7 @@ class OtherVocabulary:
             tokens = list(self._encode_own(text))
             # Text that cannot be written in the other's tokens would be continued in the middle.
             if tokens and _bytes(self.own, tokens) == text:
-                asked.append((i, Context(context.row, tokens, 1, None, 0, self.pieces)))
+                asked.append((i, Context(context.row, [*self._beginning, *tokens], 1, None, 0, self.pieces)))
         if asked:
             for (i, _), proposal in zip(asked, self._model.draft(chance, [c for _, c in asked]), strict=True):
                 written: list[int] = []

@@ -36,12 +36,12 @@ from guided.draft import (
     chain,
     speculate,
 )
-from guided.draft.forced_bytes import longest_first
 from guided.draft.recycling import TEMPLATE, template_nodes
 from guided.draft.successors import Successors
 from guided.errors import UnsupportedError
 from guided.lm.model import Tree
 from guided.lm.table import TableModel
+from guided.vocab.encoding import longest_first
 
 VOCABULARY = guided.Vocabulary.from_tokens([b"a", b"b", b"ab", None, b"c", b"bc"], eos_ids=[3])
 
