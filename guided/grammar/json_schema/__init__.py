@@ -23,7 +23,7 @@ from guided.grammar.json_schema.layout import Layout, Order, Spelling
 from guided.grammar.json_schema.lower import Lowering
 from guided.grammar.json_schema.normalise import Branches, Normaliser
 from guided.grammar.json_schema.recent import Recent
-from guided.grammar.json_schema.report import Enforcement, Line, Report, lines, refusal
+from guided.grammar.json_schema.report import Enforcement, Line, Report, dropped, lines, refusal
 from guided.grammar.json_schema.source import is_schema, read
 from guided.grammar.json_schema.untracked import untrack_lowering, untrack_shapes
 from guided.grammar.regular.expr import alternation, byte_set, concat, literal, optional, repeat
@@ -242,7 +242,7 @@ def _made(
         0,
         rebuild=(closed_json_schema if objects is Objects.CLOSED else json_schema, (text,), keywords),
         key=key,
-        notes=(*document.notes, *lowering.notes),
+        notes=(*document.notes, *dropped(document, formats, text), *lowering.notes),
         prepared=lowering.prepared(),
     )
 

@@ -180,7 +180,7 @@ class Assertions(ABC):
             exclusive = "exclusiveMinimum" if low else "exclusiveMaximum"
             flag = schema.get(exclusive)
             open_end = False
-            if isinstance(flag, bool) and (at.resource.dialect.order == 4 or not self.document.declared_dialect):
+            if isinstance(flag, bool) and (at.resource.dialect.order == 4 or self.document.has_forms_of_old):
                 open_end = flag
             elif exclusive in schema:
                 bound = exact(self._a_number(at, schema, exclusive))
@@ -230,7 +230,7 @@ class Assertions(ABC):
         prefix: tuple[Need, ...] = ()
         rest = TRUE
         items = schema.get("items", True)
-        legacy = dialect.order <= 2019 or not self.document.declared_dialect
+        legacy = dialect.order <= 2019 or self.document.has_forms_of_old
         if isinstance(items, list) and legacy:
             prefix = tuple(self.under(at, "items", i) for i in range(len(items)))
             if "additionalItems" in schema:
@@ -316,6 +316,8 @@ class Assertions(ABC):
 
     def _required(self, at: Located, schema: dict[str, Any]) -> list[str]:
         names = schema.get("required", [])
+        if isinstance(names, bool):
+            return []  # draft 3's, of which the report and a note tell
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise GrammarError(
                 "required must be a list of property names",

@@ -173,7 +173,7 @@ class Document:
         self.fractional: set[Fraction] = set()
         """Whole numbers among the constants that the schema writes with a fraction, so that texts may."""
         self.declared_dialect = isinstance(schema, dict) and "$schema" in schema
-        """Does the schema say its draft?  If not, forms that only older drafts know are read as those drafts do."""
+        """Does the schema say its draft?"""
         dialect = DRAFT2020
         uri = ""
         if isinstance(schema, dict):
@@ -181,6 +181,9 @@ class Document:
             found = schema.get(dialect.identifier)
             if isinstance(found, str):
                 uri = urldefrag(found)[0]
+        said = schema.get("$schema") if isinstance(schema, dict) else None
+        self.has_forms_of_old = not isinstance(said, str) or bool(self.notes)
+        """Are forms of older drafts read as those drafts do?  They are where the schema says no draft that is known."""
         self.resource = Resource(schema, uri, dialect, "#")
         if text is None or '"$dynamicAnchor"' in text or '"$recursiveAnchor"' in text:
             self._all_resources()

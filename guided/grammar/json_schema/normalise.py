@@ -457,7 +457,7 @@ class Normaliser(Evaluation):
     def dependents(self, at: Located, schema: dict[str, Any]) -> Iterator[tuple[str, Need]]:
         """Names whose presence asks something of the whole object, with what it asks."""
         order = at.resource.dialect.order
-        older = order <= 7 or not self.document.declared_dialect
+        older = order <= 7 or self.document.has_forms_of_old
         for keyword, known in (
             ("dependentRequired", order >= 2019),
             ("dependentSchemas", order >= 2019),

@@ -7,6 +7,7 @@ that nothing refers to are not in it.  It says how a keyword is treated where it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -85,6 +86,18 @@ _LEANING = {
     "additionalItems": ("items",),
 }
 """Keywords that mean nothing without (one of) others."""
+_NOT_OURS = {
+    "nullable": 'OpenAPI\'s, without effect in JSON Schema: list "null" in type to allow it',
+    "divisibleBy": "draft 3's multipleOf, without effect in later drafts",
+    "disallow": "draft 3's not, without effect in later drafts",
+    "extends": "draft 3's allOf, without effect in later drafts",
+}
+"""Keywords that are enforced elsewhere, and in no draft that is read here."""
+_BOOLEAN_REQUIRED = "draft 3's, without effect in later drafts: list the name in the required of the object"
+_NO_KEYWORD = "no keyword of "
+_DROPPED = (_NO_KEYWORD, _BOOLEAN_REQUIRED, *_NOT_OURS.values())
+"""How the reasons begin of those that somebody may have meant."""
+_BOOLEAN = re.compile(r'"required"\s*:\s*(true|false)')
 
 
 def lines(document: Document, formats: Formats) -> Iterator[Line]:
@@ -102,6 +115,24 @@ def lines(document: Document, formats: Formats) -> Iterator[Line]:
                 yield line
                 if line.enforcement is not Enforcement.ANNOTATION:
                     queue.extend(_parts(document, at, keyword, value))
+
+
+def dropped(document: Document, formats: Formats, text: str) -> Iterator[str]:
+    """Notes on keywords that assert nothing here and do elsewhere, one for each keyword and reason.
+
+    ``text`` is the schema as JSON text, in which they are looked for first.
+    """
+    order = document.resource.dialect.order
+    foreign = [name for name, (first, last) in _DRAFTS.items() if not first <= order <= last]
+    if not any(f'"{name}"' in text for name in (*foreign, *_NOT_OURS)) and _BOOLEAN.search(text) is None:
+        return
+    found: dict[tuple[str, str], list[str]] = {}
+    for line in lines(document, formats):
+        if line.enforcement is Enforcement.ANNOTATION and line.why.startswith(_DROPPED):
+            found.setdefault((line.pointer.rpartition("/")[2], line.why), []).append(line.pointer)
+    for (keyword, why), places in found.items():
+        more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+        yield f"{keyword} is dropped, at {places[0]}{more}: {why}"
 
 
 def refusal(error: GuidedError) -> Line:
@@ -122,12 +153,16 @@ def _line(document: Document, formats: Formats, at: Located, keyword: str, value
         return annotation(f"beside $ref, which stands alone in {dialect.name}")
     if keyword == "format":
         return _format(formats, document, at, pointer, value)
+    if keyword in _NOT_OURS:
+        return annotation(_NOT_OURS[keyword] if value is not False else "")
     if keyword not in ASSERTING and keyword not in ("then", "else"):
         return annotation()
     first, last = _DRAFTS.get(keyword, (4, 2020))
-    old = keyword in _FORMS_OF_OLD and not document.declared_dialect
+    old = keyword in _FORMS_OF_OLD and document.has_forms_of_old
     if not old and not first <= dialect.order <= last:
-        return annotation(f"no keyword of {dialect.name}")
+        return annotation(f"{_NO_KEYWORD}{dialect.name}")
+    if keyword == "required" and isinstance(value, bool):
+        return annotation(_BOOLEAN_REQUIRED if value else "")
     if keyword in VALIDATION and not dialect.asserts:
         return annotation("the meta-schema leaves the validation vocabulary out")
     if keyword in _LEANING and not any(other in schema for other in _LEANING[keyword]):

@@ -9,6 +9,7 @@ import pytest
 import referencing
 
 from guided.grammar.json_schema import Enforcement, Line, json_schema, schema_report
+from tests.twin.earley import accepts
 
 DRAFT7 = "http://json-schema.org/draft-07/schema#"
 DRAFT2020 = "https://json-schema.org/draft/2020-12/schema"
@@ -95,3 +96,59 @@ def test_reports_follow_the_registry_and_survive_pickling() -> None:
     assert [line.pointer for line in report] == ["#/$ref", "http://example.com/s#/minimum"]
     grammar = json_schema({"type": "null"})
     assert pickle.loads(pickle.dumps(grammar)).report() == grammar.report()
+
+
+def test_a_boolean_required_is_no_assertion_and_said_so() -> None:
+    for schema in (
+        {"properties": {"a": {"type": "string", "required": True}}},
+        {"$schema": DRAFT7, "properties": {"a": {"type": "object", "required": True}}},
+    ):
+        grammar = json_schema(schema)
+        (line,) = [line for line in grammar.report() if line.pointer == "#/properties/a/required"]
+        assert line.enforcement is Enforcement.ANNOTATION and "draft 3" in line.why
+        assert any("required is dropped, at #/properties/a/required" in note for note in grammar.notes)
+    assert json_schema({"properties": {"a": {"type": "string", "required": False}}}).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("schema", "note"),
+    [
+        (
+            {"properties": {"a": {"type": "string", "nullable": True}}},
+            "nullable is dropped, at #/properties/a/nullable:",
+        ),
+        (
+            {"properties": {name: {"type": "string", "nullable": True} for name in "abc"}},
+            "nullable is dropped, at #/properties/a/nullable and 2 more:",
+        ),
+        ({"type": "integer", "divisibleBy": 2}, "divisibleBy is dropped, at #/divisibleBy:"),
+        ({"$schema": DRAFT2020, "dependencies": {"a": ["b"]}}, "dependencies is dropped, at #/dependencies:"),
+        (
+            {"$schema": DRAFT7, "dependentRequired": {"a": ["b"]}},
+            "dependentRequired is dropped, at #/dependentRequired:",
+        ),
+    ],
+)
+def test_what_is_enforced_elsewhere_is_dropped_with_a_note(schema: Any, note: str) -> None:
+    notes = json_schema(schema).notes
+    assert any(each.startswith(note) for each in notes), notes
+
+
+def test_names_of_members_are_no_keywords() -> None:
+    assert json_schema({"properties": {"nullable": {}, "extends": {"type": "string"}, "if": {}}}).notes == ()
+    assert json_schema({"type": ["string", "null"], "nullable": False}).notes == ()
+
+
+@pytest.mark.parametrize("said", [{}, {"$schema": "urn:mine"}, {"$schema": 7}])
+def test_forms_of_old_are_enforced_where_no_known_draft_is_declared(said: dict[str, Any]) -> None:
+    for schema, good, bad in [
+        ({"dependencies": {"a": ["b"]}}, '{"a": 1, "b": 1}', '{"a": 1}'),
+        ({"dependencies": {"a": {"required": ["b"]}}}, '{"b": 1}', '{"a": 1}'),
+        ({"items": [{"type": "null"}], "additionalItems": False}, "[null]", "[null, 1]"),
+        ({"type": "integer", "minimum": 1, "exclusiveMinimum": True}, "2", "1"),
+    ]:
+        grammar = json_schema({**said, **schema})
+        assert not any("dropped" in note for note in grammar.notes)
+        assert accepts(grammar, good.encode())
+        assert not accepts(grammar, bad.encode())
+        assert set(kinds({**said, **schema}).values()) == {"masked"}

@@ -203,6 +203,8 @@ def test_grammars_of_every_kind_inside() -> None:
     [
         (lambda: guided.tags([]), GrammarError, "no tags"),
         (lambda: guided.tags(["<a>"]), GrammarError, "not a tag"),
+        (lambda: guided.tags([Tag("<a>", DIGITS)], free_text=False, separator=123), GrammarError, "separator is text"),
+        (lambda: guided.tags([Tag("<a>", DIGITS)], separator=0), GrammarError, "separator is text"),
         (lambda: guided.tags([Tag("", DIGITS)]), GrammarError, "begins with nothing"),
         (lambda: guided.tags([Tag("<a>", None)]), GrammarError, "without an end"),
         (lambda: guided.tags([Tag("<a>", "[0-9]")]), GrammarError, "not a Grammar"),
