@@ -18,8 +18,8 @@ from guided.automata.spelling import written_edges
 from guided.automata.states import StateTable
 from guided.grammar.regular.derivative import least_length
 from guided.grammar.regular.expr import Expr, Kind
-from guided.grammar.regular.json_text import RAW_BYTES, UTF8_BLOCKS
-from guided.kernels.layout import CLOSES, FAR, MATCHED, STRING
+from guided.grammar.regular.json_text import LONG_ESCAPES, RAW_BYTES, UTF8_BLOCKS
+from guided.kernels.layout import CANONICAL, CLOSES, FAR, MATCHED, STRING
 from guided.kernels.strings import DIGITS, ESCAPE, HALF, HALF_DIGITS, HALF_ESCAPE
 
 MEASURED = 512
@@ -189,15 +189,25 @@ def _inside_escape(table: StateTable, state: int) -> int:
     """Fewest bytes from inside an escape: the rest of the escape, and from the character that is nearest to the end."""
     base, decode = int(table.arrays.base[state]), int(table.arrays.decode[state])
     best = FAR
-    for rest, low, high in spelled(decode):
+    for rest, low, high in spelled(decode, bool(table.arrays.mode[base] & CANONICAL)):
         for first, last in utf8_blocks(low, high):
             best = min(best, rest + _least_between(table, base, first, last))
     return best
 
 
-def spelled(decode: int) -> list[tuple[int, int, int]]:
-    """``(bytes left, low, high)``: the characters that an escape can still become, by the bytes that it then takes."""
+def spelled(decode: int, canonical: bool) -> list[tuple[int, int, int]]:
+    """``(bytes left, low, high)``: the characters that an escape can still become, by the bytes that it then takes.
+
+    ``canonical``: where each character has one spelling, that of ``json.dumps``.
+    """
     kind, count, value, half = decode & 7 << 24, decode >> 12 & 3, decode & 0xFFF, decode >> 14 & 0x3FF
+    if canonical:
+        if kind == ESCAPE:
+            return [*((1, code, code) for code in b'"\\\b\f\n\r\t'), *((5, low, high) for low, high in LONG_ESCAPES)]
+        low = value << 4 * (4 - count)
+        high = low + (1 << 4 * (4 - count)) - 1
+        cut = [(4 - count, max(low, first), min(high, last)) for first, last in LONG_ESCAPES]
+        return [item for item in cut if item[1] <= item[2]]
     if kind == ESCAPE:
         short = [(1, code, code) for code in b'"\\/\b\f\n\r\t']
         return [*short, (5, 0, 0xD7FF), (5, 0xE000, 0xFFFF), (11, 0x10000, 0x10FFFF)]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from guided.automata.distances import spelled, utf8_blocks
 from guided.automata.states import StateTable
 from guided.grammar.regular.lengths import begins
-from guided.kernels.layout import CLOSES, MATCHED
+from guided.kernels.layout import CANONICAL, CLOSES, MATCHED
 from guided.kernels.places import number_places
 
 __all__ = ["CharactersLeft"]
@@ -50,7 +50,7 @@ class CharactersLeft:
         # No character brings the end nearer than by itself.
         nearest = max(self._of_state(state) - 1, 0)
         best: int | None = None
-        for _, low, high in spelled(decode):
+        for _, low, high in spelled(decode, bool(self.states.arrays.mode[state] & CANONICAL)):
             for first, last in utf8_blocks(low, high):
                 for after in self._after(state, first, last):
                     left = self._of_state(after)

@@ -58,9 +58,10 @@ GRAMMARS = {
     "gbnf": lambda: guided.gbnf(GBNF),
     "lark contextual": lambda: guided.lark(KEYWORDS),
     "lark dynamic": lambda: guided.lark(AMBIGUOUS),
-    "json any": lambda: guided.json_schema(True),
+    "json plain": lambda: guided.json_schema(True),
+    "json any": lambda: guided.json_schema(True, spelling="any"),
     "json compact": lambda: guided.json_schema(RECORD, whitespace="compact"),
-    "json record": lambda: guided.json_schema(RECORD),
+    "json record": lambda: guided.json_schema(RECORD, spelling="any"),
     "json any order": lambda: guided.json_schema(RECORD, order="any"),
     "json closed": lambda: guided.json_schema(CLOSED, order="any", whitespace="compact"),
     "json searched": lambda: guided.json_schema(

@@ -84,7 +84,8 @@ def check(seed: int) -> int:
     schema = json_schemas.document(rnd)
     validator = jsonschema.Draft202012Validator(schema)
     try:
-        constraint = guided.compile(json_schema(schema, order=rnd.choice(["any", "schema"])), VOCABULARY)
+        writing = {"order": rnd.choice(["any", "schema"]), "spelling": rnd.choice(["plain", "any"])}
+        constraint = guided.compile(json_schema(schema, **writing), VOCABULARY)
     except (UnsatisfiableError, UnsupportedError, LimitError):
         return 0
     for _ in range(3):

@@ -52,7 +52,7 @@ def check(seed: int, counts: dict[str, int]) -> None:
 
 def _compiled(schema: Any, order: str) -> guided.Constraint | GuidedError:
     try:
-        return guided.compile(json_schema(schema, order=order), VOCABULARY)
+        return guided.compile(json_schema(schema, order=order, spelling="any"), VOCABULARY)
     except (UnsatisfiableError, UnsupportedError, LimitError) as error:
         return error
 

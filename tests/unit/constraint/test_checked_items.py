@@ -137,8 +137,8 @@ def searching(constraint: Constraint) -> Constraint:
 def compare(name: str, seed: int, n_texts: int) -> None:
     rnd = random.Random(f"{name} {seed}")
     vocabulary = vocabulary_of(rnd)
-    whitespace = rnd.choice([None, "compact"])
-    quick = Constraint(guided.json_schema(SCHEMAS[name], whitespace=whitespace), vocabulary)
+    whitespace, spelling = rnd.choice([None, "compact"]), rnd.choice(["plain", "any"])
+    quick = Constraint(guided.json_schema(SCHEMAS[name], whitespace=whitespace, spelling=spelling), vocabulary)
     plain = searching(quick)
     row = np.zeros(vocabulary.n_words, np.uint32)
     letters = frozenset(rnd.sample(b"0abidkn", 3)) | frozenset(b'"{}[],:')

@@ -105,7 +105,8 @@ def vocabulary_of(rnd: random.Random, *, spanning: bool = True) -> guided.Vocabu
 def compare(name: str, seed: int, n_texts: int) -> int:
     rnd = random.Random(f"{name} {seed}")
     vocabulary = vocabulary_of(rnd, spanning=bool(seed % 2))
-    grammar = guided.json_schema(SCHEMAS[name], whitespace=rnd.choice([None, "compact"]))
+    writing = {"whitespace": rnd.choice([None, "compact"]), "spelling": rnd.choice(["plain", "any"])}
+    grammar = guided.json_schema(SCHEMAS[name], **writing)
     constraint = Constraint(grammar, vocabulary)
     machine = constraint._machine
     assert isinstance(machine, CheckedMachine) and machine.only_names

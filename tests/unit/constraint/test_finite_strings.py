@@ -89,7 +89,7 @@ def vocabulary_of(values: list[str], rnd: random.Random) -> guided.Vocabulary:
 
 def constraint_of(values: list[Any], vocabulary: guided.Vocabulary, **rest: Any) -> Constraint:
     root = {"type": "array", "uniqueItems": True, "items": {"enum": values}, **rest}
-    return Constraint(guided.json_schema(root), vocabulary)
+    return Constraint(guided.json_schema(root, spelling="any"), vocabulary)
 
 
 def spelled(value: str, rnd: random.Random) -> bytes:

@@ -198,7 +198,7 @@ def test_masks_are_those_of_steps_and_of_a_search(
 ) -> None:
     words = ["a", "ab", "abc", "b", "é", "a0", "ab1", "ba"]
     tokens = vocabulary(words)
-    grammar = guided.json_schema(schema, whitespace=whitespace)
+    grammar = guided.json_schema(schema, whitespace=whitespace, spelling="any" if whitespace == " ?" else "plain")
     quick = Constraint(grammar, tokens)
     rnd = random.Random(5)
     for walk in range(12):
