@@ -35,7 +35,7 @@ def main() -> None:
     """Extract all texts in one batch."""
     reader = pydantic.TypeAdapter(Person)
     # White space by pattern: at most one space, which is how the model was trained to write JSON.
-    grammar = guided.json_schema(Person, whitespace=" ?")
+    grammar = guided.json_schema(Person)
     model = hf.load()
     prompts = [extraction_prompt(reader.json_schema(), text) for text in TEXTS]
     for text, made in zip(TEXTS, guided.generate(model, prompts, grammar, max_new_tokens=80), strict=True):

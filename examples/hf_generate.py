@@ -38,7 +38,7 @@ def main() -> None:
             print(f"    {text}")
 
     # Told the budget, the processor steers to a whole text within it; give `generate` the same number.
-    order = guided.json_schema(ORDER, whitespace=" ?")
+    order = guided.json_schema(ORDER)
     processor = GuidedLogitsProcessor(order, tokenizer, max_new_tokens=BUDGET)
     show("greedy", processor, do_sample=False)
     show("four beams", processor, do_sample=False, num_beams=4)

@@ -60,9 +60,7 @@ def main() -> None:
     model = hf.load()
     prompt = extraction_prompt(SCHEMA, TEXT)
     for style in (ToolStyle.LLAMA, ToolStyle.MISTRAL_ARGS):
-        grammar = guided.tool_calls(
-            [SAVE], style=style, choice=ToolChoice.REQUIRED, parallel=False, special_tokens=(), whitespace=" ?"
-        )
+        grammar = guided.tool_calls([SAVE], style=style, choice=ToolChoice.REQUIRED, parallel=False, special_tokens=())
         options = {"streamer": Fields(model.vocabulary, "<function=save_person>")} if style is ToolStyle.LLAMA else {}
         made = hf.generate(model, prompt, grammar, max_new_tokens=80, **options)
         print(f"{style.name}:\n{made.text}\n")

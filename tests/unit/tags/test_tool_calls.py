@@ -186,3 +186,40 @@ def test_every_argument_is_json(function: str) -> None:
         jsonschema.validate(json.loads(match[1]), schema)
         texts.add(match[1])
     assert len(texts) > 1
+
+
+def test_arguments_hold_no_invented_members() -> None:
+    def call(arguments: str) -> str:
+        return f'<tool_call>\n{{"name": "find", "arguments": {arguments}}}\n</tool_call>'
+
+    parameters = {
+        "type": "object",
+        "properties": {"q": {"type": "string"}, "n": {"type": "integer"}},
+        "required": ["q"],
+    }
+    some, every, invented = call('{"q": "a"}'), call('{"q": "a", "n": 1}'), call('{"q": "a", "n": 1, "x": 1}')
+
+    def verdicts(given: dict[str, Any], **options: Any) -> list[bool]:
+        tool = {"name": "find", "parameters": parameters, **given}
+        grammar = guided.tool_calls([tool], choice=ToolChoice.REQUIRED, special_tokens=(), **options)
+        found = []
+        for made in (grammar, pickle.loads(pickle.dumps(grammar))):
+            constraint = guided.compile(made, VOCABULARY)
+            found.append([takes(constraint, text) for text in (some, every, invented)])
+        assert found[0] == found[1]
+        return found[0]
+
+    def takes(constraint: guided.Constraint, text: str) -> bool:
+        return constraint.is_accepting(constraint.advance_bytes(constraint.start, text.encode()))
+
+    assert verdicts({}) == [True, True, False]
+    assert verdicts({"strict": True}) == verdicts({}, strict=True) == [False, True, False]
+    assert verdicts({"strict": False}) == verdicts({}, strict=False) == [True, True, True]
+    assert verdicts({"parameters": {**parameters, "additionalProperties": True}}) == [True, True, True]
+    with pytest.raises(GrammarError, match="strict is true or false"):
+        verdicts({"strict": "yes"})
+    escaped = call('{"\\u0071": "a"}')
+    for spelling, taken in (("plain", False), ("any", True)):
+        tool = {"name": "find", "parameters": parameters}
+        grammar = guided.tool_calls([tool], choice=ToolChoice.REQUIRED, special_tokens=(), spelling=spelling)
+        assert takes(guided.compile(grammar, VOCABULARY), escaped) is taken
