@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from guided.draft import Branching, Chain, Fixed, Model, PromptLookup, Staged, reward_guided, speculate
+import guided
+from guided.draft import Branching, Chain, Drafting, Fixed, Model, PromptLookup, Staged, reward_guided, speculate
 from guided.errors import VocabularyError
+from guided.infer import smc
 from guided.lm import TableModel, transformed
 from guided.lm.table import normalised
 from guided.testing.enumeration import enumerate_choices
@@ -106,3 +108,17 @@ def test_temperature_and_truncation_reach_a_drawn_draft(settings):
         for draft in (transformed(model, temperature=1.0), transformed(model, **settings))
     )
     assert own.accepted == counts.accepted
+
+
+def test_temperature_reaches_drafts_of_particles():
+    """A draft model that is transformed itself draws by its own rule, and meets fewer particles."""
+    vocabulary = guided.Vocabulary.from_tokens([b"a", b"b", b"c", b"d", b"e", None], eos_ids=[END])
+    constraint = guided.compile(guided.regex("[a-e]*"), vocabulary)
+    model = table(6)
+    met = {}
+    for name, small in (("shaped", model), ("its own", transformed(model, temperature=1.0 + 1e-9))):
+        draft = Drafting(Model(small, Chain(3)), Fixed(3))
+        target = transformed(model, temperature=0.2)
+        costs = [smc(seed, target, (0,), constraint, n=2, max_tokens=16, draft=draft).cost for seed in range(8)]
+        met[name] = sum(cost.met for cost in costs) / sum(cost.drafted for cost in costs)
+    assert met["shaped"] > 1.2 * met["its own"]

@@ -184,6 +184,15 @@ def test_drawn_texts_have_the_law_of_the_loop_without_drafts(loaded, small, word
         assert square < max(k, 1) * (1 - 2 / (9 * max(k, 1)) + 4.753 * (2 / (9 * max(k, 1))) ** 0.5) ** 3
 
 
+def test_temperature_reaches_a_drawn_draft(loaded):
+    """The model as its own draft proposes what it would have said."""
+    grammar = guided.regex("[a-z ]{0,40}")
+    options = {"max_new_tokens": 24, "temperature": 0.2, "seed": 5}
+    draft = Drafting(Model(TransformersModel(loaded), Chain(3)), Fixed(3))
+    counts = generate(loaded, "the cat", grammar, n=6, draft=draft, **options)[0].drafts
+    assert counts.drafted > 50 and counts.accepted > 0.85 * counts.drafted
+
+
 def test_samplers_that_draft(loaded, words, small):
     for sampler in (smc, importance, functools.partial(smc, sampler=Direct(), ess_threshold=1.0)):
         plain = generate(loaded, "the cat", words, sampler=sampler, n=6, seed=2, max_new_tokens=8)
