@@ -353,7 +353,15 @@ def generate(
     each = len(rows) // len(prompts)
     counts = None if drafted is None else drafted.statistics
     results = [
-        _result(vocabulary, processor, row, i // each, removed[i // each], counts, readers[i // each])
+        _result(
+            vocabulary,
+            processor,
+            _unpadded(row, pad, vocabulary),
+            i // each,
+            removed[i // each],
+            counts,
+            readers[i // each],
+        )
         for i, row in enumerate(rows)
     ]
     return results[0] if single and "num_return_sequences" not in options else results
@@ -407,6 +415,16 @@ def _steering(
     padding = pad if len({len(ids) for ids in encoded}) > 1 else None
     ready = wrapped(model, tokenizer)
     return SteeringLogitsProcessor(stack, ready, pad_token_id=padding, same_tokenizer=same_tokenizer)
+
+
+def _unpadded(ids: list[int], pad: int, vocabulary: Vocabulary) -> list[int]:
+    """The tokens of a row that was cut before others ended; padding that is an end or text as well is kept."""
+    if pad in vocabulary.eos_ids or (pad < vocabulary.size and vocabulary.token_bytes(pad) is not None):
+        return ids
+    end = len(ids)
+    while end and ids[end - 1] == pad:
+        end -= 1
+    return ids[:end]
 
 
 def _result(

@@ -129,6 +129,7 @@ def test_stop_strings(loaded, draft):
         plain = generate(loaded, prompts, GRAMMAR, **options)
         for one, other in zip(plain, generate(loaded, prompts, GRAMMAR, draft=draft, **options), strict=True):
             same(one, other)
+            assert loaded.tokenizer.pad_token_id not in one.token_ids
     assert len(generate(loaded, PROMPT, GRAMMAR, draft=draft, stop_strings=whole.text[3:5], **OPTIONS).text) < len(
         whole.text
     )
@@ -149,7 +150,7 @@ def test_stopping_with_steering_and_drawn_texts(loaded, tokenizer, draft):
     same(plain, generate(loaded, PROMPT, GRAMMAR, steer=[Momentum()], do_sample=False, draft=draft, **options))
     rule = StopStringCriteria(tokenizer, ["e", "1"])
     for one in generate(loaded, PROMPT, GRAMMAR, n=8, seed=1, draft=draft, **options):
-        ids = [token for token in one.token_ids if token]  # 0 fills up the rows that end first
+        ids = list(one.token_ids)
         stops = [n for n in range(1, len(ids) + 1) if rule(torch.tensor([ids[:n]]), None)]
         assert stops == [len(ids)] if stops else one.finished or len(ids) == 24
 
