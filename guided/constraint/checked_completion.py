@@ -60,6 +60,7 @@ class CheckedCompletions(Completions):
         machine = self._checked
         path: list[tuple[int, int]] = []
         at = state
+        searches = 0
         while at not in self._texts and not machine.is_accepting(at):
             for byte in self._ahead(at):
                 if at in self._texts:
@@ -68,12 +69,13 @@ class CheckedCompletions(Completions):
                 at = machine.advance_text(at, bytes((byte,)))
                 if at == DEAD:
                     raise AssertionError("a completion leads into a dead end")
-            if len(path) > machine.limits.search_states:
+            searches += 1
+            if searches > machine.limits.search_states:
                 raise LimitError(
                     f"no end of the text was found within {machine.limits.search_states} states of this one",
                     remedy="Generate without a token budget, or pass Limits(search_states=...).",
                 )
-        return self._remember(path, self._texts.get(at, b""), at)
+        return self._remember(path, self._texts.get(at) or b"", at)
 
     def _ahead(self, state: int) -> bytes:
         """Some next bytes of a short completion."""

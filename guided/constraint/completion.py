@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.automata.distances import minimum, shortest
 from guided.constraint.survival import NEAR, measured
 from guided.errors import LimitError
 from guided.kernels.layout import DEAD, FINISHED
@@ -23,8 +24,32 @@ from guided.kernels.layout import DEAD, FINISHED
 if TYPE_CHECKING:
     from guided.constraint.machine import ConstraintMachine
 
+LONG = 500
+"""Bytes to the end from which on a text is found terminal by terminal: a byte takes 0.02 ms then, and else 0.2 to 2."""
 _MANY = 1 << 30
 """More tokens than any way has."""
+
+
+class _Texts:
+    """A text for each state.  States on the way through one text share it: those of a long text are many."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[bytes, int]] = {FINISHED: (b"", 0)}
+
+    def __contains__(self, state: int) -> bool:
+        return state in self._found
+
+    def __setitem__(self, state: int, text: bytes) -> None:
+        self._found[state] = text, 0
+
+    def share(self, text: bytes, states: list[int]) -> None:
+        """Note what is left of a text, byte after byte, for each of these states."""
+        self._found.update((state, (text, place)) for place, state in enumerate(states))
+
+    def get(self, state: int) -> bytes | None:
+        """The text of a state."""
+        found = self._found.get(state)
+        return None if found is None else found[0][found[1] :]
 
 
 class Completions:
@@ -32,7 +57,7 @@ class Completions:
 
     def __init__(self, machine: ConstraintMachine) -> None:
         self._machine: ConstraintMachine = weakref.proxy(machine)
-        self._texts: dict[int, bytes] = {FINISHED: b""}
+        self._texts = _Texts()
         self._priced: dict[int, list[int]] = {}
         self._nearest: dict[int, list[int]] = {}
 
@@ -45,11 +70,25 @@ class Completions:
         return found
 
     def _descend(self, state: int) -> bytes:
-        """Follow prices down, smallest byte first."""
+        """Follow prices down, smallest byte first; far from the end terminal by terminal, which tries no bytes."""
         machine = self._machine
         path: list[tuple[int, int]] = []
         at, left = state, machine.cost(state)
+        leaps = left > LONG and not machine.owing
         while left and at not in self._texts:
+            piece = self._leap(at) if leaps else b""
+            if piece:
+                begun, before = len(path), at
+                for byte in piece:
+                    path.append((at, byte))
+                    at = machine.advance_text(at, bytes([byte]))
+                    if at == DEAD:
+                        break
+                if at != DEAD and machine.cost(at) == left - len(piece):
+                    left -= len(piece)
+                    continue
+                del path[begun:]
+                at = before
             for byte in np.flatnonzero(machine.next_bytes(at)).tolist():
                 after = machine.advance_text(at, bytes([byte]))
                 if after != DEAD and machine.cost(after) == left - 1:
@@ -58,7 +97,22 @@ class Completions:
                 return self._search(state)
             path.append((at, byte))
             at, left = after, left - 1
-        return self._remember(path, self._texts.get(at, b""), at)
+        return self._remember(path, self._texts.get(at) or b"", at)
+
+    def _leap(self, state: int) -> bytes:
+        """The shortest text to where a terminal ends, the next or the one in progress; it may be refused by a debt."""
+        machine = self._machine
+        states = machine.states
+        ways = [
+            (machine.cost_behind(after) + (minimum(states, inside) if inside else 0), inside, after)
+            for inside, after, _ in machine.threads(state)
+        ]
+        _, inside, after = min(ways)
+        if not inside:
+            following = machine.closure(after)
+            ways = [(minimum(states, start) + machine.cost_behind(then), start, then) for start, then, _ in following]
+            inside = min(ways)[1] if ways else 0
+        return shortest(states, inside) if inside else b""
 
     def _search(self, state: int) -> bytes:
         """Best first over bytes to the nearest accepting state, smallest text first among equals.
@@ -91,10 +145,8 @@ class Completions:
         )
 
     def _remember(self, path: list[tuple[int, int]], text: bytes, end: int) -> bytes:
-        self._texts[end] = text
-        for at, byte in reversed(path):
-            text = bytes([byte]) + text
-            self._texts[at] = text
+        text = bytes([byte for _, byte in path]) + text
+        self._texts.share(text, [*[at for at, _ in path], end])
         return text
 
     def tokens(self, state: int) -> list[int]:

@@ -332,6 +332,12 @@ class ConstraintMachine:
                 for inside, continuation, obligation in self.threads(state)
             )
 
+    def cost_behind(self, continuation: int) -> int:
+        """As `cost`, behind a terminal."""
+        with self.lock:
+            self._byte_prices.update(self.tables, self.counters)
+            return int(self._byte_prices.cost[continuation])
+
     def cheapest_text(self, state: int) -> bytes | None:
         """A text to the end in the tokens that budgets count; see `TokenCosts.cheapest_text`."""
         return None if self.owing else self._token_costs.cheapest_text(state)

@@ -21,6 +21,8 @@ END = 256
 """The end-of-text id of the byte vocabulary."""
 SLACK = 40
 """Bytes that a sampled text may be longer than the shortest."""
+LONG = 1_000
+"""Bytes of the shortest text from which on not every byte is chosen: it takes 1 ms, and more of long texts."""
 END_CHANCE = 0.3
 _WEIGHTS = (
     (b"abcdefghijklmnopqrstuvwxyz", 8.0),
@@ -55,13 +57,17 @@ def special_ids(constraint: Constraint) -> dict[int, bytes]:
 
 
 def shortest_text(constraint: Constraint) -> str:
-    """One of the shortest texts, of likeable characters."""
-    return _drawn(constraint, constraint.shortest_completion(constraint.start), None)
+    """One of the shortest texts; of likeable characters, where it is not long."""
+    length = constraint.shortest_completion(constraint.start)
+    return rambling_text(constraint, 0, 0) if length > LONG else _drawn(constraint, length, None)
 
 
 def sample_text(constraint: Constraint, seed: int, slack: int = SLACK) -> str:
-    """A random text, at most ``slack`` bytes longer than the shortest."""
-    return _drawn(constraint, constraint.shortest_completion(constraint.start) + slack, random.Random(seed))
+    """A random text, at most ``slack`` bytes longer than the shortest; where that is long, of `rambling_text`."""
+    length = constraint.shortest_completion(constraint.start)
+    if length > LONG:
+        return rambling_text(constraint, seed, slack)
+    return _drawn(constraint, length + slack, random.Random(seed))
 
 
 def rambling_text(constraint: Constraint, seed: int, steps: int) -> str:

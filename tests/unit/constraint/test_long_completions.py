@@ -1,0 +1,63 @@
+"""The shortest text of records with very many required members: found in linear work, however long."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import guided
+from guided.constraint.machine import ConstraintMachine
+from guided.eval.byte_sampling import compile_bytes, sample_text, shortest_text
+
+WORK = ("advance_text", "cost", "closure", "next_bytes", "threads")
+
+
+def record(n: int, **more: Any) -> dict[str, Any]:
+    types = ["string", "integer", "boolean"]
+    members = {f"member{i}": {"type": types[i % 3]} for i in range(n)}
+    return {"type": "object", "properties": members, "required": list(members), **more}
+
+
+def work(n: int, monkeypatch: pytest.MonkeyPatch, **more: Any) -> int:
+    """Calls of a machine's questions until the shortest text is known."""
+    constraint = compile_bytes(guided.json_schema(record(n, **more)))
+    calls = 0
+    with monkeypatch.context() as patched:
+        for name in WORK:
+            asked = getattr(ConstraintMachine, name)
+
+            def counted(*arguments: Any, asked: Any = asked) -> Any:
+                nonlocal calls
+                calls += 1
+                return asked(*arguments)
+
+            patched.setattr(ConstraintMachine, name, counted)
+        text = shortest_text(constraint)
+    assert len(json.loads(text)) == n
+    assert len(text) == constraint.shortest_completion(constraint.start)
+    return calls
+
+
+@pytest.mark.parametrize("more", [{}, {"additionalProperties": False}, {"additionalProperties": {"type": "null"}}])
+def test_work_grows_with_the_text(more: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    few, many = work(100, monkeypatch, **more), work(400, monkeypatch, **more)
+    # Four times the members, with one digit more in most names: once it was sixteen times.
+    assert many < 5.5 * few
+    assert many < 400 * 100
+
+
+def test_more_members_than_a_search_may_visit_states() -> None:
+    constraint = compile_bytes(guided.json_schema(record(1_500)))
+    assert constraint.shortest_completion(constraint.start) > guided.Limits().search_states
+    for text in (shortest_text(constraint), sample_text(constraint, 3)):
+        assert set(record(1_500)["required"]) <= set(json.loads(text))
+
+
+def test_what_is_left_is_again_the_rest_of_the_text() -> None:
+    constraint = compile_bytes(guided.json_schema(record(60)))
+    text = shortest_text(constraint)
+    for place in (0, 1, 100, len(text) - 1):
+        state = constraint.advance_bytes(constraint.start, text[:place].encode())
+        assert constraint.shortest_completion(state) == len(text) - place
