@@ -217,7 +217,6 @@ class _Extraction:
                 self.constraint,
                 max_new_tokens=min(budgets),
                 how=self.how,
-                processors=self.ready.processors(self.constraint, min(budgets)),
                 draft=self.ready.drafting,
                 steer=self.ready.stack if self.sampling.steer else None,
                 quiet=quiet,

@@ -148,15 +148,12 @@ def generate_batch(
     steer: Stack | None = None,
     quiet: bool = False,
 ) -> list[Generation]:
-    """Generate one whole text for each prompt; ``processors`` see the model's scores before the mask.
-
-    With a draft, or where two models take turns, ``steer`` takes the place of processors that steer.
-    """
+    """Generate one whole text for each prompt; ``processors`` see the model's scores before the mask."""
     from guided import hf
     from guided.hf.speculation import ChainsOnly
 
     chosen: dict[str, Any] = {"do_sample": False, "num_beams": 1}
-    if draft is not None or (steer is not None and steer.adaptive is not None):
+    if draft is not None or steer is not None:
         chosen |= {"draft": draft, "steer": steer, "seed": how.seed, "same_tokenizer": True}
     if how.temperature is not None:
         # The model's own distribution under the grammar: no cuts that a checkpoint's configuration may ask for.

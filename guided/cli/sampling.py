@@ -112,16 +112,6 @@ class Steered:
         greedy = self.sampling.sampler is None and not self.running.sample and not self.running.temperature
         return drafting_of(self.sampling.draft, self.sources.base, load, greedy=greedy)
 
-    def processors(self, constraint: Constraint, budget: int) -> list[Any]:
-        """For transformers' own loop, before the grammar: candidates are of allowed tokens, then they are steered."""
-        from guided.hf import GuidedLogitsProcessor, SteeringLogitsProcessor
-
-        if not self.sampling.steer or self.sampling.draft is not None or self.stack.adaptive is not None:
-            return []
-        mask = GuidedLogitsProcessor(constraint, max_new_tokens=budget)
-        pad = self.loaded.tokenizer.pad_token_id
-        return [mask, SteeringLogitsProcessor(self.stack, self.sources.base, pad_token_id=pad, same_tokenizer=True)]
-
 
 def check_sampling(sampling: SamplingOptions, running: ModelOptions) -> None:
     """Raise `GuidedError` for options that do not fit together or are misspelt, before anything is loaded."""

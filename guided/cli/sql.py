@@ -140,14 +140,13 @@ def sql(
         found = search_text(ready, prompt, constraint, sampling, max_new_tokens=budget, quiet=as_json)
         statement, n_written, drawn = found.text, found.tokens, found.record()
     else:
-        processors = [*ready.processors(constraint, budget), *([] if trace is None else [trace])]
         (made,) = generate_batch(
             loaded,
             [prompt],
             constraint,
             max_new_tokens=budget,
             how=how,
-            processors=processors,
+            processors=[] if trace is None else [trace],
             draft=ready.drafting,
             steer=ready.stack if sampling.steer else None,
             quiet=as_json,

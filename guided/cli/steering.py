@@ -38,23 +38,18 @@ def sources_of(loaded: LoadedModel, load: Callable[[str], LoadedModel]) -> Sourc
     A model of another tokenizer is read in the tokens of the steered one, through its bytes.  All models then have the
     steered one's ids, some more padding than others: pass ``same_tokenizer=True`` on.
     """
-    from guided.hf.language_model import TransformersModel
-    from guided.lm.retokenized import retokenized
+    from guided.hf.language_model import in_tokens_of, wrapped
 
     tokenizer = loaded.tokenizer
     known: dict[str, LanguageModel] = {}
 
     def load_model(name: str) -> LanguageModel:
         if name not in known:
-            other = load(name)
-            model: LanguageModel = TransformersModel(other)
-            if other.tokenizer.get_vocab() != tokenizer.get_vocab():
-                model = retokenized(model, other.vocabulary, loaded.vocabulary)
-            known[name] = model
+            known[name] = in_tokens_of(loaded, load(name))
         return known[name]
 
     return Sources(
-        TransformersModel(loaded),
+        wrapped(loaded),
         load_model,
         lambda text, special: list(tokenizer(text, add_special_tokens=special)["input_ids"]),
         lambda ids: str(tokenizer.decode(list(ids), skip_special_tokens=True)),

@@ -12,6 +12,7 @@ from guided.vocab import Vocabulary
 
 __all__ = [
     "Conversation",
+    "beginning_of_text",
     "check_room",
     "encode_prompt",
     "is_conversation",
@@ -61,6 +62,21 @@ def encode_prompt(prompt: str | Conversation, tokenizer: Any, chat: bool) -> lis
             )
         ids = [tokenizer.bos_token_id]
     return list(ids)
+
+
+def beginning_of_text(tokenizer: Any) -> list[int]:
+    """At least one token to put before a text of which nothing is known: the tokenizer's own beginning, or an end."""
+    ends = {tokenizer.eos_token_id, getattr(tokenizer, "sep_token_id", None)}
+    added = [token for token in tokenizer("")["input_ids"] if token not in ends]
+    if added:
+        return added
+    for known in (tokenizer.bos_token_id, tokenizer.eos_token_id):
+        if known is not None:
+            return [int(known)]
+    raise GuidedError(
+        "the tokenizer has neither a beginning-of-text nor an end-of-text token",
+        remedy="Wrap the model yourself: guided.lm.retokenized(..., context=ids that its texts begin with).",
+    )
 
 
 def prompt_ids(prompt: Any, tokenizer: Any, chat: bool) -> list[int]:

@@ -13,13 +13,14 @@ from typing import Any
 from transformers import PreTrainedModel
 
 from guided.errors import GuidedError
+from guided.hf.encoding import beginning_of_text
 from guided.hf.loading import LoadedModel, decoder_start_ids, end_ids
 from guided.hf.network import Caching, Network
 from guided.hf.recomputed import RecomputedSequences
 from guided.hf.sequences import CachedSequences
-from guided.lm import NOTHING, Abilities, Calls, LanguageModel, Needs, Sequences, check_needs
+from guided.lm import NOTHING, Abilities, Calls, LanguageModel, Needs, Sequences, check_needs, retokenized
 
-__all__ = ["Caching", "TransformersModel", "check_tokenizer", "model_and_ends", "wrapped"]
+__all__ = ["Caching", "TransformersModel", "check_tokenizer", "in_tokens_of", "model_and_ends", "wrapped"]
 
 
 class TransformersModel:
@@ -86,6 +87,18 @@ class TransformersModel:
 
     def __repr__(self) -> str:
         return f"TransformersModel({type(self.model).__name__}, width={self.width})"
+
+
+def in_tokens_of(loaded: LoadedModel, other: LoadedModel) -> LanguageModel:
+    """Another model as one over the ids of ``loaded``: as it is where they have one tokenizer, else read by its bytes.
+
+    Before all text it reads what its own tokenizer begins texts with.
+    """
+    model = wrapped(other)
+    if other.tokenizer.get_vocab() == loaded.tokenizer.get_vocab():
+        return model
+    context = beginning_of_text(other.tokenizer)
+    return retokenized(model, other.vocabulary, loaded.vocabulary, context=context)
 
 
 def model_and_ends(model: Any, tokenizer: Any) -> tuple[LanguageModel, Any, list[int] | None]:

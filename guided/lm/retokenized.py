@@ -16,6 +16,7 @@ from guided.lm.bytes import BEAM, END, ByteModel
 from guided.lm.lattice import LatticeState, TokenLattice
 from guided.lm.model import NOTHING, Abilities, Calls, LanguageModel, Needs, Scores, check_needs
 from guided.lm.prefix_rows import PrefixSequences
+from guided.lm.rows import checked_ids
 from guided.vocab import Vocabulary
 from guided.vocab.trie import build_trie
 
@@ -29,7 +30,8 @@ class RetokenizedModel:
     log P(text ends here).  They are not normalised, because a text has many tokenisations and a short token shares the
     probability of the longer ones that begin with it; but along any token sequence they add up to the log-probability
     that a text begins with its bytes, and with the end to that of the text.  That is what a product with a model over
-    ``target`` asks for.  Ids without text have -inf.
+    ``target`` asks for.  Ids without text have -inf; where a prompt or a text holds some all the same (marks of a chat,
+    say), the model reads what is around them, since its own marks are others.
 
     Every prefix of every token is a question to the model, so subtrees below ``threshold`` (probability given the text
     so far) are not looked into: their tokens get -inf.  0 is exact.
@@ -62,7 +64,20 @@ class RetokenizedSequences(PrefixSequences):
         self._lattice: TokenLattice = model.view.lattice()
         self._states: dict[int, LatticeState | None] = {self._root: self._lattice.start}
         self._logits: dict[int, NDArray[np.float64]] = {}
+        self._openings: set[int] = set()
+        """What prompts begin with before any text: a beginning-of-text id, which in some vocabularies is the end's."""
         self.join(prompts)
+
+    def join(self, prompts: Sequence[Sequence[int]]) -> None:
+        """New rows enter at the end."""
+        for prompt in prompts:
+            prefix = self._root
+            for token in checked_ids(prompt, self._width):
+                if self._model.target.token_bytes(token):
+                    break
+                prefix = self._prefixes.child(prefix, token)
+                self._openings.add(prefix)
+        super().join(prompts)
 
     def _learn(self, prefixes: Sequence[int]) -> None:
         new = [prefix for prefix in dict.fromkeys(prefixes) if prefix not in self._logits]
@@ -87,18 +102,16 @@ class RetokenizedSequences(PrefixSequences):
     def _state(self, prefix: int) -> LatticeState | None:
         """The state after the bytes of a token sequence, None after its end."""
         tokens: list[int] = []
-        while prefix not in self._states:
+        while prefix not in self._states and prefix not in self._openings:
             tokens.append(self._prefixes.token(prefix))
             prefix = self._prefixes.parent(prefix)
-        state = self._states[prefix]
+        state = self._lattice.start if prefix in self._openings else self._states[prefix]
         for token in reversed(tokens):
             if token in self._model.eos_ids or state is None:
                 state = None
                 continue
             text = self._model.target.token_bytes(token)
-            if text is None:
-                raise GuidedError(f"token {token} has no text", remedy="Append tokens whose score is above -inf.")
-            for byte in text:
+            for byte in text or b"":
                 (state,) = self._lattice.advance([(state, byte)])
         return state
 

@@ -13,8 +13,8 @@ from guided.errors import UnsupportedError
 from guided.eval.steering.prompts import SteeringPrompt
 from guided.eval.steering.writing import Tokens
 from guided.hf import LoadedModel, TransformersModel, load
+from guided.hf.language_model import in_tokens_of
 from guided.lm import LanguageModel
-from guided.lm.retokenized import retokenized
 from guided.nano.experts import HEADS_PATH, REWARD_HEAD_PATH, SCORER_PATH, Expert
 from guided.steer import PrefixScorer
 
@@ -62,10 +62,7 @@ class Kit:
         if which not in self._experts:
             self._report(which.value)
             other = load(which.path, device=str(self.loaded.model.device), local_files_only=True)
-            model: LanguageModel = TransformersModel(other)
-            if other.tokenizer.get_vocab() != self.loaded.tokenizer.get_vocab():
-                model = retokenized(model, other.vocabulary, self.loaded.vocabulary)
-            self._experts[which] = model
+            self._experts[which] = in_tokens_of(self.loaded, other)
         return self._experts[which]
 
     @cached_property

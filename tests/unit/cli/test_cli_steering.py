@@ -15,7 +15,7 @@ import torch
 from guided.cli.steering import parse_steering, sources_of, steering_help, steering_stack
 from guided.cli.steering_methods import METHODS, Kind, Sources
 from guided.errors import GuidedError
-from guided.lm import TableModel, next_logits
+from guided.lm import TableModel, next_logits, retokenized
 from guided.steer import (
     ClassifierFree,
     Contrastive,
@@ -222,3 +222,32 @@ def test_importing_the_words_loads_no_torch():
     code = "import sys, guided.cli.steering as s; s.steering_help(); print('torch' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert found.strip() == "False"
+
+
+def test_a_model_of_another_tokenizer(model_folder):
+    """It is read in the steered model's tokens, also behind marks that have no text there."""
+    from guided import hf
+
+    loaded, other = hf.load(model_folder), hf.load("nano-amateur")
+    sources = sources_of(loaded, {"nano-amateur": other}.__getitem__)
+    steered = steering_stack(["mixture:model=nano-amateur,weight=0,weight=1"], sources).over(
+        sources.base, same_tokenizer=True
+    )
+    prompt = list(sources.encode("The cat", False))
+    alone, marked = (next_logits(steered, [row])[0] for row in (prompt, [*loaded.vocabulary.eos_ids, *prompt]))
+    assert torch.equal(alone, marked)
+    start = [other.tokenizer.eos_token_id]  # it has no beginning of its own
+    model = hf.TransformersModel(other)
+    view = retokenized(model, other.vocabulary, loaded.vocabulary, context=start)
+    wanted = next_logits(view, [prompt])[0].log_softmax(-1)
+    finite = torch.isfinite(alone[: len(wanted)]) & torch.isfinite(wanted)
+    assert finite.any() and torch.allclose(alone[: len(wanted)][finite].double(), wanted[finite], atol=1e-4)
+
+
+def test_a_model_of_another_tokenizer_from_the_command_line(guided_cli, person, letter, model_folder):
+    result = guided_cli(
+        "extract", "-s", person, letter, "--model", model_folder, "--steer", "contrastive:model=nano-amateur,alpha=0.1",
+        "--offline", "--max-new-tokens", 48,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert set(json.loads(result.stdout)) == {"name", "age"}
