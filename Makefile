@@ -3,6 +3,7 @@
 #   make install      .venv with everything, pinned by constraints.txt
 #   make demo         extract a record and answer a question with the embedded model
 #   make test         lint, types, tests (minutes)       make test-slow   also the long ones
+#   make test-low     the suite at the low end: Python 3.10 and the oldest releases that pyproject.toml allows
 #   make lint         ruff and mypy only                 make bench       the benchmarks, beside peers (needs DATA)
 #   make clean        remove .venv and caches
 #
@@ -18,7 +19,7 @@ EXTRAS := sql,bench,eval,ray,monitor,kg,chem,test,dev
 export OMP_NUM_THREADS ?= 2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: install demo test test-slow lint bench clean
+.PHONY: install demo test test-slow test-low lint bench clean
 .DEFAULT_GOAL := install
 
 install: $(STAMP)
@@ -49,6 +50,20 @@ test: lint
 test-slow: lint
 	@$(BIN)/python -m pytest -m "slow or not slow"
 
+# TESTS="tests/unit/hf tests/unit/draft tests/exact" are those that a release of torch or transformers can touch.
+LOW := .venv-low
+LOW_PYTHON ?= python3.10
+TESTS ?= tests
+test-low: $(LOW)/.installed
+	@$(LOW)/bin/python -m pytest $(TESTS)
+
+$(LOW)/.installed: pyproject.toml
+	$(LOW_PYTHON) -m venv $(LOW)
+	grep -oE '^ +"[a-z-]+(\[[a-z]+\])?>=[0-9.]+"' pyproject.toml | tr -d ' "' | sed -E 's/\[[a-z]+\]//; s/>=/==/' \
+		| sort -u > $(LOW)/lowest.txt
+	$(LOW)/bin/python -m pip install --constraint $(LOW)/lowest.txt --editable '.[sql,test]'
+	@touch $@
+
 # DATA holds maskbench-dev.jsonl.gz and tokenizers/llama3; BENCH are more options, such as BENCH="--only batch".
 DATA ?= $(or $(GUIDED_DATA),../shared/data)
 BENCH ?= --quick
@@ -56,5 +71,5 @@ bench: $(STAMP)
 	GUIDED_DATA=$(DATA) $(BIN)/python benchmarks/run.py $(BENCH)
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(LOW) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find guided tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
