@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from guided.automata.analysis import productive_rules, terminals_of
 from guided.automata.ordered import OrderedLexer, OrderedState, lexer_of
 from guided.grammar.ir import Grammar, Lexing
 
@@ -24,6 +25,8 @@ def always_settles(grammar: Grammar) -> bool:
     contexts: set[tuple[int, ...]]
     followers: Mapping[int, Iterable[int]]
     if grammar.lexing is Lexing.CONTEXTUAL and grammar.tables is not None:
+        if not _ends_everywhere(grammar):
+            return False
         contexts = {order for order in grammar.tables.accepts if order}
         after: dict[int, set[int]] = {}
         for row in grammar.tables.shift:
@@ -66,6 +69,14 @@ def always_settles(grammar: Grammar) -> bool:
             # Another terminal is always preferred.
             return False
     return True
+
+
+def _ends_everywhere(grammar: Grammar) -> bool:
+    """Can every rule end without a terminal that is ignored?  Lark's contextual lexer ignores it in rules too."""
+    ignored = frozenset(grammar.ignore)
+    if any(terminal.lexer in ignored for rule in grammar.rules for terminal in terminals_of(rule.body)):
+        return False
+    return len(productive_rules(grammar.rules)) == len(grammar.rules)
 
 
 def _first_bytes(lexer: OrderedLexer, index: int) -> frozenset[int]:

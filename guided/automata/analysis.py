@@ -89,7 +89,7 @@ def analyse(grammar: Grammar) -> Analysis:
     rules = list(grammar.rules)
     for index in range(len(grammar.rules)):
         rules[index] = replace(rules[index], body=_outline(rules[index].body, rules, rules[index].name))
-    productive = _fixpoint(rules, lambda body, known: _productive(body, known))
+    productive = productive_rules(rules)
     if grammar.start not in productive:
         raise UnsatisfiableError(
             f"no text satisfies this grammar: rule {rules[grammar.start].name!r} can never finish"
@@ -106,8 +106,14 @@ def analyse(grammar: Grammar) -> Analysis:
             rank[member] = position
             if len(members) > 1 or member in lefts[member]:
                 component[member] = frozenset(members)
-    patterns = tuple(dict.fromkeys(filter(is_dear, (each.expr for rule in rules for each in _terminals(rule.body)))))
+    exprs = (each.expr for rule in rules for each in terminals_of(rule.body) if each.lexer is None)
+    patterns = tuple(dict.fromkeys(filter(is_dear, exprs)))
     return Analysis(tuple(rules), productive, nullable, tuple(rank), tuple(component), patterns=patterns)
+
+
+def productive_rules(rules: list[Rule] | tuple[Rule, ...]) -> frozenset[int]:
+    """The rules that derive some text."""
+    return _fixpoint(rules, lambda body, known: _productive(body, known))
 
 
 def counts_trivially(body: Members) -> bool:
@@ -156,7 +162,7 @@ def _outline(body: Body, rules: list[Rule], name: str) -> Body:
             return body
 
 
-def _fixpoint(rules: list[Rule], test: Callable[[Body, frozenset[int]], bool]) -> frozenset[int]:
+def _fixpoint(rules: list[Rule] | tuple[Rule, ...], test: Callable[[Body, frozenset[int]], bool]) -> frozenset[int]:
     """The least set of rules closed under ``test``; each rule is looked at again only after one it mentions changed."""
     users: list[list[int]] = [[] for _ in rules]
     for index, rule in enumerate(rules):
@@ -203,14 +209,13 @@ def references(body: Body) -> Iterator[int]:
                     stack.append(member.value)
 
 
-def _terminals(body: Body) -> Iterator[Terminal]:
-    """The terminals of ``body`` that are neither a lexer's nor data."""
+def terminals_of(body: Body) -> Iterator[Terminal]:
+    """The terminals of ``body`` that are not data."""
     stack: list[Body] = [body]
     while stack:
         item = stack.pop()
         if type(item) is Terminal:
-            if item.lexer is None:
-                yield item
+            yield item
         elif isinstance(item, Members):
             for member in (*item.declared, *item.extras):
                 stack += (member.key, member.value)

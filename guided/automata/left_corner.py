@@ -49,10 +49,23 @@ def lower_cycle(graph: RuleGraph, rule: int, component: frozenset[int], start: i
     final = graph.node()
     graph._final.add(final)
     graph._add(hubs[rule], EMPTY, 0, final)
+    _end_with_itself(graph, set(graph.pending) - before, rule, hubs[rule], final)
     graph.pending[start] = []
     for entry in entries:
         graph._add(start, EMPTY, 0, entry)
     _keep_useful(graph, set(graph.pending) - before, final)
+
+
+def _end_with_itself(graph: RuleGraph, nodes: set[int], rule: int, hub: int, final: int) -> None:
+    """Let the rule end where a text of itself ends it, as ``e: e "+" e``: the inner text goes on as the outer would.
+
+    So there is nothing to return to, and a text of a thousand terms is no deeper than one.
+    """
+    for node in nodes:
+        graph.pending[node] = [
+            (kind, argument, final if (kind, argument, target) == (CALL, rule, hub) else target, label)
+            for kind, argument, target, label in graph.pending[node]
+        ]
 
 
 def _keep_useful(graph: RuleGraph, nodes: set[int], final: int) -> None:

@@ -209,6 +209,7 @@ class Scratch(NamedTuple):
     thread_d: Ints
     tasks: Longs
     visited: Longs
+    united: Longs
     walk_state: Longs
     walk_beside: Longs
     walk_obligation: Ints

@@ -37,6 +37,10 @@ from guided.kernels.layout import (
 
 _MASK32 = 0xFFFFFFFF
 
+MANY = 256
+"""Items of a union from which on those that are there already are told by a hash: of an ambiguous grammar's
+continuations, thousands hold the same."""
+
 SHORT = 48
 """Entries up to which insertion sorts: most lists have below ten, and are in order already."""
 
@@ -132,6 +136,45 @@ def intern_set(table, values, n):
 
 
 @inner
+def _unite(table, m, at, ended):
+    """Add to ``Scratch.longs[:m]`` the items of the continuations at ``[at:at + ended]``, each once; -1: request."""
+    machine = views.machine(table)
+    counters = views.counters(table)
+    scratch = views.scratch(table)
+    out = scratch.longs
+    slots = scratch.united
+    size = slots.shape[0] // 2
+    counters[STAMP] += 1
+    stamp = counters[STAMP]
+    counters[FUEL] -= m
+    n = m
+    m = np.int64(0)
+    for which in range(-1, ended):
+        start = np.int64(0)
+        stop = n
+        if which >= 0:
+            start = machine.set_offset[out[at + which]]
+            stop = machine.set_offset[out[at + which] + 1]
+            counters[FUEL] -= stop - start
+        for j in range(start, stop):
+            item = out[j] if which < 0 else machine.items[j]
+            slot = np.int64((np.uint64(item) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(20)) % np.uint64(size))
+            while slots[2 * slot + 1] == stamp and slots[2 * slot] != item:
+                slot += 1
+                if slot == size:
+                    slot = 0
+            if slots[2 * slot + 1] != stamp:
+                if 2 * m >= size or m + 1 >= at:
+                    counters[REQUEST] = GROW_SCRATCH
+                    return -1
+                slots[2 * slot] = item
+                slots[2 * slot + 1] = stamp
+                out[m] = item
+                m += 1
+    return m
+
+
+@inner
 def settle(table, pairs, n):
     """Intern ``pairs[:n]`` after returning from every rule that may end: -1 with a request when not possible yet.
 
@@ -156,38 +199,38 @@ def settle(table, pairs, n):
         counters[REQUEST_A] = out[missing - 1]
         counters[REQUEST_B] = missing - 1
         return -1
-    if n > out.shape[0] // 2:
+    if 2 * n > out.shape[0]:
         counters[REQUEST] = GROW_SCRATCH
         return -1
-    ended = np.int64(0)
+    # What is returned to is kept at the upper end: many nodes may return to the same continuation.
+    top = out.shape[0]
+    at = top
     for i in range(n):
         flags = rules.flags[pairs[i] >> 32]
         if flags & OPEN:
             out[m] = pairs[i]
             m += 1
-        ended += (flags & FINAL) != 0
-    if ended > 0:
-        # Many nodes may return to the same continuation: its items are taken once.
-        last = m
-        for i in range(n):
-            if rules.flags[pairs[i] >> 32] & FINAL:
-                out[last] = pairs[i] & _MASK32
-                last += 1
-        ended = sort_unique(out[m:last], ended)
-        total = m + ended
-        for i in range(m, m + ended):
-            total += machine.set_offset[out[i] + 1] - machine.set_offset[out[i]]
-        if total > out.shape[0]:
+        if flags & FINAL:
+            at -= 1
+            out[at] = pairs[i] & _MASK32
+    ended = np.int64(top - at)
+    if ended > 1:
+        ended = sort_unique(out[at:top], ended)
+    total = m
+    for i in range(at, at + ended):
+        total += machine.set_offset[out[i] + 1] - machine.set_offset[out[i]]
+    if total <= MANY:
+        if total > at:
             counters[REQUEST] = GROW_SCRATCH
             return -1
-        last = m + ended
-        for i in range(m, m + ended):
+        for i in range(at, at + ended):
             for j in range(machine.set_offset[out[i]], machine.set_offset[out[i] + 1]):
-                out[last] = machine.items[j]
-                last += 1
-        for i in range(m + ended, last):
-            out[i - ended] = out[i]
-        m = last - ended
+                out[m] = machine.items[j]
+                m += 1
+    else:
+        m = _unite(table, m, at, ended)
+        if m < 0:
+            return -1
     counters[FUEL] -= m
     m = sort_unique(out, m)
     return intern_set(table, out, m)

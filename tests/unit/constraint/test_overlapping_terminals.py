@@ -155,3 +155,12 @@ def test_masks_and_shortest_texts_are_the_twins(source, lexing):
             rest = constraint.shortest_text(state).decode()
             assert twin.accepts(text + rest)
             assert not rests or len(rest) == min(map(len, rests)), (text, rest)
+
+
+@pytest.mark.parametrize("rule", ['e "+" e', "e e"])
+def test_ambiguous_lists_are_as_deep_as_one_term(rule):
+    """``e: e "+" e`` may be read in exponentially many ways, which all go on alike."""
+    constraint = guided.compile(guided.gbnf("root ::= e\ne ::= " + rule + ' | "a"'), BYTES)
+    text = b"a" if rule == "e e" else b"a+"
+    near = constraint.advance_bytes(constraint.start, text * 8)
+    assert constraint.advance_bytes(constraint.start, text * 800) == near
