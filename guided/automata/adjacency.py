@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from guided.automata.analysis import productive_rules, terminals_of
 from guided.automata.ordered import OrderedLexer, OrderedState, lexer_of
+from guided.grammar.components import components
 from guided.grammar.ir import Grammar, Lexing
 
 EXPLORED = 100_000
@@ -36,39 +37,68 @@ def always_settles(grammar: Grammar) -> bool:
     else:
         contexts = {(index,) for index in everything}
         followers = dict.fromkeys(everything, everything)
+    debts = _debts(lexer, contexts)
+    if debts is None:
+        return False
     firsts = {index: _first_bytes(lexer, index) for index in everything}
     ignored = frozenset(grammar.ignore)
-    spaces = frozenset(byte for index in ignored for byte in firsts[index])
+    spaces: frozenset[int] = frozenset()
+
+    def settles(tag: int) -> bool:
+        next_ones = everything - ignored if tag in ignored else followers.get(tag, ())
+        return all(
+            _settles(owed, spaces) or all(_settles(owed, firsts[index]) for index in next_ones)
+            for owed in debts.get(tag, ())
+        )
+
+    # An ignored terminal settles the debts of others only if its own are settled, not by itself again.
+    good: set[int] = set()
+    while more := {tag for tag in ignored - good if settles(tag)}:
+        good |= more
+        spaces = frozenset(byte for index in good for byte in firsts[index])
+    return all(settles(tag) for tag in debts)
+
+
+def _debts(lexer: OrderedLexer, contexts: Iterable[tuple[int, ...]]) -> dict[int, set[OrderedState]] | None:
+    """What the matches of each terminal may owe; None where that is too much work, or some terminal is never cut."""
     left = EXPLORED
-    settled: set[OrderedState] = set()
-    for order in sorted(contexts):
-        tags: set[int] = set()
-        reached = {(start := lexer.start(order)): None}
-        for state in (queue := [start]):
-            left -= 1 if state in settled else state.width
-            if left < 0:
-                return False
-            for exit_ in state.exits:
-                tags.add(exit_.tag)
-                owed = exit_.obligation
-                if owed is None or state in settled:
-                    continue
-                if owed.violated_at_end:
-                    return False
-                if any(owed.after(byte) is None for byte in spaces):
-                    continue
-                next_ones = everything if exit_.tag in ignored else followers.get(exit_.tag, ())
-                if not all(_settles(owed, firsts[index]) for index in next_ones):
-                    return False
-            settled.add(state)
-            for _, _, after_byte in state.edges():
-                if after_byte not in reached:
-                    reached[after_byte] = None
-                    queue.append(after_byte)
-        if not tags.issuperset(order):
+    debts: dict[int, set[OrderedState]] = {}
+    starts = {order: lexer.start(order) for order in sorted(contexts)}
+    number = {state: index for index, state in enumerate(dict.fromkeys(starts.values()))}
+    graph: list[list[int]] = []
+    tags: list[int] = []
+    for state in (queue := list(number)):
+        left -= state.width
+        if left < 0:
+            return None
+        here = 0
+        for exit_ in state.exits:
+            here |= 1 << exit_.tag
+            if exit_.obligation is not None:
+                if exit_.obligation.violated_at_end:
+                    return None
+                debts.setdefault(exit_.tag, set()).add(exit_.obligation)
+        row: list[int] = []
+        for _, _, target in state.edges():
+            if target not in number:
+                number[target] = len(queue)
+                queue.append(target)
+            row.append(number[target])
+        graph.append(row)
+        tags.append(here)
+    for members in components(graph):
+        found = 0
+        for member in members:
+            found |= tags[member]
+            for other in graph[member]:
+                found |= tags[other]
+        for member in members:
+            tags[member] = found
+    for order, start in starts.items():
+        if sum(1 << index for index in set(order)) & ~tags[number[start]]:
             # Another terminal is always preferred.
-            return False
-    return True
+            return None
+    return debts
 
 
 def _ends_everywhere(grammar: Grammar) -> bool:
