@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from guided.automata.analysis import productive_rules
 from guided.errors import UnsatisfiableError
 from guided.grammar.ir import Lexing
 from tests.twin.earley import Recogniser
@@ -58,6 +59,8 @@ def _compare_lark(seed: int) -> str:
     grammar, constraint = tried.grammar, tried.constraint
     if grammar is None or tried.outcome not in ("compiled", UnsatisfiableError.__name__) or len(grammar.rules) > 60:
         return tried.outcome
+    if len(productive_rules(grammar.rules)) < len(grammar.rules):
+        return "endless"  # no sentences can be drawn
     twin, sampler, rng = LexedRecogniser(grammar), Sampler(grammar, seed), random.Random(seed)
     for _ in range(12):
         text = sampler.text()[:14]
@@ -107,7 +110,7 @@ def _compare_gbnf(seed: int) -> str:
 def test_masks_are_the_twins(kind: str) -> None:
     compare = _compare_lark if kind == "lark" else _compare_gbnf
     found = [compare(seed) for seed in range(1000, 1030)]
-    assert found.count("compiled") > 10
+    assert found.count("compiled") > 8
 
 
 @pytest.mark.slow
@@ -117,4 +120,4 @@ def test_masks_of_many_are_the_twins(kind: str) -> None:
     compare = _compare_lark if kind == "lark" else _compare_gbnf
     first, stop = map(int, os.environ.get("GUIDED_TRIALS", "0:2000").split(":"))
     found = [compare(seed) for seed in range(first, stop)]
-    assert found.count("compiled") > (stop - first) / 3
+    assert found.count("compiled") > (stop - first) / 4
