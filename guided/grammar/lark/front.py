@@ -40,7 +40,8 @@ def lark(
     ignores at the end what the other reads; such a text is accepted here.
 
     Raises `GrammarError` for what Lark does not load, `UnsupportedError` for ``%declare``, for most backreferences
-    in terminals and for `Lexing.CONTEXTUAL` on a grammar with conflicts.
+    in terminals and for `Lexing.CONTEXTUAL` on a grammar with conflicts, `LimitError` for alternatives inside of
+    sequences that Lark would take long to multiply out, and for an LALR(1) table that takes too many steps.
 
     >>> lark('start: "a"+')
     <Grammar 'start': 2 rules, lexing contextual>
