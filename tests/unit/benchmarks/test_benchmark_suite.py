@@ -209,7 +209,7 @@ def test_the_command_lists_its_parts_and_says_what_is_wrong(tmp_path):
     done = _run("--list")
     assert done.returncode == 0
     assert [line.split()[0] for line in done.stdout.splitlines()] == [
-        "masks", "compile", "batch", "long", "growth", "vocabulary", "memory", "first-use", "generate",
+        "masks", "budget", "compile", "batch", "long", "growth", "vocabulary", "memory", "first-use", "generate",
     ]  # fmt: skip
     for arguments, what in (
         (("--only", "speed"), "speed is none of masks"),
@@ -249,3 +249,27 @@ def test_both_sides_of_the_comparison_with_genlm_control_have_one_thread(monkeyp
     monkeypatch.setattr(sys, "argv", ["genlm_control.py", "--data", "."])
     with pytest.raises(SystemExit, match="started anew"):
         genlm_control.main()
+
+
+def test_masks_under_a_budget_are_compared_over_what_both_come_by():
+    import budgets
+    from engines import GuidedEngine
+    from results import Progress
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    letters = {letter: number for number, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
+    made = Tokenizer(models.BPE(vocab=letters, merges=[]))
+    made.pre_tokenizer, made.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=made, eos_token="<|end|>")
+    engine = GuidedEngine(tokenizer)
+    row = {
+        "id": "a",
+        "schema": {"type": "array", "items": {"type": "null"}},
+        "tests": [{"valid": True, "data": [None] * 4}],
+    }
+    kinds = [budgets.BudgetEngine(engine, budget) for budget in (None, 9, 512)]
+    times, first = budgets.compare([row], tokenizer, kinds, 30, Progress("test"), lambda: 0.0)
+    # "[null, nu" leaves too few tokens for the end: nine hold no second item.
+    assert {name: len(found["a", 0]) for name, found in times.items()} == {"plain": 24, "budget 9": 5, "budget 512": 24}
+    assert all(found == {"a": 0.0} for found in first.values())
