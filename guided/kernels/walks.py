@@ -275,9 +275,16 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
                 return -1
             left = np.int64(automaton.minimum[after])
             if place >> 32:
-                left = reach - machine.cost[continuation]
-                if automaton.widest[after] >= 0:
-                    left = min(left, np.int64(automaton.widest[after]) + LONG_ESCAPE_LEFT)
+                # Whichever character it becomes.
+                ahead = np.int64(0) if automaton.first[after] >= 0 else reach
+                for way_on in range(automaton.first[after], automaton.first[after] + automaton.count[after]):
+                    target = np.int64(automaton.target[way_on])
+                    if automaton.minimum[target] < 0:
+                        counters[REQUEST] = NEED_MINIMUM
+                        counters[REQUEST_A] = target
+                        return -1
+                    ahead = max(ahead, np.int64(automaton.minimum[target]))
+                left = min(ahead + LONG_ESCAPE_LEFT, reach - machine.cost[continuation])
             if debt and automaton.mode[debt] & CLOSES:
                 left += 1 if automaton.count[debt] < CROWDED else limit
             fits = left + machine.cost[continuation] <= limit

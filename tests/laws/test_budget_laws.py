@@ -53,6 +53,7 @@ SCHEMAS = {
     },
     "distinct items": {"type": "array", "items": {"enum": ["name", "na", "me"]}, "uniqueItems": True},
     "counted members": {"type": "object", "minProperties": 2, "properties": {"name": {"type": "null"}}},
+    "dates": {"type": "array", "items": {"type": "string", "format": "date-time"}},
     "lengths": {"type": "string", "minLength": 5, "maxLength": 9, "pattern": "^[a-z]*-"},
 }  # fmt: skip
 """Where what a token may open costs more than what it closes."""

@@ -13,6 +13,7 @@ from guided.grammar.json_schema.format_patterns import pattern_language
 from guided.grammar.regular.derivative import derivative
 from guided.grammar.regular.expr import Expr, alternation, concat
 from guided.grammar.regular.outlines import Outlined
+from guided.grammar.regular.rests import tell_most_left
 from guided.grammar.regular.stepwise import Step, stepwise
 
 _LEAP_PAIR = "(?:[02468][048]|[13579][26])"
@@ -107,7 +108,8 @@ def date() -> Expr:
 @lru_cache(maxsize=1)
 def time() -> Expr:
     """RFC 3339."""
-    return alternation((pattern_language(_CLOCK), _leap_second()))
+    # From anywhere inside: the longest is 23:59:60.0+23:59, whose fraction may end behind any digit.
+    return tell_most_left(alternation((pattern_language(_CLOCK), _leap_second())), 16)
 
 
 @lru_cache(maxsize=1)

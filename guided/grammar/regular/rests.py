@@ -14,7 +14,7 @@ from guided.grammar.regular.expr import Expr, Kind, sequence
 from guided.grammar.regular.json_text import RAW_BYTES
 from guided.kernels.layout import FAR
 
-__all__ = ["most_left"]
+__all__ = ["most_left", "tell_most_left"]
 
 Lengths: TypeAlias = "tuple[int, int]"
 """Bytes that are enough for a text, and for the rest of any."""
@@ -45,9 +45,20 @@ def most_left(expr: Expr) -> int:
         return FAR
 
 
+_told: dict[Expr, int] = {}
+
+
+def tell_most_left(expr: Expr, most: int) -> Expr:
+    """Remember of a language of ASCII texts, whose structure does not tell, how many bytes end one; the language."""
+    _told[expr] = most
+    return expr
+
+
 @lru_cache(REMEMBERED)
 def _found(expr: Expr, spelled: bool) -> Lengths:
     """With ``spelled`` in bytes of a JSON string whose text the expression describes."""
+    if expr in _told:
+        return _told[expr], _told[expr]
     match expr.kind:
         case Kind.BYTES:
             mask = cast(int, expr.parts[0])
