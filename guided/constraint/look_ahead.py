@@ -19,7 +19,7 @@ from guided.constraint.finite_strings import FiniteStrings
 from guided.constraint.json_text import BACKSLASH, COLON, COMMA, NEEDS_ESCAPE, QUOTE, Expects, Mode, Text
 from guided.constraint.json_values import STRING_KEY, is_zero
 from guided.constraint.seen import Seen
-from guided.constraint.string_counts import ANY_ASCII, StringCounts
+from guided.constraint.string_counts import StringCounts
 from guided.constraint.text_states import LETTERS
 from guided.constraint.thread_texts import ThreadTexts
 from guided.errors import LimitError
@@ -41,7 +41,7 @@ _DIGIT = 0x31
 _BEGINNING = (QUOTE, _DIGIT)
 _PLAIN_ESCAPE = 0x6E
 """What ends an escape that a backslash begins."""
-_MOST_SPACES = 64
+_MOST_SPACES = 128
 """States behind white space that are looked at; where it may be as long as one likes there is one."""
 _ESCAPING = 400
 """States in which a way to a free value is looked for, about 2 ms; a way over a declared name takes some forty."""
@@ -233,10 +233,8 @@ class LookAhead:
 
     def _behind_escape(self, state: int, pending: bytes) -> int:
         """The state behind one way to end an escape; `DEAD` where none is known."""
-        character = self.inside.ascii_behind_escape(state) if pending in ANY_ASCII else -1
-        if character < 0:
-            return DEAD
-        return self._machine.inner.advance_text(state, (b"\\u%04x" % character)[len(pending) :])
+        way = self.inside.way_behind_escape(state, pending)
+        return self._machine.inner.advance_text(state, way) if way else DEAD
 
     def _leads_out(self, state: int, mode: Mode, compares: bool) -> bool:
         place = (state, _READING[mode], not compares)
@@ -275,10 +273,12 @@ class LookAhead:
         found = self._spaces.get(state)
         if found is None:
             reached = [state]
+            met = {DEAD, state}
             for at in reached:
                 for byte in _SPACE:
                     then = self._machine.byte_step(at, byte)
-                    if then != DEAD and then not in reached:
+                    if then not in met:
+                        met.add(then)
                         reached.append(then)
                 if len(reached) > _MOST_SPACES:
                     reached.clear()
@@ -310,6 +310,9 @@ class LookAhead:
             ways = self.next_bytes(at)
             if reading == _CONTENT and len(ways) > _WIDE:
                 ways = [QUOTE, *ways[:2]] if QUOTE in ways else ways[:2]
+            elif reading not in (_STRING, _CONTENT):
+                # White space that may be left out leads nowhere else, and is as many states as it has characters.
+                ways = [byte for byte in ways if byte not in _SPACE] or ways
             self._machine.byte_steps(at, (byte for byte in ways if byte != BACKSLASH))
             for byte in reversed(ways):
                 if reading in (_STRING, _CONTENT):

@@ -251,7 +251,9 @@ class SeenStrings:
             place.counts[token] = number
             if number < 0 or token in place.full or not int(row[token >> 5]) >> (token & 31) & 1:
                 continue
-            if not (pending in ANY_ASCII and counts.more_behind_escape(self._before(own, token, pending), number)):
+            if not (
+                pending in ANY_ASCII and counts.more_behind_escape(self._before(own, token, pending), pending, number)
+            ):
                 doubtful[token] = number
         stepped = machine.inner.advance_each(own, list(doubtful)) if doubtful else []
         for (token, number), after in zip(doubtful.items(), stepped, strict=True):

@@ -37,7 +37,7 @@ class StringCounts:
     def __init__(self, machine: CheckedMachine) -> None:
         self._machine: CheckedMachine = weakref.proxy(machine)
         self._infinite: dict[tuple[int, bytes], bool] = {}
-        self._escaped: dict[int, tuple[int, int]] = {}
+        self._escaped: dict[tuple[int, bytes], tuple[int, int]] = {}
         self._counts: dict[tuple[int, bytes], tuple[int, int]] = {}
         """What was found, and how much was asked for; `sys.maxsize` for what is a whole count."""
 
@@ -55,21 +55,26 @@ class StringCounts:
         count, asked = self._counts.get(key, (0, 0))
         if count <= number and asked <= number:
             if pending in ANY_ASCII:
-                if self.more_behind_escape(state, number):
+                if self.more_behind_escape(state, pending, number):
                     return True
-                if self._escaped[state][1] == sys.maxsize:
+                if self._escaped[self._escape(state, pending)][1] == sys.maxsize:
                     return False
             count, asked = self._counts[key] = self._bound(state, pending, number)
         return count > number
 
-    def more_behind_escape(self, state: int, number: int) -> bool:
-        """The same before or in an escape that may become any character of ASCII."""
-        count, asked = self._escaped.get(state, (0, 0))
+    def more_behind_escape(self, state: int, pending: bytes, number: int) -> bool:
+        """The same before or in an escape that may become any character of ASCII that is spelled so."""
+        key = self._escape(state, pending)
+        count, asked = self._escaped.get(key, (0, 0))
         if count <= number and asked <= number:
             asked = max(_FEWEST, 2 * number + 1)
-            count, whole = self._machine.look.inside.n_behind_escape(state, asked)
-            self._escaped[state] = (count, sys.maxsize if whole else asked)
+            count, whole = self._machine.look.inside.n_behind_escape(state, pending, asked)
+            self._escaped[key] = (count, sys.maxsize if whole else asked)
         return count > number
+
+    def _escape(self, state: int, pending: bytes) -> tuple[int, bytes]:
+        """A place in an escape: what was read of it matters only where not all characters are spelled so."""
+        return state, pending if self._machine.look.inside.is_spelled_once(state) else b""
 
     def _bound(self, state: int, pending: bytes, number: int) -> tuple[int, int]:
         """For `_counts`: what is found, and how much was asked for."""

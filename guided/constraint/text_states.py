@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import weakref
 from typing import ClassVar
 
@@ -20,6 +21,9 @@ LETTERS = b"aA0 "
 _LETTER, _ASCII = 0x61, 0x7F
 _PRINTED, _ESCAPED = 0x20, b'"\\'
 """The first byte that a string may hold as it is, and those that only an escape spells."""
+
+_CANONICAL_ESCAPES = [(code, json.dumps(chr(code))[1:-1].encode()) for code in (*range(_PRINTED), *_ESCAPED)]
+"""Characters that only an escape spells, and their escapes where there is one for each."""
 
 _MOST, _BYTES = 1000, 1 << 15
 """Texts that are listed of one state, and what they may take: some 300 us."""
@@ -44,6 +48,7 @@ class TextStates:
         self._loops: dict[int, bool] = {}
         self._ways: dict[int, int] = {}
         self._ascii_ways: dict[int, tuple[int, bool]] = {}
+        self._behind_escape: dict[tuple[int, bytes], tuple[tuple[bytes, int], ...]] = {}
         self._texts: dict[int, tuple[bytes, ...] | None] = {}
         self._numbers: dict[tuple[int, int], int] = {}
         self._data = np.empty(_BYTES, np.uint8)
@@ -110,6 +115,29 @@ class TextStates:
         arrays = self._states.arrays
         mode = int(arrays.mode[state])
         return int(arrays.base[state]) if mode & STRING and not mode & CANONICAL else 0
+
+    def behind_escape(self, state: int, pending: bytes) -> tuple[tuple[bytes, int], ...]:
+        """Where each character has one spelling: the ways to end an escape that is read so far, and where they lead.
+
+        ``state`` is one in the escape, or the one before it.
+        """
+        arrays = self._states.arrays
+        base = int(arrays.base[state])
+        if not arrays.mode[base] & CANONICAL or arrays.owes[base]:
+            return ()
+        found = self._behind_escape.get((base, pending))
+        if found is None:
+            edges = self._states.edges(base)
+            found = self._behind_escape[base, pending] = tuple(
+                [
+                    (escape[len(pending) :], int(target))
+                    for code, escape in _CANONICAL_ESCAPES
+                    if escape.startswith(pending)
+                    for low, high, target in edges
+                    if low <= code <= high
+                ]
+            )
+        return found
 
     def may_close(self, state: int) -> bool:
         """May the string end in a state?"""

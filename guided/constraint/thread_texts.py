@@ -32,6 +32,7 @@ class ThreadTexts:
         self._any_text: dict[int, bool] = {}
         self._anyhow: dict[tuple[int, Mode], bool] = {}
         self._n_ways: dict[int, int] = {}
+        self._spelled_once: dict[int, bool] = {}
 
     def threads(self, state: int) -> list[tuple[int, int, int]]:
         """The automaton's threads, remembered."""
@@ -126,20 +127,38 @@ class ThreadTexts:
         """Before or in an escape, of which this was read: is it plain that infinitely many may come behind it?"""
         texts = self._texts
         loops = texts.loops if pending in ANY_ASCII else texts.takes_any_behind
-        return any(
-            (before := texts.before_escape(at)) and loops(before) and self._words_owed(owed) >= 0
-            for at, _, owed in self.threads(state)
-        )
+        for at, _, owed in self.threads(state):
+            before = texts.before_escape(at)
+            if before:
+                found = loops(before)
+            else:
+                found = any(texts.loops(behind) for _, behind in texts.behind_escape(at, pending))
+            if found and self._words_owed(owed) >= 0:
+                return True
+        return False
 
-    def ascii_behind_escape(self, state: int) -> int:
-        """Before or in an escape that may become any character of ASCII: one that it may become; -1 for none."""
+    def way_behind_escape(self, state: int, pending: bytes) -> bytes:
+        """Before or in an escape: what may end it, none where that is not told."""
         for at, _, _ in self.threads(state):
             before = self._texts.before_escape(at)
-            if before and self._texts.ascii_ways(before)[0]:
-                return self._texts.first(before)
-        return -1
+            if before:
+                if pending in ANY_ASCII and self._texts.ascii_ways(before)[0]:
+                    return (b"\\u%04x" % self._texts.first(before))[len(pending) :]
+                continue
+            ways = self._texts.behind_escape(at, pending)
+            if ways:
+                return ways[0][0]
+        return b""
 
-    def n_behind_escape(self, state: int, most: int) -> tuple[int, bool]:
+    def is_spelled_once(self, state: int) -> bool:
+        """Has each character one spelling, in some thread?"""
+        found = self._spelled_once.get(state)
+        if found is None:
+            mode = self._machine.inner.states.arrays.mode
+            found = self._spelled_once[state] = any(mode[at] & CANONICAL for at, _, _ in self.threads(state))
+        return found
+
+    def n_behind_escape(self, state: int, pending: bytes, most: int) -> tuple[int, bool]:
         """Before or in such an escape: a bound from below on the texts that may come, and whether it is their number.
 
         No more than ``most`` are counted.
@@ -149,6 +168,8 @@ class ThreadTexts:
         found, whole = 0, False
         for at, _, owed in threads:
             before = texts.before_escape(at)
+            if not before:
+                found = max(found, self._n_ways_behind(at, owed, pending, most))
             if before and found < most and self._words_owed(owed) >= 0:
                 ways, only = texts.ascii_ways(before)
                 found = max(found, most if texts.loops(before) else ways)
@@ -159,6 +180,18 @@ class ThreadTexts:
                     whole = len(threads) == 1 and not owed and number < most
                     found = max(found, number)
         return min(found, most), whole
+
+    def _n_ways_behind(self, at: int, owed: int, pending: bytes, most: int) -> int:
+        """The same of one thread, where each character has one spelling."""
+        words = self._words_owed(owed)
+        found = 0
+        for _, behind in self._texts.behind_escape(at, pending) if words >= 0 else ():
+            number = most + words if self._texts.loops(behind) else self._texts.number(behind, most + words)
+            # Something may come behind each of them.
+            found += max(number, 1)
+            if found >= most + words:
+                break
+        return max(min(found - words, most), 0)
 
     def texts(self, state: int) -> tuple[bytes, ...] | None:
         """Inside a string: all texts that may come, each to one state of the automaton; None where they are not few."""

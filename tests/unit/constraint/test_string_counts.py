@@ -66,3 +66,16 @@ def test_long_strings_take_few_steps() -> None:
     state = state_behind(machine, b'["')
     assert machine.look.counts.more_than(state, b"", 3)
     assert machine.look.counts.more_than(state, b"", 300)
+
+
+def test_counts_behind_an_escape_where_each_character_has_one() -> None:
+    machine = machine_of({"enum": WORDS})
+    for begun in ("", "q", "b"):
+        state = state_behind(machine, b'["' + begun.encode() + b"\\")
+        assert machine.look.counts.more_than(state, b"\\", 0), begun
+        assert not machine.look.counts.more_than(state, b"\\", 1), begun
+    # Many strings are counted, and none of them listed.
+    machine = machine_of({"type": "string", "pattern": r"^[a-z\\]+$", "maxLength": 12})
+    state = state_behind(machine, b'["a\\')
+    assert machine.look.counts.more_than(state, b"\\", 100)
+    assert machine.look.strings.known(state, b"\\") is None
