@@ -84,7 +84,7 @@ application = typer.Typer(
         "Constrained decoding: a language model whose output is always in your schema, grammar or database."
         "\n\nTry these:"
         "\n\n    guided extract --schema person.json letter.txt"
-        '\n\n    guided sql --db sqlite:///shop.db "Which customer ordered most?"'
+        '\n\n    guided sql --db sqlite:///shop.db "How many customers are there for each city?"'
         "\n\n    guided check person.json"
     ),
     epilog=EXIT_HELP,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from guided.cli.batch import read_batch
 from guided.cli.exits import EXIT_HELP
 from guided.cli.grammars import Format, read_grammar
-from guided.cli.inputs import STDIN, located, read_batch, read_text
+from guided.cli.inputs import STDIN, located
 from guided.cli.options import AsJson, ModelOptions, runs_a_model
 from guided.cli.output import print_json, print_note, stdout_console
 from guided.cli.progress import counting
@@ -86,7 +88,10 @@ def speculation(
     if running.sample or running.temperature:
         raise GuidedError("drafts are compared greedily", where="--sample", remedy="Leave it out.")
     read = read_grammar(grammar, format, start=None)
-    items = read_batch(read_text(texts, "texts"), texts)[:limit]
+    items = list(islice(read_batch(texts), limit))
+    for item in items:
+        if item.fault is not None:
+            raise item.fault
     loaded = load_model(running.model, device=running.device, offline=running.offline, quiet=as_json)
     with located(grammar if grammar != STDIN else "standard input"):
         constraint = compile_for(read.grammar, loaded, quiet=as_json)

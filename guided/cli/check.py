@@ -75,7 +75,7 @@ def check(
         guided check person.json --accepts '{"name": "Ada"}'
         guided check calc.lark --start expression --rules
         echo '[0-9]+' | guided check - --format regex --accepts 12a
-        guided check smiles --tokenizer tokenizer.json
+        guided check smiles --tokenizer nano
         guided check person.json --report
         guided check person.json --compare llguidance,xgrammar,outlines ada.json bob.json
     """

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from guided.cli.inputs import STDIN, BatchItem, located, parse_json, read_batch, read_text
+from guided.cli.batch import BatchItem, BatchOutput, read_batch
+from guided.cli.inputs import STDIN, located, parse_json, read_text
 from guided.cli.options import (
     AsJson,
     Decoding,
@@ -44,9 +47,15 @@ def extract(
     batch: Annotated[
         bool,
         typer.Option(
-            "--batch", help='FILE is JSON Lines (strings, or {"id": .., "text": ".."}); so is the output, in order.'
+            "--batch",
+            help='FILE is JSON Lines (strings, or {"id": .., "text": ".."}); so is the output, in order and as it '
+            "comes. What is wrong with a line is that line's error.",
         ),
     ] = False,
+    out: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Where a batch's lines go, to be gone on with.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the lines that --out FILE has already.")] = False,
     batch_size: Annotated[int, typer.Option(min=1, metavar="N", help="Texts of a batch at a time.")] = 8,
     whitespace: Annotated[
         str | None,
@@ -75,9 +84,10 @@ def extract(
         guided extract --schema person.json letter.txt
         echo "Ada Lovelace, born 1815" | guided extract --schema person.json
         guided extract -s person.json --batch letters.jsonl > people.jsonl
+        guided extract -s person.json --batch letters.jsonl --out people.jsonl --resume
         guided extract -s person.json --model Qwen/Qwen2.5-0.5B-Instruct --draft auto letter.txt
         guided extract -s person.json --sampler smc --particles 16 --json letter.txt
-        guided extract -s person.json --must-include "Ada|Augusta" letter.txt
+        guided extract -s person.json --must-include "Oslo|Bergen" letter.txt
     """
     from guided.cli.drafting import drafts_in_words
     from guided.cli.models import compile_for, load_model, seed_draws
@@ -86,6 +96,8 @@ def extract(
     check_sampling(sampling, running)
     if batch and sampling.replay is not None:
         raise GuidedError("a replay shows one run", where="--replay", remedy="Leave out --batch.")
+    if not batch and (out is not None or resume):
+        raise GuidedError("only a batch is gone on with", where="--out", remedy="Add --batch.")
     if schema == STDIN and file == STDIN:
         raise GuidedError("both the schema and the text are to be read from standard input", remedy="Name a file.")
     how = decoding(max_new_tokens, running)
@@ -94,8 +106,8 @@ def extract(
         source = parse_json(written, "schema")
     options = {"order": order, "spelling": spelling, "strict": strict or None}
     grammar = _grammar(source, schema, whitespace, options)
-    text = read_text(file, "text")
-    items = read_batch(text, file) if batch else [BatchItem(0, text)]
+    items = _begun(read_batch(file)) if batch else iter(())
+    text = "" if batch else read_text(file, "text")
     if not batch and not text.strip():
         raise GuidedError("the text is empty", where=None if file == STDIN else file, remedy="Give some text.")
     loaded = load_model(running.model, device=running.device, offline=running.offline, quiet=as_json)
@@ -105,10 +117,11 @@ def extract(
     ready = Steered(loaded, sampling, running, as_json)
     extraction = _Extraction(ready, running.model, constraint, source, how, sampling)
     if batch:
-        failed = extraction.all(items, batch_size, quiet=as_json)
-        if failed:
+        with BatchOutput(out, resume) as output:
+            n_items = extraction.all(items, output, batch_size, quiet=as_json)
+        if output.n_failed:
             if not as_json:
-                print_note(f"{failed} of {len(items)} texts failed; their lines hold an error")
+                print_note(f"{output.n_failed} of {n_items} texts failed; their lines hold an error")
             raise typer.Exit(1)
         return
     started = time.perf_counter()
@@ -142,6 +155,11 @@ def _grammar(source: Any, path: str, whitespace: str | None, options: dict[str, 
         return guided.json_schema(source, whitespace=space, **options)
 
 
+def _begun(items: Iterator[BatchItem]) -> Iterator[BatchItem]:
+    """The items, of which the first is read now: a file that is missing or empty is an error before all else."""
+    return chain([next(items)], items)
+
+
 class _Written:
     """One valid JSON text and how many tokens it took."""
 
@@ -170,22 +188,24 @@ class _Extraction:
         self.ready, self.loaded, self.name, self.constraint = ready, ready.loaded, name, constraint
         self.schema, self.how, self.sampling = schema, how, sampling
 
-    def all(self, items: list[BatchItem], size: int, *, quiet: bool) -> int:
-        """Write one line for each item, in order; returns how many failed."""
+    def all(self, items: Iterator[BatchItem], output: BatchOutput, size: int, *, quiet: bool) -> int:
+        """Write one line for each item that has none, in order; returns how many items there are."""
         from guided.cli.exits import describe
 
-        failed = 0
-        with counting("extracting", len(items), quiet=quiet) as advance:
-            for first in range(0, len(items), size):
-                chunk = items[first : first + size]
-                for item, result in zip(chunk, self.some([item.text for item in chunk], quiet=True), strict=True):
+        n_items = 0
+        with counting("extracting", quiet=quiet) as advance:
+            while chunk := list(islice(items, size)):
+                new = [item for number, item in enumerate(chunk, n_items) if not output.has(number, item)]
+                made = iter(self.some([item.text for item in new if item.fault is None], quiet=True))
+                for item in new:
+                    result = next(made) if item.fault is None else item.fault
                     if isinstance(result, GuidedError):
-                        failed += 1
-                        print_json({"id": item.id, "error": describe(result)})
+                        output.write({"id": item.id, "error": describe(result)})
                     else:
-                        print_json({"id": item.id, **result.facts}, value=result.text)
+                        output.write({"id": item.id, **result.facts}, value=result.text)
+                n_items += len(chunk)
                 advance(len(chunk))
-        return failed
+        return n_items
 
     def some(self, texts: list[str], *, quiet: bool) -> list[_Written | GuidedError]:
         """The results for a few texts, generated together; a text that cannot be done has its error instead."""

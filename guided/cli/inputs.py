@@ -6,14 +6,13 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from guided.cli.output import print_note
 from guided.errors import GrammarError, GuidedError
 
-__all__ = ["STDIN", "BatchItem", "located", "parse_json", "read_batch", "read_text", "shown_name"]
+__all__ = ["STDIN", "located", "parse_json", "read_text", "shown_name"]
 
 STDIN = "-"
 
@@ -74,45 +73,3 @@ def located(path: str) -> Iterator[None]:
     except GuidedError as error:
         place = shown_name(path) if error.where is None else f"{shown_name(path)}, {error.where}"
         raise type(error)(error.what, where=place, remedy=error.remedy) from error
-
-
-@dataclass(frozen=True)
-class BatchItem:
-    """One line of a batch; ``id`` is what the line gave as its name, else its number from 0."""
-
-    id: Any
-    text: str
-
-
-def read_batch(text: str, path: str) -> list[BatchItem]:
-    """The items of a JSON Lines text: each line a string, or an object with ``text`` and perhaps ``id``.
-
-    Empty lines are skipped.  Raises `GrammarError` naming the first line that is neither, before anything is done.
-    """
-    items: list[BatchItem] = []
-    # Not splitlines: JSON strings may hold U+2028 and its like.
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        place = f"{shown_name(path)}, line {number}"
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            column = f", column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-            raise GrammarError(
-                f"a line of the batch is not JSON: {getattr(error, 'msg', error)}",
-                where=place + column,
-                remedy='Write one JSON string a line, or objects {"text": "..."}.',
-            ) from None
-        if isinstance(value, str):
-            value = {"text": value}
-        if not isinstance(value, dict) or not isinstance(value.get("text"), str):
-            raise GrammarError(
-                "a line of the batch is neither a string nor an object with a text",
-                where=place,
-                remedy='Write one JSON string a line, or objects {"text": "..."}.',
-            )
-        items.append(BatchItem(value.get("id", len(items)), value["text"]))
-    if not items:
-        raise GrammarError("the batch has no lines", where=shown_name(path), remedy="Write one JSON text a line.")
-    return items

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from guided.cli.options import Decoding
+from guided.cli.output import print_note, stderr_console
 from guided.cli.progress import kernel_compilation, steps
 from guided.errors import LimitError
 
@@ -59,7 +60,28 @@ def load_model(name: str, *, device: str | None, offline: bool, quiet: bool) -> 
             name, device=device, local_files_only=offline, on_stage=lambda stage: step(f"{name}: {stage.value}")
         )
     _choose_threads(loaded)
+    if not quiet:
+        _name_toy(name, loaded)
     return loaded
+
+
+_named: set[str] = set()
+
+
+def _name_toy(name: str, loaded: LoadedModel) -> None:
+    """Say once, to people at a terminal, what the answers of a packaged model are worth."""
+    from guided.hf.loading import PACKAGED
+    from guided.nano.experts import Expert
+
+    if _named or not stderr_console().is_terminal:
+        return
+    if name in (PACKAGED, *(expert.value for expert in Expert)):
+        _named.add(name)
+        millions = sum(parameter.numel() for parameter in loaded.model.parameters()) / 1e6
+        print_note(
+            f"{name} is a toy of {millions:.1f} million parameters: the form of its output is guaranteed, what it says"
+            " is often wrong; --model takes a real one"
+        )
 
 
 def _choose_threads(loaded: LoadedModel) -> None:

@@ -15,7 +15,7 @@ from guided.cli.exits import describe
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["print_error", "print_json", "print_note", "print_text", "stderr_console", "stdout_console"]
+__all__ = ["json_line", "print_error", "print_json", "print_note", "print_text", "stderr_console", "stdout_console"]
 
 
 def stdout_console() -> Console:
@@ -45,10 +45,15 @@ def print_text(text: str) -> None:
 
 
 def print_json(record: dict[str, Any], **raw: str) -> None:
-    """One object on one line; ``raw`` are members whose values are JSON texts already, written first as they are."""
+    """One object on one line; see `json_line`."""
+    print_text(json_line(record, **raw))
+
+
+def json_line(record: dict[str, Any], **raw: str) -> str:
+    """An object as JSON; ``raw`` are members whose values are JSON texts already, which come first as they are."""
     members = [f"{json.dumps(name)}: {text}" for name, text in raw.items()]
     members += [f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in record.items()]
-    print_text("{" + ", ".join(members) + "}")
+    return "{" + ", ".join(members) + "}"
 
 
 def print_note(text: str) -> None:

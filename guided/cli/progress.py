@@ -56,19 +56,20 @@ def steps(total: int, *, quiet: bool = False) -> Iterator[Callable[[str], None]]
 
 
 @contextmanager
-def counting(what: str, total: int, *, quiet: bool = False) -> Iterator[Callable[[int], None]]:
-    """A bar over ``total`` items; call the function with how many more are done."""
+def counting(what: str, total: int | None = None, *, quiet: bool = False) -> Iterator[Callable[[int], None]]:
+    """A bar over ``total`` items, or a count where that is not known; call the function with how many more are done."""
     if quiet:
         yield lambda _: None
         return
     with _progress() as progress:
-        task = progress.add_task(what, total=total, note=f"0/{total}")
+        of = "" if total is None else f"/{total}"
+        task = progress.add_task(what, total=total, note=f"0{of}")
         done = 0
 
         def advance(count: int) -> None:
             nonlocal done
             done += count
-            progress.update(task, completed=done, note=f"{done}/{total}")
+            progress.update(task, completed=done, note=f"{done}{of}")
 
         yield advance
 
@@ -107,7 +108,7 @@ def kernel_compilation(*, quiet: bool = False) -> Iterator[list[str]]:
     """Yields the names of the kernels compiled so far, in order; from the first one on a bar or a line shows it."""
     from numba.core import event
 
-    from guided.kernels.jit import compiled_kernel, logger
+    from guided.kernels.jit import compiled_kernel, kept_elsewhere, logger
 
     compiled: list[str] = []
     here = threading.get_ident()
@@ -125,7 +126,7 @@ def kernel_compilation(*, quiet: bool = False) -> Iterator[list[str]]:
                 return
             if not shown:
                 if progress.disable:
-                    print_note("compiling kernels, once on this machine: about half a minute")
+                    print_note(f"compiling kernels, once on this machine: about half a minute{kept_elsewhere()}")
                 progress.start()
                 shown.append(progress.add_task("compiling kernels, once on this machine", total=None, note=""))
             progress.update(shown[0], note=name)

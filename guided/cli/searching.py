@@ -123,7 +123,7 @@ def search_help() -> str:
         {name: (method.settings, method.summary) for name, method in SEARCHES.items()},
         [
             "guided extract -s schema.json --search best-first:beams=8,n_best=3 --json letter.txt",
-            'guided extract -s schema.json --must-include "train|railway" letter.txt',
+            'guided extract -s schema.json --must-include "Oslo|Bergen" letter.txt',
             "guided extract -s schema.json --search deal:reward=mymodule:score,weight=2 letter.txt",
             "guided extract -s schema.json --search blocks:reward=mymodule:score,blocks=8 --seed 1 letter.txt",
         ],

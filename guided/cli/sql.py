@@ -73,10 +73,10 @@ def sql(
     **Examples:**
 
         guided sql --db sqlite:///shop.db "How many orders did each customer make?"
-        guided sql --db shop.db --sample-values 50 --explain "Which products are out of stock?"
-        guided sql --db shop.db --no-run --json "Newest order?" | jq -r .sql
-        guided sql --db shop.db --sampler smc --particles 16 --replay run.html "Newest order?"
-        guided sql --db shop.db --search best-first:beams=8 --must-include "ORDER BY" "Newest order?"
+        guided sql --db shop.db --sample-values 50 --explain "Which products cost more than 50?"
+        guided sql --db shop.db --no-run --json "Which order has the highest price?" | jq -r .sql
+        guided sql --db shop.db --sampler smc --particles 16 --replay run.html "Which order has the highest price?"
+        guided sql --db shop.db --search best-first:beams=8 --must-include "ORDER BY" "Which order has the highest price?"
     """
     import guided
     from guided.cli.drafting import drafts_in_words

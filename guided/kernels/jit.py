@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
+import stat
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from numba import njit
+from numba import config, njit
 from numba.core import event
 
-__all__ = ["compiled_kernel", "direct", "entry", "inner", "logger"]
+__all__ = ["compiled_kernel", "direct", "entry", "inner", "kept_elsewhere", "logger"]
 
 logger = logging.getLogger("guided")
 """Says once a process that kernels are compiled: nobody should wait half a minute without knowing what for."""
@@ -31,7 +36,7 @@ time of compiling them, and of what a call from Python with arrays takes.
 
 def entry(kernel: Callable[..., Any]) -> Any:
     """Compile a kernel that Python calls."""
-    return njit(kernel, **_OPTIONS)
+    return _compiled(kernel)
 
 
 def inner(kernel: Callable[..., Any]) -> Any:
@@ -40,7 +45,49 @@ def inner(kernel: Callable[..., Any]) -> Any:
     That unpacks each array of an argument and packs each of a result, a third of the time of compiling a small kernel.
     A call from Python would end the process.
     """
-    return njit(kernel, no_cpython_wrapper=True, **_OPTIONS)
+    return _compiled(kernel, no_cpython_wrapper=True)
+
+
+def _compiled(kernel: Callable[..., Any], **options: Any) -> Any:
+    global _elsewhere
+    try:
+        return njit(kernel, **_OPTIONS, **options)
+    except RuntimeError as error:
+        # Numba keeps kernels beside their source, else in the user's cache, and refuses where it can write to neither.
+        if _elsewhere is not None or "locator" not in str(error):
+            raise
+    _elsewhere = _own_folder()
+    # For processes that this one starts, too.
+    os.environ["NUMBA_CACHE_DIR"] = config.CACHE_DIR = str(_elsewhere)
+    return njit(kernel, **_OPTIONS, **options)
+
+
+_elsewhere: Path | None = None
+
+
+def kept_elsewhere() -> str:
+    """Where compiled kernels are kept if neither beside the package nor in the user's cache, in words; else empty."""
+    if _elsewhere is None:
+        return ""
+    return (
+        f"; neither the installation nor the home folder can be written, so they are kept in {_elsewhere}"
+        " (NUMBA_CACHE_DIR names another folder)"
+    )
+
+
+def _own_folder() -> Path:
+    """A folder for temporary files that is ours alone: compiled kernels are code, which nobody else may put there."""
+    sources = Path(__file__).parent.glob("*.py")
+    # Numba does not see that a kernel which another one calls has changed.
+    stamp = max(source.stat().st_mtime_ns for source in sources)
+    own = os.getuid() if hasattr(os, "getuid") else 0
+    folder = Path(tempfile.gettempdir()) / f"guided-kernels-{own}-{stamp:x}"
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        if stat.S_ISDIR(found.st_mode) and found.st_uid == own and not found.st_mode & 0o077:
+            return folder
+    return Path(tempfile.mkdtemp(prefix="guided-kernels-"))
 
 
 _entry_points: dict[Any, Callable[..., Any]] = {}
@@ -74,7 +121,9 @@ class _Announcement(event.Listener):  # type: ignore[misc]
         if not self.said and compiled_kernel(of):
             self.said = True
             logger.warning(
-                "guided: compiling kernels, once on this machine: about half a minute (`guided warmup` does it ahead)"
+                "guided: compiling kernels, once on this machine: about half a minute"
+                " (`guided warmup` does it ahead)%s",
+                kept_elsewhere(),
             )
 
     def on_end(self, of: Any) -> None:

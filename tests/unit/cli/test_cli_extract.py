@@ -101,15 +101,75 @@ def test_a_batch_keeps_order_and_names(guided_cli, person, model_folder, tmp_pat
     assert "1 of 4 texts failed" in one_line(result.stderr)
 
 
-@pytest.mark.parametrize(
-    ("text", "place"),
-    [('"a"\n{"text": 3}\n', "line 2"), ('"a"\nb\n', "line 2, column 1"), ("\n\n", "the batch has no lines")],
-)
-def test_bad_batches_stop_before_anything_is_done(guided_cli, person, model_folder, text, place):
-    result = guided_cli("extract", "-s", person, "--batch", "-", "-m", model_folder, stdin=text)
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    assert place in one_line(result.stderr)
+def test_what_is_wrong_with_a_line_is_that_lines_error(guided_cli, person, model_folder):
+    lines = [
+        b'"Ada is 36."',
+        b"{",
+        b'{"id": "n", "text": 3}',
+        b'""',
+        b'{"id": "e", "text": " "}',
+        b"\xff",
+        b"[1]",
+        b'"Ada"',
+    ]
+    stdin = b"\xef\xbb\xbf" + b"\n".join(lines)
+    result = guided_cli("extract", "-s", person, "--batch", "-m", model_folder, "--batch-size", 3, stdin=stdin)
+    records = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [one["id"] for one in records] == [0, 1, "n", 3, "e", 5, 6, 7]
+    assert ["value" in one for one in records] == [True, *[False] * 6, True]
+    faults = [one["error"] for one in records if "error" in one]
+    assert [fault["where"] for fault in faults] == [
+        "standard input, line 2, column 2", *(f"standard input, line {n}" for n in range(3, 8))
+    ]  # fmt: skip
+    for fault, says in zip(faults, ["not JSON", "no text", "empty", "empty", "not UTF-8", "neither"], strict=True):
+        assert says in fault["message"] and fault["remedy"]
+    assert result.exit_code == 1 and "6 of 8 texts failed" in one_line(result.stderr)
+
+
+def test_a_batch_without_lines_or_file_stops_before_anything_is_done(guided_cli, person, model_folder, tmp_path):
+    for file, stdin, says in (("-", "\n\n", "the batch has no lines"), (tmp_path / "no", None, "cannot be read")):
+        result = guided_cli("extract", "-s", person, "--batch", file, "-m", model_folder, stdin=stdin)
+        assert result.exit_code == 2 and result.stdout == "" and says in one_line(result.stderr)
+    result = guided_cli("extract", "-s", person, "--resume", tmp_path / "no", "-m", model_folder)
+    assert result.exit_code == 2 and "only a batch" in one_line(result.stderr)
+
+
+def test_a_batch_that_was_stopped_goes_on(guided_cli, person, model_folder, tmp_path):
+    texts, out = tmp_path / "texts.jsonl", tmp_path / "people.jsonl"
+    texts.write_text("\n".join(['"Ada is 36."', '{"id": "g", "text": "Grace was 85"}', "{", '"Ida"', '"Bob"']))
+
+    def run(*options):
+        command = ["extract", "-s", person, "--batch", texts, "-m", model_folder, "--batch-size", 2]
+        return guided_cli(*command, "--out", out, *options)
+
+    first = run()
+    whole = out.read_bytes()
+    assert first.exit_code == 1 and first.stdout == "" and whole.count(b"\n") == 5
+    assert run().exit_code == 2 and out.read_bytes() == whole, "a file is not overwritten"
+    lines = whole.splitlines(keepends=True)
+    for kept in (b"", lines[0], b"".join(lines[:3]) + lines[3][:7], whole):
+        out.write_bytes(kept)
+        again = run("--resume")
+        assert again.exit_code == 1 and "1 of 5 texts failed" in one_line(again.stderr)
+        assert [json.loads(line)["id"] for line in out.read_bytes().splitlines()] == [0, "g", 2, 3, 4]
+        assert out.read_bytes().startswith(b"".join(lines[: kept.count(b"\n")]))
+    out.write_bytes(lines[1])
+    wrong = run("--resume")
+    assert wrong.exit_code == 2 and "people.jsonl, line 1" in one_line(wrong.stderr)
+    out.unlink()
+    assert run("--resume").exit_code == 1 and out.read_bytes().count(b"\n") == 5
+
+
+def test_lines_of_a_batch_come_before_later_ones_are_read(person, model_folder):
+    """A pipe that stays open: the first answer is there while the second text is not."""
+    command = [sys.executable, "-m", "guided", "extract", "-s", str(person), "--batch", "-m", str(model_folder)]
+    with subprocess.Popen([*command, "--batch-size", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        for text in (b'"Ada is 36."\n', b'"Ida is 12."\n'):
+            process.stdin.write(text)
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["value"]
+        process.stdin.close()
+        assert process.wait(60) == 0
 
 
 def test_numbers_are_printed_as_they_were_written(guided_cli, tmp_path, letter, model_folder):

@@ -23,3 +23,26 @@ def test_a_small_model_takes_one_thread_unless_told(asked, threads):
     )
     run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert int(run.stdout) == threads
+
+
+def test_a_packaged_model_is_named_a_toy_once_and_on_a_terminal_only(monkeypatch, capsys):
+    from guided.cli import models, output
+
+    monkeypatch.setattr(models, "_named", set())
+    for _ in range(2):
+        models.load_model("nano", device="cpu", offline=True, quiet=False)
+    assert capsys.readouterr().err == ""
+    console = output.stderr_console
+
+    def terminal():
+        made = console()
+        made._force_terminal = True
+        return made
+
+    monkeypatch.setattr(models, "stderr_console", terminal)
+    models.load_model("nano", device="cpu", offline=True, quiet=True)
+    assert capsys.readouterr().err == ""
+    for _ in range(2):
+        models.load_model("nano", device="cpu", offline=True, quiet=False)
+    said = " ".join(capsys.readouterr().err.split())
+    assert said.count("nano is a toy of") == 1 and "--model takes a real one" in said
