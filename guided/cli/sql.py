@@ -76,7 +76,7 @@ def sql(
         guided sql --db shop.db --sample-values 50 --explain "Which products cost more than 50?"
         guided sql --db shop.db --no-run --json "Which order has the highest price?" | jq -r .sql
         guided sql --db shop.db --sampler smc --particles 16 --replay run.html "Which order has the highest price?"
-        guided sql --db shop.db --search best-first:beams=8 --must-include "ORDER BY" "Which order has the highest price?"
+        guided sql --db shop.db --search best-first:beams=8 --must-include "ORDER BY" "Orders by price?"
     """
     import guided
     from guided.cli.drafting import drafts_in_words
