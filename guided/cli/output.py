@@ -7,6 +7,7 @@ error stays empty.  Rich decides on colour: none on a pipe or with ``NO_COLOR``.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = ["json_line", "print_error", "print_json", "print_note", "print_text", "stderr_console", "stdout_console"]
+
+
+_LINE_BREAKS = re.compile(r"[ \t]*[\r\n][ \t\r\n]*")
 
 
 def stdout_console() -> Console:
@@ -51,7 +55,8 @@ def print_json(record: dict[str, Any], **raw: str) -> None:
 
 def json_line(record: dict[str, Any], **raw: str) -> str:
     """An object as JSON; ``raw`` are members whose values are JSON texts already, which come first as they are."""
-    members = [f"{json.dumps(name)}: {text}" for name, text in raw.items()]
+    # A line break in a JSON text is white space between its parts: inside a string it would be an escape.
+    members = [f"{json.dumps(name)}: {_LINE_BREAKS.sub(' ', text)}" for name, text in raw.items()]
     members += [f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in record.items()]
     return "{" + ", ".join(members) + "}"
 
