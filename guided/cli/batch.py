@@ -54,7 +54,7 @@ def _items(lines: IO[bytes], path: str) -> Iterator[BatchItem]:
     n_items = 0
     with lines:
         for number, line in enumerate(lines, 1):
-            data = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+            data = (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).rstrip(b"\r\n")
             if data.strip():
                 yield _item(data, n_items, f"{shown_name(path)}, line {number}")
                 n_items += 1
