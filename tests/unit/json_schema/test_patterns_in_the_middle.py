@@ -1,0 +1,131 @@
+"""Combined patterns that compile: no text comes to a place where what may follow takes too long to find out.
+
+Walks are random, over single bytes, so every state on the way is asked what may come next.  The patterns are of kinds
+that once raised `LimitError` in the middle of a text: look-aheads that are broken with a bound still to be read.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import guided
+from guided.errors import GuidedError
+from guided.grammar.json_schema import json_schema
+
+END = 256
+VOCABULARY = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[END])
+LIKELY = np.full(END + 1, 0.02)
+for _bytes, _chance in (("abcdefxyz", 5.0), ("0123456789", 4.0), ("ABCXYZ", 2.0), ('-_./:@,{"', 3.0)):
+    LIKELY[list(_bytes.encode())] = _chance
+LIKELY[END] = 1.0
+
+
+def walk(constraint: guided.Constraint, rnd: random.Random, steps: int) -> bytes:
+    """A random text, of which every beginning had something to follow it."""
+    row = np.zeros(VOCABULARY.n_words, np.uint32)
+    state, text = constraint.start, b""
+    for _ in range(steps):
+        constraint.fill_mask(state, row)
+        allowed = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")[: END + 1])
+        assert allowed.size, text
+        token = rnd.choices(allowed.tolist(), LIKELY[allowed].tolist())[0]
+        if token == END:
+            break
+        text += bytes([token])
+        state = constraint.advance(state, token)
+        assert state != 0, text
+    return text
+
+
+def names(pattern: str, **more: Any) -> dict[str, Any]:
+    return {"type": "object", "patternProperties": {pattern: {"type": "integer"}}, **more}
+
+
+SCHEMAS: list[dict[str, Any]] = [
+    {"pattern": r"^(?!.*[^\w].*)(?:.com\p{L}{5})+$", "maxLength": 1000},
+    {"pattern": r"^(?!(?:[^A-Z]*[a-f0-9]){1,})[^/]{2,30}", "maxLength": 1000},
+    {"pattern": r"^(?!(?:[^A-Z]*[a-f0-9]){3,})\w[a-zA-Z0-9]{2,30}", "minLength": 20},
+    {"pattern": r"^(?!@)(?=.*[^\s])(?!.*\p{L}.*.)(\w{40,64}[^\s]{8,200}|\S{3,24}|[0-9]{1,3}[a-z0-9_-]{0,255}[^\s])$"},
+    {"pattern": r"^(?!.*--)(?=.*[0-9].*[0-9])[a-z0-9-]{8,2000}$", "not": {"pattern": "^x"}},
+    {"pattern": r"^(?=.*[A-Z])(?=.*[a-z])(?=.*\d)(?!.*\s).{8,500}$"},
+    names(r"^(?=.*[0-9])[a-z0-9]{8,200}$", additionalProperties=False),
+    names(r"^(?=.*[0-9])[a-z0-9]{8,200}$", additionalProperties={"type": "string"}, properties={"abcdefgh1": True}),
+    names(r"^(?!.*__)(?=.*[a-z])\w{1,128}$", propertyNames={"pattern": r"^(?!.*\d\d)[^-]{1,300}$"}),
+]
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_texts_come_to_no_limit(schema: dict[str, Any]) -> None:
+    constraint = guided.compile(json_schema({"type": "string", **schema}), VOCABULARY)
+    rnd = random.Random(5)
+    assert max(len(walk(constraint, rnd, 60)) for _ in range(4)) > 5
+
+
+CLASSES = ["[a-z]", "[A-Z]", r"\d", r"\w", "[a-z0-9]", "[A-Za-z0-9._~-]", "[^/]", r"\S", ".", "[ -~]", r"\p{L}"]
+COUNTS = ["*", "+", "?", "{1,8}", "{8,200}", "{0,255}", "{5}", "{32}", "{1,1000}"]
+MARKS = ["-", "_", r"\.", "/", ":", "@", "--", " "]
+
+
+def look(rnd: random.Random) -> str:
+    inner = rnd.choice(
+        [".*{c}", ".*{m}", ".*{c}.*{d}", "{c}*{d}", "{m}", ".{{3,63}}$", ".*{m}$", "(?:[^0-9]*{c}){{2}}"]
+    )
+    body = inner.format(c=rnd.choice(CLASSES), d=rnd.choice(CLASSES), m=rnd.choice(MARKS))
+    return f"(?{rnd.choice('=!')}{body})"
+
+
+def pattern(rnd: random.Random) -> str:
+    looks = "".join(look(rnd) for _ in range(rnd.choice([0, 1, 1, 2, 3])))
+    c, d, n, k, m = (rnd.choice(each) for each in (CLASSES, CLASSES, COUNTS, COUNTS, MARKS))
+    return "^" + looks + rnd.choice([f"{c}{n}", f"{c}{n}{m}{d}{k}", f"{c}({m}{d}+){{0,8}}", f"({c}+{m})+{d}{k}"]) + "$"
+
+
+def string(rnd: random.Random, depth: int = 0) -> dict[str, Any]:
+    found: dict[str, Any] = {"pattern": pattern(rnd)}
+    if rnd.random() < 0.4:
+        found["maxLength"] = rnd.choice([20, 63, 255, 1000])
+    if depth == 0 and rnd.random() < 0.4:
+        keyword = rnd.choice(["allOf", "anyOf", "oneOf", "not"])
+        found[keyword] = string(rnd, 1) if keyword == "not" else [string(rnd, 1) for _ in range(rnd.randint(2, 3))]
+    return found
+
+
+def random_schema(rnd: random.Random) -> dict[str, Any]:
+    if rnd.random() < 0.5:
+        return {"type": "string", **string(rnd)}
+    found = {pattern(rnd): {"type": rnd.choice(["integer", "string", "null"])} for _ in range(rnd.randint(1, 3))}
+    others = rnd.choice([False, True, {"type": "boolean"}])
+    return {"type": "object", "patternProperties": found, "additionalProperties": others}
+
+
+def check(seeds: range) -> tuple[int, int]:
+    """How many schemas compiled, and how many were refused for their size."""
+    compiled = refused = 0
+    for seed in seeds:
+        rnd = random.Random(seed)
+        schema = random_schema(rnd)
+        try:
+            constraint = guided.compile(json_schema(schema), VOCABULARY)
+        except guided.UnsatisfiableError:
+            continue
+        except GuidedError:
+            refused += 1
+            continue
+        compiled += 1
+        walk(constraint, rnd, 40)
+    return compiled, refused
+
+
+def test_random_patterns_come_to_no_limit() -> None:
+    compiled, refused = check(range(12))
+    assert compiled > 4 and refused < 2
+
+
+@pytest.mark.slow
+def test_many_random_patterns_come_to_no_limit() -> None:
+    compiled, refused = check(range(1_000, 2_000))
+    assert compiled > 400 and refused < 20
