@@ -15,7 +15,7 @@ from guided.grammar.json_schema.graph import Graph, living_numbers, strings_aliv
 from guided.grammar.json_schema.numbers import NumberRange
 from guided.grammar.json_schema.shape import ArrayShape, Need, ObjectShape, Shape
 from guided.grammar.json_schema.strings import StringSet
-from guided.grammar.regular.derivative import EMPTINESS_STEPS, edges, inhabited
+from guided.grammar.regular.derivative import edges, inhabited
 from guided.grammar.regular.expr import Expr, Kind
 
 MANY = 1 << 62
@@ -182,7 +182,7 @@ def count_words(language: Expr) -> Bounds:
             state = work.pop()
             if state in after:
                 continue
-            after[state] = [(high - low + 1, target) for low, high, target in edges(state, EMPTINESS_STEPS)]
+            after[state] = [(high - low + 1, target) for low, high, target in edges(state)]
             if len(after) > _EXPLORED:
                 return 1, MANY
             work.extend(target for _, target in after[state])

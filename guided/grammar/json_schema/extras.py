@@ -14,7 +14,7 @@ from guided.errors import LimitError
 from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.shape import Need, ObjectShape, class_need, is_false
 from guided.grammar.json_schema.strings import CONTENT, every_word, holds_word
-from guided.grammar.regular.derivative import EMPTINESS_STEPS, edges, inhabited, possible_edges
+from guided.grammar.regular.derivative import edges, inhabited, possible_edges
 from guided.grammar.regular.expr import EMPTY, Expr, complement, intersection
 
 MAX_CONDITIONS = 5
@@ -112,7 +112,7 @@ def few_words(language: Expr) -> tuple[str, ...] | None:
                 found.append(text)
             if not path and _branches_widely(state):
                 return None
-            for low, high, target in edges(state, EMPTINESS_STEPS):
+            for low, high, target in edges(state):
                 if high - low >= FEW_NAMES:
                     return None
                 work.extend((target, text + bytes((byte,)), path | {state}) for byte in range(low, high + 1))

@@ -37,9 +37,8 @@ CONTENT = TEXT.text
 _QUOTE = literal(b'"')
 
 
-EMPTINESS_STEPS = 30_000
-"""States that one emptiness search of a pattern with others may visit; those of the corpora need below 2,000, all but
-two that need 8,000 to 30,000."""
+EMPTINESS_STEPS = 8_000
+"""States that one emptiness search of a pattern with others may visit; those of the corpora need below 2,000."""
 SHORT_SEARCH = 50
 """Steps spent on each intermediate intersection; what stays undecided is decided once, for the whole value."""
 

@@ -49,8 +49,6 @@ from guided.grammar.regular.product import UndecidedError, begin_apart, has_memb
 
 EMPTINESS_STEPS = 30_000
 """States that one emptiness search may visit, unless the caller says otherwise."""
-PATIENT_STEPS = 20 * EMPTINESS_STEPS
-"""The same where a text is being written, which must not end in an error: 1 us each where kernels search."""
 SOON = 256
 """States after which a search is asked whether an outline says as much: 3 ms, and it need not learn them again."""
 MAX_UNDECIDED = 4096
@@ -64,7 +62,7 @@ _TRANSIENT = frozenset({Kind.CONCAT, Kind.INTERSECTION, Kind.LITERAL, Kind.JSON_
 make twenty objects an expression, and the garbage collector's pauses were a third of the time of a mask."""
 
 
-def edges(expr: Expr, limit: int = PATIENT_STEPS) -> tuple[Edge, ...]:
+def edges(expr: Expr, limit: int = EMPTINESS_STEPS) -> tuple[Edge, ...]:
     """Sorted, disjoint ``(low, high, target)`` for every first byte that leads to a non-empty language.
 
     Computed once per expression; raises `LimitError` when deciding emptiness of an intersection takes more than

@@ -28,9 +28,6 @@ MAX_NUMBERED = 20_000
 """Numbered operand states after which a new walk is begun; about half a KB each."""
 MAX_OPS = 1 << 12
 """Operands and connectives of a combination."""
-LEARNT = 1_000, 2 / 5
-"""Operand states whose edges one search may ask for: so many, or this share of the states that it may visit.  They take
-150 us each, a hundred times what a state of the combination does."""
 _USUAL = 16
 """Operands up to which a state counts as one; what it takes to go on from more grows with their number."""
 FAR = 1 << 15
@@ -219,7 +216,6 @@ class Walk:
         space.states[:] = [self.number(leaf) for leaf in leaves]
         walk = _kernel()
         cuts = self._cuts
-        learnt = len(self.exprs) + max(LEARNT[0], int(LEARNT[1] * most))
         while True:
             code = walk(
                 self._rows, self._about, space.program, space.stack, space.states, space.pool, space.slots,
@@ -231,7 +227,7 @@ class Walk:
             if stop is not None:
                 # All that wait are taken up sooner or later.
                 states = np.unique(space.pool[counters[kernel.TAKEN] : counters[kernel.COUNT]])
-            if not self._learn(states.tolist(), stop) or (stop is None and len(self.exprs) > learnt):
+            if not self._learn(states.tolist(), stop):
                 return int(kernel.SPENT)
             if stop is not None and len(cuts) != self._width:
                 space.table = space.table.take(_parents(cuts, self._cuts), axis=1)
