@@ -47,7 +47,9 @@ def shown() -> list[str]:
 
 def test_every_file_that_is_named_is_in_examples():
     text = (ROOT / "README.md").read_text() + "\n".join(commands_in(get_command(application)))
-    lines = [line for line in text.splitlines() if "guided " in line and not re.search(r"\./target|--data ", line)]
+    # Rows of the table have placeholders.
+    lines = [line for line in text.splitlines() if "guided " in line and not line.startswith("|")]
+    lines = [line for line in lines if not re.search(r"\./target|--data ", line)]
     named = {found.group(1) for line in lines for word in re.split(r"[\s'\"`>]+", line) if (found := FILE.match(word))}
     assert {"person.json", "letter.txt", "weather.json", "shop.db", "letters.jsonl"} <= named
     missing = sorted(name for name in named - MADE if not (EXAMPLES / name).is_file())
