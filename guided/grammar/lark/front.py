@@ -24,12 +24,16 @@ def lark(
     lexing: Lexing | None = None,
     import_paths: Iterable[str | os.PathLike[str]] = (),
     special_tokens: bool | Mapping[str, int] = False,
+    regex: bool = False,
 ) -> Grammar:
     """The language that Lark gives to a grammar in its notation.
 
     Without ``lexing``, a grammar without LALR(1) conflicts means what ``Lark(text, parser="lalr")`` parses, with its
     contextual lexer (`Lexing.CONTEXTUAL`); any other what ``Lark(text)`` parses, Earley's algorithm with the dynamic
     lexer (`Lexing.DYNAMIC`).  ``lexing`` forces one of the two; ``import_paths`` are folders for ``%import``.
+
+    ``regex``: patterns are those of the `regex` package, as in ``Lark(text, regex=True)``: ``\\p{Lu}`` and its kin, and
+    its own ``\\w``, ``\\s`` and case.  What that package has beyond `re` and properties is refused.
 
     ``special_tokens=True`` adds to Lark's notation, as llguidance does, special tokens in rules: ``<think>`` is the one
     of that name, brackets included.  With a tokenizer's own, ``special_tokens=vocabulary.special_tokens``, they may be
@@ -39,9 +43,10 @@ def lark(
     One defect of Lark is not imitated: its Earley parser raises RuntimeError on a text with two parses of which one
     ignores at the end what the other reads; such a text is accepted here.
 
-    Raises `GrammarError` for what Lark does not load, `UnsupportedError` for ``%declare``, for most backreferences
-    in terminals and for `Lexing.CONTEXTUAL` on a grammar with conflicts, `LimitError` for alternatives inside of
-    sequences that Lark would take long to multiply out, and for an LALR(1) table that takes too many steps.
+    Raises `GrammarError` for what Lark does not load, `UnsupportedError` for terminals of ``%declare`` in rules that
+    ``start`` reaches, for most backreferences in terminals and for `Lexing.CONTEXTUAL` on a grammar with conflicts,
+    `LimitError` for alternatives inside of sequences that Lark would take long to multiply out, and for an LALR(1)
+    table that takes too many steps.
 
     >>> lark('start: "a"+')
     <Grammar 'start': 2 rules, lexing contextual>
@@ -53,7 +58,7 @@ def lark(
         )
     replaced = _replaced(text, special_tokens)
     try:
-        loaded = load(replaced.text, start, paths)
+        loaded = load(replaced.text, start, paths, bool(regex))
         replaced.check(loaded)
         grammar = _read(start, lexing, loaded, replaced)
     except GuidedError as error:
@@ -66,7 +71,7 @@ def lark(
         if replaced.names:
             raise replaced.translated(error) from error
         raise
-    return replace(grammar, rebuild=(lark, (text,), _keywords(start, lexing, paths, special_tokens)))
+    return replace(grammar, rebuild=(lark, (text,), _keywords(start, lexing, paths, special_tokens, regex)))
 
 
 def _replaced(text: str, special_tokens: bool | Mapping[str, int]) -> Replaced:
@@ -76,10 +81,11 @@ def _replaced(text: str, special_tokens: bool | Mapping[str, int]) -> Replaced:
 
 
 def _keywords(
-    start: str, lexing: Lexing | None, paths: tuple[str, ...], special_tokens: bool | Mapping[str, int]
+    start: str, lexing: Lexing | None, paths: tuple[str, ...], special_tokens: bool | Mapping[str, int], regex: bool
 ) -> dict[str, Any]:
     known = special_tokens if isinstance(special_tokens, bool) else dict(special_tokens)
-    return {"start": start, "lexing": lexing, "import_paths": paths, "special_tokens": known}
+    found = {"start": start, "lexing": lexing, "import_paths": paths, "special_tokens": known}
+    return {**found, "regex": True} if regex else found
 
 
 def _read(start: str, lexing: Lexing | None, loaded: Loaded, replaced: Replaced) -> Grammar:
@@ -89,7 +95,7 @@ def _read(start: str, lexing: Lexing | None, loaded: Loaded, replaced: Replaced)
     tables = None
     terminals = None
     if lexing is not Lexing.DYNAMIC:
-        terminals = for_contextual_lexer(loaded.terminals, loaded.ignore, special)
+        terminals = for_contextual_lexer(loaded.terminals, loaded.ignore, special, regex=loaded.regex)
         read = read_tables(loaded.rules, start, terminals, nonterminals)
         if not isinstance(read, str):
             tables = read
@@ -104,7 +110,7 @@ def _read(start: str, lexing: Lexing | None, loaded: Loaded, replaced: Replaced)
     mode = Lexing.DYNAMIC if tables is None else Lexing.CONTEXTUAL
     if tables is None or terminals is None:
         used = {str(symbol.name) for rule in loaded.rules for symbol in rule.expansion if symbol.is_term}
-        terminals = for_dynamic_lexer(loaded.terminals, loaded.ignore, used, special)
+        terminals = for_dynamic_lexer(loaded.terminals, loaded.ignore, used, special, regex=loaded.regex)
     if special:
         check_assertions(terminals.items)
     return Grammar(
@@ -123,6 +129,7 @@ def _read(start: str, lexing: Lexing | None, loaded: Loaded, replaced: Replaced)
 def _key(loaded: Loaded, start: str, mode: Lexing, special: Mapping[str, str]) -> str:
     """A hash of everything that decides the language, imported grammars included."""
     content: list[Any] = ["lark", start, mode.value, loaded.ignore, sorted(special.items())]
+    content += ["regex"] * loaded.regex
     content += [(rule.origin.name, [(s.is_term, s.name) for s in rule.expansion]) for rule in loaded.rules]
     content += sorted((t.name, t.pattern.type, t.pattern.to_regexp(), t.priority) for t in loaded.terminals)
     return hashlib.sha256(repr(content).encode("utf-8", "surrogatepass")).hexdigest()

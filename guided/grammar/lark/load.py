@@ -7,7 +7,7 @@ without one, and refuses what Lark loads but cannot be enforced (``%declare``).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,9 +22,11 @@ class Loaded:
     rules: tuple[Any, ...]
     terminals: tuple[Any, ...]
     ignore: tuple[str, ...]
+    regex: bool = False
+    """Are the patterns those of the `regex` package?"""
 
 
-def load(text: str, start: str, import_paths: Sequence[str]) -> Loaded:
+def load(text: str, start: str, import_paths: Sequence[str], regex: bool) -> Loaded:
     """Compile ``text`` with Lark; raises `GrammarError` or `UnsupportedError` with the line where it can be found."""
     from lark import Lark
     from lark.exceptions import LarkError
@@ -37,7 +39,7 @@ def load(text: str, start: str, import_paths: Sequence[str]) -> Loaded:
         read, _ = loader(text, "<string>", list(import_paths), False)
         check_size(read)
         # The Earley front end loads every grammar that Lark can load, and compares no terminals with each other.
-        made = Lark(read, start=start, parser="earley", lexer="dynamic", import_paths=list(import_paths))
+        made = Lark(read, start=start, parser="earley", lexer="dynamic", import_paths=list(import_paths), regex=regex)
     except LimitError:
         raise
     except OSError as error:
@@ -50,23 +52,39 @@ def load(text: str, start: str, import_paths: Sequence[str]) -> Loaded:
         ) from error
     except Exception as error:
         # Lark lets some malformed grammars fail inside: assertions, missing attributes, errors of `re`.
+        if hasattr(error, "pattern") and hasattr(error, "msg"):
+            raise _bad_pattern(text, error, regex) from error
         declared = _declared(text)
         if declared is not None:
             raise declared from error
-        if hasattr(error, "pattern") and hasattr(error, "msg"):
-            raise _bad_pattern(text, error) from error
         raise GrammarError(
             f"Lark cannot load this grammar: {type(error).__name__}: {error}", remedy="Check it with Lark itself."
         ) from error
     names = {str(terminal.name) for terminal in made.terminals}
-    used = {str(symbol.name) for rule in made.rules for symbol in rule.expansion if symbol.is_term}
+    rules = _reachable(made.rules, start)
+    used = {str(symbol.name) for rule in rules for symbol in rule.expansion if symbol.is_term}
     for name in sorted((used | set(map(str, made.ignore_tokens))) - names):
         raise UnsupportedError(
             f"terminal {name} is declared with %declare, so its text is not known",
             where=_place(text, name),
             remedy="Define it by a string or a regular expression; post-lexers such as Indenter are not supported.",
         )
-    return Loaded(tuple(made.rules), tuple(made.terminals), tuple(dict.fromkeys(map(str, made.ignore_tokens))))
+    return Loaded(rules, tuple(made.terminals), tuple(dict.fromkeys(map(str, made.ignore_tokens))), regex)
+
+
+def _reachable(rules: Iterable[Any], start: str) -> tuple[Any, ...]:
+    """The rules that a text from ``start`` may use; Lark leaves out only those that no rule names but themselves."""
+    by_name: dict[str, list[Any]] = {}
+    for rule in rules:
+        by_name.setdefault(str(rule.origin.name), []).append(rule)
+    reached = {start}
+    work = [start]
+    while work:
+        for rule in by_name.get(work.pop(), ()):
+            new = {str(symbol.name) for symbol in rule.expansion if not symbol.is_term} - reached
+            reached |= new
+            work += new
+    return tuple(rule for name, own in by_name.items() if name in reached for rule in own)
 
 
 _SYNTAX_PLACE = re.compile(r"\bline (\d+),? column (\d+)")
@@ -152,15 +170,22 @@ def _names_in(message: str, error: Exception) -> list[str]:
     return [str(name) for name in found]
 
 
-def _bad_pattern(text: str, error: Any) -> GuidedError:
+def _bad_pattern(text: str, error: Any, regex: bool) -> GuidedError:
     """For errors of `re`, or of the regex package, which Lark asks too where it is installed."""
     pattern = str(error.pattern)
     found = text.find(f"/{pattern}/")
+    notation = "the `regex` package" if regex else "Python's re"
+    remedy = f"Correct it; its notation is that of {notation}."
+    if not regex and _PROPERTY.search(pattern):
+        remedy = "Pass regex=True, as to Lark itself: properties of characters are the notation of the `regex` package."
     return GrammarError(
         f"the regular expression {pattern!r} is malformed: {error.msg}",
         where=place_of(text, found + 1 + (error.pos or 0)) if found >= 0 else None,
-        remedy="Correct it; its notation is that of Python's re.",
+        remedy=remedy,
     )
+
+
+_PROPERTY = re.compile(r"(?<!\\)(?:\\\\)*\\[pP]")
 
 
 def _declared(text: str) -> GuidedError | None:

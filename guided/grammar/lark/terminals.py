@@ -5,6 +5,7 @@ Source of every rule here: lark/lexer.py, `BasicLexer` and `_create_unless` (Lar
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from typing import Any
 
 from guided.errors import GuidedError, UnsupportedError
 from guided.grammar.lexing import LexerTerminal
+from guided.grammar.regex.escapes import LIBRARY
 from guided.grammar.regex.parse import parse
 from guided.grammar.regex.syntax import Characters, Dialect
 from guided.grammar.regular.characters import special_character
@@ -32,7 +34,11 @@ class Terminals:
 
 
 def for_dynamic_lexer(
-    definitions: Sequence[Any], ignored: Sequence[str], used: Collection[str], special: Mapping[str, str]
+    definitions: Sequence[Any],
+    ignored: Sequence[str],
+    used: Collection[str],
+    special: Mapping[str, str],
+    regex: bool = False,
 ) -> Terminals:
     """Lark's terminal definitions where each is matched alone; ``used`` are the names in rules.
 
@@ -41,7 +47,7 @@ def for_dynamic_lexer(
     A terminal that is ignored and used in rules may be either: its ignored half gets an index of its own.  Raises
     `UnsupportedError`, `GrammarError` or `LimitError` naming the terminal.
     """
-    found = for_contextual_lexer(definitions, ignored, special, keywords=False)
+    found = for_contextual_lexer(definitions, ignored, special, keywords=False, regex=regex)
     items = list(found.items)
     ignore = set(found.ignore)
     for name in ignored:
@@ -56,9 +62,15 @@ _CLASS_OR_ESCAPE = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\(?![0-7]{3}).", re.
 
 
 def for_contextual_lexer(
-    definitions: Sequence[Any], ignored: Sequence[str], special: Mapping[str, str], keywords: bool = True
+    definitions: Sequence[Any],
+    ignored: Sequence[str],
+    special: Mapping[str, str],
+    keywords: bool = True,
+    regex: bool = False,
 ) -> Terminals:
     """Lark's terminal definitions in match order; with ``keywords``, also what a string inside a pattern does.
+
+    ``regex``: are the patterns those of the `regex` package?
 
     ``special``: the special token behind each terminal that stands for one; what Lark holds for its text counts for
     nothing.
@@ -68,19 +80,22 @@ def for_contextual_lexer(
     ordered = sorted(definitions, key=lambda d: (-d.priority, -d.pattern.max_width, -len(d.pattern.value), d.name))
     index = {str(definition.name): position for position, definition in enumerate(ordered)}
     ignore = frozenset(index[str(name)] for name in ignored)
+    module: Any = importlib.import_module("regex") if regex else re
     items = [
         LexerTerminal(special[name], Characters(special_character(special[name])))
         if (name := str(definition.name)) in special
-        else LexerTerminal(_shown(definition), _node(definition))
+        else LexerTerminal(_shown(definition), _node(definition, regex))
         for definition in ordered
     ]
     phantoms: dict[int, int] = {}
     if keywords:
-        _check_together(ordered)
+        _check_together(ordered, module)
         for position, definition in enumerate(ordered):
             if definition.pattern.type != "re":
                 continue
-            inside = [other for other in ordered if other.name not in special and _is_keyword(definition, other)]
+            inside = [
+                other for other in ordered if other.name not in special and _is_keyword(definition, other, module)
+            ]
             if not inside:
                 continue
             pairs = []
@@ -106,9 +121,9 @@ def _shown(definition: Any) -> str:
     return name
 
 
-def _node(definition: Any) -> Any:
+def _node(definition: Any, regex: bool) -> Any:
     try:
-        return parse(definition.pattern.to_regexp(), Dialect.PYTHON)
+        return parse(definition.pattern.to_regexp(), Dialect.PYTHON, LIBRARY if regex else 0)
     except GuidedError as error:
         raise type(error)(
             f"terminal {_shown(definition)}: {error.what}",
@@ -117,15 +132,15 @@ def _node(definition: Any) -> Any:
         ) from error
 
 
-def _is_keyword(pattern: Any, string: Any) -> bool:
+def _is_keyword(pattern: Any, string: Any, module: Any) -> bool:
     """Does the regex terminal match exactly the string terminal's text?"""
     if string.pattern.type != "str" or string.priority != pattern.priority:
         return False
-    match = re.match(pattern.pattern.to_regexp(), string.pattern.value)
+    match = module.match(pattern.pattern.to_regexp(), string.pattern.value)
     return match is not None and match[0] == string.pattern.value
 
 
-def _check_together(definitions: Sequence[Any]) -> None:
+def _check_together(definitions: Sequence[Any], module: Any) -> None:
     """Lark joins terminals into one expression, in which flags, group names and group numbers may clash."""
     for definition in definitions:
         written = definition.pattern.to_regexp()
@@ -136,8 +151,8 @@ def _check_together(definitions: Sequence[Any]) -> None:
                 remedy="Name the group: (?P<quote>...), (?P=quote).",
             )
     try:
-        re.compile("|".join(f"(?P<{d.name}>{d.pattern.to_regexp()})" for d in definitions))
-    except re.error as error:
+        module.compile("|".join(f"(?P<{d.name}>{d.pattern.to_regexp()})" for d in definitions))
+    except module.error as error:
         raise UnsupportedError(
             f"Lark cannot join the terminals into one regular expression: {error}",
             remedy="Do not name groups in terminals, and write flags after the closing slash.",

@@ -19,6 +19,7 @@ from guided.grammar.regex.unicode_sets import (
     ECMA_SPACE,
     PYTHON_SPACE,
     close_under_case,
+    library_class,
     python_class,
     unicode_property,
 )
@@ -33,6 +34,8 @@ _CONTROLS = {"f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 IGNORECASE, MULTILINE, DOTALL = int(re.IGNORECASE), int(re.MULTILINE), int(re.DOTALL)
 VERBOSE, ASCII, UNICODE = int(re.VERBOSE), int(re.ASCII), int(re.UNICODE)
 """The flags of `re` as plain integers, whose operators do not make objects."""
+LIBRARY = 0x2000
+"""``regex.VERSION0``: a pattern of the Python dialect means what the `regex` package reads in it."""
 
 
 class Source:
@@ -74,6 +77,12 @@ class Source:
             what = f"number {group}" if isinstance(group, int) else repr(group)
             raise self.error(f"no group {what} before this reference", offset, "Open the group first, or fix its name.")
         flags = self.flags
+        if flags & LIBRARY and flags & IGNORECASE:
+            raise UnsupportedError(
+                "a backreference that ignores case as the `regex` package does",
+                where=f"offset {offset}",
+                remedy="Write the cases as alternatives.",
+            )
         return Reference(number, offset, bool(flags & IGNORECASE), bool(flags & ASCII))
 
     def folded(self, characters: CharacterSet) -> CharacterSet:
@@ -81,6 +90,9 @@ class Source:
         if not self.flags & IGNORECASE:
             return characters
         python = self.dialect is Dialect.PYTHON
+        if self.flags & LIBRARY:
+            found = [library_class(f"\\U{low:08X}", self.flags, "") for low, high in characters if low == high]
+            return normalise(pair for pairs in found for pair in pairs)
         return close_under_case(characters, ecma=not python, ascii_only=python and bool(self.flags & ASCII))
 
     def joined_surrogates(self, code: int, offset: int) -> int:
@@ -120,10 +132,13 @@ def escape(source: Source, at: int) -> Node:
     if letter in "bB":
         source.at += 1
         unicode_word = python and not source.flags & ASCII
-        word = python_class("w") if unicode_word else ASCII_WORD
+        library = bool(source.flags & LIBRARY)
+        word = ASCII_WORD
+        if unicode_word:
+            word = library_class("\\w", 0, f"offset {at}") if library else python_class("w")
         if not python and source.flags & IGNORECASE:
             word = close_under_case(word, ecma=True)
-        return WordBoundary(word, letter == "B", not python or sys.version_info >= (3, 14))
+        return WordBoundary(word, letter == "B", not python or library or sys.version_info >= (3, 14))
     if (python and letter in "AZ") or (letter == "z" and python and sys.version_info >= (3, 14)):
         source.at += 1
         return At(Anchor.TEXT_START if letter == "A" else Anchor.TEXT_END)
@@ -135,6 +150,8 @@ def escape(source: Source, at: int) -> Node:
         source.at = end + 1 if end >= 0 else len(source.text)
         return source.reference(name, at)
     found = class_escape(source, at)
+    if source.flags & LIBRARY:
+        return Characters(library_class(source.text[at : source.at], source.flags, f"offset {at}"))
     if isinstance(found, int):
         return Characters(source.folded(source.one(found, at)))
     return Characters(found if python else source.folded(found))
@@ -234,6 +251,10 @@ def _shorthand(source: Source, letter: str) -> CharacterSet:
 
 
 def _property(source: Source, at: int) -> CharacterSet:
+    if source.flags & LIBRARY:
+        end = source.text.find("}", source.at) if source.text.startswith("{", source.at) else source.at
+        source.at = end + 1 if end >= 0 else len(source.text)
+        return library_class(source.text[at : source.at], source.flags, f"offset {at}")
     if not source.take("{"):
         letter = source.text[source.at : source.at + 1]
         if source.dialect is Dialect.PYTHON and letter.isalpha():
@@ -312,6 +333,15 @@ def character_class(source: Source, at: int) -> CharacterSet:
                 (fixed if python else folding).extend(item)
         if high is not None:
             folding.append((0x2D, 0x2D))
+    if source.flags & LIBRARY:
+        written = source.text[at : source.at]
+        if "[:" in written:
+            raise UnsupportedError(
+                "'[:' in a class, with which the `regex` package begins a class of POSIX",
+                where=f"offset {at}",
+                remedy="Write a property, such as \\p{alpha}, or escape the '['.",
+            )
+        return library_class(written, source.flags, f"offset {at}")
     characters = normalise([*fixed, *source.folded(normalise(folding))])
     return negate(characters) if negative else characters
 

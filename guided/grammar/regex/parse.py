@@ -17,6 +17,7 @@ from guided.grammar.regex.escapes import (
     DIGITS,
     DOTALL,
     IGNORECASE,
+    LIBRARY,
     MULTILINE,
     UNICODE,
     VERBOSE,
@@ -48,7 +49,7 @@ MAX_COUNT = 2**32 - 2
 """The largest count in a quantifier, which is Python's."""
 
 _FLAG_LETTERS = {"i": IGNORECASE, "m": MULTILINE, "s": DOTALL, "x": VERBOSE, "a": ASCII, "u": UNICODE}
-_PYTHON_FLAGS = IGNORECASE | MULTILINE | DOTALL | VERBOSE | ASCII | UNICODE
+_PYTHON_FLAGS = IGNORECASE | MULTILINE | DOTALL | VERBOSE | ASCII | UNICODE | LIBRARY
 _ECMA_FLAGS = IGNORECASE | MULTILINE | DOTALL | UNICODE
 _EMPTY = Concatenation(())
 _PLAIN = frozenset(chr(code) for code in range(0x20, 0xD800)) - frozenset("()|*+?{[\\.^$")
@@ -62,11 +63,13 @@ def parse(pattern: str, dialect: Dialect = Dialect.PYTHON, flags: int = 0) -> No
     r"""The tree of ``pattern``; ``flags`` are those of `re` (for ECMA-262: IGNORECASE, MULTILINE, DOTALL as i, m, s).
 
     Patterns of the Python dialect mean what they mean to `re`, and may use ``\p{..}`` and look-behinds of any width
-    besides.  Those of ECMA-262 have the meaning of its Unicode mode, and may use these liberties of its Annex B:
-    escaped punctuation and ``_``, literal ``{``, ``}`` and ``]``, classes as ends of ranges, quantified look-aheads.
-    Backreferences to groups with few texts are written out (see `references`).  Raises `GrammarError` for a malformed
-    pattern, `UnsupportedError` for other backreferences and constructs whose language is not regular or not enforced
-    here, `LimitError` for nesting deeper than `MAX_DEPTH`; all three with the offset in characters.
+    besides; with ``regex.VERSION0`` among the flags they mean what they mean to the `regex` package, and what it reads
+    otherwise than `re` (fuzzy matching, classes of POSIX, its own groups and escapes) is refused.  Those of ECMA-262
+    have the meaning of its Unicode mode, and may use these liberties of its Annex B: escaped punctuation and ``_``,
+    literal ``{``, ``}`` and ``]``, classes as ends of ranges, quantified look-aheads.  Backreferences to groups with
+    few texts are written out (see `references`).  Raises `GrammarError` for a malformed pattern, `UnsupportedError` for
+    other backreferences and constructs whose language is not regular or not enforced here, `LimitError` for nesting
+    deeper than `MAX_DEPTH`; all three with the offset in characters.
 
     >>> parse("a*")
     Quantified(body=Characters(ranges=((97, 97),)), low=0, high=None, greedy=True)
@@ -158,6 +161,12 @@ class _Parser(Source):
             self._quantify(frame, at, low, high)
         elif character == "{" and (bounds := self._bounds(at)) is not None:
             self._quantify(frame, at, *bounds)
+        elif character == "{" and self.flags & LIBRARY:
+            raise UnsupportedError(
+                "'{' that begins no count, with which the `regex` package may begin fuzzy matching",
+                where=f"offset {at}",
+                remedy="Escape it as '\\{' if it is text.",
+            )
         elif character == "[":
             frame.items.append(_Item(Characters(character_class(self, at)), at))
         elif character == "\\":

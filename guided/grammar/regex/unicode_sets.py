@@ -170,6 +170,24 @@ def _from_library(query: str, where: str) -> CharacterSet | None:
     return normalise((found.start(), found.end() - 1) for found in pattern.finditer(all_code_points()))
 
 
+@lru_cache(maxsize=256)
+def library_class(written: str, flags: int, where: str) -> CharacterSet:
+    r"""The characters that match ``written``, a pattern for one character, by the `regex` package itself."""
+    import regex
+
+    # The package numbers its flags otherwise.
+    own = regex.VERSION0 | (regex.IGNORECASE if flags & re.IGNORECASE else 0) | (regex.ASCII if flags & re.ASCII else 0)
+    try:
+        one = regex.compile(f"(?:{written})+", own)
+    except regex.error as error:
+        raise GrammarError(
+            f"{written!r} is malformed: {error.msg}",
+            where=where,
+            remedy="Correct it; its notation is that of the `regex` package.",
+        ) from None
+    return normalise((found.start(), found.end() - 1) for found in one.finditer(all_code_points()))
+
+
 def library_pattern(query: str, where: str = "") -> Any:
     """What finds runs of characters with a property in a text, None for a property that the library does not know.
 

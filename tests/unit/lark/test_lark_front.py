@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import pickle
+import random
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from lark import Lark
+from lark.exceptions import UnexpectedInput
 
 from guided.errors import GrammarError, GuidedError, LimitError, UnsupportedError
 from guided.grammar.ir import Lexing, Reference, Repetition, Sequence
@@ -143,8 +146,69 @@ def test_what_is_no_text_or_no_lexer_is_refused() -> None:
         lark('start: "a"', lexing=Lexing.NONE)
 
 
-def test_unused_declarations_do_no_harm() -> None:
-    assert accepts('start: "a"\n%declare B', "a") == [True]
+@pytest.mark.parametrize(
+    "source",
+    [
+        'start: "a"\n%declare B',
+        'start: "a"\nother: B\n%declare B',
+        # Lark keeps rules that only name each other.
+        'start: "a"\nb: B c\nc: b | "c"\n%declare B',
+        '%import python (pass_stmt, suite)\nstart: "a"',
+    ],
+)
+def test_declarations_that_start_does_not_reach_do_no_harm(source: str) -> None:
+    assert Lark(source, parser="lalr").parse("a")
+    assert accepts(source, "a", "b") == [True, False]
+
+
+def test_a_malformed_pattern_is_not_blamed_on_a_declaration() -> None:
+    with pytest.raises(GrammarError, match="malformed") as caught:
+        lark('%declare B\nstart: "a" Y\nY: /(/')
+    assert caught.value.where == "line 3, column 6"
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [r"\p{Lu}", r"\pL\d", r"[\p{Greek}\P{L}_]", r"[^\p{Script=Latin}\s]", r"(?i:\p{Lu}i)", r"(?i:[h-j]\w)", r"\w+", r"\s",
+     r"(?a:\w)+", r"a\b.\B.", r"(?i:\u0131\x49)", r"[\p{alnum}\-]{2,3}", r"\p{Lu}++\N{DIGIT ONE}", r"\p{^L}"],
+)  # fmt: skip
+@pytest.mark.parametrize("mode", [Lexing.CONTEXTUAL, Lexing.DYNAMIC])
+def test_patterns_of_the_regex_package(pattern: str, mode: Lexing) -> None:
+    source = f"start: WORD\nWORD: /{pattern}/"
+    theirs = Lark(source, parser="lalr" if mode is Lexing.CONTEXTUAL else "earley", regex=True)
+    recogniser = LexedRecogniser(lark(source, lexing=mode, regex=True))
+    characters = "aIi\u0130\u0131Kk\u212a\u0138\u01c5\u03b1\u0301\u00b2_1\x1c \u00a0-\u4e00\U00010d40\ue000"
+    some = random.Random(0)
+    for text in (*characters, *("".join(some.choices(characters, k=some.randint(2, 3))) for _ in range(60))):
+        try:
+            theirs.parse(text)
+            expected = True
+        except UnexpectedInput:
+            expected = False
+        assert recogniser.accepts(text) is expected, (text, expected)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "what"),
+    [
+        ("a{e}", "fuzzy"),
+        ("[[:alpha:]]", "POSIX"),
+        (r"\X", "X"),
+        ("(?|a|b)", "group"),
+        (r"(?i:(a|b)\1)", "backreference"),
+    ],
+)
+def test_what_the_regex_package_alone_has_is_refused(pattern: str, what: str) -> None:
+    with pytest.raises((GrammarError, UnsupportedError), match=what):
+        lark(f"start: /{pattern}/", regex=True)
+
+
+def test_properties_need_the_regex_package_as_in_lark() -> None:
+    with pytest.raises(GrammarError, match="regex=True"):
+        lark(r"start: /\p{Lu}/")
+    plain, other = lark(r"start: /\w/"), lark(r"start: /\w/", regex=True)
+    assert plain.key != other.key
+    assert pickle.loads(pickle.dumps(other)).key == other.key
 
 
 def test_imports_from_folders(tmp_path: Path) -> None:
