@@ -19,6 +19,7 @@ __all__ = ["PARTS", "about", "kept", "module_of", "run_part"]
 PARTS = {
     "masks": "masks",
     "budget": "budgets",
+    "grammars": "grammars",
     "compile": "first_masks",
     "batch": "batches",
     "long": "long_texts",

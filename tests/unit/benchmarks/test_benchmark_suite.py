@@ -209,7 +209,7 @@ def test_the_command_lists_its_parts_and_says_what_is_wrong(tmp_path):
     done = _run("--list")
     assert done.returncode == 0
     assert [line.split()[0] for line in done.stdout.splitlines()] == [
-        "masks", "budget", "compile", "batch", "long", "growth", "vocabulary", "memory", "first-use", "generate",
+        "masks", "budget", "grammars", "compile", "batch", "long", "growth", "vocabulary", "memory", "first-use", "generate",
     ]  # fmt: skip
     for arguments, what in (
         (("--only", "speed"), "speed is none of masks"),

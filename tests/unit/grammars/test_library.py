@@ -43,7 +43,8 @@ def accepts(name: str, text: str) -> bool:
 
 
 def test_names() -> None:
-    wanted = "arithmetic iso8601 json markdown_table pddl_plan python_expression smiles sqlite_select"
+    wanted = "arithmetic c_program iso8601 json markdown_table pddl_plan python_expression smiles sqlite_select"
+    wanted += " typescript_statements"
     assert names() == tuple(wanted.split())
     with pytest.raises(GrammarError, match=r"'nonsense'.*smiles"):
         grammar("nonsense")
