@@ -261,13 +261,16 @@ class ConstraintMachine:
 
     def advance_each(self, state: int, tokens: list[int]) -> list[int]:
         """`advance_token_text` for each of some tokens: 1.3 us, and 0.07 for each, where one by one they take 0.7."""
-        if not self.plain or len(tokens) < _WORTH_A_CALL:
+        if len(tokens) < _WORTH_A_CALL:
             return [self.advance_token_text(state, token) for token in tokens]
         with self.lock:
             found = np.empty(len(tokens), np.int64)
             self.run(entry.advance_each, self.lexed, state, np.array(tokens, np.int64), found)
             after: list[int] = found.tolist()
-            return after
+            if self.plain:
+                return after
+            alive = {each: payable(self, each) for each in dict.fromkeys(after)}
+            return [alive[each] for each in after]
 
     def alike(self, state: int) -> int:
         """A state with the same mask that may be at hand: here always the state itself."""
@@ -292,9 +295,11 @@ class ConstraintMachine:
             else:
                 doubtful |= row
                 row[:] = 0
-            for token in tokens_of(doubtful):
-                if self.advance_token(state, token) != DEAD:
-                    row[token >> 5] |= np.uint32(1 << (token & 31))
+            tokens = tokens_of(doubtful)
+            after = self.advance_each(state, tokens)
+            alive = {each: spellable(self, each) != DEAD for each in dict.fromkeys(after)}
+            kept = np.array([token for token, each in zip(tokens, after) if alive[each]], np.int64)
+            np.bitwise_or.at(row, kept >> 5, np.uint32(1) << (kept & 31).astype(np.uint32))
             return row
 
     def candidates(self, state: int) -> NDArray[np.uint32]:
