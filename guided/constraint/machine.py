@@ -29,7 +29,7 @@ from guided.constraint.effects import TokenEffects
 from guided.constraint.first_arrays import FirstExtra, first_scratch, first_segments, first_tables, segments_of
 from guided.constraint.limits import Limits
 from guided.constraint.prices import BytePrices, spell
-from guided.constraint.survival import check_start, endings_of, payable, spellable, tokens_of
+from guided.constraint.survival import check_start, ending_tokens, endings_of, payable, spellable
 from guided.constraint.token_costs import TokenCosts
 from guided.errors import LimitError
 from guided.grammar.ir import Grammar, Lexing, Mark
@@ -267,10 +267,8 @@ class ConstraintMachine:
             found = np.empty(len(tokens), np.int64)
             self.run(entry.advance_each, self.lexed, state, np.array(tokens, np.int64), found)
             after: list[int] = found.tolist()
-            if self.plain:
-                return after
-            alive = {each: payable(self, each) for each in dict.fromkeys(after)}
-            return [alive[each] for each in after]
+            alive = {} if self.plain else {each: payable(self, each) for each in dict.fromkeys(after)}
+            return [alive[each] for each in after] if alive else after
 
     def alike(self, state: int) -> int:
         """A state with the same mask that may be at hand: here always the state itself."""
@@ -295,11 +293,8 @@ class ConstraintMachine:
             else:
                 doubtful |= row
                 row[:] = 0
-            tokens = tokens_of(doubtful)
-            after = self.advance_each(state, tokens)
-            alive = {each: spellable(self, each) != DEAD for each in dict.fromkeys(after)}
-            kept = np.array([token for token, each in zip(tokens, after) if alive[each]], np.int64)
-            np.bitwise_or.at(row, kept >> 5, np.uint32(1) << (kept & 31).astype(np.uint32))
+            tokens = ending_tokens(self, state, doubtful)
+            np.bitwise_or.at(row, tokens >> 5, np.uint32(1) << (tokens & 31).astype(np.uint32))
             return row
 
     def candidates(self, state: int) -> NDArray[np.uint32]:

@@ -20,7 +20,7 @@ from guided.kernels.layout import DEAD, FAR, FINISHED
 if TYPE_CHECKING:
     from guided.constraint.machine import ConstraintMachine
 
-__all__ = ["NEAR", "check_start", "endings_of", "measured", "payable", "spellable", "tokens_of"]
+__all__ = ["NEAR", "check_start", "ending_tokens", "endings_of", "measured", "payable", "spellable", "tokens_of"]
 
 STEPS_PER_STATE = 7
 """Steps of deciding which terminals can stand side by side, for each state that a search may visit: some 8 us each."""
@@ -145,6 +145,14 @@ def _can_pay(machine: ConstraintMachine, state: int) -> bool:
 
 def _all_owe(machine: ConstraintMachine, state: int) -> bool:
     return all(obligation for _, _, obligation in machine.threads(state))
+
+
+def ending_tokens(machine: ConstraintMachine, state: int, row: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """The tokens of the row behind which some text to the end can be spelled and paid, asking about each state once."""
+    tokens = tokens_of(row)
+    after = machine.advance_each(state, tokens)
+    alive = {each: spellable(machine, each) != DEAD for each in dict.fromkeys(after)}
+    return np.array([token for token, each in zip(tokens, after, strict=True) if alive[each]], np.int64)
 
 
 def tokens_of(row: NDArray[np.uint32]) -> list[int]:
