@@ -118,7 +118,7 @@ def stopped(run, path, **changes):
         {"n": 5},
         {"prompt": (0, 0)},
     ],
-    ids=str,
+    ids=lambda changes: next(iter(changes)),
 )
 @pytest.mark.parametrize("run", [smc, smc_steer])
 def test_another_problem_is_not_resumed(run, changes, tmp_path):
@@ -217,7 +217,9 @@ def test_predicates_that_only_answers_tell_apart_are_told_apart():
 
 
 @pytest.mark.parametrize(
-    ("run", "name"), [(cars, "cars"), (asap, "asap"), (rejection, "rejection"), (mcmc, "mcmc")], ids=lambda x: str(x)
+    ("run", "name"),
+    [(cars, "cars"), (asap, "asap"), (rejection, "rejection"), (mcmc, "mcmc")],
+    ids=["cars", "asap", "rejection", "mcmc"],
 )
 def test_attempts_and_chains_of_another_problem_are_not_resumed(run, name, tmp_path):
     path = tmp_path / "run"
