@@ -98,6 +98,8 @@ _CLASSES = (
     ("a digit", frozenset(b"0123456789")),
     ("a digit from 1 to 9", frozenset(b"123456789")),
     ("white space", frozenset(b" \t\n\r")),
+    # What begins the white space of a plain text.
+    ("white space", frozenset(b" \n\r")),
 )
 _SPACES = {0x20: "a space", 0x09: "a tab", 0x0A: "a new line", 0x0D: "a carriage return"}
 _PRINTABLE = frozenset(range(0x20, 0x7F))

@@ -74,10 +74,10 @@ def test_standard_input_needs_a_format(guided_cli):
 @pytest.mark.parametrize(
     ("text", "line", "column", "found", "expected"),
     [
-        ('{"name": "Ada",\n  "age": x}', 2, 10, "x", "a digit or white space"),
+        ('{"name": "Ada",\n  "age": x}', 2, 10, "x", "a digit"),
         ('{"name": "Ada", "age": 1777}', 1, 26, "7", "white space"),
         ('{"name": "é\x01"}', 1, 12, "\x01", "any character"),
-        ('{"nome": 1}', 1, 4, "o", "'a'"),
+        ('{"nome": 1}', 1, 4, "o", "'ame\"'"),
         ('{"name": "Ada"', 1, 15, None, "',' or white space"),
         ("", 1, 1, None, "'{' or white space"),
     ],
@@ -95,7 +95,7 @@ def test_the_page_says_where_and_what_was_expected(guided_cli, person):
     result = guided_cli("check", person, "--accepts", '{"name": 7}')
     page = " ".join(result.stdout.split())
     assert result.exit_code == 1
-    assert "no: '7' at line 1, column 10, where '\"' or white space is expected" in page
+    assert "no: '7' at line 1, column 10, where '\"' is expected" in page
     assert "7 is not of type 'string' (at $.name)" in page, "the schema's own objection"
 
 

@@ -43,7 +43,7 @@ SCHEMAS = {
     '{"type": "strin"}': (2, ["schema.json, #"]),
     '{"type": "integer", "minimum": 5, "maximum": 3}': (3, ["schema.json", "#"]),
     '{"allOf": [{"type": "string"}, {"type": "null"}]}': (3, ["schema.json"]),
-    '{"properties": {"a": {"pattern": "(a)\\\\1"}}}': (3, ["schema.json, #/properties/a/pattern"]),
+    '{"properties": {"a": {"pattern": "(a+)\\\\1"}}}': (3, ["schema.json, #/properties/a/pattern"]),
     '{"items": {"$ref": "https://example.com/a"}}': (3, ["schema.json, #/items/$ref", "nothing is fetched"]),
 }
 
@@ -69,7 +69,7 @@ GRAMMARS = {
     ("x.gbnf", "root ::= other\n"): (2, ["'other' is not defined", "line 1, column 10"]),
     ("x.gbnf", 'root ::= "a" root\n'): (3, ["x.gbnf", "root"]),
     ("x.regex", "(a"): (2, ["x.regex"]),
-    ("x.regex", r"(a)\1"): (3, ["x.regex", "3"]),
+    ("x.regex", r"(a+)\1"): (3, ["x.regex", "4"]),
     ("x.regex", r"a(?=b)c"): (3, ["no text matches"]),
     ("x.yaml", "a: 1"): (2, ["cannot be told from its name", "--format"]),
 }
