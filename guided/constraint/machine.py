@@ -61,7 +61,6 @@ from guided.kernels.layout import (
     NEED,
     NEED_COST,
     NEED_EFFECT,
-    NEED_MINIMUM,
     NEED_PARTIAL,
     NEED_TERMINAL,
     OPEN_BOUNDARY,
@@ -495,8 +494,6 @@ class ConstraintMachine:
             joined = [[a, b, self.states.joined(a, b)]]
             self._extra = self._extra._replace(joined=np.vstack([self._extra.joined, joined]))
             self._seen = -1
-        elif request == NEED_MINIMUM:
-            minimum(self.states, a)
         elif request == NEED_TERMINAL:
             self._token_costs.tokens_of(a)
         elif request == NEED_COST:
@@ -514,7 +511,10 @@ class ConstraintMachine:
         scratch = self.scratch
         n_unknown = int(self.counters[N_UNKNOWN])
         if n_unknown:
-            self.states.expand_all(scratch.unknown[:n_unknown].tolist())
+            unknown = scratch.unknown[:n_unknown].tolist()
+            self.states.expand_all([state for state in unknown if state >= 0])
+            for state in (~each for each in unknown if each < 0):
+                minimum(self.states, state)
         effects = zip(scratch.thread_a[:n_effects].tolist(), scratch.thread_b[:n_effects].tolist(), strict=True)
         for bounds, state in dict.fromkeys(effects):
             self.effects.need(bounds >> 32, bounds & 0xFFFFFFFF, state)

@@ -139,6 +139,8 @@ class BytePrices:
         if self._rules is None:
             self._rules = RuleCosts(self._graph, self._terminal, lambda states: list(map(self._terminal, states)))
         wanted = int(counters[N_SETS])
+        if wanted == self.priced:
+            return
         if wanted > self.cost.size:
             self.cost = np.concatenate([self.cost, np.zeros(2 * wanted - self.cost.size, np.int32)])
         while True:

@@ -251,8 +251,9 @@ def fill(table, lexed, root, state, limit):
                 return -1
             reach = reach_of(table, continuation)
             counters[NEED] = max(counters[NEED], reach)
-        if automaton.bound[inside] > counters[LONGEST] and limit < 0:
-            # No token comes to the bound, and every grammar has the state without one.
+        if automaton.bound[inside] > counters[LONGEST] + max(limit, 0):
+            # No token comes to the bound, nor does the shortest way on from it where that is short enough; and every
+            # grammar has the state without one.
             inside = np.int64(automaton.boundless[inside])
         if automaton.first[automaton.base[inside]] < 0:
             if not wait_for(table, np.int64(automaton.base[inside])):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from guided.kernels import views
+from guided.kernels.byte_classes import LINES, TEXT
 from guided.kernels.costs import LONG_ESCAPE_LEFT
 from guided.kernels.jit import inner
 from guided.kernels.layout import (
@@ -13,10 +14,11 @@ from guided.kernels.layout import (
     FUEL,
     GROW_SCRATCH,
     N_UNKNOWN,
-    NEED_MINIMUM,
+    NEED_EFFECT,
     NOTED,
     REQUEST,
     REQUEST_A,
+    REQUEST_B,
     STRING,
 )
 from guided.kernels.segments import first_visit, note, note_after, push
@@ -33,6 +35,9 @@ CROWDED = 90
 
 ESCAPES = (0x22, 0x2F, 0x5C, 0x62, 0x66, 0x6E, 0x72, 0x74, 0x75)
 """What may come after a backslash."""
+
+CHARACTER_LEFT = 3
+"""Most bytes that are left of a character that has begun (RFC 3629)."""
 
 FEW = 24
 """Bytes that may come up to which the children for just these are looked up, where a table has them; else all 200 or so
@@ -125,7 +130,10 @@ def stays_below(automaton, tokens, place, node):
 
 @inner
 def wait_for(table, state):
-    """Note that the edges of a state are needed, so that one round asks for all that it comes to; False: no room."""
+    """Note that the edges of a state are needed, so that one round asks for all that it comes to; False: no room.
+
+    With all bits inverted: how far it is from the end of a match.
+    """
     counters = views.counters(table)
     unknown = views.scratch(table).unknown
     n = counters[N_UNKNOWN]
@@ -133,8 +141,8 @@ def wait_for(table, state):
         if unknown[i] == state:
             return True
     if n == unknown.shape[0]:
-        counters[REQUEST] = EXPAND_STATE
-        counters[REQUEST_A] = state
+        counters[REQUEST] = NEED_EFFECT
+        counters[REQUEST_A] = counters[REQUEST_B] = 0
         return False
     unknown[n] = state
     counters[N_UNKNOWN] = n + 1
@@ -196,7 +204,18 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
         at = places[level]
         end = np.int64(tokens.end[node])
         debt = owed[level]
-        if debt == 0 and limit < 0 and stays_below(automaton, tokens, at, node):
+        stays = debt == 0 and stays_below(automaton, tokens, at, node)
+        if stays and limit >= 0:
+            # All of them end in one state, or inside a character that leads back to it.
+            if automaton.minimum[at] < 0 and not wait_for(table, ~np.int64(at)):
+                return -1
+            left = automaton.minimum[at] + machine.cost[continuation]
+            is_text = tokens.classes[node] & (TEXT | LINES) != 0
+            if left > limit and not is_text:
+                node = end
+                continue
+            stays = left + (CHARACTER_LEFT if is_text else 0) <= limit
+        if stays:
             for i in range(tokens.token_offset[node], tokens.token_offset[end]):
                 token = tokens.token_ids[i]
                 row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
@@ -269,9 +288,7 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
                         return -1
             ending = np.int64(automaton.also[ending])
         if priced and inside and not fits:
-            if automaton.minimum[after] < 0:
-                counters[REQUEST] = NEED_MINIMUM
-                counters[REQUEST_A] = after
+            if automaton.minimum[after] < 0 and not wait_for(table, ~np.int64(after)):
                 return -1
             left = np.int64(automaton.minimum[after])
             if place >> 32:
@@ -279,9 +296,7 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
                 ahead = np.int64(0) if automaton.first[after] >= 0 else reach
                 for way_on in range(automaton.first[after], automaton.first[after] + automaton.count[after]):
                     target = np.int64(automaton.target[way_on])
-                    if automaton.minimum[target] < 0:
-                        counters[REQUEST] = NEED_MINIMUM
-                        counters[REQUEST_A] = target
+                    if automaton.minimum[target] < 0 and not wait_for(table, ~target):
                         return -1
                     ahead = max(ahead, np.int64(automaton.minimum[target]))
                 left = min(ahead + LONG_ESCAPE_LEFT, reach - machine.cost[continuation])

@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 
 import numpy as np
+import pytest
 
 import guided
 from guided.grammar.ir import Choice, Grammar, Repetition, Rule, Sequence, Terminal
 from guided.grammar.regular.expr import literal
+from guided.kernels.layout import FINISHED, REQUEST
 
 
 def test_a_longer_text_of_fewer_tokens_is_relied_on_and_kept() -> None:
@@ -73,3 +75,33 @@ def test_budgets_are_kept_by_vocabularies_with_gaps() -> None:
             assert constraint.is_accepting(state) and text.decode() in texts
             kept += 1
     assert kept > 50
+
+
+def test_states_of_a_bounded_text_are_asked_about_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Near the budget each length of a text is a state; each one asked about by itself, a mask began 11 times here."""
+    rng = random.Random(5)
+    words = sorted({bytes(rng.choices(b"abcdefgh", k=rng.randint(2, 40))) for _ in range(200)})
+    tokens = [bytes([byte]) for byte in range(256)] + words + [None]
+    vocabulary = guided.Vocabulary.from_tokens(tokens, eos_ids=[len(tokens) - 1])
+    constraint = guided.compile(guided.json_schema({"type": "string", "minLength": 50, "maxLength": 3000}), vocabulary)
+    row = np.zeros(vocabulary.n_words, np.uint32)
+    machine = constraint._machine
+    base = getattr(machine, "inner", machine)
+    served: list[int] = []
+    serve = type(base)._serve
+
+    def count(self: object) -> None:
+        served.append(int(base.counters[REQUEST]))
+        serve(self)
+
+    monkeypatch.setattr(type(base), "_serve", count)
+    state = constraint.advance(constraint.start, ord('"'))
+    constraint.fill_budget_mask(state, row, 60)
+    assert 0 < len(served) <= 6
+    left = 60
+    while state != FINISHED:
+        constraint.fill_budget_mask(state, row, left)
+        allowed = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little"))
+        state = constraint.advance(state, int(rng.choice(allowed.tolist())))
+        left -= 1
+    assert left >= 0
