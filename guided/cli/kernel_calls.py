@@ -68,6 +68,7 @@ def everything() -> None:
     _combinations()
     _growth(vocabulary)
     _closings(vocabulary)
+    _prices(vocabulary)
 
 
 def _vocabulary() -> Vocabulary:
@@ -196,6 +197,14 @@ def _closings(vocabulary: Vocabulary) -> None:
     surveys.remember(state, effects.store.row(np.zeros(0, np.int32)), np.zeros((0, 4), np.int32))
     surveys.differ(state)
     CharactersLeft(effects.states).of_tokens(np.zeros(0, np.int64))
+
+
+def _prices(vocabulary: Vocabulary) -> None:
+    """Price continuations that no mask has come by, as where the shortest text takes more tokens than are left."""
+    import guided
+
+    constraint = _compiled(guided.choice(["priced", "alone"]), vocabulary)
+    constraint._machine.cheapest_text(constraint.start)
 
 
 def _growth(vocabulary: Vocabulary) -> None:
