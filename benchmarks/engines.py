@@ -62,6 +62,11 @@ class GuidedEngine:
         constraint = self.guided.compile(self.guided.json_schema(schema), self.vocabulary)
         return _GuidedCompiled(constraint, self.row)
 
+    def compile_anew(self, text: str, *, is_gbnf: bool) -> _GuidedCompiled:
+        """A grammar in GBNF or Lark's notation; `guided.compile` would remember what earlier texts have come by."""
+        front = self.guided.gbnf if is_gbnf else self.guided.lark
+        return _GuidedCompiled(self.guided.Constraint(front(text), self.vocabulary), self.row)
+
     def batch(self, rows: int, threads: int) -> _GuidedBatch:
         return _GuidedBatch(self.guided, self.width, rows, threads)
 
@@ -133,6 +138,16 @@ class LlguidanceEngine:
     def compile(self, schema: Any) -> _LlguidanceCompiled:
         new = self.llguidance.LLMatcher
         fresh = new(self.vocabulary, new.grammar_from_json_schema(json.dumps(schema)))
+        if fresh.is_error():
+            raise ValueError(fresh.get_error())
+        return _LlguidanceCompiled(self, fresh)
+
+    def compile_anew(self, text: str, *, is_gbnf: bool) -> _LlguidanceCompiled:
+        """A grammar in GBNF or Lark's notation."""
+        from llguidance.gbnf_to_lark import gbnf_to_lark
+
+        new = self.llguidance.LLMatcher
+        fresh = new(self.vocabulary, new.grammar_from_lark(gbnf_to_lark(text) if is_gbnf else text))
         if fresh.is_error():
             raise ValueError(fresh.get_error())
         return _LlguidanceCompiled(self, fresh)

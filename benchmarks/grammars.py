@@ -8,7 +8,6 @@ vocabulary it may keep.  Both engines read the same tokens in turns; texts that 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,8 +33,9 @@ class Timed:
     """What one engine did with one grammar: microseconds."""
 
     first_us: list[float] = field(default_factory=list)
-    mask_us: list[float] = field(default_factory=list)
-    accepted: int = 0
+    mask_us: dict[int, list[float]] = field(default_factory=dict)
+    """By the number of the text."""
+    accepted: list[int] = field(default_factory=list)
     refused: str = ""
 
 
@@ -54,41 +54,18 @@ def sources() -> dict[str, tuple[str, bool, list[str]]]:
     return found
 
 
-def compiler(engine: Any, text: str, is_gbnf: bool) -> Callable[[], Any]:
-    """Compiles a grammar anew each time it is called, and gives a matcher; both are timed."""
-    if engine.name == "guided":
-        guided = engine.guided
-        front = guided.gbnf if is_gbnf else guided.lark
-
-        def compile_ours() -> Any:
-            from engines import _GuidedCompiled
-
-            # Not `guided.compile`, which would remember what earlier texts have come by.
-            return _GuidedCompiled(guided.Constraint(front(text), engine.vocabulary), engine.row).start()
-
-        return compile_ours
-
-    def compile_theirs() -> Any:
-        from engines import _LlguidanceCompiled
-        from llguidance.gbnf_to_lark import gbnf_to_lark
-
-        new = engine.llguidance.LLMatcher
-        fresh = new(engine.vocabulary, new.grammar_from_lark(gbnf_to_lark(text) if is_gbnf else text))
-        if fresh.is_error():
-            raise ValueError(fresh.get_error())
-        return _LlguidanceCompiled(engine, fresh).start()
-
-    return compile_theirs
-
-
-def measure_text(timed: Timed, make: Callable[[], Any], tokens: list[int], end: int) -> None:
+def measure_text(
+    timed: Timed, engine: Any, grammar: tuple[str, bool], number: int, tokens: list[int], end: int
+) -> None:
     """One text through a grammar compiled for it."""
+    text, is_gbnf = grammar
     clock = time.thread_time
     began = clock()
-    matcher = make()
+    matcher = engine.compile_anew(text, is_gbnf=is_gbnf).start()
     matcher.mask()
     timed.first_us.append((clock() - began) * 1e6)
-    timed.accepted += read(matcher, tokens, end, timed.mask_us, clock)
+    if read(matcher, tokens, end, timed.mask_us.setdefault(number, []), clock):
+        timed.accepted.append(number)
 
 
 def measure(setting: Setting, progress: Progress) -> Result:
@@ -102,7 +79,7 @@ def measure(setting: Setting, progress: Progress) -> Result:
             step(name)
             chosen = texts[:3] if setting.quick else texts
             for engine in engines:
-                compiler(engine, 'start: "warm"', False)().mask()
+                engine.compile_anew('start: "warm"', is_gbnf=False).start().mask()
             for at, sample in enumerate(chosen):
                 tokens = tokenizer.encode(sample, add_special_tokens=False)
                 for engine in turns(engines, number + at):
@@ -110,7 +87,7 @@ def measure(setting: Setting, progress: Progress) -> Result:
                     if timed.refused:
                         continue
                     try:
-                        measure_text(timed, compiler(engine, text, is_gbnf), tokens, tokenizer.eos_token_id)
+                        measure_text(timed, engine, (text, is_gbnf), at, tokens, tokenizer.eos_token_id)
                     except Exception as error:  # peers raise plain RuntimeError and ValueError
                         timed.refused = f"{type(error).__name__}: {error}".splitlines()[0][:80]
     return _result(
@@ -123,18 +100,25 @@ def _result(times: dict[str, dict[str, Timed]], n_texts: dict[str, int]) -> Resu
     for name, count in n_texts.items():
         for engine, by_name in times.items():
             one = by_name[name]
-            spread = percentiles(one.mask_us)
-            accepted = one.refused or f"{one.accepted} of {count}"
+            spread = percentiles([time for times_of in one.mask_us.values() for time in times_of])
+            accepted = one.refused or f"{len(one.accepted)} of {count}"
             first = percentiles(one.first_us)
             rows.append([name, *spread_row(engine, spread, COLUMNS), first.get("p50"), accepted])
     tables = [Table("time per mask and step, us", ["grammar", "engine", *COLUMNS, "first mask p50", "accepted"], rows)]
     bars = []
     if len(times) == len(NAMES):
-        both = [name for name in n_texts if not any(by_name[name].refused for by_name in times.values())]
-        masks = {e: percentiles([t for name in both for t in by_name[name].mask_us]) for e, by_name in times.items()}
+        # Where an engine refuses a text it has read a part of it only.
+        both = [
+            (name, number)
+            for name in n_texts
+            for number in range(n_texts[name])
+            if all(number in by_name[name].accepted for by_name in times.values())
+        ]
+        masks = {e: percentiles([t for g, k in both for t in of[g].mask_us[k]]) for e, of in times.items()}
         for column in ("mean", "p99"):
             share = ratio(masks["guided"].get(column), masks["llguidance"].get(column))
             bars.append(Bar(f"{column} time per mask and step of first texts, of llguidance's", share, 1.0, "x"))
-        tables.append(Table("grammars that both read", ["grammars"], [[", ".join(both)]]))
+        shown = ", ".join(dict.fromkeys(name for name, _ in both))
+        tables.append(Table("texts that both accept", ["texts", "grammars"], [[len(both), shown]]))
     record = {e: {name: vars(timed) for name, timed in by_name.items()} for e, by_name in times.items()}
     return Result(tables, [], bars, {"engines": record})
