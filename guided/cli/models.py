@@ -30,9 +30,9 @@ DEFAULT_NEW_TOKENS = 512
 SMALL_MODEL = 20_000_000
 """Parameters up to which one thread serves a model on the CPU.
 
-Its passes take milliseconds, and each of their hundred small products waits for all threads: on a machine that is busy
-with something else two threads spent half as much processor time again as one, and took as much longer, for the packaged
-model of 4.5 million.  The bound itself is an estimate that nothing larger was measured for.
+Its passes take milliseconds, and each of their hundred small products waits for all threads: on a busy machine, with
+the packaged model of 4.5 million parameters, two threads spent half as much processor time again as one, and took as
+much longer.  The bound itself is an estimate: nothing larger was measured for it.
 """
 
 _ENVIRONMENT = {
