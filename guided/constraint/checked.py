@@ -465,6 +465,17 @@ class CheckedMachine(BesideMachine):
         with self.lock:
             return min(self.inner.need(own) + self.completions.apart(text), FAR)
 
+    def cheapest_text(self, state: int) -> bytes | None:
+        """As the automaton's, perhaps behind the way out of what would repeat something."""
+        found = super().cheapest_text(state)
+        if found is None:
+            own, text = self.split(state)
+            if text is not None and self.likeness.consistent(text):
+                out = self.look.way_out(own, text)
+                rest = super().cheapest_text(self.advance_text(state, out))
+                found = None if rest is None else out + rest
+        return found
+
     def alike(self, state: int) -> int:
         """The automaton's own state, where it allows the same tokens and ends alike; else the state itself."""
         if state < _PAIRED:

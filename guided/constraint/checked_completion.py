@@ -25,12 +25,17 @@ from guided.constraint.json_values import STRING_KEY, exact_number, number_key
 from guided.constraint.survival import tokens_of
 from guided.errors import LimitError
 from guided.kernels.layout import DEAD, FAR
+from guided.kernels.walks import EVASION
 
 if TYPE_CHECKING:
     from guided.constraint.checked import CheckedMachine
 
 JUDGED = 24
 """Tokens whose completions are searched for one mask: about a millisecond each where arrays are long."""
+
+FEW = 4
+"""Names up to which one more character makes a name none of them: beside those that the automaton counts there are as
+many characters (`guided.kernels.walks.CROWDED`)."""
 
 
 class CheckedCompletions(Completions):
@@ -136,6 +141,17 @@ class CheckedCompletions(Completions):
     def drop_far(self, state: int, row: NDArray[np.uint32], limit: int) -> None:
         """Take out of a row, priced by the automaton, the tokens after which ``limit`` tokens are not enough."""
         machine = self._checked
+        again = machine.refusals.again(state) if self._any_names and not self._forces else None
+        if again is not None:
+            again = [token for token in again if row[token >> 5] >> (token & 31) & 1]
+            if again:
+                own, text = machine.split(state)
+                held = 0 if text is None or text.level is None else text.level.seen.size
+                near = machine.inner.mask(own, max(limit - (1 if held <= FEW else EVASION), 0))
+                for token in again:
+                    if not near[token >> 5] >> (token & 31) & 1:
+                        row[token >> 5] &= ~np.uint32(1 << (token & 31))
+            return
         if self._forces:
             tried = tokens_of(row)
             for token in tried[JUDGED:]:

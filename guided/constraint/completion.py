@@ -208,6 +208,11 @@ class Completions:
     def fill(self, state: int, row: NDArray[np.uint32], budget: int) -> None:
         """The mask of ``state`` under a budget that counts the token itself, all after it, and the end of text."""
         machine = self._machine
+        by_price = not machine.owing and machine.vocabulary.byte_complete
+        if by_price and budget >= 2:
+            row[:] = machine.mask(state, budget - 2)
+            if row.any():
+                return
         path = self.tokens(state)
         if len(path) + 1 > budget:
             path = self._by_price(state, path)
@@ -216,13 +221,11 @@ class Completions:
                 f"{budget} tokens are left, but the shortest completion takes {len(path)} and the end-of-text token",
                 remedy="Raise max_new_tokens.",
             )
-        if budget < 2:
+        if by_price or budget < 2:
             row[:] = 0
-        elif machine.owing or not machine.vocabulary.byte_complete:
+        else:
             row[:] = machine.mask(state)
             self._drop_far(state, row, budget)
-        else:
-            row[:] = machine.mask(state, budget - 2)
         if path and budget >= 2:
             row[path[0] >> 5] |= np.uint32(1 << (path[0] & 31))
 

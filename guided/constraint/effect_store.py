@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.constraint.scratch import grown
+from guided.constraint.token_texts import is_in
 from guided.kernels.addresses import SharedAddresses
 from guided.kernels.effects import DENSE, mark_tokens
 from guided.kernels.jit import direct
@@ -95,6 +96,24 @@ class EffectStore:
                 array[index] = array[other]
         self._enter(index)
         return index
+
+    def narrow(self, index: int, state: int, near: NDArray[np.int32]) -> None:
+        """Keep for ``state`` the effect of another, of whose tokens only those in ``near``, and no exits."""
+        effects = self.arrays
+        first, stop, mask = effects.list_first[index], effects.list_count[index], int(effects.mask[index])
+        kept = effects.listed[first : first + stop]
+        kept = kept[np.isin(kept, near)]
+        row = -1
+        if mask >= 0 and near.size > DENSE:
+            row = self.next_row()
+            masks = self.arrays.masks
+            masks[row] = 0
+            direct(mark_tokens)(masks, row, near)
+            masks[row] &= masks[mask]
+            row = self.take_row()
+        elif mask >= 0:
+            kept = np.concatenate((kept, near[is_in(effects.masks[mask], near)]))
+        self.add(int(effects.key_low[index]), int(effects.key_high[index]), state, kept, [], row)
 
     def row(self, kept: NDArray[np.int32], like: int = -1) -> int:
         """A new row of tokens, or of those in which it differs from the row ``like``; its number."""

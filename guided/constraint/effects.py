@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +46,10 @@ from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.derivative import possible_edges
 from guided.grammar.regular.expr import Expr, Kind, alternation, json_string, repeat
 from guided.kernels.layout import CANONICAL
+from guided.kernels.masks import ROOM
 from guided.vocab.vocabulary import Vocabulary
+
+_Listed: TypeAlias = Callable[[int, int, int], NDArray[np.int64]]
 
 SMALL_RANGE = 2048
 """Nodes of a range that are walked in some 5 us from a state that leads back to itself."""
@@ -103,6 +107,8 @@ class TokenEffects:
         """Languages without bounds out of reach."""
         self._plain: dict[Expr, bool] = {}
         """Whether it is plain of sequences that they have no such bounds."""
+        self._near_end: dict[tuple[int, int, int], tuple[NDArray[np.int64], NDArray[np.int32]]] = {}
+        """By range and state what is enough behind tokens that stay inside, ascending, and these."""
         self._walked: set[int] = set()
         """States whose effects are not told from others."""
         self._endless = EndlessText(states)
@@ -142,6 +148,23 @@ class TokenEffects:
                 self.states.arrays.loops[state] = 0
             else:
                 self.store.add(low, high, state, found.kept, self.tries.exit_ranges(found.exits), found.mask)
+
+    def need_within(self, low: int, high: int, state: int, room: int, listed: _Listed) -> None:
+        """Make known which tokens stay inside, of a state whose effect is, if so many are to be enough to the end.
+
+        ``listed`` tells of all tokens from a range and state what is enough behind them, one a byte, ``<< 32``.
+        """
+        with self.lock:
+            arrays = self.states.arrays
+            # A bound from above makes no way longer that it leaves.
+            like = int(arrays.boundless[state]) if arrays.bound[state] > 0 else state
+            found = self._near_end.get((low, high, like))
+            if found is None:
+                pairs = np.sort(listed(low, high, like))
+                found = self._near_end[low, high, like] = pairs >> 32, (pairs & 0xFFFFFFFF).astype(np.int32)
+            prices, tokens = found
+            near = tokens[: np.searchsorted(prices, room, side="right")]
+            self.store.narrow(self.store.find(low, high, state), state | (room + 1) << ROOM, near)
 
     def _told(self, low: int, high: int, state: int) -> bool:
         """Make an effect known that is told from others; False where the state is walked, whatever the range."""

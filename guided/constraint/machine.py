@@ -45,6 +45,7 @@ from guided.kernels.layout import (
     FAR,
     FINISHED,
     FUEL,
+    GROW_LISTED,
     GROW_MACHINE,
     GROW_SCRATCH,
     GROW_SEGMENTS,
@@ -53,6 +54,7 @@ from guided.kernels.layout import (
     MOST_ROWS,
     N_CLOSURE,
     N_ITEMS,
+    N_LISTED,
     N_SEGMENTS,
     N_SETS,
     N_STATES,
@@ -74,6 +76,7 @@ from guided.kernels.layout import (
     Segments,
 )
 from guided.kernels.loading import load_compiled
+from guided.kernels.masks import ROOM, STATE
 from guided.kernels.views import N_ROWS
 from guided.vocab.vocabulary import Vocabulary
 
@@ -490,6 +493,10 @@ class ConstraintMachine:
             self._grow_scratch()
         elif request == GROW_SEGMENTS:
             self._grow_segments()
+        elif request == GROW_LISTED:
+            scratch = self.scratch
+            self._scratch = scratch._replace(listed=np.zeros(8 * scratch.listed.size, np.int64))
+            self._seen = -1
         elif request == JOIN_OBLIGATIONS:
             joined = [[a, b, self.states.joined(a, b)]]
             self._extra = self._extra._replace(joined=np.vstack([self._extra.joined, joined]))
@@ -516,10 +523,19 @@ class ConstraintMachine:
             for state in (~each for each in unknown if each < 0):
                 minimum(self.states, state)
         effects = zip(scratch.thread_a[:n_effects].tolist(), scratch.thread_b[:n_effects].tolist(), strict=True)
-        for bounds, state in dict.fromkeys(effects):
-            self.effects.need(bounds >> 32, bounds & 0xFFFFFFFF, state)
+        for bounds, key in dict.fromkeys(effects):
+            low, high, state, room = bounds >> 32, bounds & 0xFFFFFFFF, key & STATE, (key >> ROOM) - 1
+            if room < 0:
+                self.effects.need(low, high, state)
+            else:
+                self.effects.need_within(low, high, state, room, self._list_inside)
         for stack in dict.fromkeys(scratch.emits[:n_stacks].tolist()):
             self._open(stack)
+
+    def _list_inside(self, low: int, high: int, state: int) -> NDArray[np.int64]:
+        """See `guided.kernels.masks.price_inside`: prices ``<< 32``, and tokens."""
+        self.run(entry.price_inside, low, high, state)
+        return self.scratch.listed[: self.counters[N_LISTED]]
 
     def _open(self, continuation: int) -> None:
         """Make known what may come at a boundary."""

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.constraint.crossings import Place
-from guided.constraint.json_text import Mode, Text
+from guided.constraint.json_text import QUOTE, Level, Mode, Text
 from guided.constraint.next_items import NextItems
 from guided.constraint.seen import Seen
 from guided.constraint.seen_members import SeenMembers
@@ -51,6 +51,7 @@ class Refusals:
         self._refused: dict[int, NDArray[np.int64]] = {}
         self._free: dict[int, bool] = {}
         self._doubtful: dict[int, NDArray[np.int64]] = {}
+        self._again: dict[int, list[int]] = {}
         self._begun = _BEGUN_OR_ARRAY if machine.compares else _BEGUN
         self._reaching: dict[tuple[int, Place, frozenset[Reach]], list[int]] = {}
 
@@ -157,6 +158,39 @@ class Refusals:
                         found += tokens
                     elif left != after:
                         found += [token for token in tokens if not machine.lives(state, token)]
+        return found
+
+    def again(self, state: int) -> list[int] | None:
+        """Allowed tokens behind which a name has begun that the object holds already, and a few more; None if not told.
+
+        So the automaton's way on, to end it there, would repeat it.  Only where any names may come and nothing else is
+        compared.
+        """
+        machine, texts = self._machine, self._texts
+        own, text = machine.split(state)
+        if text is None:
+            return [] if self.never_idle else None
+        if not machine.only_names or text.pending:
+            return None
+        found = self._again.get(state)
+        if found is None:
+            level = text.level
+            seen = machine.reader.nothing if level is None else level.seen
+            size = len(text.text) if text.mode is Mode.NAME else 0
+            ways: list[int] = []
+            for name in seen.beginning(text.text[:size]):
+                rest = name[size:]
+                if text.mode is not Mode.NAME:
+                    ways += [token for token, _ in texts.opening.get(rest, ())]
+                elif rest:
+                    ways += [token for token, _ in texts.escaping.get(rest, ())]
+                    ways += texts.beginning(rest, len(rest) - 1)
+            for token in self._allowed(own, _place(text), self._begun):
+                data = texts.spelled(token)
+                begun = data[data.rindex(QUOTE) + 1 :] if QUOTE in data else b""
+                if begun == text.text + data[: data.find(QUOTE)] or _holds(level, begun):
+                    ways.append(token)
+            found = self._again[state] = self._in_row(own, ways)
         return found
 
     def doubtful(self, state: int) -> NDArray[np.int64]:
@@ -359,6 +393,13 @@ class _Walk:
             return texts.has_quote_below(node, last)
         only = texts.is_digits_below if text.mode is Mode.SCALAR else texts.is_letters_below
         return not (self._machine.look.is_uniform(state, text) and only(node, last))
+
+
+def _holds(level: Level | None, name: bytes) -> bool:
+    """Does a container or one around it hold a name?"""
+    while level is not None and name not in level.seen:
+        level = level.parent
+    return level is not None
 
 
 def _place(text: Text | None) -> Place:

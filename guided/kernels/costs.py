@@ -28,8 +28,11 @@ from guided.kernels.layout import (
     STRING,
 )
 from guided.kernels.local_arrays import local_bytes, local_ints
+from guided.kernels.strings import DIGITS, ESCAPE, HALF, HALF_ESCAPE, KIND
 
-__all__ = ["ESCAPE_LEFT", "LONG_ESCAPE_LEFT", "price", "price_all", "price_new", "price_texts", "reach_of"]
+__all__ = [
+    "ESCAPE_LEFT", "LONG_ESCAPE_LEFT", "left_inside", "price", "price_all", "price_new", "price_texts", "reach_of",
+]  # fmt: skip
 
 _MASK32 = 0xFFFFFFFF
 
@@ -199,6 +202,45 @@ def reach_of(table, continuation):
     if reach < 0:
         reach = np.int64(machine.cost[continuation]) + views.counters(table)[FARTHEST]
     return min(reach, np.int64(FAR))
+
+
+@inner
+def _escape_left(decode):
+    """The most bytes that are left of an escape; each byte of it makes that less."""
+    kind, count = decode & KIND, (decode >> 12) & 3
+    if kind == ESCAPE:
+        return np.int64(LONG_ESCAPE_LEFT)
+    if kind == HALF or kind == HALF_ESCAPE:
+        return np.int64(6 if kind == HALF else 5)
+    is_half = kind == DIGITS and (count == 0 or (decode & 0xFFF) >> (4 * (count - 1)) == 0xD)
+    return np.int64(10 if is_half else 4) - count
+
+
+@inner
+def left_inside(table, place, farthest):
+    """Tokens that are enough from a place to the end of its match, one a byte; ``~state`` of one that is not measured.
+
+    Inside an escape they are enough whichever character it becomes: ``farthest`` where these are not known.
+    """
+    automaton = views.automaton(table)
+    state = place & _MASK32
+    if place == state:
+        least = np.int64(automaton.minimum[state])
+        if least < 0 < automaton.bound[state]:
+            # A shortest way that does not come to the bound is a shortest way under it.
+            other = np.int64(automaton.boundless[state])
+            if automaton.minimum[other] < 0:
+                return ~other
+            if automaton.minimum[other] <= automaton.bound[state]:
+                least = np.int64(automaton.minimum[other])
+        return least if least >= 0 else ~state
+    ahead = np.int64(0) if automaton.first[state] >= 0 else np.int64(farthest)
+    for at in range(automaton.first[state], automaton.first[state] + automaton.count[state]):
+        target = np.int64(automaton.target[at])
+        if automaton.minimum[target] < 0:
+            return ~target
+        ahead = max(ahead, np.int64(automaton.minimum[target]))
+    return ahead + _escape_left(place >> 32)
 
 
 @entry

@@ -218,6 +218,7 @@ class Scratch(NamedTuple):
     walk_fan: Ints
     walk_way: Ints
     unknown: Ints
+    listed: Longs
 
 
 class Tokens(NamedTuple):
@@ -244,7 +245,8 @@ class Tokens(NamedTuple):
 class Effects(NamedTuple):
     """What all tokens of a trie range do from one automaton state, for the states that were asked about.
 
-    Found by hash of (range, state).  ``mask``: row of ``masks`` with the tokens after which the match goes on or
+    Found by hash of (range, state); where not all that stays inside is near enough to the end of the match, of (range,
+    `key_within`).  ``mask``: row of ``masks`` with the tokens after which the match goes on or
     ends, -1 when those tokens are listed in ``listed[list_first : list_first + list_count]``.  Exits: ``exit_*``
     gives the trie range of what is left of tokens in which the match ends, with the terminal and obligation.
     """
@@ -325,8 +327,11 @@ FAR = 1 << 28
 N_SETS, N_ITEMS, N_CLOSURE, N_STATES, N_THREADS, N_PRICED = range(6)
 FUEL, STAMP, REQUEST, REQUEST_A, REQUEST_B = range(6, 11)
 OWING, N_SEGMENTS, N_SEGMENT_TOKENS, N_UNKNOWN, SHARES, NOTED, LONGEST, ASKED = range(11, 19)
-PRICES, N_REACHED, NEED, FARTHEST = range(19, 23)
-N_COUNTERS = 23
+PRICES, N_REACHED, NEED, FARTHEST, N_LISTED = range(19, 24)
+N_COUNTERS = 24
+
+ANY, LISTED = -1, -2
+"""In the place of a limit: tokens are taken whatever they cost, or listed with their prices."""
 
 MOST_ROWS = 64
 """Rows of the mask and its shares, each nested in one token, that there are at the most."""
@@ -334,4 +339,4 @@ MOST_ROWS = 64
 # Requests.
 EXPAND_STATE, EXPAND_NODE, GROW_MACHINE, GROW_SCRATCH = 1, 2, 3, 4
 OUT_OF_FUEL, NEED_EFFECT, JOIN_OBLIGATIONS, OPEN_BOUNDARY, NEED_COST = 5, 6, 7, 8, 9
-NEED_PARTIAL, GROW_SEGMENTS, NEED_TERMINAL = 10, 11, 12
+NEED_PARTIAL, GROW_SEGMENTS, NEED_TERMINAL, GROW_LISTED = 10, 11, 12, 13

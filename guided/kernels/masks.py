@@ -16,11 +16,15 @@ from guided.kernels import views
 from guided.kernels.costs import price_new, reach_of
 from guided.kernels.jit import entry, inner
 from guided.kernels.layout import (
+    ANY,
+    FAR,
     FUEL,
     GROW_SCRATCH,
+    LISTED,
     LONGEST,
     MOST_ROWS,
     N_CLOSURE,
+    N_LISTED,
     N_PRICED,
     N_REACHED,
     N_SEGMENT_TOKENS,
@@ -46,20 +50,37 @@ from guided.kernels.segments import (
     LEAST_WALKED,
     MOST_NODES,
     POOL,
+    PRICED,
     WALK,
+    apply_priced,
     apply_segment,
+    close_priced,
     close_segment,
     first_visit,
     keep_noted,
+    need_of,
     push,
 )
 from guided.kernels.threads import open_boundary, past
-from guided.kernels.walks import SMALL_RANGE, begins, forbid, payable_below, wait_for, walk
+from guided.kernels.walks import EVASION, SMALL_RANGE, begins, forbid, payable_below, wait_for, walk
 
 _MASK32 = 0xFFFFFFFF
 
 SEGMENT = 1 << 40
 """In the place of a task's obligation: this boundary's part of the mask is to be kept."""
+
+ROOM = 24
+"""The bit from which on an effect's state, and a share's obligation, say 1 more than the tokens that are left for what
+is inside: only tokens are kept behind which these are enough."""
+
+STATE = (1 << ROOM) - 1
+"""The lexer state below that bit."""
+
+MOST_ROOM = 100
+"""Tokens left up to which such rows are kept; beyond, as in states that few grammars have, the range is walked."""
+
+HORIZON = 128
+"""Tokens up to which parts of masks are kept with prices."""
 
 ALONE = 1 << 41
 """With a task's obligation: this share has the row of what is around it, in which nothing was yet."""
@@ -67,10 +88,6 @@ ALONE = 1 << 41
 OWN_RANGE = 2048
 """Nodes up to which a range is walked from a state that may be this grammar's alone: 10 us, when making an effect
 costs 40 us of Python and the state may never come by again."""
-
-EVASION = 4
-"""Characters more with which a run is none of the words that it must not be: fewer than 95^4 words cannot be all texts
-that are four printable characters longer than what is there."""
 
 
 @inner
@@ -129,6 +146,23 @@ def _open_share(table, depth, level, low, high, kind):
 
 
 @entry
+def price_inside(table, low, high, state):
+    """List the tokens of a range that stay inside a terminal or end with it, with what is enough to its end; -1: request."""
+    counters = views.counters(table)
+    row = views.rows(table)[0]
+    counters[N_LISTED] = counters[N_UNKNOWN] = 0
+    nothing, far = np.int64(0), np.int64(FAR)
+    done = walk(table, False, row, row, nothing, low, high, state, nothing, nothing, counters[STAMP], LISTED, far)
+    if done < 0:
+        return -1
+    if counters[N_UNKNOWN]:
+        counters[REQUEST] = NEED_EFFECT
+        counters[REQUEST_A] = counters[REQUEST_B] = 0
+        return -1
+    return 0
+
+
+@entry
 def fill(table, lexed, root, state, limit):
     """Set in ``rows[0]`` the bit of every token that keeps ``state`` alive (end-of-text ids aside); -1: request.
 
@@ -152,11 +186,15 @@ def fill(table, lexed, root, state, limit):
     rows[1 : counters[SHARES] + 1] = 0
     counters[SHARES] = 0
     doubtful = rows[rows.shape[0] - 1]
-    keeps = counters[OWING] == 0 and limit < 0
+    keeps = counters[OWING] == 0 and limit <= HORIZON
     prices = counters[PRICES] != 0
     counters[NEED] = 0
-    # That of what is around each share.
+    counters[N_LISTED] = 0
+    # Of each share: the `NEED` of what is around it, its limit, where what is listed for it begins.
     needs = local_longs(MOST_ROWS)
+    limits = local_longs(MOST_ROWS)
+    firsts = local_longs(MOST_ROWS)
+    limits[0] = limit
     if counters[OWING]:
         doubtful[:] = 0
     ends = np.int64(0)
@@ -196,10 +234,14 @@ def fill(table, lexed, root, state, limit):
             if obligation & SEGMENT:
                 whole = n_missing + n_closed + counters[N_UNKNOWN] == 0
                 key = (np.int64(low) << 32) | (obligation & _MASK32)
-                if close_segment(table, key, rows[level], rows[level - 1], whole) < 0:
+                if limits[level] == ANY:
+                    if close_segment(table, key, rows[level], rows[level - 1], whole) < 0:
+                        return -1
+                elif close_priced(table, key | PRICED, firsts[level], rows[level - 1], limits[level - 1], whole) < 0:
                     return -1
             else:
-                if forbid(table, rows[level], low, high, obligation & _MASK32) < 0:
+                room = ((obligation & _MASK32) >> ROOM) - 1
+                if forbid(table, rows[level], low, high, obligation & STATE, room) < 0:
                     return -1
                 if obligation & ALONE:
                     counters[STAMP] += 1
@@ -211,16 +253,26 @@ def fill(table, lexed, root, state, limit):
             counters[NEED] = max(counters[NEED], needs[level])
             level -= 1
             continue
+        within = limits[level]
         if obligation & SEGMENT:
             key = (np.int64(low) << 32) | continuation
-            if apply_segment(table, key, rows[level], depth, continuation, stamps[level]) >= 0:
-                continue
+            if within == ANY or 0 <= need_of(table, key) <= within:
+                if apply_segment(table, key, rows[level], depth, continuation, stamps[level]) >= 0:
+                    continue
+            else:
+                applied = apply_priced(table, key | PRICED, rows[level], within)
+                if applied == -1:
+                    return -1
+                if applied == 0:
+                    continue
             depth = _open_share(table, depth, level, low, high, continuation | SEGMENT)
             if depth < 0:
                 return -1
             level += 1
             needs[level] = counters[NEED]
             counters[NEED] = 0
+            within = limits[level] = ANY if within == ANY else LISTED
+            firsts[level] = counters[N_LISTED]
             counters[SHARES] = max(counters[SHARES], level)
             counters[STAMP] += 1
             stamps[level] = counters[STAMP]
@@ -251,7 +303,7 @@ def fill(table, lexed, root, state, limit):
                 return -1
             reach = reach_of(table, continuation)
             counters[NEED] = max(counters[NEED], reach)
-        if automaton.bound[inside] > counters[LONGEST] + max(limit, 0):
+        if automaton.bound[inside] > counters[LONGEST] + max(limit, HORIZON if within == LISTED else 0):
             # No token comes to the bound, nor does the shortest way on from it where that is short enough; and every
             # grammar has the state without one.
             inside = np.int64(automaton.boundless[inside])
@@ -263,12 +315,19 @@ def fill(table, lexed, root, state, limit):
         walks = loops == 0 or high - low <= (SMALL_RANGE if loops > 1 else OWN_RANGE)
         if obligation != 0 and automaton.mode[obligation] == 0:
             walks = True
-        if reach > limit >= 0 and not walks:
-            # Where all that may be left inside is known to be less, the effect says it as well.
-            room = automaton.widest[inside] + (EVASION if obligation else 0)
-            walks = automaton.widest[inside] < 0 or room + machine.cost[continuation] > limit
+        room = np.int64(FAR)
+        if within == LISTED:
+            walks = True
+        elif reach > within >= 0 and not walks:
+            # Where all that may be left inside is known to be less, nothing is far.
+            room = within - machine.cost[continuation]
+            if 0 <= automaton.widest[inside] <= room - (EVASION if obligation else 0):
+                room = np.int64(FAR)
+            else:
+                walks = loops < 2 or room > MOST_ROOM
+        own = inside if room == FAR else inside | (max(room, -1) + 1) << ROOM
         if walks:
-            noting = keeps and obligation == 0 and high - low >= LEAST_WALKED
+            noting = within == ANY and keeps and obligation == 0 and high - low >= LEAST_WALKED
             key = WALK | (np.int64(low) << 32) | inside
             if noting:
                 after = apply_segment(table, key, rows[level], depth, continuation, stamps[level])
@@ -291,7 +350,7 @@ def fill(table, lexed, root, state, limit):
                 continuation,
                 obligation,
                 stamps[level],
-                limit,
+                within,
                 reach,
             )
             if depth < 0:
@@ -300,26 +359,31 @@ def fill(table, lexed, root, state, limit):
                 return -1
             continue
         found = find_effect(effects, low, high, inside)
-        if found < 0:
+        # What stays inside may be told by another; behind what does not, the text goes on alike.
+        kept = found if found < 0 or own <= STATE else find_effect(effects, low, high, own)
+        if kept < 0:
             if n_missing == scratch.thread_a.shape[0]:
                 counters[REQUEST] = GROW_SCRATCH
                 return -1
             scratch.thread_a[n_missing] = (np.int64(low) << 32) | high
-            scratch.thread_b[n_missing] = inside
+            scratch.thread_b[n_missing] = inside if found < 0 else own
             n_missing += 1
             continue
         if obligation != 0:
             alone = _is_empty(rows[level])
-            depth = _open_share(table, depth, level, low, high, obligation | (ALONE if alone else 0))
+            kind = obligation | (own & ~STATE) | (ALONE if alone else 0)
+            depth = _open_share(table, depth, level, low, high, kind)
             if depth < 0:
                 return -1
             if not alone:
                 level += 1
                 needs[level] = counters[NEED]
+                limits[level] = within
                 counters[SHARES] = max(counters[SHARES], level)
             counters[STAMP] += 1
             stamps[level] = counters[STAMP]
-        _apply(table, found, rows[level])
+        if room >= 0:
+            _apply(table, kept, rows[level])
         first = effects.exit_first[found]
         for i in range(first, first + effects.exit_count[found]):
             beyond = np.int64(continuation)

@@ -13,7 +13,17 @@ from numba.cpython.unsafe.numbers import trailing_zeros
 
 from guided.kernels import views
 from guided.kernels.jit import inner
-from guided.kernels.layout import GROW_SCRATCH, GROW_SEGMENTS, N_SEGMENT_TOKENS, N_SEGMENTS, NEED, REQUEST
+from guided.kernels.layout import (
+    GROW_LISTED,
+    GROW_SCRATCH,
+    GROW_SEGMENTS,
+    LISTED,
+    N_LISTED,
+    N_SEGMENT_TOKENS,
+    N_SEGMENTS,
+    NEED,
+    REQUEST,
+)
 from guided.kernels.rows import LINE, filled_words
 
 LEAST_NODES, MOST_NODES = 32, 4096
@@ -24,6 +34,10 @@ MOST_TOKENS = 2048
 
 WALK = 1 << 62
 """In a segment's key, for a walk: the range and the state from which it was walked, not a continuation."""
+
+PRICED = 1 << 61
+"""In a segment's key: tokens with what is enough to end the text behind them, behind a price (all bits inverted) those
+that have it."""
 
 AFTER = 4
 """Numbers for what follows a walk: a state (0: a boundary) with all bits inverted, the range and what is owed."""
@@ -191,4 +205,75 @@ def close_segment(table, key, own, row, keeps):
             while bits:
                 at = note(table, at, (word << 5) + trailing_zeros(bits))
                 bits &= bits - np.uint32(1)
+    return keep_noted(table, key, at, counters[NEED]) if keeps else 0
+
+
+@inner
+def need_of(table, key):
+    """So many tokens are enough after any token of a kept segment; -1 where none is kept."""
+    segments = views.segments(table)
+    found = segments.hash_slot[slot_of(segments, key)]
+    return np.int64(segments.need[found]) if found >= 0 else np.int64(-1)
+
+
+@inner
+def list_token(table, token, price):
+    """List a token with what is enough to end the text behind it; -1: request."""
+    counters = views.counters(table)
+    listed = views.scratch(table).listed
+    n = counters[N_LISTED]
+    if n == listed.shape[0]:
+        counters[REQUEST] = GROW_LISTED
+        return -1
+    listed[n] = (np.int64(price) << 32) | token
+    counters[N_LISTED] = n + 1
+    return 0
+
+
+@inner
+def apply_priced(table, key, row, limit):
+    """Put the tokens of a kept segment into ``row`` that a limit allows, or list them all; -1: request, -2: none kept.
+    """
+    segments = views.segments(table)
+    found = segments.hash_slot[slot_of(segments, key)]
+    if found < 0:
+        return np.int64(-2)
+    counters = views.counters(table)
+    counters[NEED] = max(counters[NEED], segments.need[found])
+    price = np.int64(0)
+    for at in range(segments.first[found], segments.first[found] + segments.count[found]):
+        token = np.int64(segments.tokens[at])
+        if token < 0:
+            price = ~token
+        elif limit == LISTED:
+            if list_token(table, token, price) < 0:
+                return np.int64(-1)
+        elif price <= limit:
+            row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+    return np.int64(0)
+
+
+@inner
+def close_priced(table, key, first, row, limit, keeps):
+    """Keep what was listed from ``first`` on, if it is not much, and move to ``row`` what a limit allows; -1: request.
+
+    Where what is around is listed as well it stays where it is.
+    """
+    counters = views.counters(table)
+    listed = views.scratch(table).listed
+    keeps = keeps and counters[N_SEGMENT_TOKENS] <= POOL
+    at = counters[N_SEGMENT_TOKENS] if keeps else np.int64(-1)
+    most = last = np.int64(-1)
+    for i in range(first, counters[N_LISTED]):
+        price, token = listed[i] >> 32, listed[i] & 0xFFFFFFFF
+        most = max(most, price)
+        if price != last:
+            at = note(table, at, ~price)
+            last = price
+        at = note(table, at, token)
+        if price <= limit:
+            row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+    if limit != LISTED:
+        counters[N_LISTED] = first
+    counters[NEED] = max(most, 0)
     return keep_noted(table, key, at, counters[NEED]) if keeps else 0

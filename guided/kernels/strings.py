@@ -19,7 +19,7 @@ _MASK32 = 0xFFFFFFFF
 # Kinds of a begun escape: after the backslash, in the digits of ``u``, after a high surrogate, after its backslash, in
 # the digits of the low one.
 ESCAPE, DIGITS, HALF, HALF_ESCAPE, HALF_DIGITS = 1 << 24, 2 << 24, 3 << 24, 4 << 24, 5 << 24
-_KIND = 7 << 24
+KIND = 7 << 24
 
 
 @inner
@@ -231,7 +231,7 @@ def _begins_escape(automaton, state, mode):
 @inner
 def _escape(automaton, decode, state, mode, byte):
     """One byte inside an escape, where `glance` cannot tell."""
-    kind = decode & _KIND
+    kind = decode & KIND
     if kind == ESCAPE:
         if not mode & CANONICAL:
             # Some character can come, else no escape had begun, and its number spells any.

@@ -6,13 +6,16 @@ import numpy as np
 
 from guided.kernels import views
 from guided.kernels.byte_classes import LINES, TEXT
-from guided.kernels.costs import LONG_ESCAPE_LEFT
+from guided.kernels.costs import left_inside
 from guided.kernels.jit import inner
 from guided.kernels.layout import (
+    ANY,
     CLOSES,
     EXPAND_STATE,
+    FAR,
     FUEL,
     GROW_SCRATCH,
+    LISTED,
     N_UNKNOWN,
     NEED_EFFECT,
     NOTED,
@@ -21,7 +24,7 @@ from guided.kernels.layout import (
     REQUEST_B,
     STRING,
 )
-from guided.kernels.segments import first_visit, note, note_after, push
+from guided.kernels.segments import first_visit, list_token, note, note_after, push
 from guided.kernels.strings import ESCAPE, SPELLED, edge, enter, glance, move
 from guided.kernels.threads import boundary, join
 
@@ -32,6 +35,10 @@ SMALL_RANGE = 96
 
 CROWDED = 90
 """Ways in which the forbidden words go on from which a free printable character (of 95) is not taken for granted."""
+
+EVASION = 4
+"""Characters more with which a run is none of the words that it must not be: fewer than 95^4 words cannot be all texts
+that are four printable characters longer than what is there."""
 
 ESCAPES = (0x22, 0x2F, 0x5C, 0x62, 0x66, 0x6E, 0x72, 0x74, 0x75)
 """What may come after a backslash."""
@@ -150,6 +157,12 @@ def wait_for(table, state):
 
 
 @inner
+def _evasion(automaton, debt):
+    """Tokens more where a string may not close, since it would be one of the words that it must not be."""
+    return np.int64(1 if automaton.count[debt] < CROWDED else EVASION)
+
+
+@inner
 def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obligation, stamp, limit, reach):
     """Walk one range from one automaton state; sets bits in ``row``, pushes boundary tasks; new depth, -1: request.
 
@@ -158,7 +171,8 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
 
     Tokens after which something is still owed go to ``doubtful``: the caller must see whether the debt can be met.
     What lies behind states whose edges are not known is left out, and these are noted (`wait_for`).  With
-    ``limit`` >= 0 only tokens after which so many are enough, as ``reach`` are from anywhere inside.
+    ``limit`` >= 0 only tokens after which so many are enough, as ``reach`` are from anywhere inside; with `LISTED` no
+    bits are set, but all tokens listed with what is enough after them.  Behind the continuation 0 nothing is walked.
     """
     automaton = views.automaton(table)
     machine = views.machine(table)
@@ -205,16 +219,20 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
         end = np.int64(tokens.end[node])
         debt = owed[level]
         stays = debt == 0 and stays_below(automaton, tokens, at, node)
-        if stays and limit >= 0:
+        if stays and limit != ANY:
             # All of them end in one state, or inside a character that leads back to it.
             if automaton.minimum[at] < 0 and not wait_for(table, ~np.int64(at)):
                 return -1
-            left = automaton.minimum[at] + machine.cost[continuation]
+            left = np.int64(automaton.minimum[at] + machine.cost[continuation])
             is_text = tokens.classes[node] & (TEXT | LINES) != 0
-            if left > limit and not is_text:
+            if not is_text and (limit == LISTED or left > limit):
+                if limit == LISTED:
+                    for i in range(tokens.token_offset[node], tokens.token_offset[end]):
+                        if list_token(table, tokens.token_ids[i], left) < 0:
+                            return -1
                 node = end
                 continue
-            stays = left + (CHARACTER_LEFT if is_text else 0) <= limit
+            stays = left + CHARACTER_LEFT <= limit if is_text else True
         if stays:
             for i in range(tokens.token_offset[node], tokens.token_offset[end]):
                 token = tokens.token_ids[i]
@@ -259,8 +277,9 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
         payable = debt == 0 or automaton.mode[debt] != 0
         inside = True
         ends_free = False
-        fits = limit < 0
+        fits = limit == ANY
         priced = not fits and tokens.token_offset[node] < tokens.token_offset[node + 1]
+        price = np.int64(FAR)
         ending = np.int64(0)
         if tag >= 0:
             if automaton.first[after] < 0:
@@ -278,31 +297,27 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
             if due < 0:
                 return -1
             ends_free = ends_free or due == 0
-            if priced:
-                fits = fits or machine.cost[beyond] <= limit
-            if end > node + 1 and payable_below(automaton, tokens, due, node + 1, end):
+            price = min(price, np.int64(machine.cost[beyond]))
+            if beyond and end > node + 1 and payable_below(automaton, tokens, due, node + 1, end):
                 noted = note_after(table, noted, np.int64(0), node + 1, end, due)
                 if first_visit(table, stamp, node + 1, beyond, due):
                     depth = push(table, depth, node + 1, np.int64(end), np.int64(0), beyond, due)
                     if depth < 0:
                         return -1
             ending = np.int64(automaton.also[ending])
-        if priced and inside and not fits:
-            if automaton.minimum[after] < 0 and not wait_for(table, ~np.int64(after)):
-                return -1
-            left = np.int64(automaton.minimum[after])
-            if place >> 32:
-                # Whichever character it becomes.
-                ahead = np.int64(0) if automaton.first[after] >= 0 else reach
-                for way_on in range(automaton.first[after], automaton.first[after] + automaton.count[after]):
-                    target = np.int64(automaton.target[way_on])
-                    if automaton.minimum[target] < 0 and not wait_for(table, ~target):
+        if priced:
+            if inside and (limit == LISTED or price > limit):
+                left = left_inside(table, place, reach)
+                if left < 0 and not wait_for(table, left):
+                    return -1
+                if debt and automaton.mode[debt] & CLOSES:
+                    left += _evasion(automaton, debt)
+                price = min(price, left + machine.cost[continuation])
+            fits = price <= limit
+            if limit == LISTED and price < FAR:
+                for i in range(tokens.token_offset[node], tokens.token_offset[node + 1]):
+                    if list_token(table, tokens.token_ids[i], price) < 0:
                         return -1
-                    ahead = max(ahead, np.int64(automaton.minimum[target]))
-                left = min(ahead + LONG_ESCAPE_LEFT, reach - machine.cost[continuation])
-            if debt and automaton.mode[debt] & CLOSES:
-                left += 1 if automaton.count[debt] < CROWDED else limit
-            fits = left + machine.cost[continuation] <= limit
         if fits:
             free = ends_free or (inside and payable)
             for i in range(tokens.token_offset[node], tokens.token_offset[node + 1]):
@@ -317,7 +332,7 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
         if (
             inside
             and end - node > SMALL_RANGE
-            and limit < 0
+            and limit != LISTED
             and payable
             and automaton.loops[after] > 1
             and place == after
@@ -345,8 +360,11 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
 
 
 @inner
-def forbid(table, share, low, high, obligation):
-    """Take out of ``share`` the tokens of a range in which an obligation comes to a match; -1: request."""
+def forbid(table, share, low, high, obligation, room):
+    """Take out of ``share`` the tokens of a range in which an obligation comes to a match; -1: request.
+
+    With ``room`` >= 0 also those behind which the string may not close yet, and so many tokens are not enough to.
+    """
     automaton = views.automaton(table)
     counters = views.counters(table)
     scratch = views.scratch(table)
@@ -389,12 +407,19 @@ def forbid(table, share, low, high, obligation):
         end = np.int64(tokens.end[node])
         if place == 0:
             node = end
-        elif automaton.tag[place & _MASK32] >= 0:
+            continue
+        if automaton.tag[place & _MASK32] >= 0:
             for i in range(tokens.token_offset[node], tokens.token_offset[end]):
                 token = tokens.token_ids[i]
                 share[token >> 5] &= ~(np.uint32(1) << np.uint32(token & 31))
             node = end
-        elif end > node + 1:
+            continue
+        debt = place & _MASK32
+        if room >= 0 and automaton.mode[debt] & CLOSES and room <= _evasion(automaton, debt):
+            for i in range(tokens.token_offset[node], tokens.token_offset[node + 1]):
+                token = tokens.token_ids[i]
+                share[token >> 5] &= ~(np.uint32(1) << np.uint32(token & 31))
+        if end > node + 1:
             level += 1
             if level + 1 >= places.shape[0]:
                 counters[REQUEST] = GROW_SCRATCH
