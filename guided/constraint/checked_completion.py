@@ -23,6 +23,7 @@ from guided.constraint.demands import forces_several
 from guided.constraint.json_text import Expects, Level, Mode, Text
 from guided.constraint.json_values import STRING_KEY, exact_number, number_key
 from guided.constraint.survival import tokens_of
+from guided.constraint.token_texts import is_in, without
 from guided.errors import LimitError
 from guided.kernels.layout import DEAD, FAR
 from guided.kernels.walks import EVASION
@@ -138,20 +139,18 @@ class CheckedCompletions(Completions):
         texts = self._checked.token_texts
         return max((len(texts.spelled(token)) // 4 + 1 for token in texts.spanning), default=0)
 
-    def drop_far(self, state: int, row: NDArray[np.uint32], limit: int) -> None:
-        """Take out of a row, priced by the automaton, the tokens after which ``limit`` tokens are not enough."""
+    def less_far(self, state: int, row: NDArray[np.uint32], limit: int) -> NDArray[np.uint32]:
+        """A row, priced by the automaton, less the tokens after which ``limit`` tokens are not enough."""
         machine = self._checked
         again = machine.refusals.again(state) if self._any_names and not self._forces else None
         if again is not None:
-            again = [token for token in again if row[token >> 5] >> (token & 31) & 1]
-            if again:
-                own, text = machine.split(state)
-                held = 0 if text is None or text.level is None else text.level.seen.size
-                near = machine.inner.mask(own, max(limit - (1 if held <= FEW else EVASION), 0))
-                for token in again:
-                    if not near[token >> 5] >> (token & 31) & 1:
-                        row[token >> 5] &= ~np.uint32(1 << (token & 31))
-            return
+            dear = again[is_in(row, again)] if again.size else again
+            if not dear.size:
+                return row
+            own, text = machine.split(state)
+            held = 0 if text is None or text.level is None else text.level.seen.size
+            near = machine.inner.mask(own, max(limit - (1 if held <= FEW else EVASION), 0))
+            return without(row, dear[~is_in(near, dear)])
         if self._forces:
             tried = tokens_of(row)
             for token in tried[JUDGED:]:
@@ -169,6 +168,7 @@ class CheckedCompletions(Completions):
                     continue
             if after == DEAD or not self._is_near(after, limit):
                 row[token >> 5] &= ~np.uint32(1 << (token & 31))
+        return row
 
 
 def _new_values(level: Level) -> tuple[bytes, bytes]:

@@ -211,7 +211,7 @@ class Completions:
         by_price = not machine.owing and machine.vocabulary.byte_complete
         if by_price and budget >= 2:
             row[:] = machine.mask(state, budget - 2)
-            if row.any():
+            if row.max():
                 return
         path = self.tokens(state)
         if len(path) + 1 > budget:

@@ -167,9 +167,6 @@ class Constraint:
             self._machine.completions.fill(state, row, budget)
         if self.is_accepting(state):
             row |= self._ending.row
-        # More tokens never forbid more: a budget that forbids nothing here makes all above it a copy of the mask.
-        if np.array_equal(row, self._mask(state)):
-            self._needs[state] = budget
 
     def _need(self, state: int) -> int:
         """A budget that forbids nothing in a state: no token leads to where the text takes more to its end."""

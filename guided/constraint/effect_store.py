@@ -97,22 +97,17 @@ class EffectStore:
         self._enter(index)
         return index
 
-    def narrow(self, index: int, state: int, near: NDArray[np.int32]) -> None:
-        """Keep for ``state`` the effect of another, of whose tokens only those in ``near``, and no exits."""
+    def narrow(self, index: int, state: int, near: NDArray[np.int32], far: NDArray[np.int32]) -> None:
+        """Keep for ``state`` what another effect keeps of the tokens ``near``, and no exits; ``far`` are all others."""
         effects = self.arrays
-        first, stop, mask = effects.list_first[index], effects.list_count[index], int(effects.mask[index])
+        first, stop, row = effects.list_first[index], effects.list_count[index], int(effects.mask[index])
         kept = effects.listed[first : first + stop]
-        kept = kept[np.isin(kept, near)]
-        row = -1
-        if mask >= 0 and near.size > DENSE:
-            row = self.next_row()
-            masks = self.arrays.masks
-            masks[row] = 0
-            direct(mark_tokens)(masks, row, near)
-            masks[row] &= masks[mask]
-            row = self.take_row()
-        elif mask >= 0:
-            kept = np.concatenate((kept, near[is_in(effects.masks[mask], near)]))
+        if kept.size:
+            kept = kept[np.isin(kept, far, invert=True)]
+        if row >= 0 and near.size <= DENSE:
+            kept, row = np.concatenate((kept, near[is_in(effects.masks[row], near)])), -1
+        elif row >= 0 and (gone := far[is_in(effects.masks[row], far)]).size:
+            row = self.row(gone, like=row)
         self.add(int(effects.key_low[index]), int(effects.key_high[index]), state, kept, [], row)
 
     def row(self, kept: NDArray[np.int32], like: int = -1) -> int:

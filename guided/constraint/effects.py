@@ -163,8 +163,8 @@ class TokenEffects:
                 pairs = np.sort(listed(low, high, like))
                 found = self._near_end[low, high, like] = pairs >> 32, (pairs & 0xFFFFFFFF).astype(np.int32)
             prices, tokens = found
-            near = tokens[: np.searchsorted(prices, room, side="right")]
-            self.store.narrow(self.store.find(low, high, state), state | (room + 1) << ROOM, near)
+            n = int(np.searchsorted(prices, room, side="right"))
+            self.store.narrow(self.store.find(low, high, state), state | (room + 1) << ROOM, tokens[:n], tokens[n:])
 
     def _told(self, low: int, high: int, state: int) -> bool:
         """Make an effect known that is told from others; False where the state is walked, whatever the range."""

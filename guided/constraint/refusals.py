@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.constraint.crossings import Place
-from guided.constraint.json_text import QUOTE, Level, Mode, Text
+from guided.constraint.json_text import Level, Mode, Text
 from guided.constraint.next_items import NextItems
 from guided.constraint.seen import Seen
 from guided.constraint.seen_members import SeenMembers
 from guided.constraint.seen_strings import SeenStrings
 from guided.constraint.survival import tokens_of
-from guided.constraint.token_texts import NO_TOKENS, Reach, TokenTexts, is_in
+from guided.constraint.token_texts import NO_TOKENS, Reach, TokenTexts, is_in, without
 from guided.kernels.layout import DEAD
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Refusals:
         self._refused: dict[int, NDArray[np.int64]] = {}
         self._free: dict[int, bool] = {}
         self._doubtful: dict[int, NDArray[np.int64]] = {}
-        self._again: dict[int, list[int]] = {}
+        self._again: dict[int, NDArray[np.int64]] = {}
         self._begun = _BEGUN_OR_ARRAY if machine.compares else _BEGUN
         self._reaching: dict[tuple[int, Place, frozenset[Reach]], list[int]] = {}
 
@@ -59,13 +59,10 @@ class Refusals:
         """See `CheckedMachine.mask`."""
         machine = self._machine
         own, text = machine.split(state)
-        if limit >= 0:
-            refused = self.refused(state)
-            row = without(machine.inner.mask(own, limit), refused)
-            machine.completions.drop_far(state, row, limit)
-            return row
-        row = self._row(own)
         refused = NO_TOKENS if text is None and self.never_idle else self.refused(state)
+        if limit >= 0:
+            return machine.completions.less_far(state, without(machine.inner.mask(own, limit), refused), limit)
+        row = self._row(own)
         return without(row, refused) if refused.size else row
 
     def visit(self, state: int) -> tuple[NDArray[np.uint32], bool, int]:
@@ -160,7 +157,7 @@ class Refusals:
                         found += [token for token in tokens if not machine.lives(state, token)]
         return found
 
-    def again(self, state: int) -> list[int] | None:
+    def again(self, state: int) -> NDArray[np.int64] | None:
         """Allowed tokens behind which a name has begun that the object holds already, and a few more; None if not told.
 
         So the automaton's way on, to end it there, would repeat it.  Only where any names may come and nothing else is
@@ -169,7 +166,7 @@ class Refusals:
         machine, texts = self._machine, self._texts
         own, text = machine.split(state)
         if text is None:
-            return [] if self.never_idle else None
+            return NO_TOKENS if self.never_idle else None
         if not machine.only_names or text.pending:
             return None
         found = self._again.get(state)
@@ -185,12 +182,11 @@ class Refusals:
                 elif rest:
                     ways += [token for token, _ in texts.escaping.get(rest, ())]
                     ways += texts.beginning(rest, len(rest) - 1)
-            for token in self._allowed(own, _place(text), self._begun):
-                data = texts.spelled(token)
-                begun = data[data.rindex(QUOTE) + 1 :] if QUOTE in data else b""
-                if begun == text.text + data[: data.find(QUOTE)] or _holds(level, begun):
-                    ways.append(token)
-            found = self._again[state] = self._in_row(own, ways)
+            for begun, tokens in texts.following.items():
+                if begun == text.text or b"\\" in begun or _holds(level, begun):
+                    ways += tokens
+            tokens = np.asarray(ways, np.int64)
+            found = self._again[state] = tokens[is_in(self._row(own), tokens)]
         return found
 
     def doubtful(self, state: int) -> NDArray[np.int64]:
@@ -406,13 +402,6 @@ def _place(text: Text | None) -> Place:
     if text is None:
         return Place.IDLE
     return Place.BETWEEN if text.mode in (Mode.BETWEEN, Mode.SCALAR) else Place.STRING
-
-
-def without(row: NDArray[np.uint32], tokens: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """A copy of the row less some tokens."""
-    row = row.copy()
-    np.bitwise_and.at(row, tokens >> 5, ~(np.uint32(1) << (tokens & 31).astype(np.uint32)))
-    return row
 
 
 def _tokens(found: list[int]) -> NDArray[np.int64]:

@@ -39,6 +39,7 @@ _TWO_NAMES = rb'"[\s\S]*"\s*:[\s\S]*'
 _CLOSED = rb'"[\s\S]*'
 _SPANNING = re.compile(rb'"\s*:[\s\S]*,\s*"[\s\S]*"')
 _MEMBER = re.compile(rb',\s*"(?:[^"\\]|\\[\s\S])*"\s*:[\s\S]*[\]}]')
+_BEGINS = re.compile(rb',\s*"([^"]*)\Z')
 _NEXT = rb"[\]}][\s\S]*,"
 # Two items may be equal only behind an array's bracket with which the first of them begins.
 _ARRAY = re.compile(rb"""\[\s*["\-0-9tfn\[{][\s\S]*,""")
@@ -75,6 +76,14 @@ def is_in(row: NDArray[np.uint32], tokens: NDArray[np.integer[Any]]) -> NDArray[
     """For each token, whether it is in a row."""
     found: NDArray[np.bool_] = row[tokens >> 5] >> (tokens & 31).astype(np.uint32) & np.uint32(1) == 1
     return found
+
+
+def without(row: NDArray[np.uint32], tokens: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """A copy of the row less some tokens."""
+    row = row.copy()
+    if tokens.size:
+        np.bitwise_and.at(row, tokens >> 5, ~(np.uint32(1) << (tokens & 31).astype(np.uint32)))
+    return row
 
 
 def is_text(data: bytes) -> bool:
@@ -173,6 +182,11 @@ class TokenTexts(PerVocabulary):
         self._children: dict[int, dict[int, int]] = {}
         self.spanning = tuple(token for token, data in self._with_comma if _SPANNING.search(data))
         """The tokens that may end a name and, behind its value, another one."""
+        self.following: dict[bytes, list[int]] = {}
+        """The tokens that begin a name behind a comma, by what they say of it."""
+        for token, data in self._with_comma:
+            if begins := _BEGINS.search(data):
+                self.following.setdefault(begins[1], []).append(token)
         self.members = tuple(token for token, data in self._with_comma if b":" in data and _MEMBER.search(data))
         """The tokens that may hold a member as a whole, and the end of the object."""
         self.short = {self.spelled(token): token for token in np.flatnonzero(np.diff(self._offsets) == 1).tolist()}
