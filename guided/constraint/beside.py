@@ -34,6 +34,10 @@ class BesideMachine(ABC):
         """The one state of a pair."""
 
     @abstractmethod
+    def mask(self, state: int, limit: int = -1) -> NDArray[np.uint32]:
+        """The row of tokens that keep ``state`` alive; with ``limit`` only those after which so many tokens suffice."""
+
+    @abstractmethod
     def read(self, state: int, text: Any, data: bytes) -> tuple[int, Any]:
         """The pair after some bytes."""
 
@@ -54,6 +58,11 @@ class BesideMachine(ABC):
         """``uint8[256]``: 1 for every byte that may come next; some of them may yet be refused."""
         return self.inner.next_bytes(self.split(state)[0])
 
+    @property
+    def plain(self) -> bool:
+        """As `ConstraintMachine.plain`."""
+        return self.inner.plain
+
     def begin_prices(self) -> None:
         """See `ConstraintMachine.begin_prices`."""
         self.inner.begin_prices()
@@ -61,6 +70,11 @@ class BesideMachine(ABC):
     def need(self, state: int) -> int:
         """As `ConstraintMachine.need`; not known unless a checker tells."""
         return FAR
+
+    def near(self, state: int, limit: int) -> tuple[NDArray[np.uint32] | None, int]:
+        """As `ConstraintMachine.near`."""
+        row = self.mask(state, limit)
+        return row if row.max() else None, FAR
 
     def cheapest_text(self, state: int) -> bytes | None:
         """As the machine's within, where the checker lets it pass; None elsewhere."""

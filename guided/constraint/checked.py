@@ -459,6 +459,12 @@ class CheckedMachine(BesideMachine):
         with self.lock:
             return self.refusals.mask(state, limit)
 
+    def near(self, state: int, limit: int) -> tuple[NDArray[np.uint32] | None, int]:
+        """As `ConstraintMachine.near`."""
+        if state < _PAIRED and self.refusals.trusts_idle and self._begun.get(state) not in self._texts.following:
+            return self.inner.near(state, limit)
+        return self.refusals.near(state, limit)
+
     def need(self, state: int) -> int:
         """As `ConstraintMachine.need`: what the automaton says, and what it takes not to repeat anything."""
         own, text = self.split(state)

@@ -119,7 +119,7 @@ class CheckedCompletions(Completions):
             return FAR
         if text is None and machine.refusals.never_idle:
             return 0
-        if machine.compares or not self._any_names:
+        if machine.compares or not self.any_names:
             return FAR
         most, level = self._spanned, None if text is None else text.level
         while level is not None:
@@ -128,10 +128,10 @@ class CheckedCompletions(Completions):
         return most + 2
 
     @cached_property
-    def _any_names(self) -> bool:
-        """May all undeclared names be any text but some?"""
+    def any_names(self) -> bool:
+        """May all undeclared names be any text but some, and is none asked for?"""
         prepared = self._checked.grammar.prepared
-        return prepared is not None and not prepared.names
+        return prepared is not None and not prepared.names and not self._forces
 
     @cached_property
     def _spanned(self) -> int:
@@ -139,10 +139,14 @@ class CheckedCompletions(Completions):
         texts = self._checked.token_texts
         return max((len(texts.spelled(token)) // 4 + 1 for token in texts.spanning), default=0)
 
-    def less_far(self, state: int, row: NDArray[np.uint32], limit: int) -> NDArray[np.uint32]:
-        """A row, priced by the automaton, less the tokens after which ``limit`` tokens are not enough."""
+    def less_far(
+        self, state: int, row: NDArray[np.uint32], limit: int, again: NDArray[np.int64] | None
+    ) -> NDArray[np.uint32]:
+        """A row, priced by the automaton, less the tokens after which ``limit`` tokens are not enough.
+
+        ``again``: see `Refusals.again`.
+        """
         machine = self._checked
-        again = machine.refusals.again(state) if self._any_names and not self._forces else None
         if again is not None:
             dear = again[is_in(row, again)] if again.size else again
             if not dear.size:

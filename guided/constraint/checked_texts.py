@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from guided.constraint.beside import BesideMachine
 from guided.constraint.json_text import QUOTE
 from guided.constraint.limits import Limits
-from guided.constraint.refusals import without
+from guided.constraint.token_texts import without
 from guided.constraint.text_refusals import TextRefusals
 from guided.constraint.token_texts import TokenTexts
 from guided.errors import VocabularyError

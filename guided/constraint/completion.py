@@ -206,13 +206,11 @@ class Completions:
         return -(-machine.cost(state) // max(machine.vocabulary.spelling.longest, 1))
 
     def fill(self, state: int, row: NDArray[np.uint32], budget: int) -> None:
-        """The mask of ``state`` under a budget that counts the token itself, all after it, and the end of text."""
+        """The mask of ``state`` under a budget that counts the token itself, all after it, and the end of text.
+
+        Where prices tell (`ConstraintMachine.near`) they have left nothing: then it is the shortest text's next token.
+        """
         machine = self._machine
-        by_price = not machine.owing and machine.vocabulary.byte_complete
-        if by_price and budget >= 2:
-            row[:] = machine.mask(state, budget - 2)
-            if row.max():
-                return
         path = self.tokens(state)
         if len(path) + 1 > budget:
             path = self._by_price(state, path)
@@ -221,7 +219,7 @@ class Completions:
                 f"{budget} tokens are left, but the shortest completion takes {len(path)} and the end-of-text token",
                 remedy="Raise max_new_tokens.",
             )
-        if by_price or budget < 2:
+        if machine.plain or budget < 2:
             row[:] = 0
         else:
             row[:] = machine.mask(state)

@@ -28,6 +28,9 @@ _STRIDE = (1 << 32) + 15
 """By this a state and a token are one number.  A power of two would leave the token alone in the low bits, by which
 dicts look first, and all states' commas would be in each other's way."""
 
+_ENDED = 2
+"""States after which no token comes."""
+
 
 class Constraint:
     """A language over tokens.  States are ints, never change meaning, and cost nothing to keep, copy or go back to.
@@ -56,8 +59,10 @@ class Constraint:
         self._shared = SharedRows.of(vocabulary)
         self._accepting: dict[int, bool] = {DEAD: False, FINISHED: True}
         self._addresses: dict[int, tuple[int, NDArray[np.uint32]]] = {}
-        self._needs: dict[int, int] = {}
+        self._needs: dict[int, int] = {DEAD: 0, FINISHED: 0}
         """By state, a token budget from which on the mask is the mask without one."""
+        self._near = 0
+        """Such a budget of the last state: with less, a state is not asked for one before its mask."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Constraint, (self.grammar, self.vocabulary, self.limits))
@@ -157,28 +162,34 @@ class Constraint:
         raises `guided.LimitError` when even the shortest completion does not fit.
         """
         need = self._needs.get(state)
-        if need is None:
+        if need is None and budget >= self._near:
             need = self._need(state)
-        if budget >= need:
+        if need is not None and budget >= need:
             found = self._masks.get(state)
             row[...] = self._mask(state) if found is None else found
             return
-        with self._machine.lock:
-            self._machine.completions.fill(state, row, budget)
+        machine = self._machine
+        with machine.lock:
+            near = None
+            if machine.plain and budget > 1:
+                # The token itself and the end of text count as well.
+                near, need = machine.near(state, budget - 2)
+                self._near = self._needs[state] = need + 2
+            if near is None:
+                machine.completions.fill(state, row, budget)
+            else:
+                row[...] = near
         if self.is_accepting(state):
             row |= self._ending.row
 
     def _need(self, state: int) -> int:
         """A budget that forbids nothing in a state: no token leads to where the text takes more to its end."""
-        if state <= FINISHED:
-            return 0
         machine = self._machine
         with machine.lock:
-            if not self._needs:
+            if len(self._needs) == _ENDED:
                 machine.begin_prices()
             if state not in self._masks:
                 self._mask(state)
-            # The token itself and the end of text count as well.
             found = self._needs[state] = machine.need(state) + 2
             return found
 

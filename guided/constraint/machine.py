@@ -322,6 +322,18 @@ class ConstraintMachine:
             self.needs[state] = self._counts[NEED]
         return self._row, code & 1 == 1, code >> 1
 
+    def near(self, state: int, limit: int) -> tuple[NDArray[np.uint32] | None, int]:
+        """The tokens after which ``limit`` tokens are enough, None for none, valid until the next mask; and see `need`.
+
+        Only where the machine is `plain`; the lock must be held, and `begin_prices` called.
+        """
+        if self._seen != self.states.version + self._tries.version + self._store.version:
+            self.refresh()
+        code = self._fill(self.table, self.lexed, self.effects.root, state, limit)
+        if code < 0:
+            code = self._go_on(entry.fill, (self.lexed, self.effects.root, state, limit))
+        return self._row if code >> 1 else None, int(self._counts[NEED])
+
     def cost(self, state: int) -> int:
         """Fewest bytes after which the text may end; obligations aside where terminals always settle."""
         with self.lock:

@@ -27,7 +27,7 @@ from guided.constraint.seen_members import SeenMembers
 from guided.constraint.seen_strings import SeenStrings
 from guided.constraint.survival import tokens_of
 from guided.constraint.token_texts import NO_TOKENS, Reach, TokenTexts, is_in, without
-from guided.kernels.layout import DEAD
+from guided.kernels.layout import DEAD, FAR
 
 if TYPE_CHECKING:
     from guided.constraint.checked import CheckedMachine
@@ -51,7 +51,8 @@ class Refusals:
         self._refused: dict[int, NDArray[np.int64]] = {}
         self._free: dict[int, bool] = {}
         self._doubtful: dict[int, NDArray[np.int64]] = {}
-        self._again: dict[int, NDArray[np.int64]] = {}
+        self._near: dict[int, tuple[NDArray[np.int64], NDArray[np.int64] | None, int]] = {}
+        """By state what is refused, `again`, and `CheckedCompletions.apart`.""" 
         self._begun = _BEGUN_OR_ARRAY if machine.compares else _BEGUN
         self._reaching: dict[tuple[int, Place, frozenset[Reach]], list[int]] = {}
 
@@ -61,9 +62,25 @@ class Refusals:
         own, text = machine.split(state)
         refused = NO_TOKENS if text is None and self.never_idle else self.refused(state)
         if limit >= 0:
-            return machine.completions.less_far(state, without(machine.inner.mask(own, limit), refused), limit)
+            row = without(machine.inner.mask(own, limit), refused)
+            return machine.completions.less_far(state, row, limit, self.again(state))
         row = self._row(own)
         return without(row, refused) if refused.size else row
+
+    def near(self, state: int, limit: int) -> tuple[NDArray[np.uint32] | None, int]:
+        """See `CheckedMachine.near`."""
+        machine = self._machine
+        own, text = machine.split(state)
+        told = self._near.get(state)
+        if told is None:
+            refused = NO_TOKENS if text is None and self.never_idle else self.refused(state)
+            told = self._near[state] = refused, self.again(state), machine.completions.apart(text)
+        refused, again, apart = told
+        row, need = machine.inner.near(own, limit)
+        if row is not None and (refused.size or again is None or again.size):
+            row = machine.completions.less_far(state, without(row, refused), limit, again)
+            row = row if row.max() else None
+        return row, min(need + apart, FAR)
 
     def visit(self, state: int) -> tuple[NDArray[np.uint32], bool, int]:
         """See `CheckedMachine.visit`."""
@@ -165,29 +182,28 @@ class Refusals:
         """
         machine, texts = self._machine, self._texts
         own, text = machine.split(state)
-        if text is None:
-            return NO_TOKENS if self.never_idle else None
-        if not machine.only_names or text.pending:
+        if not machine.completions.any_names or (text is None and not self.never_idle):
             return None
-        found = self._again.get(state)
-        if found is None:
-            level = text.level
-            seen = machine.reader.nothing if level is None else level.seen
-            size = len(text.text) if text.mode is Mode.NAME else 0
-            ways: list[int] = []
-            for name in seen.beginning(text.text[:size]):
-                rest = name[size:]
-                if text.mode is not Mode.NAME:
-                    ways += [token for token, _ in texts.opening.get(rest, ())]
-                elif rest:
-                    ways += [token for token, _ in texts.escaping.get(rest, ())]
-                    ways += texts.beginning(rest, len(rest) - 1)
-            for begun, tokens in texts.following.items():
-                if begun == text.text or b"\\" in begun or _holds(level, begun):
-                    ways += tokens
-            tokens = np.asarray(ways, np.int64)
-            found = self._again[state] = tokens[is_in(self._row(own), tokens)]
-        return found
+        if text is None:
+            return NO_TOKENS
+        if text.pending or not machine.only_names:
+            return None
+        level = text.level
+        seen = machine.reader.nothing if level is None else level.seen
+        size = len(text.text) if text.mode is Mode.NAME else 0
+        ways: list[int] = []
+        for name in seen.beginning(text.text[:size]):
+            rest = name[size:]
+            if text.mode is not Mode.NAME:
+                ways += [token for token, _ in texts.opening.get(rest, ())]
+            elif rest:
+                ways += [token for token, _ in texts.escaping.get(rest, ())]
+                ways += texts.beginning(rest, len(rest) - 1)
+        for begun, tokens in texts.following.items():
+            if begun == text.text or b"\\" in begun or _holds(level, begun):
+                ways += tokens
+        found = np.asarray(ways, np.int64)
+        return found[is_in(self._row(own), found)] if ways else NO_TOKENS
 
     def doubtful(self, state: int) -> NDArray[np.int64]:
         """Allowed tokens after which the automaton's own shortest text may repeat something, and a few more."""

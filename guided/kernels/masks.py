@@ -170,7 +170,7 @@ def fill(table, lexed, root, state, limit):
     `OWING` the last row gets the tokens after which something is still owed.  The others are shares of the mask that
     are worked out by themselves, one for each that is nested in one token: those of threads that owe something and are
     not walked, and those to be kept.  With ``limit`` >= 0 only tokens after which ``limit`` tokens are enough to end
-    the text.
+    the text, and in the place of the fingerprint whether there are any.
 
     With `PRICES` the counter `NEED` says how many tokens are enough to end the text after any token of the row.
     """
@@ -409,4 +409,6 @@ def fill(table, lexed, root, state, limit):
         counters[REQUEST_B] = n_closed
         return -1
     counters[SHARES] = 0
+    if limit != ANY:
+        return np.int64(not _is_empty(rows[0])) << 1 | ends
     return fingerprint(rows[0], views.weights(table)) << 1 | ends

@@ -228,7 +228,7 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
             if not is_text and (limit == LISTED or left > limit):
                 if limit == LISTED:
                     for i in range(tokens.token_offset[node], tokens.token_offset[end]):
-                        if list_token(table, tokens.token_ids[i], left) < 0:
+                        if list_token(table, tokens.token_ids[i], min(left, FAR)) < 0:
                             return -1
                 node = end
                 continue
@@ -314,9 +314,9 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
                     left += _evasion(automaton, debt)
                 price = min(price, left + machine.cost[continuation])
             fits = price <= limit
-            if limit == LISTED and price < FAR:
+            if limit == LISTED:
                 for i in range(tokens.token_offset[node], tokens.token_offset[node + 1]):
-                    if list_token(table, tokens.token_ids[i], price) < 0:
+                    if list_token(table, tokens.token_ids[i], min(price, FAR)) < 0:
                         return -1
         if fits:
             free = ends_free or (inside and payable)
