@@ -457,7 +457,11 @@ class CheckedMachine(BesideMachine):
     def mask(self, state: int, limit: int = -1) -> NDArray[np.uint32]:
         """The row of tokens that keep ``state`` alive; with ``limit`` only those after which so many tokens suffice."""
         with self.lock:
-            return self.refusals.mask(state, limit)
+            if limit < 0:
+                return self.refusals.mask(state)
+            self.begin_prices()
+            row, _ = self.near(state, limit)
+            return np.zeros(self.vocabulary.n_words, np.uint32) if row is None else row
 
     def near(self, state: int, limit: int) -> tuple[NDArray[np.uint32] | None, int]:
         """As `ConstraintMachine.near`."""

@@ -23,7 +23,6 @@ from guided.constraint.demands import forces_several
 from guided.constraint.json_text import Expects, Level, Mode, Text
 from guided.constraint.json_values import STRING_KEY, exact_number, number_key
 from guided.constraint.survival import tokens_of
-from guided.constraint.token_texts import is_in, without
 from guided.errors import LimitError
 from guided.kernels.layout import DEAD, FAR
 from guided.kernels.walks import EVASION
@@ -139,22 +138,13 @@ class CheckedCompletions(Completions):
         texts = self._checked.token_texts
         return max((len(texts.spelled(token)) // 4 + 1 for token in texts.spanning), default=0)
 
-    def less_far(
-        self, state: int, row: NDArray[np.uint32], limit: int, again: NDArray[np.int64] | None
-    ) -> NDArray[np.uint32]:
-        """A row, priced by the automaton, less the tokens after which ``limit`` tokens are not enough.
+    def evasion(self, text: Text | None) -> int:
+        """Tokens beyond the automaton's that are enough where a name that has begun is one that its object holds."""
+        return 1 if text is None or text.level is None or text.level.seen.size <= FEW else EVASION
 
-        ``again``: see `Refusals.again`.
-        """
+    def less_far(self, state: int, row: NDArray[np.uint32], limit: int) -> NDArray[np.uint32]:
+        """A row, priced by the automaton, less the tokens after which ``limit`` tokens are not enough, judged each."""
         machine = self._checked
-        if again is not None:
-            dear = again[is_in(row, again)] if again.size else again
-            if not dear.size:
-                return row
-            own, text = machine.split(state)
-            held = 0 if text is None or text.level is None else text.level.seen.size
-            near = machine.inner.mask(own, max(limit - (1 if held <= FEW else EVASION), 0))
-            return without(row, dear[~is_in(near, dear)])
         if self._forces:
             tried = tokens_of(row)
             for token in tried[JUDGED:]:

@@ -51,19 +51,18 @@ class Refusals:
         self._refused: dict[int, NDArray[np.int64]] = {}
         self._free: dict[int, bool] = {}
         self._doubtful: dict[int, NDArray[np.int64]] = {}
+        self._behind: dict[Level | None, NDArray[np.int64]] = {}
+        """By container the tokens that begin a name that it holds, from between names or behind another."""
         self._near: dict[int, tuple[NDArray[np.int64], NDArray[np.int64] | None, int]] = {}
         """By state what is refused, `again`, and `CheckedCompletions.apart`.""" 
         self._begun = _BEGUN_OR_ARRAY if machine.compares else _BEGUN
         self._reaching: dict[tuple[int, Place, frozenset[Reach]], list[int]] = {}
 
-    def mask(self, state: int, limit: int) -> NDArray[np.uint32]:
+    def mask(self, state: int) -> NDArray[np.uint32]:
         """See `CheckedMachine.mask`."""
         machine = self._machine
         own, text = machine.split(state)
         refused = NO_TOKENS if text is None and self.never_idle else self.refused(state)
-        if limit >= 0:
-            row = without(machine.inner.mask(own, limit), refused)
-            return machine.completions.less_far(state, row, limit, self.again(state))
         row = self._row(own)
         return without(row, refused) if refused.size else row
 
@@ -77,14 +76,22 @@ class Refusals:
             told = self._near[state] = refused, self.again(state), machine.completions.apart(text)
         refused, again, apart = told
         row, need = machine.inner.near(own, limit)
-        if row is not None and (refused.size or again is None or again.size):
-            row = machine.completions.less_far(state, without(row, refused), limit, again)
-            row = row if row.max() else None
-        return row, min(need + apart, FAR)
+        if row is not None and again is None:
+            row = machine.completions.less_far(state, without(row, refused), limit)
+        elif row is not None:
+            dear = again[is_in(row, again)] if again.size else again
+            if dear.size:
+                row = row.copy()
+                less = limit - machine.completions.evasion(text)
+                near = machine.inner.near(own, less)[0] if less >= 0 else None
+                refused = np.concatenate((refused, dear if near is None else dear[~is_in(near, dear)]))
+            if refused.size:
+                row = without(row, refused)
+        return None if row is None or not row.max() else row, min(need + apart, FAR)
 
     def visit(self, state: int) -> tuple[NDArray[np.uint32], bool, int]:
         """See `CheckedMachine.visit`."""
-        row, own = self.mask(state, -1), self._machine.split(state)[0]
+        row, own = self.mask(state), self._machine.split(state)[0]
         kept, ends = self._row(own), self._ends[own]
         if row is not kept:
             return row, ends, -1
@@ -189,21 +196,22 @@ class Refusals:
         if text.pending or not machine.only_names:
             return None
         level = text.level
-        seen = machine.reader.nothing if level is None else level.seen
-        size = len(text.text) if text.mode is Mode.NAME else 0
-        ways: list[int] = []
-        for name in seen.beginning(text.text[:size]):
-            rest = name[size:]
-            if text.mode is not Mode.NAME:
-                ways += [token for token, _ in texts.opening.get(rest, ())]
-            elif rest:
-                ways += [token for token, _ in texts.escaping.get(rest, ())]
-                ways += texts.beginning(rest, len(rest) - 1)
-        for begun, tokens in texts.following.items():
-            if begun == text.text or b"\\" in begun or _holds(level, begun):
-                ways += tokens
-        found = np.asarray(ways, np.int64)
-        return found[is_in(self._row(own), found)] if ways else NO_TOKENS
+        known = self._behind.get(level)
+        if known is None:
+            following = [token for begun, some in texts.following.items() if _holds(level, begun) for token in some]
+            names = () if level is None else level.seen.beginning(b"")
+            known = _tokens([token for name in names for token, _ in texts.opening.get(name, ())] + following)
+            self._behind[level] = known
+        found = known
+        if text.mode is Mode.NAME:
+            ways = texts.following.get(text.text, [])
+            size = len(text.text)
+            for name in () if level is None else level.seen.beginning(text.text):
+                if rest := name[size:]:
+                    ways = [*ways, *texts.beginning(rest, len(rest) - 1)]
+                    ways += [token for token, _ in texts.escaping.get(rest, ())]
+            found = np.concatenate((known, np.asarray(ways, np.int64))) if ways else known
+        return found[is_in(self._row(own), found)] if found.size else found
 
     def doubtful(self, state: int) -> NDArray[np.int64]:
         """Allowed tokens after which the automaton's own shortest text may repeat something, and a few more."""
