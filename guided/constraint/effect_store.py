@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.constraint.scratch import grown
-from guided.constraint.token_texts import is_in
 from guided.kernels.addresses import SharedAddresses
 from guided.kernels.effects import DENSE, mark_tokens
 from guided.kernels.jit import direct
@@ -97,18 +96,17 @@ class EffectStore:
         self._enter(index)
         return index
 
-    def narrow(self, index: int, state: int, near: NDArray[np.int32], far: NDArray[np.int32]) -> None:
-        """Keep for ``state`` what another effect keeps of the tokens ``near``, and no exits; ``far`` are all others."""
+    def narrow(self, index: int, state: int, near: NDArray[np.bool_]) -> None:
+        """Keep for ``state`` what another effect keeps of the tokens that are ``near``, by bit of a row, and no exits."""
         effects = self.arrays
         first, stop, row = effects.list_first[index], effects.list_count[index], int(effects.mask[index])
         kept = effects.listed[first : first + stop]
-        if kept.size:
-            kept = kept[np.isin(kept, far, invert=True)]
-        if row >= 0 and near.size <= DENSE:
-            kept, row = np.concatenate((kept, near[is_in(effects.masks[row], near)])), -1
-        elif row >= 0 and (gone := far[is_in(effects.masks[row], far)]).size:
-            row = self.row(gone, like=row)
-        self.add(int(effects.key_low[index]), int(effects.key_high[index]), state, kept, [], row)
+        if row >= 0:
+            at = self.next_row()
+            masks = self.arrays.masks
+            np.bitwise_and(masks[row], np.packbits(near, bitorder="little").view(np.uint32), out=masks[at])
+            row = row if np.array_equal(masks[at], masks[row]) else self.take_row()
+        self.add(int(effects.key_low[index]), int(effects.key_high[index]), state, kept[near[kept]], [], row)
 
     def row(self, kept: NDArray[np.int32], like: int = -1) -> int:
         """A new row of tokens, or of those in which it differs from the row ``like``; its number."""

@@ -46,7 +46,7 @@ from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.derivative import possible_edges
 from guided.grammar.regular.expr import Expr, Kind, alternation, json_string, repeat
 from guided.kernels.layout import CANONICAL
-from guided.kernels.masks import ROOM
+from guided.kernels.masks import MOST_ROOM, ROOM
 from guided.vocab.vocabulary import Vocabulary
 
 _Listed: TypeAlias = Callable[[int, int, int], NDArray[np.int64]]
@@ -107,8 +107,8 @@ class TokenEffects:
         """Languages without bounds out of reach."""
         self._plain: dict[Expr, bool] = {}
         """Whether it is plain of sequences that they have no such bounds."""
-        self._near_end: dict[tuple[int, int, int], tuple[NDArray[np.int64], NDArray[np.int32]]] = {}
-        """By range and state what is enough behind tokens that stay inside, ascending, and these."""
+        self._near_end: dict[tuple[int, int, int], NDArray[np.uint8]] = {}
+        """By range and state for each token what is enough to the end behind it, if it stays inside."""
         self._walked: set[int] = set()
         """States whose effects are not told from others."""
         self._endless = EndlessText(states)
@@ -149,10 +149,10 @@ class TokenEffects:
             else:
                 self.store.add(low, high, state, found.kept, self.tries.exit_ranges(found.exits), found.mask)
 
-    def need_within(self, low: int, high: int, state: int, room: int, listed: _Listed) -> None:
+    def need_within(self, low: int, high: int, state: int, room: int, list_inside: _Listed) -> None:
         """Make known which tokens stay inside, of a state whose effect is, if so many are to be enough to the end.
 
-        ``listed`` tells of all tokens from a range and state what is enough behind them, one a byte, ``<< 32``.
+        ``list_inside`` tells of all tokens from a range and state what is enough behind them, one a byte, ``<< 32``.
         """
         with self.lock:
             arrays = self.states.arrays
@@ -160,11 +160,11 @@ class TokenEffects:
             like = int(arrays.boundless[state]) if arrays.bound[state] > 0 else state
             found = self._near_end.get((low, high, like))
             if found is None:
-                pairs = np.sort(listed(low, high, like))
-                found = self._near_end[low, high, like] = pairs >> 32, (pairs & 0xFFFFFFFF).astype(np.int32)
-            prices, tokens = found
-            n = int(np.searchsorted(prices, room, side="right"))
-            self.store.narrow(self.store.find(low, high, state), state | (room + 1) << ROOM, tokens[:n], tokens[n:])
+                listed = list_inside(low, high, like)
+                prices = np.full(32 * self.store.arrays.masks.shape[1], MOST_ROOM + 1, np.uint8)
+                prices[listed & 0xFFFFFFFF] = np.minimum(listed >> 32, MOST_ROOM + 1)
+                found = self._near_end[low, high, like] = prices
+            self.store.narrow(self.store.find(low, high, state), state | (room + 1) << ROOM, found <= room)
 
     def _told(self, low: int, high: int, state: int) -> bool:
         """Make an effect known that is told from others; False where the state is walked, whatever the range."""

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.constraint.crossings import Place
-from guided.constraint.json_text import Level, Mode, Text
+from guided.constraint.json_text import Mode, Text
 from guided.constraint.next_items import NextItems
-from guided.constraint.seen import Seen
+from guided.constraint.seen import Link, Seen
 from guided.constraint.seen_members import SeenMembers
 from guided.constraint.seen_strings import SeenStrings
 from guided.constraint.survival import tokens_of
@@ -51,8 +51,7 @@ class Refusals:
         self._refused: dict[int, NDArray[np.int64]] = {}
         self._free: dict[int, bool] = {}
         self._doubtful: dict[int, NDArray[np.int64]] = {}
-        self._behind: dict[Level | None, NDArray[np.int64]] = {}
-        """By container the tokens that begin a name that it holds, from between names or behind another."""
+        self._begins: dict[int, tuple[Link, list[int], list[int]]] = {}
         self._near: dict[int, tuple[NDArray[np.int64], NDArray[np.int64] | None, int]] = {}
         """By state what is refused, `again`, and `CheckedCompletions.apart`.""" 
         self._begun = _BEGUN_OR_ARRAY if machine.compares else _BEGUN
@@ -168,7 +167,7 @@ class Refusals:
         else:
             size = len(begun)
             rests = [rest for name in seen.beginning(begun) if (rest := name[size:]) in closing]
-        row = self._row(own)
+        row = self._row(own) if rests else NO_TOKENS
         for rest in rests:
             for ways in closing[rest]:
                 tokens = ways.within(row)
@@ -195,23 +194,35 @@ class Refusals:
             return NO_TOKENS
         if text.pending or not machine.only_names:
             return None
-        level = text.level
-        known = self._behind.get(level)
-        if known is None:
-            following = [token for begun, some in texts.following.items() if _holds(level, begun) for token in some]
-            names = () if level is None else level.seen.beginning(b"")
-            known = _tokens([token for name in names for token, _ in texts.opening.get(name, ())] + following)
-            self._behind[level] = known
-        found = known
+        level = around = text.level
+        found: list[int] = []
+        while around is not None:
+            begins, follows = self._beginning(around.seen.link)
+            found += follows if around is not level or text.mode is Mode.NAME else begins
+            around = around.parent
         if text.mode is Mode.NAME:
-            ways = texts.following.get(text.text, [])
+            found += texts.following.get(text.text, ())
             size = len(text.text)
             for name in () if level is None else level.seen.beginning(text.text):
                 if rest := name[size:]:
-                    ways = [*ways, *texts.beginning(rest, len(rest) - 1)]
-                    ways += [token for token, _ in texts.escaping.get(rest, ())]
-            found = np.concatenate((known, np.asarray(ways, np.int64))) if ways else known
-        return found[is_in(self._row(own), found)] if found.size else found
+                    found += texts.beginning(rest, len(rest) - 1)
+                    found += [token for token, _ in texts.escaping.get(rest, ())]
+        return np.asarray(found, np.int64) if found else NO_TOKENS
+
+    def _beginning(self, link: Link | None) -> tuple[list[int], list[int]]:
+        """The tokens that begin one of some names and hold no more of the text than that, and those behind a comma."""
+        new: list[Link] = []
+        while link is not None and id(link) not in self._begins:
+            new.append(link)
+            link = link[1]
+        begins, follows = ([], []) if link is None else self._begins[id(link)][1:]
+        for each in reversed(new):
+            more = self._texts.following.get(each[0], [])
+            opening = [token for token, _ in self._texts.opening.get(each[0], ())]
+            begins, follows = [*begins, *opening, *more], [*follows, *more]
+            # With the link, so that no other comes to have its number.
+            self._begins[id(each)] = each, begins, follows
+        return begins, follows
 
     def doubtful(self, state: int) -> NDArray[np.int64]:
         """Allowed tokens after which the automaton's own shortest text may repeat something, and a few more."""
@@ -413,13 +424,6 @@ class _Walk:
             return texts.has_quote_below(node, last)
         only = texts.is_digits_below if text.mode is Mode.SCALAR else texts.is_letters_below
         return not (self._machine.look.is_uniform(state, text) and only(node, last))
-
-
-def _holds(level: Level | None, name: bytes) -> bool:
-    """Does a container or one around it hold a name?"""
-    while level is not None and name not in level.seen:
-        level = level.parent
-    return level is not None
 
 
 def _place(text: Text | None) -> Place:
