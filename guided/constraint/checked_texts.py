@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from guided.constraint.beside import BesideMachine
 from guided.constraint.json_text import QUOTE
 from guided.constraint.limits import Limits
-from guided.constraint.token_texts import without
 from guided.constraint.text_refusals import TextRefusals
-from guided.constraint.token_texts import TokenTexts
+from guided.constraint.token_texts import TokenTexts, without
 from guided.errors import VocabularyError
 from guided.grammar.ir import Grammar
 from guided.grammar.regular.expr import Expr, Kind

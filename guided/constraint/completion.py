@@ -2,9 +2,9 @@
 
 The text is the shortest in bytes, the first in byte order among equals; its fewest-tokens segmentation is a bound on
 the distance to the end that can always be kept, because the rest of such a text is such a text again.  A mask under a
-budget allows the next token of that segmentation, and every token after which a cheaper bound fits: the terminal in
-progress at one token a byte, each later one at the fewest tokens of its shortest text.  So it is never empty, and a
-text is never cut.
+budget allows every token after which a cheaper bound fits: the terminal in progress at one token a byte, each later one
+at the fewest tokens of its shortest text.  Where it fits after none, it allows the next token of that segmentation.  So
+it is never empty, and a text is never cut.
 """
 
 from __future__ import annotations

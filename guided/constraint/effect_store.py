@@ -97,7 +97,7 @@ class EffectStore:
         return index
 
     def narrow(self, index: int, state: int, near: NDArray[np.bool_]) -> None:
-        """Keep for ``state`` what another effect keeps of the tokens that are ``near``, by bit of a row, and no exits."""
+        """Keep for ``state`` what another effect keeps of tokens that are ``near``, by bit of a row, and no exits."""
         effects = self.arrays
         first, stop, row = effects.list_first[index], effects.list_count[index], int(effects.mask[index])
         kept = effects.listed[first : first + stop]

@@ -26,7 +26,15 @@ from guided.automata.stacks import NO_TABLES, LalrStacks, lexer_states, no_table
 from guided.collection import hold, release, untrack
 from guided.constraint.completion import Completions
 from guided.constraint.effects import TokenEffects
-from guided.constraint.first_arrays import FirstExtra, first_scratch, first_segments, first_tables, segments_of
+from guided.constraint.first_arrays import (
+    FirstExtra,
+    first_scratch,
+    first_segments,
+    first_tables,
+    grown_scratch,
+    grown_segments,
+    grown_tables,
+)
 from guided.constraint.limits import Limits
 from guided.constraint.prices import BytePrices, spell
 from guided.constraint.survival import check_start, ending_tokens, endings_of, payable, spellable
@@ -53,12 +61,10 @@ from guided.kernels.layout import (
     LONGEST,
     MOST_ROWS,
     N_CLOSURE,
-    N_ITEMS,
     N_LISTED,
     N_SEGMENTS,
     N_SETS,
     N_STATES,
-    N_THREADS,
     N_UNKNOWN,
     NEED,
     NEED_COST,
@@ -570,53 +576,18 @@ class ConstraintMachine:
         self.counters[N_CLOSURE] = at + 1
 
     def _grow(self) -> None:
-        tables = self.tables
-        used = {
-            "set_offset": (N_SETS, 2), "items": (N_ITEMS, 64), "closure_first": (N_SETS, 2),
-            "closure_count": (N_SETS, 2), "closure_state": (N_CLOSURE, 64), "closure_next": (N_CLOSURE, 64),
-            "closure_label": (N_CLOSURE, 64), "state_offset": (N_STATES, 2), "thread_state": (N_THREADS, 64),
-            "thread_next": (N_THREADS, 64), "thread_obligation": (N_THREADS, 64), "cost": (N_SETS, 2),
-            "reach": (N_SETS, 2),
-        }  # fmt: skip
-        full = [name for name, (counter, slack) in used.items() if self._is_full(name, counter, slack)]
-        grown: dict[str, NDArray[Any]] = {}
-        # A single closure or set can be larger than the slack; then whatever was short is among all of them.
-        for name in full or used:
-            array = getattr(tables, name)
-            if array.shape[0] > self.limits.table_items:
-                raise LimitError(
-                    f"this constraint's tables passed {self.limits.table_items} entries",
-                    remedy="Compile it anew, simplify the grammar, or pass Limits(table_items=...).",
-                )
-            grown[name] = np.zeros(4 * array.shape[0], array.dtype)
-            grown[name][: array.shape[0]] = array
-        for name, of in (("set_hash", "set_offset"), ("state_hash", "state_offset")):
-            if of in grown:
-                grown[name] = np.empty(2 * grown[of].size + 1, np.int32)
-        self.tables = tables._replace(**grown)
+        self.tables = grown_tables(self.tables, self.counters, self.limits)
         self.refresh()
         entry.rehash(self.table, False)
 
-    def _is_full(self, name: str, counter: int, slack: int) -> bool:
-        return bool(2 * (int(self.counters[counter]) + slack) > getattr(self.tables, name).shape[0])
-
     def _grow_scratch(self) -> None:
-        scratch = self.scratch
-        if scratch.longs.size > self.limits.table_items:
-            raise LimitError("the parser's working memory passed its limit", remedy="Simplify the grammar.")
-        bigger = {name: np.zeros(2 * array.size, array.dtype) for name, array in scratch._asdict().items()}
-        self._scratch = Scratch(**bigger)
+        self._scratch = grown_scratch(self.scratch, self.limits)
         rows = self._extra.rows
         self._extra = self._extra._replace(rows=np.zeros((min(2 * rows.shape[0], MOST_ROWS), rows.shape[1]), np.uint32))
         self._seen = -1
 
     def _grow_segments(self) -> None:
-        old, used = self.segments, int(self.counters[N_SEGMENTS])
-        grown = segments_of(4 * old.key.size, 2 * old.tokens.size)
-        grown.tokens[: old.tokens.size] = old.tokens
-        for name in ("key", "first", "count", "need"):
-            getattr(grown, name)[:used] = getattr(old, name)[:used]
-        self._segments = grown
+        self._segments = grown_segments(self.segments, int(self.counters[N_SEGMENTS]))
         self.refresh()
         entry.rehash(self.table, True)
 

@@ -53,7 +53,7 @@ class Refusals:
         self._doubtful: dict[int, NDArray[np.int64]] = {}
         self._begins: dict[int, tuple[Link, list[int], list[int]]] = {}
         self._near: dict[int, tuple[NDArray[np.int64], NDArray[np.int64] | None, int]] = {}
-        """By state what is refused, `again`, and `CheckedCompletions.apart`.""" 
+        """By state what is refused, `again`, and `CheckedCompletions.apart`."""
         self._begun = _BEGUN_OR_ARRAY if machine.compares else _BEGUN
         self._reaching: dict[tuple[int, Place, frozenset[Reach]], list[int]] = {}
 
@@ -77,7 +77,7 @@ class Refusals:
         row, need = machine.inner.near(own, limit)
         if row is not None and again is None:
             row = machine.completions.less_far(state, without(row, refused), limit)
-        elif row is not None:
+        elif row is not None and again is not None:
             dear = again[is_in(row, again)] if again.size else again
             if dear.size:
                 row = row.copy()
@@ -167,7 +167,9 @@ class Refusals:
         else:
             size = len(begun)
             rests = [rest for name in seen.beginning(begun) if (rest := name[size:]) in closing]
-        row = self._row(own) if rests else NO_TOKENS
+        if not rests:
+            return found
+        row = self._row(own)
         for rest in rests:
             for ways in closing[rest]:
                 tokens = ways.within(row)
@@ -187,7 +189,7 @@ class Refusals:
         compared.
         """
         machine, texts = self._machine, self._texts
-        own, text = machine.split(state)
+        text = machine.split(state)[1]
         if not machine.completions.any_names or (text is None and not self.never_idle):
             return None
         if text is None:

@@ -210,7 +210,7 @@ def _escape_left(decode):
     kind, count = decode & KIND, (decode >> 12) & 3
     if kind == ESCAPE:
         return np.int64(LONG_ESCAPE_LEFT)
-    if kind == HALF or kind == HALF_ESCAPE:
+    if kind in (HALF, HALF_ESCAPE):
         return np.int64(6 if kind == HALF else 5)
     is_half = kind == DIGITS and (count == 0 or (decode & 0xFFF) >> (4 * (count - 1)) == 0xD)
     return np.int64(10 if is_half else 4) - count

@@ -147,7 +147,7 @@ def _open_share(table, depth, level, low, high, kind):
 
 @entry
 def price_inside(table, low, high, state):
-    """List the tokens of a range that stay inside a terminal or end with it, with what is enough to its end; -1: request."""
+    """List the tokens that stay inside a terminal or end with it, and what is enough to its end; -1: request."""
     counters = views.counters(table)
     row = views.rows(table)[0]
     counters[N_LISTED] = counters[N_UNKNOWN] = 0

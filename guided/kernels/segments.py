@@ -232,8 +232,7 @@ def list_token(table, token, price):
 
 @inner
 def apply_priced(table, key, row, limit):
-    """Put the tokens of a kept segment into ``row`` that a limit allows, or list them all; -1: request, -2: none kept.
-    """
+    """Put a kept segment's tokens that a limit allows into ``row``, or list them all; -1: request, -2: none is kept."""
     segments = views.segments(table)
     found = segments.hash_slot[slot_of(segments, key)]
     if found < 0:

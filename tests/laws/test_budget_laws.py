@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 import guided
+from guided.automata.distances import minimum
+from guided.constraint.completion import Completions
+from guided.constraint.machine import ConstraintMachine
 from guided.testing import brute_force_mask
 
 LETTERS = [bytes([byte]) for byte in range(256)]
@@ -146,3 +149,69 @@ def test_an_escape_in_a_name_is_allowed_where_there_is_time() -> None:
     row = np.zeros(VOCABULARY.n_words, np.uint32)
     constraint.fill_budget_mask(state, row, 4096)
     assert ord("\\") in tokens_of(row)
+
+
+def price_of(machine: ConstraintMachine, state: int) -> tuple[int, bool]:
+    """What is enough to the end of a text, thread by thread; and is that what masks count, or less than they do?"""
+    prices = []
+    exact = True
+    for inside, continuation, obligation in machine.threads(state):
+        left = minimum(machine.states, inside) if inside else 0
+        exact = exact and not machine.states.arrays.decode[inside] and not obligation
+        prices.append(left + machine._token_costs.of(continuation))
+    return min(prices), exact
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_masks_under_a_limit_are_those_of_every_token_priced(name: str) -> None:
+    """Rows and lists that are kept with prices, against each token by itself."""
+    rnd = random.Random(8)
+    constraint = guided.compile(guided.json_schema(SCHEMAS[name]), VOCABULARY)
+    machine = getattr(constraint._machine, "inner", constraint._machine)
+    machine.begin_prices()
+    judged = 0
+    for _ in range(5):
+        state = machine.start
+        for _ in range(12):
+            tokens = [token for token in tokens_of(machine.mask(state).copy()) if token not in VOCABULARY.eos_ids]
+            if not tokens:
+                break
+            priced = {token: price_of(machine, machine.advance_token(state, token)) for token in tokens}
+            for limit in sorted({price + more for price, _ in priced.values() for more in (-1, 0, 3)} - {-1})[:12]:
+                near, need = machine.near(state, limit)
+                allowed = set(tokens_of(near.copy())) if near is not None else set()
+                assert allowed <= {token for token, (price, _) in priced.items() if price <= limit}
+                assert allowed >= {token for token, (price, exact) in priced.items() if exact and price <= limit}
+                assert need > limit or allowed == set(tokens)
+                judged += len(allowed)
+            state = machine.advance_token(state, rnd.choice(tokens))
+    assert judged > 200
+
+
+@pytest.mark.parametrize("name", [name for name in SCHEMAS if name not in ("distinct items", *FORCING)])
+def test_a_budget_that_binds_follows_no_text(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every mask near the end searched for the shortest text, byte by byte, though prices leave a token to take."""
+    rnd = random.Random(4)
+    constraint = guided.compile(guided.json_schema(SCHEMAS[name]), VOCABULARY)
+    machine = getattr(constraint._machine, "inner", constraint._machine)
+    machine.begin_prices()
+    own = getattr(constraint._machine, "split", lambda state: (state, None))
+
+    def fail(*_: object) -> None:
+        raise AssertionError("the text to the end was searched for")
+
+    monkeypatch.setattr(Completions, "fill", fail)
+    row = np.zeros(VOCABULARY.n_words, np.uint32)
+    bound = 0
+    for slack in range(8):
+        state = constraint.start
+        left = price_of(machine, state)[0] + 2 + slack
+        # A name in an object that holds it takes a token more.
+        while left > price_of(machine, own(state)[0])[0] + 2:
+            constraint.fill_budget_mask(state, row, left)
+            bound += left < constraint._needs[state]
+            choices = [token for token in tokens_of(row) if token not in VOCABULARY.eos_ids]
+            if not choices:
+                break
+            state, left = constraint.advance(state, rnd.choice(choices)), left - 1
+    assert bound
