@@ -21,7 +21,7 @@ from guided.automata.spans import Span, bounded_pattern, span_of
 from guided.automata.traits import Reading, begins, is_read_whole, traits_of
 from guided.collection import untrack
 from guided.grammar.regular.condensed import lengths_of
-from guided.grammar.regular.derivative import edges, inhabited, least_length
+from guided.grammar.regular.derivative import MOST_STEPS, edges, inhabited, least_length
 from guided.grammar.regular.expr import EPSILON, Expr, Kind, alternation, concat, intersection, repeat
 from guided.grammar.regular.lengths import character_counts
 from guided.grammar.regular.partial import alternatives, begins_with, is_begun, without_one
@@ -292,7 +292,7 @@ class PartTable:
                 self._span(wanted)
             elif code == UNDECIDED:
                 both = self._reading(wanted)[0], self._reading(self._counts[WITH])[0]
-                self._counts[DECIDED] = 1 + inhabited(intersection(both))
+                self._counts[DECIDED] = 1 + inhabited(intersection(both), MOST_STEPS)
             elif code == NEEDS_EDGES and self._traits[wanted] & BEGUN:
                 self._begin_rest(wanted)
             elif code == NEEDS_EDGES:

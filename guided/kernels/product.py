@@ -15,17 +15,21 @@ from guided.kernels.local_arrays import local_bytes
 
 DONE, FOUND, UNKNOWN, FULL, SPENT = 0, 1, 2, 3, 4
 """How a walk ends: all has been seen; a state accepts; an operand's row is missing; no room; too many were taken up."""
-COUNT, TAKEN, WAITING, AT, MOST, SEARCHING, WANTED, ROUND, N_COUNTERS = range(9)
+COUNT, TAKEN, WAITING, AT, MOST, SEARCHING, WANTED, ROUND, PARTING, N_COUNTERS = range(10)
 """Counters: states; how many were taken up; how many wait; the one at hand, -1 before the first; the most to take up;
 whether to search; operands that must accept, if it is a conjunction of these and of others that must not, else -1, or
-``-2 - operand`` where there is one that must accept whatever the others do; searches so far."""
+``-2 - operand`` where there is one that must accept whatever the others do; searches so far; whether the alternatives
+of operands that must accept are taken up one by one, until one accepts (1) or all have been (2)."""
+MOST_WAYS = 1 << 14
+"""Combinations of alternatives that one step may lead to."""
 BEFORE, SEEN, STATUS = 0, 1, 2
 """Columns of marks of a state: where a search came to it from; the round of the search that met it; what is known."""
 UNSEEN, ALIVE, DEAD = 0, 1, 2
 """What is known of a state: nothing, that it leads to an end, or that it does not."""
-AHEAD, ACCEPTS, COVERS, KNOWN = 0, 2, 4, 5
+AHEAD, ACCEPTS, COVERS, KNOWN, FIRST_WAY, N_WAYS, N_ABOUT = 0, 2, 4, 5, 6, 7, 8
 """Columns about a state of an operand.  Two costs, each where it must accept and, one further, where it must not: how
-far from an end, and whether here is one.  A state that is part of it, or itself.  Whether its row is known."""
+far from an end, and whether here is one.  A state that is part of it, or itself.  Whether its row is known.  Where its
+alternatives begin, and how many there are, 0 for a state that has none, -1 where they were not looked for."""
 INFINITE = 1 << 28
 _MIX = 0x9E3779B97F4A7C15 - (1 << 64)
 
@@ -124,11 +128,12 @@ def _take(heap, n):
 
 
 @entry
-def walk(rows, about, program, stack, states, pool, slots, marks, heap, table, counters):
+def walk(rows, about, ways, program, stack, states, whole, pool, slots, marks, heap, table, counters):
     """Take up states until one accepts, or all have been; returns how it ended, and goes on when called again.
 
-    ``rows [operand state, range of bytes]`` and what is known ``about`` operand states; ``pool [state, operand]`` with
-    ``slots`` as its hash table and ``marks``.  ``states`` is the first to take up.
+    ``rows [operand state, range of bytes]`` and what is known ``about`` operand states, with the alternatives that they
+    have, ``ways``; ``pool [state, operand]`` with ``slots`` as its hash table and ``marks``.  ``states`` is the first
+    to take up; ``whole`` is room for as many.
 
     Searching, the nearest to an end comes first of those that wait in ``heap``.  Else one comes after another, and
     ``table [state, range of bytes]`` gets the states that each leads to, -1 for what cannot lead on.
@@ -147,11 +152,19 @@ def walk(rows, about, program, stack, states, pool, slots, marks, heap, table, c
                 return DONE
             at = heap[0] & 0xFFFFFFFF if searching else counters[TAKEN]
             counters[AT] = at
-            if searching and (marks[at, STATUS] == ALIVE or _cost(program, stack, pool[at], about, accepts) == 0):
+            if (
+                searching
+                and counters[PARTING] < 2
+                and (marks[at, STATUS] == ALIVE or _cost(program, stack, pool[at], about, accepts) == 0)
+            ):
                 return FOUND
             for i in range(size):
                 if not about[pool[at, i], KNOWN]:
                     return UNKNOWN
+                if counters[PARTING] and i < wanted:
+                    for column in range(width):
+                        if about[rows[pool[at, i], column], N_WAYS] < 0:
+                            return UNKNOWN
             if counters[COUNT] + width > pool.shape[0]:
                 return FULL
             if counters[TAKEN] >= counters[MOST]:
@@ -177,16 +190,35 @@ def walk(rows, about, program, stack, states, pool, slots, marks, heap, table, c
                     # What the operand that must accept is part of accepts what counts: all, then.
                     if i != -2 - wanted and about[states[i], COVERS] == states[-2 - wanted]:
                         states[i] = 1
-                if wanted < 0 or _arrange(states, wanted, about):
-                    ahead = _cost(program, stack, states, about, np.int64(AHEAD))
-                    if ahead < INFINITE:
-                        found = _enter(states, pool, slots, marks, counters)
-                        if marks[found, SEEN] != counters[ROUND] and marks[found, STATUS] != DEAD:
-                            marks[found, SEEN] = counters[ROUND]
-                            marks[found, BEFORE] = at
-                            if searching:
-                                _wait(heap, counters[WAITING], ahead << 32 | found)
-                            counters[WAITING] += 1
+                combinations = np.int64(1)
+                if counters[PARTING]:
+                    for i in range(size):
+                        whole[i] = states[i]
+                        if i < wanted:
+                            combinations *= max(about[states[i], N_WAYS], 1)
+                    if combinations > MOST_WAYS:
+                        return SPENT
+                    if counters[COUNT] + combinations > pool.shape[0]:
+                        return FULL
+                for combination in range(combinations):
+                    if counters[PARTING]:
+                        rest = combination
+                        for i in range(size):
+                            states[i] = whole[i]
+                            n = np.int64(about[whole[i], N_WAYS]) if i < wanted else 0
+                            if n:
+                                states[i] = ways[about[whole[i], FIRST_WAY] + rest % n]
+                                rest //= n
+                    if wanted < 0 or _arrange(states, wanted, about):
+                        ahead = _cost(program, stack, states, about, np.int64(AHEAD))
+                        if ahead < INFINITE:
+                            found = _enter(states, pool, slots, marks, counters)
+                            if marks[found, SEEN] != counters[ROUND] and marks[found, STATUS] != DEAD:
+                                marks[found, SEEN] = counters[ROUND]
+                                marks[found, BEFORE] = at
+                                if searching:
+                                    _wait(heap, counters[WAITING], ahead << 32 | found)
+                                counters[WAITING] += 1
             if at >= 0 and not searching:
                 table[at, column] = found
         at = np.int64(0)

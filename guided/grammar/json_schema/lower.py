@@ -57,6 +57,7 @@ from guided.grammar.json_schema.terminals import (
 from guided.grammar.ranged import RangedTerminal
 from guided.grammar.regular.dear import is_dear, is_long
 from guided.grammar.regular.expr import EPSILON, Expr, alternation, words
+from guided.grammar.regular.settled import Settled
 
 MOST_LISTED = 1024
 """Bytes of the texts of an enumeration, or of the names of an object that are told apart from others, that are a list;
@@ -99,6 +100,7 @@ class Lowering:
         """Must the checker compare items, and so know which containers are open?"""
         self._distinct = Distinct(graph)
         self._sorts: dict[ObjectShape, list[Extra]] = {}
+        self._settled = Settled()
         self._dear: dict[Expr, None] = {}
         """Strings that are dear to read for the first time."""
         self._planned: set[Need] = set()
@@ -134,10 +136,12 @@ class Lowering:
                     if item.regex or item.host:
                         self._plan_patterns(shape, pointer_of(need))
                         break
+                    if item.words is None:
+                        self._settled(item.content())
                     if item.language is not None or item.hostname is not None:
                         bare = None if item.is_bounded() or item.hostname is not None else item.language
                         if is_dear(bare or item.content()):
-                            self._dear[item.text(self._spelling)] = None
+                            self._dear[self._text(item)] = None
                 if shape.arrays or shape.objects:
                     self._plan_containers(need, shape)
             except LimitError as error:
@@ -150,7 +154,7 @@ class Lowering:
 
     def prepared(self) -> Prepared:
         """What is known of the rules, once they are planned."""
-        names = dict.fromkeys(extra.names for extras in self._sorts.values() for extra in extras)
+        names = dict.fromkeys(self._settled(extra.names) for extras in self._sorts.values() for extra in extras)
         return Prepared(
             frozenset(self._nullable), tuple(self._ranks), self._forces_several, tuple(names), self._common,
             tuple(self._dear), tuple([quoted(each, self._spelling) for each in names if is_long(each)]),
@@ -280,6 +284,7 @@ class Lowering:
             for step in steps:
                 self._plan(step.need)
                 if step.extra is not None:
+                    self._settled(step.extra.names)
                     self._forces_several = True
                     if step.need not in self._undeclared:
                         self._undeclared[step.need] = self._rule(
@@ -302,6 +307,8 @@ class Lowering:
             need = thing.classes[0][1]
             return [need] if need in self.graph.alive else []
         found = self._sorts[thing] = self.graph.living_extras(thing)
+        for extra in found:
+            self._settled(extra.names)
         return [extra.need for extra in found]
 
     def _open(
@@ -375,11 +382,15 @@ class Lowering:
     def _strings(self, found: tuple[StringSet, ...], pointer: str) -> Terminal:
         if len(found) == 1 and found[0].words is not None:
             return self._words(found[0].words, pointer)
-        texts = [item.text(self._spelling) for item in found]
+        texts = [self._text(item) for item in found]
         expr = texts[0] if len(texts) == 1 else alternation(texts)
         # That there is such a string is known by now, and costly to find out again behind the spelling.
         expr.inhabited = True
         return Terminal(expr, _label("string", pointer))
+
+    def _text(self, item: StringSet) -> Expr:
+        """The language in JSON, with quotes."""
+        return quoted(self._settled(item.content()), self._spelling)
 
     def _words(self, found: frozenset[str], pointer: str) -> Terminal:
         texts = encoded(found)
@@ -500,7 +511,7 @@ class Lowering:
                 )
         extras = tuple(
             [
-                Member(other_key(extra.names, spelling), self._undeclared[extra.need], meets=extra.meets)
+                Member(other_key(self._settled(extra.names), spelling), self._undeclared[extra.need], meets=extra.meets)
                 for extra in self._sorts.get(thing) or self.graph.living_extras(thing)
             ]
         )
@@ -521,7 +532,7 @@ class Lowering:
         after = self._walked[thing]
         for step in self.graph.member_states(thing)[state]:
             if step.extra is not None:
-                key = other_key(step.extra.names, self._spelling)
+                key = other_key(self._settled(step.extra.names), self._spelling)
                 options.append(sequence(*lead, key, self._undeclared[step.need], after[step.state]))
             else:
                 assert step.name is not None
@@ -545,8 +556,8 @@ class Lowering:
                 if sum(map(len, besides)) <= MOST_LISTED:
                     return besides, ((other_key(CONTENT, self._spelling), self._undeclared[need].rule),)
         sorts = self._sorts.get(thing) or self.graph.living_extras(thing)
-        spelling = self._spelling
-        return (), tuple([(other_key(extra.names, spelling), self._undeclared[extra.need].rule) for extra in sorts])
+        keys = [other_key(self._settled(extra.names), self._spelling) for extra in sorts]
+        return (), tuple([(key, self._undeclared[extra.need].rule) for key, extra in zip(keys, sorts, strict=True)])
 
     def at_hand(self, needs: list[Need]) -> list[Body | None]:
         """Values as `value` gives them, those that are made already and of needs that say only a type."""

@@ -197,10 +197,6 @@ class StringSet:
 
         return quoted(skeletons(self.low, self.without), spelling)
 
-    def text(self, spelling: Spelling) -> Expr:
-        """The language in JSON, with quotes."""
-        return quoted(self.content(), spelling)
-
 
 ANY_STRING = StringSet()
 

@@ -13,11 +13,13 @@ stays as it is, and so does what is left of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from guided.grammar.regular.any_text import any_text, is_run, is_text, is_within, text_states
-from guided.grammar.regular.attained import has_length_between
+from guided.grammar.regular.attained import attained_between, has_length_between, tells_lengths
 from guided.grammar.regular.expr import (
+    ALL,
     EMPTY,
     EPSILON,
     Edge,
@@ -28,6 +30,7 @@ from guided.grammar.regular.expr import (
     concat,
     intersection,
     is_listed,
+    n_expressions,
     untrack_edges,
 )
 from guided.grammar.regular.lengths import n_letters
@@ -36,14 +39,36 @@ from guided.grammar.regular.product import Formula, RawEdges, States, combines, 
 if TYPE_CHECKING:
     from guided.grammar.regular.minimal import Lengths, Register
 
-MAX_STATES = 4000
-"""States of a product before equal ones are merged; 2 to 5 microseconds each."""
-MAX_EXPRESSIONS = 250
-"""New expressions for the states of its operands; those of property names make below 200."""
-MAX_COUNTED = 300
-"""More of them for classes that are counted: names that are not 1 to 255 letters take 8 ms so, and 40 otherwise."""
-MAX_LETTERS = 3 * MAX_EXPRESSIONS
-"""Letters of an operand, counting repetitions: addresses have 1,000, and giving up only later takes 7 ms."""
+
+@dataclass
+class Size:
+    """How large a combination may be to be made an automaton."""
+
+    states: int
+    """States of the product before equal ones are merged; 2 to 5 microseconds each."""
+    expressions: int
+    """New expressions for the states of its operands, 20 to 100 microseconds each."""
+    counted: int
+    """More of them for classes that are counted."""
+    letters: int
+    """Letters of an operand, counting repetitions."""
+    shrinks: bool = False
+    """Is this for several together?"""
+
+    def spend(self, states: int, expressions: int) -> None:
+        """Note what one has taken."""
+        if self.shrinks:
+            self.states -= states
+            self.expressions -= expressions
+
+
+USUAL = 8
+"""Operands up to which a state counts as one."""
+MAX_MERGED = 1 << 21
+"""Entries of a product's table up to which equal states are merged, which takes 60 bytes for each."""
+AT_SIGHT = Size(4000, 250, 300, 750)
+"""What is made as it is met.  The states of property names make below 200 expressions; names that are not 1 to 255
+letters take 8 ms so, and 40 otherwise; addresses have 1,000 letters, and giving up only later takes 7 ms."""
 MAX_REMEMBERED = 20_000
 """Combinations remembered with what became of them; what is forgotten is made again and found to be the same."""
 _COMBINING = frozenset({Kind.INTERSECTION, Kind.ALTERNATION, Kind.COMPLEMENT})
@@ -51,24 +76,30 @@ _COMBINING = frozenset({Kind.INTERSECTION, Kind.ALTERNATION, Kind.COMPLEMENT})
 
 _made: dict[Expr, Expr] = {}
 _large: set[Expr] = set()
+_explored: set[Expr] = set()
+"""Those of the large ones that were walked through whole, so that no search in them takes more."""
 _registers: list[Register] = []
 
 
-def condensed(expr: Expr, raw_edges: RawEdges) -> Expr:
+def condensed(expr: Expr, raw_edges: RawEdges, size: Size = AT_SIGHT) -> Expr:
     """The same language as a minimal automaton, or together with one; ``expr`` itself where that is too large."""
-    if expr.kind not in _COMBINING or expr in _large:
+    if expr.kind not in _COMBINING or (expr in _large and size is AT_SIGHT):
         return expr
     if expr.kind is Kind.ALTERNATION and not combines(expr):
         return expr
+    if size is not AT_SIGHT:
+        with lock:
+            the_register(raw_edges)
+            return _condense(expr, raw_edges, size)
     return _remembered(expr, _condense, raw_edges)
 
 
-def _remembered(expr: Expr, make: Callable[[Expr, RawEdges], Expr], raw_edges: RawEdges) -> Expr:
+def _remembered(expr: Expr, make: Callable[[Expr, RawEdges, Size], Expr], raw_edges: RawEdges) -> Expr:
     found = _made.get(expr)
     if found is None:
         with lock:
             the_register(raw_edges)
-            found = make(expr, raw_edges)
+            found = make(expr, raw_edges, AT_SIGHT)
             if len(_made) >= MAX_REMEMBERED:
                 _made.clear()
             _made[expr] = found
@@ -187,8 +218,9 @@ def decided_by_length(expr: Expr, raw_edges: RawEdges) -> bool | None:
         return None
     known = lengths_of(other)
     if known is None:
-        plain = len(runs) == 1 and not words and is_text(other, runs[0], raw_edges)
-        return True if plain and has_length_between(other, low, high, lengths_of) else None
+        if len(runs) != 1 or words or not is_text(other, runs[0], raw_edges):
+            return None
+        return has_length_between(other, low, high, lengths_of) or attained_between(other, low, high, place_of)
     if any(run is not known.text for run in runs):
         return None
     if high is not None and (known.near > high or low > high):
@@ -199,7 +231,39 @@ def decided_by_length(expr: Expr, raw_edges: RawEdges) -> bool | None:
         return None
     if known.near >= low or (known.around is not None and (high is None or known.around <= high)):
         return True
-    return None
+    return attained_between(other, low, high, place_of)
+
+
+def is_decided(expr: Expr, raw_edges: RawEdges) -> bool:
+    """Is it known of every state of a language, with bounds and words left out or alone, whether it has texts?"""
+    if expr in _explored or place_of(expr) is not None:
+        return True
+    if expr.kind is not Kind.INTERSECTION:
+        return expr.kind is not Kind.COMPLEMENT or _leaves_words_out(expr)
+    others, low, high = without_bounds(expr, raw_edges)
+    if not others:
+        return True
+    if expr in _large:
+        return not low and high is None and intersection(others) in _explored
+    other = others[0]
+    if len(others) > 1 or other.kind is Kind.COMPLEMENT or (other.kind is Kind.ALTERNATION and combines(other)):
+        return False
+    place = place_of(other)
+    return place is None or not low or tells_lengths(*place, low, high)
+
+
+def without_bounds(expr: Expr, raw_edges: RawEdges) -> tuple[list[Expr], int, int | None]:
+    """What is combined in an intersection but for bounds, words left out and any text; and the bounds."""
+    others: list[Expr] = []
+    low, high = 0, cast("int | None", None)
+    for part in cast("tuple[Expr, ...]", expr.parts):
+        bounds = _counted(part, raw_edges)
+        if bounds is not None:
+            low = max(low, bounds[1])
+            high = bounds[2] if high is None else high if bounds[2] is None else min(high, bounds[2])
+        elif not _leaves_words_out(part) and not _is_any(part):
+            others.append(part)
+    return others, low, high
 
 
 def is_bounded(expr: Expr, raw_edges: RawEdges) -> bool:
@@ -222,6 +286,11 @@ def _counted(expr: Expr, raw_edges: RawEdges) -> tuple[Expr, int, int | None] | 
     return None if run not in text_states(raw_edges) or (not low and high is None) else (run, low, high)
 
 
+def leaves_words_out(expr: Expr) -> bool:
+    """Is one of the languages that are combined everything but finitely many words?"""
+    return expr.kind is Kind.INTERSECTION and any(map(_leaves_words_out, cast("tuple[Expr, ...]", expr.parts)))
+
+
 def _leaves_words_out(expr: Expr) -> bool:
     """Is this everything but finitely many words?"""
     if expr.kind is not Kind.COMPLEMENT:
@@ -242,13 +311,13 @@ def _is_listed(expr: Expr) -> bool:
 # -- combinations to automata ------------------------------------------------------------------------------------------
 
 
-def _condense(expr: Expr, raw_edges: RawEdges) -> Expr:
+def _condense(expr: Expr, raw_edges: RawEdges, size: Size) -> Expr:
     parts = cast("tuple[Expr, ...]", expr.parts)
     if expr.kind is Kind.COMPLEMENT:
-        return complement(condensed(parts[0], raw_edges))
+        return complement(condensed(parts[0], raw_edges, size))
     if expr.kind is Kind.ALTERNATION:
-        parts = tuple(condensed(part, raw_edges) for part in parts)
-        return _automaton(alternation(parts), raw_edges)
+        parts = tuple(condensed(part, raw_edges, size) for part in parts)
+        return _automaton(alternation(parts), raw_edges, size)
     aside: list[Expr] = []
     inside: list[Expr] = []
     for part in parts:
@@ -258,17 +327,17 @@ def _condense(expr: Expr, raw_edges: RawEdges) -> Expr:
         if run is not None or _leaves_words_out(part):
             aside.append(part)
         else:
-            inside.append(condensed(part, raw_edges))
+            inside.append(condensed(part, raw_edges, size))
     inside = _without_texts(inside, raw_edges)
     if not aside:
-        return inside[0] if len(inside) == 1 else _automaton(intersection(inside), raw_edges)
+        return inside[0] if len(inside) == 1 else _automaton(intersection(inside), raw_edges, size)
     others = [part for part in inside if not _is_any(part)]
     if not others or (len(inside) == 1 and others[0].kind is Kind.COMPLEMENT):
         return expr
     if len(others) == 1 and lengths_of(others[0]) is None and others[0].kind is not Kind.COMPLEMENT:
         # A single pattern, which is walked as it is.
         return expr
-    rest = _automaton(intersection(inside), raw_edges)
+    rest = _automaton(intersection(inside), raw_edges, size)
     if rest is EMPTY:
         return EMPTY
     whole = intersection((rest, *aside))
@@ -293,36 +362,46 @@ def _is_any(expr: Expr) -> bool:
     return known is not None and known.text is expr
 
 
-def _automaton(expr: Expr, raw_edges: RawEdges) -> Expr:
+def _automaton(expr: Expr, raw_edges: RawEdges, size: Size) -> Expr:
     """A combination as an automaton; as it is if that would be too large."""
-    if expr.kind not in _COMBINING or expr in _large:
+    if expr.kind not in _COMBINING or (expr in _large and size is AT_SIGHT):
         return expr
     parts = cast("tuple[Expr, ...]", expr.parts)
     # Automata are walked apart also in a union of them.
     apart = expr.kind is Kind.ALTERNATION and any(lengths_of(part) is not None for part in parts)
-    found = _product(*operands_of(expr, apart), raw_edges)
-    if found is None:
+    found = _product(*operands_of(expr, apart), raw_edges, size)
+    if found is None or found is ALL:
         _large.add(expr)
+        if found is ALL:
+            if len(_explored) >= MAX_REMEMBERED:
+                _explored.clear()
+            _explored.add(expr)
         return expr
     return found
 
 
-def _product(formula: Formula, leaves: States, raw_edges: RawEdges) -> Expr | None:
-    """All states at once; None when they are too many, or are not read byte by byte."""
+def _product(formula: Formula, leaves: States, raw_edges: RawEdges, size: Size) -> Expr | None:
+    """All states at once; None when they are too many, or are not read byte by byte, `ALL` if they are many."""
     import numpy as np
 
     from guided.grammar.regular import walks
 
-    if not all(map(is_read_by_bytes, leaves)) or any(n_letters(leaf) > MAX_LETTERS for leaf in leaves):
+    if not all(map(is_read_by_bytes, leaves)) or any(n_letters(leaf) > size.letters for leaf in leaves):
         return None
     walk = walks.the_walk(raw_edges)
     program, operands = formula.program(leaves)
     counted = sum([_counted_letters(leaf) for leaf in leaves])
-    found = walk.automaton(program, operands, MAX_STATES, MAX_EXPRESSIONS + min(counted, MAX_COUNTED))
+    before = n_expressions() + walk.read
+    # A state of many operands takes as long as several.
+    most = size.states * USUAL // max(len(operands), USUAL)
+    found = walk.automaton(program, operands, most, size.expressions + min(counted, size.counted))
+    size.spend(walk.taken, n_expressions() + walk.read - before)
     if found is None:
         return None
     if not found.accepting.any():
         return EMPTY
+    if found.table.size > MAX_MERGED:
+        return ALL
     register = the_register(raw_edges)
     labels, some = walks.merged(found.table, found.accepting)
     if labels[0] < 0:

@@ -23,6 +23,7 @@ from guided.grammar.regular.condensed import (
     decided_by_length,
     is_bounded,
     is_large,
+    leaves_words_out,
     stay_large,
     the_register,
     without_runs,
@@ -49,8 +50,12 @@ from guided.grammar.regular.product import UndecidedError, begin_apart, has_memb
 
 EMPTINESS_STEPS = 30_000
 """States that one emptiness search may visit, unless the caller says otherwise."""
+MOST_STEPS = 1_000_000
+"""The same for what is read in a text: `guided.grammar.regular.settled` has seen to it that none takes so many."""
 SOON = 256
 """States after which a search is asked whether an outline says as much: 3 ms, and it need not learn them again."""
+LATER = 4096
+"""States after which alternatives are walked apart."""
 MAX_UNDECIDED = 4096
 """Languages that are remembered to have taken too long."""
 
@@ -62,7 +67,7 @@ _TRANSIENT = frozenset({Kind.CONCAT, Kind.INTERSECTION, Kind.LITERAL, Kind.JSON_
 make twenty objects an expression, and the garbage collector's pauses were a third of the time of a mask."""
 
 
-def edges(expr: Expr, limit: int = EMPTINESS_STEPS) -> tuple[Edge, ...]:
+def edges(expr: Expr, limit: int = MOST_STEPS) -> tuple[Edge, ...]:
     """Sorted, disjoint ``(low, high, target)`` for every first byte that leads to a non-empty language.
 
     Computed once per expression; raises `LimitError` when deciding emptiness of an intersection takes more than
@@ -205,6 +210,8 @@ def _combination(expr: Expr, limit: int) -> bool | None:
         return found
     if expr.kind is Kind.INTERSECTION and begin_apart(expr, _raw_edges):
         return False
+    if leaves_words_out(expr) and is_bounded(expr, _raw_edges):
+        return _beside_words(expr, limit)
     if limit > SOON:
         try:
             return has_member(expr, SOON, _raw_edges)
@@ -212,7 +219,33 @@ def _combination(expr: Expr, limit: int) -> bool | None:
             rough = outline(expr)
             if rough is not expr and not _may_be_inhabited(rough, limit):
                 return False
+        try:
+            return has_member(expr, min(limit, LATER), _raw_edges)
+        except UndecidedError:
+            # Of alternatives there may be very many combinations, and few by themselves.
+            try:
+                return has_member(expr, limit, _raw_edges, True)
+            except UndecidedError:
+                if limit <= LATER:
+                    raise
     return has_member(expr, limit, _raw_edges)
+
+
+def _beside_words(expr: Expr, limit: int) -> bool:
+    """Is there more in a bounded language than the words that are left out?  Looks at no more than their beginnings."""
+    seen = {expr}
+    work = [expr]
+    for item in work:
+        if item.nullable:
+            return True
+        for _, _, target in _raw_edges(item):
+            if target not in seen:
+                seen.add(target)
+                if leaves_words_out(target):
+                    work.append(target)
+                elif inhabited(target, limit):
+                    return True
+    return False
 
 
 def _less_apart(expr: Expr) -> Expr:

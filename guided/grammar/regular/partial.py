@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 from guided.grammar.regular.condensed import together
-from guided.grammar.regular.derivative import edges, inhabited, possible_edges
+from guided.grammar.regular.derivative import MOST_STEPS, edges, inhabited, possible_edges
 from guided.grammar.regular.expr import EPSILON, Expr, Kind, concat, is_listed, literal, repeat
 
 __all__ = ["Letter", "alternatives", "begins_with", "is_begun", "letter_of", "without_one"]
@@ -32,7 +32,7 @@ def alternatives(expr: Expr) -> list[Expr]:
         parts = cast("tuple[Expr, ...]", expr.parts)
         if sum([part.kind is Kind.INTERSECTION for part in parts]) > 1:
             parts = together(parts, possible_edges)
-    return [part for part in parts if part.inhabited or inhabited(part)]
+    return [part for part in parts if part.inhabited or inhabited(part, MOST_STEPS)]
 
 
 def begins_with(expr: Expr) -> list[tuple[Expr, Expr]]:

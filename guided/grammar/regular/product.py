@@ -133,10 +133,11 @@ def operands_of(expr: Expr, apart: bool = False) -> tuple[Formula, States]:
     return formula, tuple(operands.found)
 
 
-def has_member(expr: Expr, limit: int, raw_edges: RawEdges) -> bool | None:
+def has_member(expr: Expr, limit: int, raw_edges: RawEdges, parting: bool = False) -> bool | None:
     """Does a combination hold any string?  None when its operands are not read byte by byte (JSON strings).
 
-    Raises `UndecidedError` when more than ``limit`` states would have to be taken up.
+    Raises `UndecidedError` when more than ``limit`` states would have to be taken up; with ``parting`` of alternatives
+    each by itself.
     """
     # Numba is loaded where it is first needed.
     from guided.grammar.regular.walks import the_walk
@@ -151,7 +152,7 @@ def has_member(expr: Expr, limit: int, raw_edges: RawEdges) -> bool | None:
             if 0 < program.wanted < program.size:
                 program, operands = _beside_text(program, operands, raw_edges)
             try:
-                if walk.leads_on(program, operands, limit):
+                if walk.leads_on(program, operands, limit, parting and program.wanted > 0):
                     return True
             except UndecidedError:
                 undecided = True
@@ -173,6 +174,26 @@ def _beside_text(program: Program, operands: States, raw_edges: RawEdges) -> tup
             if any(is_text(item, text, raw_edges) for item in wanted):
                 return conjunction(program.wanted + 1, program.size - program.wanted), (text, *operands)
     return program, operands
+
+
+def n_parted(expr: Expr, most: int, raw_edges: RawEdges) -> int | None:
+    """How many states a combination has where alternatives are walked apart; None if more than ``most``.
+
+    No search of `has_member` with ``parting`` for what is left of it takes up more.
+    """
+    from guided.grammar.regular.walks import the_walk
+
+    total = 0
+    with lock:
+        walk = the_walk(raw_edges)
+        for program, operands in _searches(expr):
+            if not all(map(is_read_by_bytes, operands)):
+                return None
+            found = walk.n_parted(program, operands, most - total)
+            if found is None:
+                return None
+            total += found
+    return total
 
 
 def begin_apart(expr: Expr, raw_edges: RawEdges) -> bool:

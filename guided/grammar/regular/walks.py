@@ -9,14 +9,14 @@ the first state is met that tells its parts apart.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.grammar.regular.any_text import text_states
-from guided.grammar.regular.expr import ALL, EMPTY, Expr, Kind, n_expressions
+from guided.grammar.regular.expr import ALL, EMPTY, Expr, Kind, concat, n_expressions
 from guided.grammar.regular.least import least_length
 from guided.grammar.regular.product import Program, RawEdges, UndecidedError, remembered_edges
 from guided.kernels import product as kernel
@@ -34,6 +34,12 @@ FAR = 1 << 15
 """From where on it does not matter how far an end is; so many, as often as there may be operands, are not infinite."""
 MAX_CELLS = 1 << 22
 """Numbers in the states of a space that is still made eight times as large: 128 MB."""
+MOST_READ = 25_000
+"""Alternatives of operands that are read for all states of a combination: 20 to 50 microseconds each."""
+MOST_WALKED = 100_000
+"""States from which on a search may read as much as it takes."""
+MAX_TABLE = 1 << 26
+"""The same for what the states lead to: 2 GB at most, of which nine tenths are never written to."""
 FEW = 4096
 """States for which there is room at first; a power of two."""
 MANY = 1 << 14
@@ -59,13 +65,15 @@ class Automaton(NamedTuple):
 class Space:
     """States of a combination that have been met, and what is known of them."""
 
-    def __init__(self, program: Program, capacity: int, width: int = 0) -> None:
+    def __init__(self, program: Program, capacity: int, width: int = 0, parting: int = 0) -> None:
         self.program = np.array(program.ops, np.int32)
         self.stack = np.zeros(len(program.ops) + 1, np.int64)
         self.states = np.zeros(program.size, np.int32)
+        self.whole = np.zeros(program.size, np.int32)
         self.counters = np.zeros(kernel.N_COUNTERS, np.int64)
         self.counters[kernel.WANTED] = program.wanted
         self.counters[kernel.SEARCHING] = not width
+        self.counters[kernel.PARTING] = parting
         self.pool = np.empty((capacity, program.size), np.int32)
         self.slots = np.zeros(2 * capacity, np.int32)
         self.marks = np.empty((capacity, 3), np.int32)
@@ -85,12 +93,19 @@ class Walk:
         self.exprs: list[Expr] = []
         """What the numbers stand for."""
         self.numbers: dict[Expr, int] = {}
+        self.taken = 0
+        """States that were taken up for the last automaton."""
+        self.read = 0
+        """Alternatives of operands that were read so far."""
         self._raw_edges = raw_edges
         self._texts = text_states(raw_edges)
-        self._spaces: dict[Program, Space] = {}
+        self._spaces: dict[tuple[Program, bool], Space] = {}
         self._cuts: list[int] = []
         self._rows = np.zeros((FEW, 0), np.int32)
-        self._about = np.zeros((FEW, 6), np.int32)
+        self._about = np.zeros((FEW, kernel.N_ABOUT), np.int32)
+        self._ways = np.zeros(FEW, np.int32)
+        """The alternatives of states, one after another."""
+        self._n_ways = 0
         self._notes = _cells(self._about)
         self._cut({0, *_CUTS, *(at for row in self._texts.values() for low, high, _ in row for at in (low, high + 1))})
         for expr in (EMPTY, ALL):
@@ -133,11 +148,12 @@ class Walk:
                         cover = self.number(part)
             if len(self.exprs) > self._about.shape[0]:
                 self._grow()
-            notes, at, ends = self._notes, 6 * found, expr.nullable
+            notes, at, ends = self._notes, kernel.N_ABOUT * found, expr.nullable
             notes[at + kernel.AHEAD] = min(least_length(expr), FAR)
             notes[at + kernel.ACCEPTS] = 0 if ends else kernel.INFINITE
             notes[at + kernel.ACCEPTS + 1] = kernel.INFINITE if ends else 0
             notes[at + kernel.COVERS] = cover
+            notes[at + kernel.N_WAYS] = -(expr.kind is Kind.ALTERNATION or expr.kind is Kind.CONCAT)
         return found
 
     def _grow(self) -> None:
@@ -149,25 +165,30 @@ class Walk:
         self._cells = _cells(self._rows)
         self._notes = _cells(self._about)
 
-    def leads_on(self, program: Program, leaves: Sequence[Expr], limit: int) -> bool:
-        """Does a combination of these hold any string?  `UndecidedError` when that takes ``limit`` states to tell."""
+    def leads_on(self, program: Program, leaves: Sequence[Expr], limit: int, parting: bool = False) -> bool:
+        """Does a combination of these hold any string?  `UndecidedError` when that takes ``limit`` states to tell.
+
+        With ``parting`` alternatives of the operands of a conjunction are walked apart: there are never more states of
+        them than a pattern is long, where there may be very many of what they are together.
+        """
         if len(program.ops) > MAX_OPS:
             raise UndecidedError
         # Out of reach for questions that reading an operand may ask in turn.
-        space = self._spaces.pop(program, None) or Space(program, FEW)
-        while (code := self._run(space, leaves, limit)) == kernel.FULL:
+        key = program, parting
+        space = self._spaces.pop(key, None) or Space(program, FEW, parting=int(parting))
+        while (code := self._run(space, leaves, limit, _reads(limit))) == kernel.FULL:
             if space.pool.size > MAX_CELLS:
                 code = kernel.SPENT
                 break
             # Earlier searches may have filled it.
             n = space.pool.shape[0]
-            space = Space(program, n if space.counters[kernel.ROUND] > 1 else 8 * n)
+            space = Space(program, n if space.counters[kernel.ROUND] > 1 else 8 * n, parting=int(parting))
         if code == kernel.SPENT:
             raise UndecidedError
         if space.pool.shape[0] <= MANY:
             if len(self._spaces) >= MAX_SPACES:
                 self._spaces.clear()
-            self._spaces[program] = space
+            self._spaces[key] = space
         if code == kernel.FOUND:
             at = int(space.counters[kernel.AT])
             while at >= 0:
@@ -178,13 +199,26 @@ class Walk:
         marks[marks[:, kernel.SEEN] == space.counters[kernel.ROUND], kernel.STATUS] = kernel.DEAD
         return False
 
+    def n_parted(self, program: Program, leaves: Sequence[Expr], most: int) -> int | None:
+        """How many states a conjunction has where alternatives are walked apart; None if more than ``most``."""
+        if len(program.ops) > MAX_OPS or program.wanted < 0:
+            return None
+        space = Space(program, FEW, parting=2)
+        while (code := self._run(space, leaves, most, MOST_READ)) == kernel.FULL and space.pool.size <= MAX_CELLS:
+            space = Space(program, 8 * space.pool.shape[0], parting=2)
+        return space.count if code == kernel.DONE else None
+
     def automaton(self, program: Program, leaves: Sequence[Expr], most: int, expressions: int) -> Automaton | None:
         """All states of a combination; None if they are too many, or take more new expressions."""
         if len(program.ops) > MAX_OPS:
             return None
         space = Space(program, FEW // 4, self._width)  # most are small, and tables wide
-        while (code := self._run(space, leaves, most, expressions)) == kernel.FULL:
-            if max(space.pool.size, space.table.size) > MAX_CELLS:
+        while True:
+            code = self._run(space, leaves, most, max(expressions, FEW), expressions)
+            self.taken = int(space.counters[kernel.TAKEN])
+            if code != kernel.FULL:
+                break
+            if space.pool.size > MAX_CELLS or space.table.size > MAX_TABLE:
                 return None
             space = Space(program, 8 * space.pool.shape[0], self._width)
         if code == kernel.SPENT:
@@ -205,8 +239,11 @@ class Walk:
         cuts = np.array([*self._cuts, 256], np.int32)
         return Automaton(table.take(told, axis=1), np.append(cuts[told], np.int32(256)), operands, stack[0])
 
-    def _run(self, space: Space, leaves: Sequence[Expr], most: int, expressions: int | None = None) -> int:
-        """Take up states until the kernel is done."""
+    def _run(
+        self, space: Space, leaves: Sequence[Expr], most: int, reads: int | None, expressions: int | None = None
+    ) -> int:
+        """Take up states until the kernel is done; spent, too, after so many ``reads``."""
+        reads = None if reads is None else self.read + reads
         counters = space.counters
         counters[kernel.AT] = -1
         counters[kernel.TAKEN] = counters[kernel.WAITING] = 0
@@ -214,12 +251,14 @@ class Walk:
         stop = None if expressions is None else n_expressions() + expressions
         counters[kernel.MOST] = most * _USUAL // max(space.states.size, _USUAL)
         space.states[:] = [self.number(leaf) for leaf in leaves]
+        wanted = int(counters[kernel.WANTED]) if counters[kernel.PARTING] else 0
+        self._part(space.states[:wanted].tolist())
         walk = _kernel()
         cuts = self._cuts
         while True:
             code = walk(
-                self._rows, self._about, space.program, space.stack, space.states, space.pool, space.slots,
-                space.marks, space.heap, space.table, counters,
+                self._rows, self._about, self._ways, space.program, space.stack, space.states, space.whole, space.pool,
+                space.slots, space.marks, space.heap, space.table, counters,
             )  # fmt: skip
             if code != kernel.UNKNOWN:
                 return code
@@ -227,11 +266,27 @@ class Walk:
             if stop is not None:
                 # All that wait are taken up sooner or later.
                 states = np.unique(space.pool[counters[kernel.TAKEN] : counters[kernel.COUNT]])
-            if not self._learn(states.tolist(), stop):
+            if not self._learn(states.tolist(), stop) or (reads is not None and self.read > reads):
                 return int(kernel.SPENT)
+            if wanted:
+                self._part(np.unique(self._rows[states[:wanted]]).tolist())
             if stop is not None and len(cuts) != self._width:
                 space.table = space.table.take(_parents(cuts, self._cuts), axis=1)
                 cuts = self._cuts
+
+    def _part(self, numbers: Sequence[int]) -> None:
+        """Number the alternatives of states."""
+        for number in numbers:
+            if self._notes[kernel.N_ABOUT * number + kernel.N_WAYS] >= 0:
+                continue
+            ways = [self.number(way) for way in _ways(self.exprs[number])]
+            n = len(ways) if len(ways) > 1 else 0
+            first = self._n_ways
+            self._n_ways += n
+            while self._n_ways > self._ways.size:
+                self._ways = np.concatenate((self._ways, np.zeros_like(self._ways)))
+            self._ways[first : first + n] = ways[:n]
+            self._about[number, kernel.FIRST_WAY], self._about[number, kernel.N_WAYS] = first, n
 
     def _learn(self, numbers: Sequence[int], expressions: int | None) -> bool:
         """Fill in the rows of states; ranges of bytes may be divided for that.
@@ -242,12 +297,14 @@ class Walk:
         column, known = self._column, self.numbers
         more: set[int] = set()
         for number in numbers:
-            if self._notes[6 * number + kernel.KNOWN] or number in learnt:
+            if self._notes[kernel.N_ABOUT * number + kernel.KNOWN] or number in learnt:
                 continue
             if expressions is not None and n_expressions() > expressions:
                 return False
             spans = learnt[number] = []
-            for low, high, target in remembered_edges(self.exprs[number], self._raw_edges):
+            expr = self.exprs[number]
+            self.read += len(expr.parts) if expr.kind is Kind.ALTERNATION else 1
+            for low, high, target in remembered_edges(expr, self._raw_edges):
                 stop = high + 1
                 if column[low] < 0:
                     more.add(low)
@@ -267,8 +324,28 @@ class Walk:
                         cells[first] = to
                     else:
                         cells[first:last] = array("i", (to,)) * (last - first)
-            notes[6 * number + kernel.KNOWN] = 1
+            notes[kernel.N_ABOUT * number + kernel.KNOWN] = 1
         return True
+
+
+def _ways(expr: Expr) -> Iterator[Expr]:
+    """The alternatives of a language, also where they have the same end."""
+    if expr.kind is Kind.ALTERNATION:
+        for part in cast("tuple[Expr, ...]", expr.parts):
+            yield from _ways(part)
+    elif expr.kind is Kind.CONCAT:
+        head, tail = cast("tuple[Expr, Expr]", expr.parts)
+        if head.kind is Kind.ALTERNATION:
+            for way in _ways(head):
+                yield concat(way, tail)
+        else:
+            yield expr
+    else:
+        yield expr
+
+
+def _reads(limit: int) -> int | None:
+    return None if limit >= MOST_WALKED else max(limit, FEW)
 
 
 def _cells(table: Ints) -> memoryview:

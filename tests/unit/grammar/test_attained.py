@@ -8,14 +8,15 @@ from hypothesis import strategies as st
 
 from guided.grammar.json_schema.patterns import pattern_language
 from guided.grammar.regular.any_text import any_text
-from guided.grammar.regular.attained import has_length_between, surely_attained
-from guided.grammar.regular.condensed import lengths_of
-from guided.grammar.regular.derivative import edges, inhabited
+from guided.grammar.regular.attained import attained_between, has_length_between, surely_attained
+from guided.grammar.regular.condensed import condensed, lengths_of, place_of
+from guided.grammar.regular.derivative import edges, inhabited, possible_edges
 from guided.grammar.regular.expr import (
     EPSILON,
     Expr,
     alternation,
     byte_range,
+    complement,
     concat,
     intersection,
     literal,
@@ -84,6 +85,19 @@ def test_bounds_are_decided_as_by_a_search(expr, low, more):
         assert _lengths(expr, low + more) & set(range(low, low + more + 1))
     both = intersection((expr, repeat(any_text()[0], low, low + more)))
     assert inhabited(both) == bool(_lengths(expr, low + more) & set(range(low, low + more + 1)))
+
+
+@given(_LANGUAGES, st.integers(0, 8), st.one_of(st.none(), st.integers(0, 8)), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_all_lengths_are_those_of_texts(expr, low, more, condense):
+    """Of patterns, and of the automata that they are beside another."""
+    if condense:
+        expr = condensed(intersection((expr, complement(literal(b"bcd")))), possible_edges)
+    high = None if more is None else low + more
+    found = attained_between(expr, low, high, place_of)
+    # Endless languages have some text that is longer, but not much, than eight letters.
+    expected = bool(_lengths(expr, 40 if high is None else high) & set(range(low, 41 if high is None else high + 1)))
+    assert found is expected or (found is None and (high is None or condense))
 
 
 @pytest.mark.parametrize(
