@@ -108,7 +108,7 @@ class OrderedState:
     """
 
     __slots__ = (
-        "__weakref__", "_edges", "_exits", "_items", "_live", "_raw", "forbids", "memory", "violated",
+        "__weakref__", "_edges", "_exits", "_items", "_live", "_raw", "_width", "forbids", "memory", "violated",
         "violated_at_end",
     )  # fmt: skip
 
@@ -124,6 +124,8 @@ class OrderedState:
         self._edges: tuple[OrderedEdge, ...] | None = None
         self._raw: list[OrderedEdge] | None = None
         self._exits: tuple[Exit, ...] | None = None
+        self._width = 1
+        """How much work its edges were: ranges of bytes, each as often as there are ways to go on with it."""
         plain = all(item.condition is None and (item.chain is None or not item.chain.asserts) for item in items)
         self._live: bool | None = True if items and plain else None
         self.violated = forbids and any(item.expr is not None and item.expr is EPSILON for item in items)
@@ -175,8 +177,9 @@ class OrderedState:
 
     @property
     def width(self) -> int:
-        """How much work its edges are: byte ranges times ways."""
-        return 1 + len(self.edges()) * len(self._items)
+        """How much work its edges are: ranges of bytes, each as often as there are ways to go on with it."""
+        self.edges()
+        return self._width
 
     def after(self, byte: int) -> OrderedState | None:
         """The state after ``byte``, or None."""
@@ -351,9 +354,21 @@ def _raw_edges(state: OrderedState) -> list[OrderedEdge]:
             cuts.add(low)
             cuts.add(high + 1)
     ordered = sorted(cuts)
+    place = {cut: i for i, cut in enumerate(ordered)}
+    # Most items go on by few of the bytes that tell others apart.
+    ways: list[list[tuple[_Item, Expr | None]]] = [[] for _ in ordered]
+    for item in going:
+        if item.expr is None or item.expr is EPSILON:
+            for row in ways:
+                row.append((item, None))
+        else:
+            for low, high, rest in edges_of(item.expr):
+                for i in range(place[low], place[high + 1]):
+                    ways[i].append((item, rest))
+    state._width = 1 + sum(map(len, ways))
     result: list[OrderedEdge] = []
-    for low, next_low in itertools.pairwise(ordered):
-        target = _successor(state, going, low)
+    for i, (low, next_low) in enumerate(itertools.pairwise(ordered)):
+        target = _successor(state, ways[i], low) if ways[i] else None
         if target is None:
             continue
         if result and result[-1][2] is target and result[-1][1] + 1 == low:
@@ -374,14 +389,10 @@ def _parts(item: _Item) -> Iterable[Expr]:
         yield word
 
 
-def _successor(state: OrderedState, going: Sequence[_Item], byte: int) -> OrderedState | None:
+def _successor(state: OrderedState, going: Sequence[tuple[_Item, Expr | None]], byte: int) -> OrderedState | None:
+    """The state after a byte, by the items that go on with it, each with the rest of what it reads."""
     ways = _Ways(state.forbids)
-    for item in going:
-        rest = None
-        if item.expr is not None and item.expr is not EPSILON:
-            rest = step(item.expr, byte)
-            if rest is None:
-                continue
+    for item, rest in going:
         condition = item.condition
         if condition is not None:
             narrowed = after_byte(condition, byte)
