@@ -23,8 +23,10 @@ Exits: TypeAlias = "Mapping[tuple[int, Owed], int]"
 class Lexemes:
     """The exits of pairs; grows with what is asked."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, owing: bool = True) -> None:
+        """Without ``owing`` whatever matches owe is taken to be settled."""
         self._work = work
+        self._owing = owing
         self.obligations = Obligations(work)
         self._exits: dict[Pair, dict[tuple[int, Owed], int]] = {}
         self._read: set[OrderedState] = set()
@@ -112,5 +114,7 @@ class Lexemes:
     def _ends(self, pair: Pair) -> list[tuple[int, Owed]]:
         """The matches that end where a pair is reached, with all that is owed behind them."""
         state, owed = pair
+        if not self._owing:
+            return [(exit_.tag, None) for exit_ in state.exits]
         both, one = self.obligations.both, self.obligations.one
         return [(exit_.tag, both(owed, one(exit_.obligation))) for exit_ in state.exits]

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.distances import minimum, shortest
+from guided.automata.stack_costs import StackCosts
 from guided.constraint.survival import NEAR, measured
 from guided.errors import LimitError
 from guided.kernels.layout import DEAD, FINISHED
@@ -60,6 +61,7 @@ class Completions:
         self._texts = _Texts()
         self._priced: dict[int, list[int]] = {}
         self._nearest: dict[int, list[int]] = {}
+        self._least: StackCosts | None = None
 
     def text(self, state: int) -> bytes:
         """The shortest text after which ``state`` may end."""
@@ -117,9 +119,12 @@ class Completions:
     def _search(self, state: int) -> bytes:
         """Best first over bytes to the nearest accepting state, smallest text first among equals.
 
-        The price without debts is a lower bound; LALR stacks have none, so theirs is breadth first.
+        The price without debts is a lower bound.  Where it is not the whole price, and no end is found soon, the way is
+        taken that lowers it: whatever is owed can be settled, so that comes to an end, which may not be the nearest.
         """
         machine = self._machine
+        rough = machine.owing and machine.endings is None
+        greedy = 0
         seen: set[int] = set()
         queue: list[tuple[int, bytes, int]] = [(0, b"", state)]
         while queue:
@@ -130,19 +135,37 @@ class Completions:
             if machine.is_accepting(at):
                 self._texts[state] = text
                 return text
-            if len(seen) > NEAR and machine.endings is None and measured(machine):
-                return self._descend(state)
-            if len(seen) > machine.limits.search_states:
+            if len(seen) > NEAR and not greedy:
+                if rough and measured(machine):
+                    return self._descend(state)
+                if rough:
+                    greedy = _MANY
+                    seen = {at}
+                    queue = []
+            if len(seen) > (_MANY if greedy else machine.limits.search_states):
                 break
             for byte in np.flatnonzero(machine.next_bytes(at).copy()).tolist():
                 after = machine.advance_text(at, bytes([byte]))
                 if after != DEAD and after not in seen:
-                    left = 0 if machine.lexed and machine.endings is None else machine.cost(after)
-                    heapq.heappush(queue, (len(text) + 1 + left, text + bytes([byte]), after))
+                    left = self._least_cost(after) if rough else machine.cost(after)
+                    heapq.heappush(queue, (len(text) + 1 + left * (1 + greedy), text + bytes([byte]), after))
         raise LimitError(
             f"no end of the text was found within {machine.limits.search_states} states of this one",
             remedy="Generate without a token budget, or pass Limits(search_states=...).",
         )
+
+    def _least_cost(self, state: int) -> int:
+        """No more than the bytes to an end, for grammars with a lexer of which these are not measured."""
+        machine = self._machine
+        if machine.stacks is None:
+            return machine.cost(state)
+        if self._least is None:
+
+            def items(continuation: int) -> list[int]:
+                return machine.items(continuation)
+
+            self._least = StackCosts(machine.grammar, machine.states, items)
+        return min(self._least.cost(inside, continuation) for inside, continuation, _ in machine.threads(state))
 
     def _remember(self, path: list[tuple[int, int]], text: bytes, end: int) -> bytes:
         text = bytes([byte for _, byte in path]) + text
@@ -196,14 +219,14 @@ class Completions:
         )
 
     def _least_tokens(self, state: int) -> int:
-        """A lower bound on the tokens to an end: what is known, or what the longest tokens could do; LALR has none."""
+        """A lower bound on the tokens to an end: what is known, or what the longest tokens could do."""
         known = self._nearest.get(state)
         if known is not None:
             return len(known)
         machine = self._machine
-        if machine.lexed and machine.endings is None:
-            return 0
-        return -(-machine.cost(state) // max(machine.vocabulary.spelling.longest, 1))
+        rough = machine.owing and machine.endings is None
+        left = self._least_cost(state) if rough else machine.cost(state)
+        return -(-left // max(machine.vocabulary.spelling.longest, 1))
 
     def fill(self, state: int, row: NDArray[np.uint32], budget: int) -> None:
         """The mask of ``state`` under a budget that counts the token itself, all after it, and the end of text.
