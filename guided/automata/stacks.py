@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from guided.automata.lexer_state import LexerState
 from guided.automata.ordered import FurtherExit, OrderedLexer, lexer_of
 from guided.automata.states import StateTable
-from guided.errors import LimitError, UnsupportedError
+from guided.errors import UnsupportedError
 from guided.grammar.ir import Grammar, Lexing
 from guided.grammar.lexing import LalrTables
 from guided.kernels.addresses import address_rows
@@ -90,7 +90,10 @@ class Restricted:
 
 
 def can_match(state: LexerState) -> bool:
-    """Can a match end in this state or after more text?"""
+    """Can a match end in this state or after more text?
+
+    Nearly always the first match found is one; there are no more states than were looked at when compiling.
+    """
     if not isinstance(state, Restricted):
         return state.tag >= 0 or bool(state.edges())
     seen = {state.state}
@@ -98,17 +101,11 @@ def can_match(state: LexerState) -> bool:
     for item in queue:
         if Restricted(item, state.live).tag >= 0:
             return True
-        if len(seen) > MATCH_STEPS:
-            raise LimitError("deciding which terminals can still match took too many steps")
         for _, _, target in item.edges():
             if target not in seen:
                 seen.add(target)
                 queue.append(target)
     return False
-
-
-MATCH_STEPS = 20_000
-"""Lexer states visited to find a live terminal; nearly always the first match found is one."""
 
 
 FIRST_OPENINGS = 256

@@ -23,7 +23,6 @@ from guided.automata.names import OtherTexts
 from guided.automata.parts import MOST_QUEUED, PartTable
 from guided.automata.runs import may_owe, run_less_words
 from guided.automata.traits import begins, is_read_whole, is_word_list, loops, reading, terminal
-from guided.errors import LimitError
 from guided.grammar.ranged import Ranges
 from guided.grammar.regular.any_text import text_besides
 from guided.grammar.regular.derivative import edges as expr_edges
@@ -131,7 +130,7 @@ class StateTable:
         self.ranges: dict[Ranges, int] = {}
         """Of `guided.automata.numbers`."""
         self._owing: dict[tuple[int, int], int] = {}
-        self._joined: dict[tuple[int, int], int] = {}
+        self._joined: dict[tuple[int, ...], int] = {}
         self.n_partials = 0
         """Of `guided.automata.spelling`."""
         self.parts = PartTable(self._state_of_part, self._addresses, MOST_STATES)
@@ -525,21 +524,25 @@ class StateTable:
         """The state that stands for a state with what it owes."""
         return self.add(cast(Expr, self.key(state))) if self.arrays.owes[state] else state
 
+    def _joined_of(self, state: int) -> list[int]:
+        key = self.keys[state]
+        return [*self._joined_of(key.first), *self._joined_of(key.second)] if isinstance(key, Both) else [state]
+
     def joined(self, one: int, other: int) -> int:
         """The state that matches when either of two does (0: neither can any more)."""
         if one == 0 or one == other:
             return other
         if other == 0:
             return one
-        key = (min(one, other), max(one, other))
+        # Whatever they were made of, and in which order, the same obligations are one state: there are finitely many.
+        each = sorted({*self._joined_of(one), *self._joined_of(other)})
         with self.lock:
-            found = self._joined.get(key)
-            if found is None:
-                if len(self._joined) > 100_000:
-                    raise LimitError("too many combinations of overlapping terminals")
-                both = Both(*key)
-                found = self._joined[key] = self._allocate(both)
-                self.arrays.tag[found] = both.tag(self)
+            found = each[-1]
+            for i in range(len(each) - 1, 0, -1):
+                rest, key = found, tuple(each[i - 1 :])
+                if key not in self._joined:
+                    self._joined[key] = self._allocate(Both(each[i - 1], rest))
+                found = self._joined[key]
             return found
 
 

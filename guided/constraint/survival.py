@@ -7,6 +7,7 @@ With a checker beside the machine it is `guided.constraint.spelled` that searche
 
 from __future__ import annotations
 
+import sys
 import weakref
 from typing import TYPE_CHECKING, cast
 
@@ -82,15 +83,19 @@ def check_start(machine: ConstraintMachine, start: int) -> None:
         )
 
 
-def endings_of(machine: ConstraintMachine, first: int) -> Endings:
-    """What decides which threads can end, of texts that begin in the continuation ``first``; raises `LimitError`."""
+def endings_of(machine: ConstraintMachine, first: int, most: int | None = None) -> Endings:
+    """What decides which threads can end, of texts that begin in the continuation ``first``; raises `LimitError`.
+
+    ``most`` are the steps that it may take, else as many as compiling may.
+    """
     # The machine holds it, and completions hold a proxy of that.
     weak = machine if isinstance(machine, weakref.ProxyType) else weakref.proxy(machine)
 
     def items(continuation: int) -> list[int]:
         return cast("ConstraintMachine", weak).items(continuation)
 
-    most = STEPS_PER_STATE * machine.limits.search_states
+    if most is None:
+        most = STEPS_PER_STATE * machine.limits.search_states
     return Endings(machine.grammar, machine.states, machine.graph, machine.stacks, items, first, most)
 
 
@@ -130,11 +135,10 @@ def _can_pay(machine: ConstraintMachine, state: int) -> bool:
         if len(seen) > NEAR and measured(machine):
             return machine.cost(state) < FAR
         if len(seen) > machine.limits.search_states:
-            raise LimitError(
-                f"whether a text can go on was not decided within {machine.limits.search_states} states",
-                remedy="Terminals that may follow each other without a break overlap; separate them, "
-                "or pass Limits(search_states=...).",
-            )
+            # Never refused in the middle of a text: this takes seconds, once.
+            ((_, first, _),) = machine.threads(machine.start)
+            machine.endings = endings_of(machine, first, sys.maxsize)
+            return machine.cost(state) < FAR
         for byte in np.flatnonzero(machine.next_bytes(at)).tolist():
             after = machine.read(at, bytes((byte,)))
             if after != DEAD and after not in seen:
