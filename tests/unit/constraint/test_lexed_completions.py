@@ -15,7 +15,10 @@ TEXTS = {
         (b"int a[", b"];"),
     ],
     "sqlite_select": [
-        (b"SELECT a FROM t JOIN u ON t.x = u.y WHERE a IN (SELECT c FROM d WHERE e BETWEEN 1 AND 2 AND (f((g(", b"*))))"),
+        (
+            b"SELECT a FROM t JOIN u ON t.x = u.y WHERE a IN (SELECT c FROM d WHERE e BETWEEN 1 AND 2 AND (f((g(",
+            b"*))))",
+        ),
         (b"SELECT a FROM t WHERE CASE WHEN a THEN b ELSE (c IN (", None),
     ],
     "python_expression": [
