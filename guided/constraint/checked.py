@@ -67,6 +67,10 @@ def machine_for(
     grammar: Grammar, vocabulary: Vocabulary, limits: Limits
 ) -> ConstraintMachine | CheckedMachine | TextMachine[Any]:
     """The machine of a grammar: with a checker where some rule is marked for one."""
+    if grammar.indentation is not None:
+        raise UnsupportedError(
+            "a grammar behind an indenter is no grammar of its own", remedy="Compile it with guided.compile."
+        )
     marks = marks_of(grammar)
     machine: ConstraintMachine | CheckedMachine
     if marks - {Mark.PATTERN, Mark.HOST_NAME}:

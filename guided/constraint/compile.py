@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
-from typing import Any
+from typing import Any, cast
 
 from guided.collection import hold, release
 from guided.constraint.constraint import Constraint
@@ -62,7 +62,13 @@ def _compiled(grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> Const
         if found is not None:
             recent.move_to_end(key)
             return found
-    made = Constraint(grammar, vocabulary, limits)
+    if grammar.indentation is None:
+        made = Constraint(grammar, vocabulary, limits)
+    else:
+        from guided.constraint.indented import IndentedConstraint
+
+        # Whatever takes a compiled constraint takes all that keep its protocol.
+        made = cast(Constraint, IndentedConstraint(grammar, vocabulary, limits))
     forgotten: list[object] = []  # taken apart when this returns, not under the lock
     with _lock:
         recent[key] = made

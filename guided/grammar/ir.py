@@ -23,7 +23,7 @@ from guided.grammar.regular.any_text import text_besides
 from guided.grammar.regular.expr import Expr, concat, json_string, literal, words
 
 if TYPE_CHECKING:
-    from guided.grammar.lexing import LalrTables, LexerTerminal
+    from guided.grammar.lexing import Indentation, LalrTables, LexerTerminal
 
 
 class Lexing(Enum):
@@ -389,6 +389,8 @@ class Grammar:
     terminals: tuple[LexerTerminal, ...] = ()
     ignore: tuple[int, ...] = ()
     tables: LalrTables | None = None
+    indentation: Indentation | None = None
+    """Of a grammar of marks: what reads the texts that it stands for."""
     rebuild: tuple[Callable[..., Grammar], tuple[Any, ...], Mapping[str, Any]] | None = field(default=None, repr=False)
     key: str | None = None
     """A content hash of the source, or None when there is none; equal keys mean equal languages."""

@@ -30,6 +30,25 @@ class LexerTerminal:
     absorbs: frozenset[int] = frozenset()
 
 
+NEWLINE, INSIDE, INDENT, DEDENT, OPEN, CLOSE = map(chr, range(1, 7))
+"""The marks in a grammar with indentation, written as special tokens: a new line, one inside brackets, more and less
+indentation, and what stands behind brackets.  Names of one byte, since the ways to the end are counted in bytes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Indentation:
+    """What the reader of an indented text needs beside a grammar of marks, see `guided.grammar.lark.indented`.
+
+    ``newline`` is the terminal whose match an indenter looks into, ``opens`` and ``closes`` are the brackets in which
+    it does not.
+    """
+
+    newline: LexerTerminal
+    tab_length: int
+    opens: tuple[bytes, ...]
+    closes: tuple[bytes, ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LalrTables:
     """A deterministic LALR(1) parser: for each state, what each terminal does.

@@ -11,9 +11,9 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from guided.constraint.live import TokenTree
 from guided.errors import GuidedError, UnsatisfiableError
 from guided.monitor.joint import Joint
-from guided.monitor.live import TokenTree
 from guided.monitor.monitor import Monitor
 from guided.monitor.names import FREE, Free, Verdict
 

@@ -17,8 +17,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from guided.constraint.limits import Limits
+from guided.constraint.live import LiveConstraint, TokenTree, name_bytes
 from guided.errors import GrammarError, UnsatisfiableError
-from guided.monitor.live import LiveConstraint, TokenTree, name_bytes
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["Markup", "MentionText", "entity_mentions"]

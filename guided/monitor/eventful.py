@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.monitor.live import TokenTree
+from guided.constraint.live import TokenTree
 from guided.monitor.names import FREE, Verdict
 from guided.vocab.vocabulary import Vocabulary
 

@@ -18,8 +18,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from guided.constraint.live import TokenTree, name_bytes
 from guided.errors import UnsatisfiableError
-from guided.monitor.live import TokenTree, name_bytes
 from guided.monitor.triples import NOTHING_BOUND, Bindings, Pattern, Triples, Variable
 
 __all__ = ["GraphQueries", "Head"]

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from guided.constraint.constraint import Constraint
 from guided.constraint.limits import Limits
+from guided.constraint.live import LiveConstraint, LiveLanguage, TokenTree, ids_of, name_bytes
 from guided.errors import GuidedError, LimitError, UnsatisfiableError, UnsupportedError, VocabularyError
 from guided.kernels.layout import DEAD
-from guided.monitor.live import LiveConstraint, LiveLanguage, TokenTree, ids_of, name_bytes
 from guided.special_bytes import SENTINEL
 
 __all__ = ["GrammarLanguage", "Joint", "joint"]

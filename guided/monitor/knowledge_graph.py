@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 from guided.constraint.limits import Limits
+from guided.constraint.live import LiveConstraint
 from guided.errors import GuidedError
 from guided.monitor.graph_queries import GraphQueries, Head
-from guided.monitor.live import LiveConstraint
 from guided.monitor.triples import Triples
 from guided.vocab.vocabulary import Vocabulary
 

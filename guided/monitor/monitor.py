@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.constraint.limits import Limits
+from guided.constraint.live import LiveConstraint, TokenTree, ids_of
 from guided.monitor.eventful import Eventful
-from guided.monitor.live import LiveConstraint, TokenTree, ids_of
 from guided.monitor.names import FREE, Verdict
 from guided.vocab.vocabulary import Vocabulary
 

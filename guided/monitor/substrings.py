@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.constraint.limits import Limits
+from guided.constraint.live import LiveConstraint, TokenTree, name_bytes
 from guided.errors import GuidedError, UnsupportedError
 from guided.monitor.fm_index import FmIndex
-from guided.monitor.live import LiveConstraint, TokenTree, name_bytes
 from guided.special_bytes import SENTINEL
 from guided.vocab.vocabulary import Vocabulary
 

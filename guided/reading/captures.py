@@ -104,7 +104,8 @@ def _of_tree(grammar: Grammar, source: str, keywords: Mapping[str, Any], text: s
     from lark.exceptions import LarkError, UnexpectedInput
 
     paths = tuple(keywords.get("import_paths", ()))
-    parser = _parser(grammar.key, source, keywords.get("start", "start"), paths, grammar.lexing is Lexing.CONTEXTUAL)
+    contextual = grammar.lexing is Lexing.CONTEXTUAL
+    parser = _parser(grammar.key, source, keywords.get("start", "start"), paths, contextual, keywords.get("postlex"))
     try:
         tree = parser.parse(text)
     except UnexpectedInput as error:
@@ -138,7 +139,7 @@ def _of_tree(grammar: Grammar, source: str, keywords: Mapping[str, Any], text: s
 
 
 @lru_cache(maxsize=32)
-def _parser(key: str | None, source: str, start: str, paths: tuple[str, ...], contextual: bool) -> Any:
+def _parser(key: str | None, source: str, start: str, paths: tuple[str, ...], contextual: bool, postlex: Any) -> Any:
     """Lark's own parser of a grammar that is known to load; ``key`` tells imports with other contents apart."""
     from lark import Lark
     from lark.lexer import ContextualLexer
@@ -154,6 +155,7 @@ def _parser(key: str | None, source: str, start: str, paths: tuple[str, ...], co
         parser="lalr" if contextual else "earley",
         lexer="contextual" if contextual else "dynamic",
         import_paths=list(paths),
+        postlex=postlex,
         propagate_positions=True,
         maybe_placeholders=False,
         _plugins={"ContextualLexer": lexer},

@@ -10,6 +10,7 @@ from typing import Any
 
 from guided.errors import GrammarError, GuidedError, UnsupportedError
 from guided.grammar.ir import Grammar, Lexing
+from guided.grammar.lark.indented import marked_brackets, with_marks
 from guided.grammar.lark.load import Loaded, load, place_of
 from guided.grammar.lark.rules import number_rules, read_rules
 from guided.grammar.lark.special import Replaced, check_assertions, references, replace_references
@@ -25,6 +26,7 @@ def lark(
     import_paths: Iterable[str | os.PathLike[str]] = (),
     special_tokens: bool | Mapping[str, int] = False,
     regex: bool = False,
+    postlex: Any = None,
 ) -> Grammar:
     """The language that Lark gives to a grammar in its notation.
 
@@ -39,6 +41,11 @@ def lark(
     of that name, brackets included.  With a tokenizer's own, ``special_tokens=vocabulary.special_tokens``, they may be
     given by id, ``<[151657]>``.  To the lexer a special token is a character that no terminal matches; terminals that
     ask what follows their match other than by a negative look-ahead are refused beside them.
+
+    ``postlex``: a `lark.indenter.Indenter`, such as ``PythonIndenter()``; texts are those that ``Lark(text,
+    parser="lalr", postlex=...)`` parses, and shift/reduce conflicts are shifts, as there.  So Lark's own grammar of
+    Python can be used.  New lines and indentation must be where texts can be completed, as in that grammar: INDENT
+    directly behind the new line, DEDENT behind a new line or another, both in one rule, none between brackets.
 
     One defect of Lark is not imitated: its Earley parser raises RuntimeError on a text with two parses of which one
     ignores at the end what the other reads; such a text is accepted here.
@@ -58,9 +65,12 @@ def lark(
         )
     replaced = _replaced(text, special_tokens)
     try:
-        loaded = load(replaced.text, start, paths, bool(regex))
+        if postlex is not None:
+            _check_indenter(postlex, lexing, special_tokens)
+        declared = () if postlex is None else (postlex.INDENT_type, postlex.DEDENT_type)
+        loaded = load(replaced.text, start, paths, bool(regex), declared)
         replaced.check(loaded)
-        grammar = _read(start, lexing, loaded, replaced)
+        grammar = _read(start, lexing, loaded, replaced) if postlex is None else _read_indented(start, loaded, postlex)
     except GuidedError as error:
         if not special_tokens and isinstance(text, str) and (found := next(references(text), None)):
             raise GrammarError(
@@ -71,7 +81,50 @@ def lark(
         if replaced.names:
             raise replaced.translated(error) from error
         raise
-    return replace(grammar, rebuild=(lark, (text,), _keywords(start, lexing, paths, special_tokens, regex)))
+    keywords = _keywords(start, lexing, paths, special_tokens, regex)
+    if postlex is not None:
+        keywords["postlex"] = postlex
+    return replace(grammar, rebuild=(lark, (text,), keywords))
+
+
+def _check_indenter(postlex: Any, lexing: Lexing | None, special_tokens: bool | Mapping[str, int]) -> None:
+    from lark.indenter import Indenter
+
+    # Without a process of its own it does what this file knows; a class only names its terminals.
+    own = (Indenter.process, Indenter.handle_NL, Indenter._process)
+    found = type(postlex)
+    if not isinstance(postlex, Indenter) or (found.process, found.handle_NL, found._process) != own:
+        raise UnsupportedError(
+            f"postlex={postlex!r} is no lark.indenter.Indenter, or one with methods of its own",
+            remedy="Pass lark.indenter.PythonIndenter(), or a subclass of Indenter that only names its terminals.",
+        )
+    if lexing is Lexing.DYNAMIC or special_tokens is not False:
+        raise UnsupportedError(
+            "an indenter stands behind Lark's contextual lexer, without special tokens",
+            remedy="Leave out lexing=... and special_tokens=...",
+        )
+
+
+def _read_indented(start: str, loaded: Loaded, postlex: Any) -> Grammar:
+    marked, marks, indentation = with_marks(loaded, postlex)
+    terminals = for_contextual_lexer(marked.terminals, marked.ignore, marks, regex=loaded.regex)
+    terminals = marked_brackets(terminals, postlex)
+    nonterminals = number_rules(loaded.rules)
+    tables = read_tables(loaded.rules, start, terminals, nonterminals, shifts=True)
+    if isinstance(tables, str):
+        raise UnsupportedError(f"the grammar is not LALR(1): {tables}", remedy="Remove the conflict.")
+    names = (postlex.NL_type, postlex.INDENT_type, postlex.DEDENT_type, indentation.opens, indentation.closes)
+    key = _key(loaded, start, Lexing.CONTEXTUAL, {}, ("indented", *names, postlex.tab_len))
+    return Grammar(
+        rules=read_rules(loaded.rules, nonterminals, terminals.index, terminals.items),
+        start=nonterminals[start],
+        lexing=Lexing.CONTEXTUAL,
+        terminals=terminals.items,
+        ignore=tuple(sorted(terminals.ignore)),
+        tables=tables,
+        indentation=indentation,
+        key=key,
+    )
 
 
 def _replaced(text: str, special_tokens: bool | Mapping[str, int]) -> Replaced:
@@ -126,10 +179,11 @@ def _read(start: str, lexing: Lexing | None, loaded: Loaded, replaced: Replaced)
     )
 
 
-def _key(loaded: Loaded, start: str, mode: Lexing, special: Mapping[str, str]) -> str:
+def _key(loaded: Loaded, start: str, mode: Lexing, special: Mapping[str, str], more: tuple[Any, ...] = ()) -> str:
     """A hash of everything that decides the language, imported grammars included."""
     content: list[Any] = ["lark", start, mode.value, loaded.ignore, sorted(special.items())]
     content += ["regex"] * loaded.regex
+    content += more
     content += [(rule.origin.name, [(s.is_term, s.name) for s in rule.expansion]) for rule in loaded.rules]
     content += sorted((t.name, t.pattern.type, t.pattern.to_regexp(), t.priority) for t in loaded.terminals)
     return hashlib.sha256(repr(content).encode("utf-8", "surrogatepass")).hexdigest()

@@ -26,7 +26,7 @@ class Loaded:
     """Are the patterns those of the `regex` package?"""
 
 
-def load(text: str, start: str, import_paths: Sequence[str], regex: bool) -> Loaded:
+def load(text: str, start: str, import_paths: Sequence[str], regex: bool, given: Sequence[str] = ()) -> Loaded:
     """Compile ``text`` with Lark; raises `GrammarError` or `UnsupportedError` with the line where it can be found."""
     from lark import Lark
     from lark.exceptions import LarkError
@@ -60,7 +60,7 @@ def load(text: str, start: str, import_paths: Sequence[str], regex: bool) -> Loa
         raise GrammarError(
             f"Lark cannot load this grammar: {type(error).__name__}: {error}", remedy="Check it with Lark itself."
         ) from error
-    names = {str(terminal.name) for terminal in made.terminals}
+    names = {*(str(terminal.name) for terminal in made.terminals), *given}
     rules = _reachable(made.rules, start)
     used = {str(symbol.name) for rule in rules for symbol in rule.expansion if symbol.is_term}
     for name in sorted((used | set(map(str, made.ignore_tokens))) - names):

@@ -15,7 +15,7 @@ from guided.grammar.lexing import LalrTables
 
 
 def read_tables(
-    rules: Sequence[Any], start: str, terminals: Terminals, nonterminals: Mapping[str, int]
+    rules: Sequence[Any], start: str, terminals: Terminals, nonterminals: Mapping[str, int], shifts: bool = False
 ) -> LalrTables | str:
     """The parse table, its states numbered from the start; or, in words, the conflict that forbids one.
 
@@ -27,12 +27,16 @@ def read_tables(
     plain = [(number[str(rule.origin.name)], tuple(number[str(s.name)] for s in rule.expansion)) for rule in rules]
     automaton = build(plain, number[start], n_names, len(names) - n_names)
     names.append("$END")
-    conflict = _conflict(automaton, plain, names, n_names)
+    conflict = _conflict(automaton, plain, names, n_names, shifts)
     return conflict or _convert(automaton, plain, number[start], names, n_names, terminals)
 
 
 def _conflict(
-    automaton: Automaton, rules: Sequence[tuple[int, tuple[int, ...]]], names: Sequence[str], n_names: int
+    automaton: Automaton,
+    rules: Sequence[tuple[int, tuple[int, ...]]],
+    names: Sequence[str],
+    n_names: int,
+    shifts: bool,
 ) -> str | None:
     """The first conflict by name."""
     found = []
@@ -42,7 +46,7 @@ def _conflict(
         for terminals in reduces.values():
             twice |= once & terminals
             once |= terminals
-        for terminal in _bits(twice | (once & shifted)):
+        for terminal in _bits(twice if shifts else twice | (once & shifted)):
             kind = "reduce/reduce" if twice >> terminal & 1 else "shift/reduce"
             where = sorted({names[rules[rule][0]] for rule, before in reduces.items() if before >> terminal & 1})
             found.append(f"{kind} conflict on {names[n_names + terminal]} in {', '.join(where)}")
@@ -67,8 +71,8 @@ def _convert(
     reduce: list[dict[int, int]] = []
     accepts: list[tuple[int, ...]] = []
     for moves, reduces in zip(automaton.moves, automaton.reduces, strict=True):
-        actions = {symbol - n_names: (True, target) for symbol, target in moves.items() if symbol >= n_names}
-        actions |= {terminal: (False, rule) for rule, before in reduces.items() for terminal in _bits(before)}
+        actions = {terminal: (False, rule) for rule, before in reduces.items() for terminal in _bits(before)}
+        actions |= {symbol - n_names: (True, target) for symbol, target in moves.items() if symbol >= n_names}
         shifts: dict[int, int] = {}
         reductions: dict[int, int] = {}
         candidates = set(terminals.ignore)

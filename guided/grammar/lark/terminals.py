@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,6 +61,11 @@ def for_dynamic_lexer(
 _CLASS_OR_ESCAPE = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\(?![0-7]{3}).", re.DOTALL)
 
 
+def in_match_order(definitions: Iterable[Any]) -> list[Any]:
+    """Lark's terminals, the first that matches first."""
+    return sorted(definitions, key=lambda d: (-d.priority, -d.pattern.max_width, -len(d.pattern.value), d.name))
+
+
 def for_contextual_lexer(
     definitions: Sequence[Any],
     ignored: Sequence[str],
@@ -77,7 +82,7 @@ def for_contextual_lexer(
 
     Raises `UnsupportedError`, `GrammarError` or `LimitError` naming the terminal.
     """
-    ordered = sorted(definitions, key=lambda d: (-d.priority, -d.pattern.max_width, -len(d.pattern.value), d.name))
+    ordered = in_match_order(definitions)
     index = {str(definition.name): position for position, definition in enumerate(ordered)}
     ignore = frozenset(index[str(name)] for name in ignored)
     module: Any = importlib.import_module("regex") if regex else re

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import guided
+from guided.constraint.live import LiveConstraint
 from guided.errors import GuidedError, LimitError, UnsatisfiableError, UnsupportedError, VocabularyError
 from guided.monitor.agreeing import Agreed, Agreeing
 from guided.monitor.joint import Joint, joint
-from guided.monitor.live import LiveConstraint
 from guided.monitor.monitor import Monitor, WatchedText, monitored
 from guided.monitor.names import FREE, IdentifierBytes, Names
 from guided.monitor.ngrams import ngrams

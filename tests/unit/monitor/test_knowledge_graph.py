@@ -9,10 +9,10 @@ from itertools import product
 import numpy as np
 import pytest
 
+from guided.constraint.live import LiveConstraint
 from guided.errors import GuidedError, LimitError, UnsatisfiableError
 from guided.monitor.graph_queries import GraphQueries, Head
 from guided.monitor.knowledge_graph import knowledge_graph
-from guided.monitor.live import LiveConstraint
 from guided.monitor.triples import NOTHING_BOUND, Triples, Variable
 from guided.testing import check_constraint
 from tests.twin.monitor_words import VOCABULARY, Words, random_text
