@@ -130,6 +130,9 @@ def _walk(constraint: Constraint, vocabulary: Vocabulary, text: bytes) -> None:
         state = constraint.advance(state, byte)
         if not state:
             raise AssertionError(f"the warm-up text {text!r} is not in its language")
+    # Within a string's last bytes, and in the middle of an escape.
+    for budget in range(2, 24):
+        constraint.fill_budget_mask(constraint.start, row, constraint.shortest_completion(constraint.start) + budget)
     _read(constraint, text)
 
 

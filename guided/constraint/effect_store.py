@@ -10,6 +10,7 @@ from guided.kernels.addresses import SharedAddresses
 from guided.kernels.effects import DENSE, mark_tokens
 from guided.kernels.jit import direct
 from guided.kernels.layout import Effects
+from guided.kernels.masks import NEAR
 from guided.kernels.pages import gradual_zeros
 from guided.kernels.records import grown_records, records
 
@@ -66,7 +67,7 @@ class EffectStore:
     ) -> int:
         """Keep an effect: ``kept`` tokens, besides those of row ``mask``, and exits ``(low, high, tag, pending)``."""
         index = self._new(low, high, state)
-        if mask < 0 and kept.size > DENSE:
+        if mask < 0 and kept.size > DENSE and not state & NEAR:
             mask = self.row(kept)
             kept = kept[:0]
         first = self._list(kept) if kept.size else 0
@@ -95,18 +96,6 @@ class EffectStore:
                 array[index] = array[other]
         self._enter(index)
         return index
-
-    def narrow(self, index: int, state: int, near: NDArray[np.bool_]) -> None:
-        """Keep for ``state`` what another effect keeps of tokens that are ``near``, by bit of a row, and no exits."""
-        effects = self.arrays
-        first, stop, row = effects.list_first[index], effects.list_count[index], int(effects.mask[index])
-        kept = effects.listed[first : first + stop]
-        if row >= 0:
-            at = self.next_row()
-            masks = self.arrays.masks
-            np.bitwise_and(masks[row], np.packbits(near, bitorder="little").view(np.uint32), out=masks[at])
-            row = row if np.array_equal(masks[at], masks[row]) else self.take_row()
-        self.add(int(effects.key_low[index]), int(effects.key_high[index]), state, kept[near[kept]], [], row)
 
     def row(self, kept: NDArray[np.int32], like: int = -1) -> int:
         """A new row of tokens, or of those in which it differs from the row ``like``; its number."""

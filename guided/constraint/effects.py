@@ -46,7 +46,7 @@ from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.derivative import possible_edges
 from guided.grammar.regular.expr import Expr, Kind, alternation, json_string, repeat
 from guided.kernels.layout import CANONICAL
-from guided.kernels.masks import MOST_ROOM, ROOM
+from guided.kernels.masks import NEAR
 from guided.vocab.vocabulary import Vocabulary
 
 _Listed: TypeAlias = Callable[[int, int, int], NDArray[np.int64]]
@@ -107,8 +107,6 @@ class TokenEffects:
         """Languages without bounds out of reach."""
         self._plain: dict[Expr, bool] = {}
         """Whether it is plain of sequences that they have no such bounds."""
-        self._near_end: dict[tuple[int, int, int], NDArray[np.uint8]] = {}
-        """By range and state for each token what is enough to the end behind it, if it stays inside."""
         self._walked: set[int] = set()
         """States whose effects are not told from others."""
         self._endless = EndlessText(states)
@@ -149,22 +147,21 @@ class TokenEffects:
             else:
                 self.store.add(low, high, state, found.kept, self.tries.exit_ranges(found.exits), found.mask)
 
-    def need_within(self, low: int, high: int, state: int, room: int, list_inside: _Listed) -> None:
-        """Make known which tokens stay inside, of a state whose effect is, if so many are to be enough to the end.
+    def need_near(self, low: int, high: int, state: int, list_inside: _Listed) -> None:
+        """Make known what is enough behind the tokens that stay inside, of a state whose effect is known.
 
-        ``list_inside`` tells of all tokens from a range and state what is enough behind them, one a byte, ``<< 32``.
+        ``list_inside`` tells it of a range and state: tokens, and from bit 32 on how many bytes they need to the end.
         """
         with self.lock:
             arrays = self.states.arrays
             # A bound from above makes no way longer that it leaves.
             like = int(arrays.boundless[state]) if arrays.bound[state] > 0 else state
-            found = self._near_end.get((low, high, like))
-            if found is None:
-                listed = list_inside(low, high, like)
-                prices = np.full(32 * self.store.arrays.masks.shape[1], MOST_ROOM + 1, np.uint8)
-                prices[listed & 0xFFFFFFFF] = np.minimum(listed >> 32, MOST_ROOM + 1)
-                found = self._near_end[low, high, like] = prices
-            self.store.narrow(self.store.find(low, high, state), state | (room + 1) << ROOM, found <= room)
+            found = self.store.find(low, high, like | NEAR)
+            if found < 0:
+                listed = _by_price(list_inside(low, high, like))
+                found = self.store.add(low, high, like | NEAR, listed, [])
+            if like != state:
+                self.store.alias(low, high, state | NEAR, found)
 
     def _told(self, low: int, high: int, state: int) -> bool:
         """Make an effect known that is told from others; False where the state is walked, whatever the range."""
@@ -337,6 +334,20 @@ class TokenEffects:
             self._lengths[within] = lengths
         self._derived[key] = lengths.add(low, high, state, least, most, bound)
         return True
+
+
+def _by_price(listed: NDArray[np.int64]) -> NDArray[np.int32]:
+    """What `guided.kernels.masks._apply_near` reads, from tokens and, from bit 32 on, their prices."""
+    listed = np.sort(listed)
+    prices, tokens = listed >> 32, (listed & 0xFFFFFFFF).astype(np.int32)
+    distinct, first, count = np.unique(prices, return_index=True, return_counts=True)
+    usual = int(np.argmax(count)) if count.size else 0
+    parts = [
+        np.concatenate(([~np.int32(distinct[i])], tokens[first[i] : first[i] + count[i]])) for i in range(distinct.size)
+    ]
+    dearer, cheaper = parts[usual + 1 :][::-1], parts[:usual]
+    about = [distinct[usual] if count.size else 0, sum(part.size for part in dearer)]
+    return np.concatenate((about, *dearer, *cheaper)).astype(np.int32)
 
 
 def _run_around(members: list[Reading]) -> Expr | None:

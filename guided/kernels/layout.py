@@ -245,8 +245,7 @@ class Tokens(NamedTuple):
 class Effects(NamedTuple):
     """What all tokens of a trie range do from one automaton state, for the states that were asked about.
 
-    Found by hash of (range, state); where not all that stays inside is near enough to the end of the match, of (range,
-    `key_within`).  ``mask``: row of ``masks`` with the tokens after which the match goes on or
+    Found by hash of (range, state).  ``mask``: row of ``masks`` with the tokens after which the match goes on or
     ends, -1 when those tokens are listed in ``listed[list_first : list_first + list_count]``.  Exits: ``exit_*``
     gives the trie range of what is left of tokens in which the match ends, with the terminal and obligation.
     """

@@ -70,14 +70,16 @@ SEGMENT = 1 << 40
 """In the place of a task's obligation: this boundary's part of the mask is to be kept."""
 
 ROOM = 24
-"""The bit from which on an effect's state, and a share's obligation, say 1 more than the tokens that are left for what
-is inside: only tokens are kept behind which these are enough."""
-
-STATE = (1 << ROOM) - 1
-"""The lexer state below that bit."""
+"""The bit from which on a share's obligation says 1 more than the tokens that are left for what is inside."""
 
 MOST_ROOM = 100
-"""Tokens left up to which such rows are kept; beyond, as in states that few grammars have, the range is walked."""
+"""More are not told apart: a word that a run must not be is left with fewer."""
+
+STATE = (1 << ROOM) - 1
+"""What is below that bit."""
+
+NEAR = 1 << ROOM
+"""With an effect's state: not what stays inside but what is enough behind it, see `_apply_near`."""
 
 HORIZON = 128
 """Tokens up to which parts of masks are kept with prices."""
@@ -118,6 +120,39 @@ def _apply(table, found, row):
     for i in range(first, first + effects.list_count[found]):
         token = effects.listed[i]
         row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+
+
+@inner
+def _apply_near(table, found, near, room, row):
+    """The same of those that have so many tokens to the end of their terminal.
+
+    The list of ``near`` begins with what most of the tokens take and how long its first part is: the tokens that take
+    more, those that take the most first, behind each price (all bits inverted).  Then come those that take less.
+    """
+    effects = views.effects(table)
+    rows = views.rows(table)
+    inside = rows[rows.shape[0] - 1]
+    inside[:] = 0
+    _apply(table, found, inside)
+    first = np.int64(effects.list_first[near])
+    stop = first + effects.list_count[near]
+    usual, cheaper = effects.listed[first], first + 2 + effects.listed[first + 1]
+    if room < usual:
+        for at in range(cheaper, stop):
+            token = np.int64(effects.listed[at])
+            if token < 0 and ~token > room:
+                break
+            if token >= 0:
+                row[token >> 5] |= inside[token >> 5] & np.uint32(1) << np.uint32(token & 31)
+        return
+    for at in range(first + 2, cheaper):
+        token = np.int64(effects.listed[at])
+        if token < 0 and ~token <= room:
+            break
+        if token >= 0:
+            inside[token >> 5] &= ~(np.uint32(1) << np.uint32(token & 31))
+    for i in range(row.shape[0]):
+        row[i] |= inside[i]
 
 
 @inner
@@ -323,9 +358,6 @@ def fill(table, lexed, root, state, limit):
             room = within - machine.cost[continuation]
             if 0 <= automaton.widest[inside] <= room - (EVASION if obligation else 0):
                 room = np.int64(FAR)
-            else:
-                walks = loops < 2 or room > MOST_ROOM
-        own = inside if room == FAR else inside | (max(room, -1) + 1) << ROOM
         if walks:
             noting = within == ANY and keeps and obligation == 0 and high - low >= LEAST_WALKED
             key = WALK | (np.int64(low) << 32) | inside
@@ -359,19 +391,19 @@ def fill(table, lexed, root, state, limit):
                 return -1
             continue
         found = find_effect(effects, low, high, inside)
-        # What stays inside may be told by another; behind what does not, the text goes on alike.
-        kept = found if found < 0 or own <= STATE else find_effect(effects, low, high, own)
-        if kept < 0:
+        near = found if found < 0 or room == FAR else find_effect(effects, low, high, inside | NEAR)
+        if near < 0:
             if n_missing == scratch.thread_a.shape[0]:
                 counters[REQUEST] = GROW_SCRATCH
                 return -1
             scratch.thread_a[n_missing] = (np.int64(low) << 32) | high
-            scratch.thread_b[n_missing] = inside if found < 0 else own
+            scratch.thread_b[n_missing] = inside if found < 0 else inside | NEAR
             n_missing += 1
             continue
         if obligation != 0:
             alone = _is_empty(rows[level])
-            kind = obligation | (own & ~STATE) | (ALONE if alone else 0)
+            left = min(max(room, -1), MOST_ROOM) + 1 if room < FAR else 0
+            kind = obligation | left << ROOM | (ALONE if alone else 0)
             depth = _open_share(table, depth, level, low, high, kind)
             if depth < 0:
                 return -1
@@ -382,8 +414,10 @@ def fill(table, lexed, root, state, limit):
                 counters[SHARES] = max(counters[SHARES], level)
             counters[STAMP] += 1
             stamps[level] = counters[STAMP]
-        if room >= 0:
-            _apply(table, kept, rows[level])
+        if room == FAR:
+            _apply(table, found, rows[level])
+        elif room >= 0:
+            _apply_near(table, found, near, room, rows[level])
         first = effects.exit_first[found]
         for i in range(first, first + effects.exit_count[found]):
             beyond = np.int64(continuation)
