@@ -44,13 +44,15 @@ class CheckedCompletions(Completions):
     def __init__(self, machine: CheckedMachine) -> None:
         super().__init__(machine)  # type: ignore[arg-type]
         self._checked: CheckedMachine = weakref.proxy(machine)
-        self._forces = forces_several(machine.grammar)
+        self.forces = forces_several(machine.grammar)
+        """Does the grammar itself ask for several distinct names or items?"""
+        self._enough: dict[int, int] = {}
 
     def text(self, state: int) -> bytes:
         """A short text after which ``state`` may end."""
         machine = self._checked
         own, text = machine.split(state)
-        if text is None and not self._forces:
+        if text is None and not self.forces:
             return machine.inner.completions.text(own)
         found = self._texts.get(state)
         return self._find(state) if found is None else found
@@ -114,7 +116,7 @@ class CheckedCompletions(Completions):
         Where any names may come, a name that is there can be gone on with as `LookAhead.bytes_to_new` says.
         """
         machine = self._checked
-        if self._forces or not machine.vocabulary.byte_complete:
+        if self.forces or not machine.vocabulary.byte_complete:
             return FAR
         if text is None and machine.refusals.never_idle:
             return 0
@@ -130,7 +132,7 @@ class CheckedCompletions(Completions):
     def any_names(self) -> bool:
         """May all undeclared names be any text but some, and is none asked for?"""
         prepared = self._checked.grammar.prepared
-        return prepared is not None and not prepared.names and not self._forces
+        return prepared is not None and not prepared.names and not self.forces
 
     @cached_property
     def _spanned(self) -> int:
@@ -142,10 +144,21 @@ class CheckedCompletions(Completions):
         """Tokens beyond the automaton's that are enough where a name that has begun is one that its object holds."""
         return 1 if text is None or text.level is None or text.level.seen.size <= FEW else EVASION
 
+    def enough(self, state: int) -> int:
+        """Tokens that are enough to end the text; `FAR` where no end is found."""
+        known = self._enough.get(state)
+        if known is None:
+            try:
+                known = FAR if state == DEAD else len(self.tokens(state))
+            except LimitError:
+                known = FAR
+            self._enough[state] = known
+        return known
+
     def less_far(self, state: int, row: NDArray[np.uint32], limit: int) -> NDArray[np.uint32]:
         """A row, priced by the automaton, less the tokens after which ``limit`` tokens are not enough, judged each."""
         machine = self._checked
-        if self._forces:
+        if self.forces:
             tried = tokens_of(row)
             for token in tried[JUDGED:]:
                 row[token >> 5] &= ~np.uint32(1 << (token & 31))
@@ -155,7 +168,7 @@ class CheckedCompletions(Completions):
             tried = [token for token in doubtful if row[token >> 5] >> (token & 31) & 1]
         for token in tried:
             after = machine.advance_token(state, token)
-            if after != DEAD and not self._forces:
+            if after != DEAD and not self.forces:
                 own, text = machine.split(after)
                 enough = None if text is None else machine.look.bytes_to_new(own, text)
                 if enough is not None and enough <= limit:

@@ -51,6 +51,7 @@ class Refusals:
         self._refused: dict[int, NDArray[np.int64]] = {}
         self._free: dict[int, bool] = {}
         self._doubtful: dict[int, NDArray[np.int64]] = {}
+        self._judged: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
         self._begins: dict[int, tuple[Link, list[int], list[int]]] = {}
         self._near: dict[int, tuple[NDArray[np.int64], NDArray[np.int64] | None, int]] = {}
         """By state what is refused, `again`, and `CheckedCompletions.apart`."""
@@ -76,7 +77,11 @@ class Refusals:
         refused, again, apart = told
         row, need = machine.inner.near(own, limit)
         if row is not None and again is None:
-            row = machine.completions.less_far(state, without(row, refused), limit)
+            judged = self.judged(state)
+            if judged is None:
+                row = machine.completions.less_far(state, without(row, refused), limit)
+            else:
+                row = without(row, np.concatenate((refused, judged[0][judged[1] > limit])))
         elif row is not None and again is not None:
             dear = again[is_in(row, again)] if again.size else again
             if dear.size:
@@ -210,6 +215,41 @@ class Refusals:
                     found += texts.beginning(rest, len(rest) - 1)
                     found += [token for token, _ in texts.escaping.get(rest, ())]
         return np.asarray(found, np.int64) if found else NO_TOKENS
+
+    def judged(self, state: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """Allowed tokens behind which a name has begun as another of its object begins, and what is enough behind each.
+
+        Only where nothing but names is compared; None elsewhere.  Tokens that lead the automaton to one state, and
+        begin one name, are judged by one of them.
+        """
+        machine, texts = self._machine, self._texts
+        own, text = machine.split(state)
+        if not machine.only_names or machine.completions.forces or (text is not None and text.pending):
+            return None
+        known = self._judged.get(state)
+        if known is not None:
+            return known
+        level = None if text is None else text.level
+        tried = [token for some in texts.following.values() for token in some]
+        size = len(text.text) if text is not None and text.mode is Mode.NAME else -1
+        for name in () if level is None else level.seen.beginning(text.text if text is not None and size > 0 else b""):
+            rest = name[max(size, 0) :]
+            ways = texts.opening if size < 0 else texts.escaping
+            for n in range(len(rest) + 1):
+                tried += [token for token, _ in ways.get(rest[:n], ())]
+            if size >= 0:
+                tried += texts.beginning(rest)
+        tried = self._in_row(own, list(dict.fromkeys(tried)))
+        prices: dict[tuple[int, bytes], int] = {}
+        found = []
+        for token, after in zip(tried, machine.inner.advance_each(own, tried), strict=True):
+            data = texts.spelled(token)
+            kind = after, data[data.rfind(b'"') + 1 :]
+            if kind not in prices:
+                prices[kind] = machine.completions.enough(machine.advance_token(state, token))
+            found.append(prices[kind])
+        known = self._judged[state] = np.asarray(tried, np.int64), np.asarray(found, np.int64)
+        return known
 
     def _beginning(self, link: Link | None) -> tuple[list[int], list[int]]:
         """The tokens that begin one of some names and hold no more of the text than that, and those behind a comma."""

@@ -56,6 +56,12 @@ SCHEMAS = {
     },
     "distinct items": {"type": "array", "items": {"enum": ["name", "na", "me"]}, "uniqueItems": True},
     "counted members": {"type": "object", "minProperties": 2, "properties": {"name": {"type": "null"}}},
+    "names of a pattern": {
+        "type": "object",
+        "properties": {"na": {"type": "null"}},
+        "patternProperties": {"^(a|me)+-$": {"type": "boolean"}},
+        "additionalProperties": False,
+    },
     "dates": {"type": "array", "items": {"type": "string", "format": "date-time"}},
     "lengths": {"type": "string", "minLength": 5, "maxLength": 9, "pattern": "^[a-z]*-"},
 }  # fmt: skip
