@@ -10,7 +10,7 @@ from guided.kernels.addresses import SharedAddresses
 from guided.kernels.effects import DENSE, mark_tokens
 from guided.kernels.jit import direct
 from guided.kernels.layout import Effects
-from guided.kernels.masks import NEAR
+from guided.kernels.masks import ENOUGH
 from guided.kernels.pages import gradual_zeros
 from guided.kernels.records import grown_records, records
 
@@ -67,7 +67,7 @@ class EffectStore:
     ) -> int:
         """Keep an effect: ``kept`` tokens, besides those of row ``mask``, and exits ``(low, high, tag, pending)``."""
         index = self._new(low, high, state)
-        if mask < 0 and kept.size > DENSE and not state & NEAR:
+        if mask < 0 and kept.size > DENSE and not state & ENOUGH:
             mask = self.row(kept)
             kept = kept[:0]
         first = self._list(kept) if kept.size else 0

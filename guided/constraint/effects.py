@@ -46,7 +46,7 @@ from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.derivative import possible_edges
 from guided.grammar.regular.expr import Expr, Kind, alternation, json_string, repeat
 from guided.kernels.layout import CANONICAL
-from guided.kernels.masks import NEAR
+from guided.kernels.masks import ENOUGH
 from guided.vocab.vocabulary import Vocabulary
 
 _Listed: TypeAlias = Callable[[int, int, int], NDArray[np.int64]]
@@ -156,12 +156,12 @@ class TokenEffects:
             arrays = self.states.arrays
             # A bound from above makes no way longer that it leaves.
             like = int(arrays.boundless[state]) if arrays.bound[state] > 0 else state
-            found = self.store.find(low, high, like | NEAR)
+            found = self.store.find(low, high, like | ENOUGH)
             if found < 0:
                 listed = _by_price(list_inside(low, high, like))
-                found = self.store.add(low, high, like | NEAR, listed, [])
+                found = self.store.add(low, high, like | ENOUGH, listed, [])
             if like != state:
-                self.store.alias(low, high, state | NEAR, found)
+                self.store.alias(low, high, state | ENOUGH, found)
 
     def _told(self, low: int, high: int, state: int) -> bool:
         """Make an effect known that is told from others; False where the state is walked, whatever the range."""

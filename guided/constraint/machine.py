@@ -82,7 +82,7 @@ from guided.kernels.layout import (
     Segments,
 )
 from guided.kernels.loading import load_compiled
-from guided.kernels.masks import NEAR
+from guided.kernels.masks import ENOUGH
 from guided.kernels.views import N_ROWS
 from guided.vocab.vocabulary import Vocabulary
 
@@ -542,8 +542,8 @@ class ConstraintMachine:
                 minimum(self.states, state)
         effects = zip(scratch.thread_a[:n_effects].tolist(), scratch.thread_b[:n_effects].tolist(), strict=True)
         for bounds, key in dict.fromkeys(effects):
-            if key & NEAR:
-                self.effects.need_near(bounds >> 32, bounds & 0xFFFFFFFF, key & ~NEAR, self._list_inside)
+            if key & ENOUGH:
+                self.effects.need_near(bounds >> 32, bounds & 0xFFFFFFFF, key & ~ENOUGH, self._list_inside)
             else:
                 self.effects.need(bounds >> 32, bounds & 0xFFFFFFFF, key)
         for stack in dict.fromkeys(scratch.emits[:n_stacks].tolist()):

@@ -78,7 +78,7 @@ MOST_ROOM = 100
 STATE = (1 << ROOM) - 1
 """What is below that bit."""
 
-NEAR = 1 << ROOM
+ENOUGH = 1 << ROOM
 """With an effect's state: not what stays inside but what is enough behind it, see `_apply_near`."""
 
 HORIZON = 128
@@ -391,13 +391,13 @@ def fill(table, lexed, root, state, limit):
                 return -1
             continue
         found = find_effect(effects, low, high, inside)
-        near = found if found < 0 or room == FAR else find_effect(effects, low, high, inside | NEAR)
+        near = found if found < 0 or room == FAR else find_effect(effects, low, high, inside | ENOUGH)
         if near < 0:
             if n_missing == scratch.thread_a.shape[0]:
                 counters[REQUEST] = GROW_SCRATCH
                 return -1
             scratch.thread_a[n_missing] = (np.int64(low) << 32) | high
-            scratch.thread_b[n_missing] = inside if found < 0 else inside | NEAR
+            scratch.thread_b[n_missing] = inside if found < 0 else inside | ENOUGH
             n_missing += 1
             continue
         if obligation != 0:
