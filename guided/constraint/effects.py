@@ -45,7 +45,7 @@ from guided.grammar.regular.any_text import is_within
 from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.derivative import possible_edges
 from guided.grammar.regular.expr import Expr, Kind, alternation, json_string, repeat
-from guided.kernels.layout import CANONICAL
+from guided.kernels.layout import CANONICAL, FAR
 from guided.kernels.masks import ENOUGH
 from guided.vocab.vocabulary import Vocabulary
 
@@ -53,6 +53,9 @@ _Listed: TypeAlias = Callable[[int, int, int], NDArray[np.int64]]
 
 SMALL_RANGE = 2048
 """Nodes of a range that are walked in some 5 us from a state that leads back to itself."""
+
+_MANY = 1 << 16
+"""Bytes to the end of a terminal from which on tokens have no usual number of them."""
 
 _ANY_STRING = json_string(Utf8().text), json_string(Utf8().text, canonical=True)
 """In every spelling, and in the canonical one."""
@@ -338,15 +341,17 @@ class TokenEffects:
 
 def _by_price(listed: NDArray[np.int64]) -> NDArray[np.int32]:
     """What `guided.kernels.masks._apply_near` reads, from tokens and, from bit 32 on, their prices."""
-    listed = np.sort(listed)
-    prices, tokens = listed >> 32, (listed & 0xFFFFFFFF).astype(np.int32)
-    distinct, first, count = np.unique(prices, return_index=True, return_counts=True)
-    usual = int(np.argmax(count)) if count.size else 0
+    prices = listed >> 32
+    counted = np.bincount(np.minimum(prices, _MANY)) if prices.size else np.ones(1, np.int64)
+    usual = int(np.argmax(counted[:_MANY])) if counted[:_MANY].any() else FAR
+    others = np.sort(listed[prices != usual])
+    ways = np.flatnonzero(np.diff(others >> 32, prepend=-1))
     parts = [
-        np.concatenate(([~np.int32(distinct[i])], tokens[first[i] : first[i] + count[i]])) for i in range(distinct.size)
+        np.concatenate(([~(part[0] >> 32)], part & 0xFFFFFFFF)) for part in np.split(others, ways[1:]) if part.size
     ]
-    dearer, cheaper = parts[usual + 1 :][::-1], parts[:usual]
-    about = [distinct[usual] if count.size else 0, sum(part.size for part in dearer)]
+    cheaper = [part for part in parts if ~part[0] < usual]
+    dearer = parts[len(cheaper) :][::-1]
+    about = [usual, sum(part.size for part in dearer)]
     return np.concatenate((about, *dearer, *cheaper)).astype(np.int32)
 
 
