@@ -31,6 +31,11 @@ COMPILING, MASKING = 2.0, 0.05
 """Seconds of processor time that a grammar may take to compile or be refused, and a mask over single bytes."""
 TEXTS, LENGTH = 3, 40
 """Texts that are written of each grammar, and the most bytes of each."""
+ENDS = 8
+"""One seed in so many has its texts ended too, by the shortest completion, and masks under a budget: as dear as the
+rest of the trial together."""
+HOPELESS = 4
+"""Times that a limit may be passed: beyond that no other process is the cause, and the seed is not tried again."""
 RENEWED = 50
 """Seeds after which the tables that constraints share are made anew, so that little is known already."""
 
@@ -74,20 +79,23 @@ class Trial:
             self.error = self.message = f"{type(error).__name__}: {error}"
         self.compile_seconds = time.process_time() - begun
 
-    def write(self, texts: int = TEXTS, length: int = LENGTH) -> None:
-        """Write random texts, each to its end by the shortest completion; masks must be what `advance` says."""
+    def write(self, texts: int = TEXTS, length: int = LENGTH, ends: bool = True) -> None:
+        """Write random texts, with ``ends`` each to its end by the shortest completion too; masks must be what
+        `advance` says."""
         rng = random.Random(self.seed)
         try:
             for _ in range(texts):
-                if self.constraint is not None:
-                    self._text(self.constraint, rng, length)
+                if self.constraint is not None and not self.is_hopeless:
+                    self._text(self.constraint, rng, length, ends)
         except Exception as error:
             self.error = f"{type(error).__name__}: {error}"
 
-    def _text(self, constraint: Constraint, rng: random.Random, length: int) -> None:
+    def _text(self, constraint: Constraint, rng: random.Random, length: int, ends: bool) -> None:
         state, ended = constraint.start, rng.randrange(length)
         for place in range(length):
             allowed = self._mask(constraint, state)
+            if self.is_hopeless:
+                break
             for token in rng.sample(range(257), 6):
                 assert (constraint.advance(state, token) != 0) == (token in allowed), f"mask and advance at {token}"
             text = [token for token in allowed if token < 256]
@@ -95,7 +103,7 @@ class Trial:
                 break
             plain = [token for token in text if 32 <= token < 127]
             state = constraint.advance(state, rng.choice(plain if plain and rng.random() < 0.9 else text))
-            if place == ended:
+            if ends and place == ended:
                 self._end(constraint, state, rng)
 
     def _mask(self, constraint: Constraint, state: int) -> set[int]:
@@ -121,6 +129,11 @@ class Trial:
         """Did it take longer than it may?"""
         return self.compile_seconds > COMPILING or self.mask_seconds > MASKING
 
+    @property
+    def is_hopeless(self) -> bool:
+        """Did it take so long that trying again is of no use?"""
+        return self.compile_seconds > HOPELESS * COMPILING or self.mask_seconds > HOPELESS * MASKING
+
     def entry(self) -> dict[str, Any]:
         """What the log keeps."""
         return {
@@ -132,17 +145,18 @@ class Trial:
 def trial(kind: str, seed: int, vocabulary: guided.Vocabulary) -> Trial:
     """A trial; one that was late is tried again twice, since other processes are, and the best counts."""
     held = hold()
+    ends = seed % ENDS == 0
     try:
         made = Trial(kind, seed, vocabulary)
-        made.write()
+        made.write(ends=ends)
     finally:
         if held:
             release()
     for _ in range(2):
-        if made.error or not made.is_late:
+        if made.error or not made.is_late or made.is_hopeless:
             break
         again = Trial(kind, seed, fresh_vocabulary())
-        again.write()
+        again.write(ends=ends)
         made.compile_seconds = min(made.compile_seconds, again.compile_seconds)
         made.mask_seconds = min(made.mask_seconds, again.mask_seconds)
     return made

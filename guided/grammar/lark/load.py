@@ -6,6 +6,7 @@ without one, and refuses what Lark loads but cannot be enforced (``%declare``).
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -28,9 +29,11 @@ class Loaded:
 
 def load(text: str, start: str, import_paths: Sequence[str], regex: bool, given: Sequence[str] = ()) -> Loaded:
     """Compile ``text`` with Lark; raises `GrammarError` or `UnsupportedError` with the line where it can be found."""
-    from lark import Lark
+    from lark.common import LexerConf
+    from lark.exceptions import GrammarError as Malformed
     from lark.exceptions import LarkError
     from lark.load_grammar import load_grammar
+    from lark.parser_frontends import EarleyRegexpMatcher
 
     if not isinstance(text, str):
         raise GrammarError("a Lark grammar is a str", remedy="Read the file and pass its text.")
@@ -38,8 +41,12 @@ def load(text: str, start: str, import_paths: Sequence[str], regex: bool, given:
         loader: Any = load_grammar
         read, _ = loader(text, "<string>", list(import_paths), False)
         check_size(read)
-        # The Earley front end loads every grammar that Lark can load, and compares no terminals with each other.
-        made = Lark(read, start=start, parser="earley", lexer="dynamic", import_paths=list(import_paths), regex=regex)
+        terminals, made, ignore = read.compile([start], set())
+        # As Lark's Earley front end has it, which loads every grammar that Lark can load; its parser is not made.
+        if all(rule.origin.name != start for rule in made):
+            raise Malformed(f"Using an undefined rule: NonTerminal('{start}')")
+        matcher: Any = EarleyRegexpMatcher
+        matcher(LexerConf(terminals, _patterns_of(regex), ignore))
     except LimitError:
         raise
     except OSError as error:
@@ -60,16 +67,21 @@ def load(text: str, start: str, import_paths: Sequence[str], regex: bool, given:
         raise GrammarError(
             f"Lark cannot load this grammar: {type(error).__name__}: {error}", remedy="Check it with Lark itself."
         ) from error
-    names = {*(str(terminal.name) for terminal in made.terminals), *given}
-    rules = _reachable(made.rules, start)
+    names = {*(str(terminal.name) for terminal in terminals), *given}
+    rules = _reachable(made, start)
     used = {str(symbol.name) for rule in rules for symbol in rule.expansion if symbol.is_term}
-    for name in sorted((used | set(map(str, made.ignore_tokens))) - names):
+    for name in sorted((used | set(map(str, ignore))) - names):
         raise UnsupportedError(
             f"terminal {name} is declared with %declare, so its text is not known",
             where=_place(text, name),
             remedy="Define it by a string or a regular expression; post-lexers such as Indenter are not supported.",
         )
-    return Loaded(rules, tuple(made.terminals), tuple(dict.fromkeys(map(str, made.ignore_tokens))), regex)
+    return Loaded(rules, tuple(terminals), tuple(dict.fromkeys(map(str, ignore))), regex)
+
+
+def _patterns_of(regex: bool) -> Any:
+    """The module that reads patterns."""
+    return importlib.import_module("regex" if regex else "re")
 
 
 def _reachable(rules: Iterable[Any], start: str) -> tuple[Any, ...]:
