@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from guided.automata.analysis import productive_rules, terminals_of
-from guided.automata.ordered import OrderedLexer, OrderedState, lexer_of
+from guided.automata.ordered import OrderedLexer, OrderedState, at_most, lexer_of
+from guided.errors import LimitError
 from guided.grammar.components import components
 from guided.grammar.ir import Grammar, Lexing
 
@@ -37,7 +38,11 @@ def always_settles(grammar: Grammar) -> bool:
     else:
         contexts = {(index,) for index in everything}
         followers = dict.fromkeys(everything, everything)
-    debts = _debts(lexer, contexts)
+    try:
+        with at_most(EXPLORED):
+            debts = _debts(lexer, contexts)
+    except LimitError:
+        return False
     if debts is None:
         return False
     firsts = {index: _first_bytes(lexer, index) for index in everything}

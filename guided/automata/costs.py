@@ -236,6 +236,9 @@ class RuleCosts:
         if found is not None:
             return found
         graph = self._graph
+        if parts := graph.composites.parts(start):
+            found = self._nodes[start] = min(map(self.node, parts))
+            return found
         # What its maker knows is exact, and needs no search.
         told = graph.price(self, start)
         if told is not None:

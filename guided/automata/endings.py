@@ -8,13 +8,14 @@ for, and neither ambiguity nor the depth of what is open makes it more work.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import reduce
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, cast
 
 from guided.automata.joint import Both
 from guided.automata.lexemes import Lexemes
 from guided.automata.obligations import Owed, Work
-from guided.automata.ordered import OrderedState, lexer_of
+from guided.automata.ordered import OrderedState, at_most, lexer_of
 from guided.automata.stacks import Restricted
 from guided.automata.summaries import Summaries
 from guided.kernels.layout import CALL, EMPTY, FAR
@@ -67,7 +68,8 @@ class Endings:
             self._ways: Ways = RuleWays(graph, states, self.lexemes, items, frozenset(grammar.ignore), work)
         else:
             self._ways = StackWays(grammar, stacks, self.lexemes, items, work)
-        self._cost(first, self._ways.boundary(None))
+        with at_most(most):
+            self._cost(first, self._ways.boundary(None))
 
     def cost(self, inside: int, continuation: int, obligation: int) -> int:
         """Fewest bytes with which a thread comes to the end."""
@@ -87,7 +89,7 @@ class Endings:
             key = self._states.keys[obligation]
             obligations = self.lexemes.obligations
             if isinstance(key, Both):
-                self._owed[obligation] = obligations.both(self._owed_by(key.first), self._owed_by(key.second))
+                self._owed[obligation] = reduce(obligations.both, map(self._owed_by, key.parts))
             else:
                 self._owed[obligation] = obligations.one(cast(OrderedState, key))
         return self._owed[obligation]
@@ -131,6 +133,7 @@ class RuleWays:
         self._lexemes = lexemes
         self._items = items
         self._ignored = [cast(OrderedState, states.key(graph.lexer_start(terminal))) for terminal in sorted(ignored)]
+        self._composed: dict[tuple[int, Owed], dict[Owed, int]] = {}
         self.summaries = Summaries(self, work)
 
     def onward(self, continuation: int, tag: int, owed: Owed) -> tuple[int, Hashable]:
@@ -149,8 +152,21 @@ class RuleWays:
             return [(cost, 0, None) for left, cost in ended.items() if left is None or not left.violated_at_end]
         found: list[tuple[int, int, Hashable]] = []
         for item in self._items(continuation):
-            for left, cost in self.summaries.of((item >> 32, owed)).items():
+            for left, cost in self._left(item >> 32, owed).items():
                 found.append((cost, item & 0xFFFFFFFF, left))
+        return found
+
+    def _left(self, node: int, owed: Owed) -> Mapping[Owed, int]:
+        """What may be owed at the end of a node's rule, with the least cost."""
+        parts = self._graph.composites.parts(node)
+        if not parts:
+            return cast("Mapping[Owed, int]", self.summaries.of((node, owed)))
+        found = self._composed.get((node, owed))
+        if found is None:
+            found = self._composed[node, owed] = {}
+            for part in parts:
+                for left, cost in self._left(part, owed).items():
+                    found[left] = min(found.get(left, FAR), cost)
         return found
 
     def leaves(self, place: Hashable) -> Iterable[tuple[int, Hashable]]:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from guided.automata.analysis import Analysis, counts_trivially, is_counted
 from guided.automata.beginnings import ACCEPT, FEW_RULES, Beginning, alone, block_of, of_few_rules, views_of
 from guided.automata.chains import MemberChain
+from guided.automata.composites import Composites
 from guided.automata.costs import RuleCosts
 from guided.automata.counted import Copies
 from guided.automata.left_corner import lower_cycle
@@ -52,7 +53,7 @@ from guided.kernels.views import RULES
 Edges: TypeAlias = "list[tuple[int, int, int, int]]"
 """``(kind, argument, target node, label)``."""
 
-Maker: TypeAlias = "MemberChain | Record | FreeMembers | Copies"
+Maker: TypeAlias = "MemberChain | Record | FreeMembers | Copies | Composites"
 """What adds the edges of nodes when they are needed; is told the graph, so that a graph holds nothing that holds it."""
 
 AT_FIRST = 10
@@ -87,6 +88,7 @@ class RuleGraph:
         """The first of the nodes that each maker has to itself, ascending."""
         self._sizes = array("i")
         """How many they are."""
+        self.composites = Composites()
         self.may_reach = False
         """May an empty edge lead to a node whose edges are not yet made?"""
         self.defers = True
@@ -225,6 +227,20 @@ class RuleGraph:
             self._commit()
         return [edge[:3] for edge in self._written(node)]
 
+    def composed(self, lists: list[list[int]]) -> list[int]:
+        """The nodes that stand for all of each list."""
+        found = [self.composites.node(self, nodes) for nodes in lists]
+        # Nodes were made, and others have a number now.
+        self._commit()
+        return found
+
+    def all_edges(self, node: int) -> Edges:
+        """The edges of a node, pending ones too, while others are made."""
+        if not self.is_known(node):
+            self._make(node)
+        edges = self.pending.get(node)
+        return self._written(node) if edges is None else edges
+
     def _written(self, node: int) -> Edges:
         firsts, counts, _, *columns = self.views
         first = firsts[node]
@@ -255,6 +271,10 @@ class RuleGraph:
     def is_end(self, node: int) -> bool:
         """Is this the node at which its rule ends?"""
         return node in self._final
+
+    def end_at(self, node: int) -> None:
+        """Let a rule end at a node that is being made."""
+        self._final.add(node)
 
     def lexer_start(self, terminal: int) -> int:
         """The state in which a lexer's terminal begins."""
@@ -288,7 +308,7 @@ class RuleGraph:
         if at < 0 or node >= self._bases[at] + self._sizes[at]:
             return None
         maker = self._makers[at]
-        price = None if isinstance(maker, MemberChain) else maker.price(costs, self, node, self._bases[at])
+        price = None if isinstance(maker, MemberChain | Composites) else maker.price(costs, self, node, self._bases[at])
         return None if price is None else (price, maker.end)
 
     def _make_reached(self, work: list[int]) -> None:

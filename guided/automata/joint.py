@@ -15,26 +15,89 @@ Row: TypeAlias = "list[tuple[int, int, int]]"
 """Sorted, disjoint ``(low, high, target state)``."""
 
 
+MOST_PAIRS = 128
+"""Pairs of states that are looked at to compare two obligations, some 50 us each; most are decided by a few."""
+
+
 class Both:
-    """Two obligations at once: a match of either is a match."""
+    """Several obligations at once: a match of any is a match."""
 
-    __slots__ = ("first", "second")
+    __slots__ = ("parts",)
 
-    def __init__(self, first: int, second: int) -> None:
-        self.first, self.second = first, second
+    def __init__(self, parts: tuple[int, ...]) -> None:
+        self.parts = parts
+        """States that are none of several, ascending."""
 
     def tag(self, table: StateTable) -> int:
-        """Non-negative when either obligation is violated."""
-        return max(int(table.arrays.tag[self.first]), int(table.arrays.tag[self.second]))
+        """Non-negative when any of the obligations is violated."""
+        return max(int(table.arrays.tag[part]) for part in self.parts)
 
     def edges(self, table: StateTable) -> Row:
-        """The bytes on which either goes on."""
-        row: Row = []
-        for low, high, first, second in segments(written_edges(table, self.first), written_edges(table, self.second)):
-            target = table.joined(first, second)
-            if target:
-                row.append((low, high, target))
-        return row
+        """The bytes on which any of them goes on."""
+        rows = [written_edges(table, part) for part in self.parts]
+        cuts = sorted({cut for row in rows for low, high, _ in row for cut in (low, high + 1)})
+        places = [0] * len(rows)
+        found: Row = []
+        for low, stop in itertools.pairwise(cuts):
+            targets = []
+            for which, row in enumerate(rows):
+                while places[which] < len(row) and row[places[which]][1] < low:
+                    places[which] += 1
+                if places[which] < len(row) and row[places[which]][0] <= low:
+                    targets.append(row[places[which]][2])
+            if targets:
+                found.append((low, stop - 1, table.joined(*targets)))
+        return found
+
+
+def forbids_as_much(table: StateTable, more: int, less: int) -> bool:
+    """Does one obligation forbid whatever another does?  "No" is also said where that takes long to find out."""
+    parts = parts_of(table, more)
+    return all(part in parts or any(_forbids(table, other, part) for other in parts) for part in parts_of(table, less))
+
+
+def parts_of(table: StateTable, obligation: int) -> tuple[int, ...]:
+    """The obligations that one is made of."""
+    key = table.keys[obligation]
+    return key.parts if isinstance(key, Both) else (obligation,)
+
+
+def _forbids(table: StateTable, more: int, less: int) -> bool:
+    found = table.compared.get((more, less))
+    if found is None:
+        pairs = _simulated(table, more, less)
+        found = bool(pairs)
+        # What the one forbids in any of the pairs, the other does.
+        table.compared.update(dict.fromkeys(pairs or [(more, less)], found))
+    return found
+
+
+def _simulated(table: StateTable, more: int, less: int) -> list[tuple[int, int]]:
+    """The pairs of states that a text leads two obligations to; none where the one need not forbid what the other does.
+
+    An obligation that is dead forbids nothing, one that is violated everything.
+    """
+    rows: dict[int, Row] = {}
+
+    def read(state: int) -> Row:
+        return rows.get(state) or rows.setdefault(state, written_edges(table, state))
+
+    pairs = [(more, less)]
+    seen = {(more, less)}
+    for one, other in pairs:
+        if len(pairs) > MOST_PAIRS or (table.forbids_end(other) and not table.forbids_end(one)):
+            return []
+        for _, _, ahead, beside in segments(read(one), read(other)):
+            tags = table.arrays.tag
+            if not beside or ahead == beside or (ahead and tags[ahead] >= 0):
+                continue
+            known = table.compared.get((ahead, beside))
+            if not ahead or tags[beside] >= 0 or known is False:
+                return []
+            if known is None and (ahead, beside) not in seen:
+                seen.add((ahead, beside))
+                pairs.append((ahead, beside))
+    return pairs
 
 
 def segments(left: Row, right: Row) -> Iterator[tuple[int, int, int, int]]:

@@ -22,7 +22,8 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias, cast
@@ -366,6 +367,8 @@ def _raw_edges(state: OrderedState) -> list[OrderedEdge]:
                 for i in range(place[low], place[high + 1]):
                     ways[i].append((item, rest))
     state._width = 1 + sum(map(len, ways))
+    # Where a condition is read too, that is twice the work and more.
+    _spend(state._width + sum(2 for row in ways for item, _ in row if item.condition is not None))
     result: list[OrderedEdge] = []
     for i, (low, next_low) in enumerate(itertools.pairwise(ordered)):
         target = _successor(state, ways[i], low) if ways[i] else None
@@ -414,6 +417,36 @@ def _successor(state: OrderedState, going: Sequence[tuple[_Item, Expr | None]], 
 
 def _advance(memory: Memory, byte: int) -> Memory:
     return tuple((initial, step(current, byte) or EMPTY) for initial, current in memory)
+
+
+_allowed = threading.local()
+
+
+@contextmanager
+def at_most(steps: int) -> Iterator[None]:
+    """Let the lexer states that are read meanwhile take so many steps, some 10 us each; beyond, it is a `LimitError`.
+
+    Also those that are only read to know whether a match can be reached: of counted repeats beside look-aheads each
+    other state may need a search through thousands.
+    """
+    before = getattr(_allowed, "left", None)
+    _allowed.left = steps
+    try:
+        yield
+    finally:
+        _allowed.left = before
+
+
+def _spend(steps: int) -> None:
+    left = getattr(_allowed, "left", None)
+    if left is not None:
+        _allowed.left = left - steps
+        if left < steps:
+            raise LimitError(
+                "reading the states of this grammar's terminals takes too many steps",
+                remedy="Simplify the look-aheads of the terminals, shorten counted repeats in them, or pass "
+                "Limits(search_states=...).",
+            )
 
 
 def _search(start: OrderedState) -> None:

@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.joint import Both
+from guided.automata.joint import Both, parts_of
 from guided.automata.lexer_state import LexerState
 from guided.automata.names import OtherTexts
 from guided.automata.parts import MOST_QUEUED, PartTable
@@ -131,6 +131,8 @@ class StateTable:
         """Of `guided.automata.numbers`."""
         self._owing: dict[tuple[int, int], int] = {}
         self._joined: dict[tuple[int, ...], int] = {}
+        self.compared: dict[tuple[int, int], bool] = {}
+        """Of `guided.automata.joint`."""
         self.n_partials = 0
         """Of `guided.automata.spelling`."""
         self.parts = PartTable(self._state_of_part, self._addresses, MOST_STATES)
@@ -507,7 +509,7 @@ class StateTable:
         """Would the text break this obligation by ending here?"""
         key = self.keys[obligation]
         if isinstance(key, Both):
-            return self.forbids_end(key.first) or self.forbids_end(key.second)
+            return any(map(self.forbids_end, key.parts))
         return bool(getattr(key, "violated_at_end", False))
 
     def edges(self, state: int) -> list[tuple[int, int, int]]:
@@ -524,25 +526,20 @@ class StateTable:
         """The state that stands for a state with what it owes."""
         return self.add(cast(Expr, self.key(state))) if self.arrays.owes[state] else state
 
-    def _joined_of(self, state: int) -> list[int]:
-        key = self.keys[state]
-        return [*self._joined_of(key.first), *self._joined_of(key.second)] if isinstance(key, Both) else [state]
+    def joined(self, *states: int) -> int:
+        """The state that matches when any of some does (0: none can any more).
 
-    def joined(self, one: int, other: int) -> int:
-        """The state that matches when either of two does (0: neither can any more)."""
-        if one == 0 or one == other:
-            return other
-        if other == 0:
-            return one
-        # Whatever they were made of, and in which order, the same obligations are one state: there are finitely many.
-        each = sorted({*self._joined_of(one), *self._joined_of(other)})
+        Whatever they were made of, and in which order, the same obligations are one state: there are finitely many.
+        """
+        key = tuple(sorted({part for state in states if state for part in parts_of(self, state)}))
+        if len(key) < 2:
+            return key[0] if key else 0
         with self.lock:
-            found = each[-1]
-            for i in range(len(each) - 1, 0, -1):
-                rest, key = found, tuple(each[i - 1 :])
-                if key not in self._joined:
-                    self._joined[key] = self._allocate(Both(each[i - 1], rest))
-                found = self._joined[key]
+            found = self._joined.get(key)
+            if found is None:
+                both = Both(key)
+                found = self._joined[key] = self._allocate(both)
+                self.arrays.tag[found] = both.tag(self)
             return found
 
 

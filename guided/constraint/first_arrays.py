@@ -45,7 +45,7 @@ class FirstExtra(PerVocabulary):
     def __init__(self, vocabulary: Vocabulary) -> None:
         extra = Extra(
             counters=np.zeros(N_COUNTERS, np.int64),
-            joined=np.zeros((0, 3), np.int64),
+            joined=np.zeros((2, 2), np.int64),
             rows=np.zeros((SHARES, vocabulary.n_words), np.uint32),
             token_data=vocabulary.spelling.data,
             token_offsets=vocabulary.spelling.offsets,
@@ -69,7 +69,8 @@ def _tables(size: int) -> Machine:
         closure_first=np.full(size, -1, np.int32), closure_count=ints(size), closure_state=ints(4 * size),
         closure_next=ints(4 * size), closure_label=ints(4 * size), state_offset=ints(size),
         thread_state=ints(2 * size), thread_next=ints(2 * size), thread_obligation=ints(2 * size),
-        state_hash=np.full(2 * size + 1, -1, np.int32), cost=ints(size), reach=ints(size), node_cost=ints(0),
+        state_hash=np.full(2 * size + 1, -1, np.int32), composed=ints(size), cost=ints(size), reach=ints(size),
+        node_cost=ints(0),
     )  # fmt: skip
 
 
@@ -104,7 +105,7 @@ _USED = {
     "set_offset": (N_SETS, 2), "items": (N_ITEMS, 64), "closure_first": (N_SETS, 2), "closure_count": (N_SETS, 2),
     "closure_state": (N_CLOSURE, 64), "closure_next": (N_CLOSURE, 64), "closure_label": (N_CLOSURE, 64),
     "state_offset": (N_STATES, 2), "thread_state": (N_THREADS, 64), "thread_next": (N_THREADS, 64),
-    "thread_obligation": (N_THREADS, 64), "cost": (N_SETS, 2), "reach": (N_SETS, 2),
+    "thread_obligation": (N_THREADS, 64), "composed": (N_SETS, 2), "cost": (N_SETS, 2), "reach": (N_SETS, 2),
 }  # fmt: skip
 """By table the counter of its entries in use, and how many one step may add."""
 

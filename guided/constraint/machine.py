@@ -24,6 +24,7 @@ from guided.automata.openings import explore_openings
 from guided.automata.spelling import state_inside
 from guided.automata.stacks import NO_TABLES, LalrStacks, lexer_states, no_tables
 from guided.collection import hold, release, untrack
+from guided.constraint import combinations
 from guided.constraint.completion import Completions
 from guided.constraint.effects import TokenEffects
 from guided.constraint.first_arrays import (
@@ -48,6 +49,7 @@ from guided.kernels.jit import direct
 from guided.kernels.layout import (
     ASKED,
     DEAD,
+    ENDS,
     EXPAND_NODE,
     EXPAND_STATE,
     FAR,
@@ -57,8 +59,8 @@ from guided.kernels.layout import (
     GROW_MACHINE,
     GROW_SCRATCH,
     GROW_SEGMENTS,
-    JOIN_OBLIGATIONS,
     LONGEST,
+    MOST_ITEMS,
     MOST_ROWS,
     N_CLOSURE,
     N_LISTED,
@@ -86,9 +88,6 @@ from guided.kernels.masks import ENOUGH
 from guided.kernels.views import N_ROWS
 from guided.vocab.vocabulary import Vocabulary
 
-ENDS = 1
-"""The item that lets the text end: node 0, returning to continuation 1, which holds just this item."""
-
 _WORTH_A_CALL = 3
 """Tokens from which on one call for all is faster than one for each."""
 
@@ -113,6 +112,8 @@ class ConstraintMachine:
         """May threads owe something to matches that were not taken?"""
         self.plain = not self.owing and vocabulary.byte_complete
         """Is every state that a kernel returns alive, and every mask complete?"""
+        # First what can never finish, before lexer states are looked at.
+        analysis = analyse(grammar)
         self.settles = not self.owing or always_settles(grammar)
         self.endings: Endings | None = None
         """What tells which threads can end: from the beginning where terminals may not stand side by side."""
@@ -125,7 +126,6 @@ class ConstraintMachine:
         starts, ignored = lexer_states(grammar, self.states)
         if self.lexed:
             self.stacks = LalrStacks(grammar, self.states)
-        analysis = analyse(grammar)
         explore_openings(self.states, analysis.patterns, analysis.met_whole)
         self.graph = RuleGraph(analysis, grammar.start, self.states, starts, ignored)
         self.lalr = NO_TABLES if self.stacks is None else self.stacks.arrays
@@ -150,6 +150,8 @@ class ConstraintMachine:
         self.counters[OWING] = self.owing
         self.counters[LONGEST] = self.effects.tries.longest
         self.counters[FUEL] = self._fuel
+        # A checker asks which rules are called from each item by itself.
+        self.counters[MOST_ITEMS] = combinations.MANY_ITEMS if tells is None else FAR
         self._addresses = np.zeros((N_ROWS, 3), np.int64)
         self.table = address(self._addresses)
         """What kernels get: where the addresses of all arrays are."""
@@ -515,10 +517,6 @@ class ConstraintMachine:
             scratch = self.scratch
             self._scratch = scratch._replace(listed=np.zeros(8 * scratch.listed.size, np.int64))
             self._seen = -1
-        elif request == JOIN_OBLIGATIONS:
-            joined = [[a, b, self.states.joined(a, b)]]
-            self._extra = self._extra._replace(joined=np.vstack([self._extra.joined, joined]))
-            self._seen = -1
         elif request == NEED_TERMINAL:
             self._token_costs.tokens_of(a)
         elif request == NEED_COST:
@@ -530,6 +528,9 @@ class ConstraintMachine:
                 f"one step of this constraint took more than {self.limits.step_work} units of work",
                 remedy="The grammar is highly ambiguous here; simplify it, or pass Limits(step_work=...).",
             )
+        else:
+            self._extra = combinations.serve(self, request, a, b, self._extra)
+            self._seen = -1
 
     def _gathered(self, n_effects: int, n_stacks: int) -> None:
         """Serve what one round of a mask came to for the first time, some of it perhaps more than once."""

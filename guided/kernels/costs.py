@@ -60,6 +60,8 @@ def price(machine, counters, node_cost, cost, first):
             frame = machine.items[i] & _MASK32
             if node == 0:
                 best = 0
+            elif frame == 0:
+                break  # a list of nodes
             elif node >= node_cost.shape[0] or node_cost[node] < 0:
                 return node
             else:
@@ -164,6 +166,8 @@ def price_new(table):
             node = machine.items[i] >> 32
             if node == 0:
                 best = 0
+            elif machine.items[i] & _MASK32 == 0:
+                break  # a list of nodes
             elif node >= machine.node_cost.shape[0] or machine.node_cost[node] < 0:
                 counters[N_PRICED] = item
                 counters[REQUEST] = NEED_COST

@@ -170,6 +170,10 @@ class Machine(NamedTuple):
     as ``(automaton state, continuation after it, label)``.  States (``state_*``): sets of threads
     ``(automaton state or 0 at a boundary, continuation, obligation)``; id 0 is dead, 1 is after the end of text.
 
+    In continuations of more than `MOST_ITEMS` items one node stands for all that return to the same: of the nodes that
+    are listed, each ``<< 32``, as the set ``k``, ``composed[k]`` is that node, 0 where it is not known yet.  Of pairs
+    that were settled it is the continuation that they make.
+
     Under token budgets (`guided.kernels.costs`): ``cost[k]`` tokens are enough to end the text from a continuation,
     ``reach[k]`` from anywhere inside a terminal behind which ``k`` comes (-1: not told), ``node_cost[n]`` lead from a
     node to the end of its rule (-1: not known yet).
@@ -188,6 +192,7 @@ class Machine(NamedTuple):
     thread_next: Ints
     thread_obligation: Ints
     state_hash: Ints
+    composed: Ints
     cost: Ints
     reach: Ints
     node_cost: Ints
@@ -286,6 +291,8 @@ class Segments(NamedTuple):
 class Extra(NamedTuple):
     """What else a constraint's kernels use: counters, joined obligations, mask rows, the tokens' bytes, an answer.
 
+    ``joined`` finds by hash, as rows ``(key, answer)``, the obligation that holds when two do, by ``low << 32 | high``,
+    and whether one forbids whatever another does, by ``-(one << 32 | other)``; key 0: none.
     ``text`` is bytes to be read that are no token's; ``marked``, by rule, are those of `guided.kernels.marks`;
     ``weights``: by which the words of a row are summed to its fingerprint (`guided.constraint.shared_rows`).  By lexer
     state in which a terminal begins, 0 where not known: ``fewest`` tokens are enough for the terminal, ``farthest`` for
@@ -304,6 +311,9 @@ class Extra(NamedTuple):
     fewest: Ints
     farthest: Ints
 
+
+ENDS = 1
+"""The item that lets the text end: node 0, returning to continuation 1, which holds just this item."""
 
 DEAD, FINISHED = 0, 1
 """The state after a refused token, and the state after an end-of-text token."""
@@ -326,8 +336,8 @@ FAR = 1 << 28
 N_SETS, N_ITEMS, N_CLOSURE, N_STATES, N_THREADS, N_PRICED = range(6)
 FUEL, STAMP, REQUEST, REQUEST_A, REQUEST_B = range(6, 11)
 OWING, N_SEGMENTS, N_SEGMENT_TOKENS, N_UNKNOWN, SHARES, NOTED, LONGEST, ASKED = range(11, 19)
-PRICES, N_REACHED, NEED, FARTHEST, N_LISTED = range(19, 24)
-N_COUNTERS = 24
+PRICES, N_REACHED, NEED, FARTHEST, N_LISTED, MOST_ITEMS = range(19, 25)
+N_COUNTERS = 25
 
 ANY, LISTED = -1, -2
 """In the place of a limit: tokens are taken whatever they cost, or listed with their prices."""
@@ -338,4 +348,4 @@ MOST_ROWS = 64
 # Requests.
 EXPAND_STATE, EXPAND_NODE, GROW_MACHINE, GROW_SCRATCH = 1, 2, 3, 4
 OUT_OF_FUEL, NEED_EFFECT, JOIN_OBLIGATIONS, OPEN_BOUNDARY, NEED_COST = 5, 6, 7, 8, 9
-NEED_PARTIAL, GROW_SEGMENTS, NEED_TERMINAL, GROW_LISTED = 10, 11, 12, 13
+NEED_PARTIAL, GROW_SEGMENTS, NEED_TERMINAL, GROW_LISTED, COMPOSE, COMPARE = 10, 11, 12, 13, 14, 15

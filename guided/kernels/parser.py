@@ -17,12 +17,14 @@ from guided.kernels import views
 from guided.kernels.jit import entry, inner
 from guided.kernels.layout import (
     CALL,
+    COMPOSE,
     EMPTY,
     EXPAND_NODE,
     FINAL,
     FUEL,
     GROW_MACHINE,
     GROW_SCRATCH,
+    MOST_ITEMS,
     N_CLOSURE,
     N_ITEMS,
     N_SETS,
@@ -136,6 +138,60 @@ def intern_set(table, values, n):
 
 
 @inner
+def _swap(values, n):
+    """Exchange the halves of ``values[:n]``, sort them and drop duplicates; the new length."""
+    for i in range(n):
+        values[i] = (values[i] & _MASK32) << 32 | values[i] >> 32
+    return sort_unique(values, n)
+
+
+@entry
+def intern_items(table, n):
+    """Intern the items ``Scratch.longs[:n]``, in any order, many of them with composites; -1: request.
+
+    One request for all composites that are not made: how many there are, with the lists of their nodes in the same
+    place (`guided.automata.composites`).
+    """
+    machine = views.machine(table)
+    counters = views.counters(table)
+    out = views.scratch(table).longs
+    if n <= counters[MOST_ITEMS]:
+        return intern_set(table, out, sort_unique(out, n))
+    n = _swap(out, n)
+    m = np.int64(0)
+    missing = np.int64(0)
+    i = np.int64(0)
+    while i < n:
+        frame = out[i] >> 32
+        stop = i + 1
+        # The item that lets the text end has no node.
+        while stop < n and out[stop] >> 32 == frame and out[i] & _MASK32 > 0:
+            stop += 1
+        item = out[i]
+        if stop > i + 1:
+            for j in range(i, stop):
+                out[j] = (out[j] & _MASK32) << 32
+            listed = np.int64(intern_set(table, out[i:stop], stop - i))
+            if listed < 0:
+                return -1
+            item = frame << 32 | machine.composed[listed]
+            if machine.composed[listed] == 0:
+                out[missing] = listed
+                missing += 1
+        if missing == 0:
+            out[m] = item
+            m += 1
+        i = stop
+    if missing:
+        counters[REQUEST] = COMPOSE
+        counters[REQUEST_A] = missing
+        return -1
+    m = _swap(out, m)
+    counters[FUEL] -= n
+    return intern_set(table, out, m)
+
+
+@inner
 def _unite(table, m, at, ended):
     """Add to ``Scratch.longs[:m]`` the items of the continuations at ``[at:at + ended]``, each once; -1: request."""
     machine = views.machine(table)
@@ -227,13 +283,22 @@ def settle(table, pairs, n):
             for j in range(machine.set_offset[out[i]], machine.set_offset[out[i] + 1]):
                 out[m] = machine.items[j]
                 m += 1
-    else:
+        counters[FUEL] -= m
+        return intern_items(table, m)
+    # A kernel that begins anew comes here with the same pairs again and again.
+    given = np.int64(intern_set(table, pairs, n))
+    if given < 0:
+        return -1
+    if machine.composed[given] == 0:
         m = _unite(table, m, at, ended)
         if m < 0:
             return -1
-    counters[FUEL] -= m
-    m = sort_unique(out, m)
-    return intern_set(table, out, m)
+        counters[FUEL] -= m
+        found = np.int64(intern_items(table, m))
+        if found < 0:
+            return -1
+        machine.composed[given] = found
+    return np.int64(machine.composed[given])
 
 
 @inner
@@ -256,8 +321,7 @@ def union_sets(table, first, second):
         for j in range(start, stop):
             out[m] = machine.items[j]
             m += 1
-    m = sort_unique(out, m)
-    return intern_set(table, out, m)
+    return intern_items(table, m)
 
 
 @inner

@@ -13,6 +13,7 @@ from guided.kernels import views
 from guided.kernels.jit import entry, inner
 from guided.kernels.lalr import open_stack, shift
 from guided.kernels.layout import (
+    COMPARE,
     EXPAND_STATE,
     FUEL,
     GROW_MACHINE,
@@ -27,26 +28,39 @@ from guided.kernels.layout import (
     REQUEST_A,
     REQUEST_B,
 )
-from guided.kernels.parser import close, intern_set, sort_unique, stable_order
+from guided.kernels.parser import close, intern_items, stable_order
 from guided.kernels.strings import SPELLED, enter, glance, move, owe, partial
 
 _MASK32 = 0xFFFFFFFF
 
 
 @inner
+def answered(joined, key):
+    """What Python has answered about two obligations, -1 for nothing yet; see `layout.Extra`."""
+    size = joined.shape[0]
+    slot = np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(20)) % np.uint64(size))
+    while joined[slot, 0]:
+        if joined[slot, 0] == key:
+            return joined[slot, 1]
+        slot += 1
+        if slot == size:
+            slot = 0
+    return np.int64(-1)
+
+
+@inner
 def join(table, one, other):
     """The obligation that holds when both do; 0 is none; -1 with a request when Python must make it."""
     counters = views.counters(table)
-    joined = views.joined(table)
     if one == 0 or one == other:
         return other
     if other == 0:
         return one
     low = min(one, other)
     high = max(one, other)
-    for i in range(joined.shape[0]):
-        if joined[i, 0] == low and joined[i, 1] == high:
-            return joined[i, 2]
+    found = answered(views.joined(table), np.int64(low) << 32 | high)
+    if found >= 0:
+        return found
     counters[REQUEST] = JOIN_OBLIGATIONS
     counters[REQUEST_A] = low
     counters[REQUEST_B] = high
@@ -195,14 +209,64 @@ def _merge(table, lexed, n):
                     scratch.longs[length] = machine.items[q]
                     length += 1
             counters[FUEL] -= length
-            length = sort_unique(scratch.longs, length)
-            united = intern_set(table, scratch.longs, length)
+            united = intern_items(table, length)
             if united < 0:
                 return -1
             scratch.thread_a[m] = key
             scratch.thread_b[m] = united
             m += 1
         i = j
+    return _drop_forbidden(table, m)
+
+
+@inner
+def _drop_forbidden(table, n):
+    """Drop of the current threads ``[:n]`` those of which another forbids less and is alike; how many are left.
+
+    -1: request, one for all obligations that were not compared yet: how many pairs, which `Scratch.longs` holds.
+    """
+    counters = views.counters(table)
+    scratch = views.scratch(table)
+    joined = views.joined(table)
+    dropped = scratch.thread_d
+    unknown = np.int64(0)
+    i = np.int64(0)
+    m = np.int64(0)
+    while i < n:
+        stop = i + 1
+        while stop < n and scratch.thread_a[stop] >> 32 == scratch.thread_a[i] >> 32:
+            stop += 1
+        for p in range(i, stop):
+            dropped[p] = 0
+            owed = scratch.thread_a[p] & _MASK32
+            if owed == 0:
+                continue
+            for q in range(i, stop):
+                if q == p or scratch.thread_b[q] != scratch.thread_b[p]:
+                    continue
+                less = scratch.thread_a[q] & _MASK32
+                if less == 0:
+                    dropped[p] = 1
+                    break
+                more = answered(joined, -(owed << 32 | less))
+                if more < 0:
+                    if unknown < scratch.longs.shape[0]:
+                        scratch.longs[unknown] = owed << 32 | less
+                        unknown += 1
+                elif more > 0 and (q < p or answered(joined, -(less << 32 | owed)) == 0):
+                    # Of those that forbid the same the first stays.
+                    dropped[p] = 1
+                    break
+        for p in range(i, stop):
+            if dropped[p] == 0:
+                scratch.thread_a[m] = scratch.thread_a[p]
+                scratch.thread_b[m] = scratch.thread_b[p]
+                m += 1
+        i = stop
+    if unknown:
+        counters[REQUEST] = COMPARE
+        counters[REQUEST_A] = unknown
+        return np.int64(-1)
     return m
 
 

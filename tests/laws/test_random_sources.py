@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from guided.automata.analysis import productive_rules
+from guided.constraint import combinations
 from guided.errors import UnsatisfiableError
 from guided.grammar.ir import Lexing
 from tests.twin.earley import Recogniser
@@ -107,9 +108,12 @@ def _compare_gbnf(seed: int) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_masks_are_the_twins(kind: str) -> None:
+@pytest.mark.parametrize("most_items", [1, combinations.MANY_ITEMS])
+def test_masks_are_the_twins(kind: str, most_items: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(combinations, "MANY_ITEMS", most_items)
     compare = _compare_lark if kind == "lark" else _compare_gbnf
-    found = [compare(seed) for seed in range(1000, 1030)]
+    first = 1000 if most_items > 1 else 3088
+    found = [compare(seed) for seed in range(first, first + 30)]
     assert found.count("compiled") > 8
 
 

@@ -1,0 +1,65 @@
+"""What ambiguity and debts cost is counted: items of continuations, threads of states, edges of lexer states."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import guided
+from guided.automata import adjacency, ordered
+from guided.constraint.constraint import Constraint
+from guided.grammar.ir import Lexing
+from guided.kernels.layout import N_ITEMS
+
+BYTES = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
+
+
+def walk(constraint: Constraint, text: bytes) -> int:
+    """Fill the mask of each state of a text; the most threads that one of them has."""
+    row = np.zeros(BYTES.n_words, np.uint32)
+    state, most = constraint.start, 0
+    for byte in text:
+        constraint.fill_mask(state, row)
+        state = constraint.advance(state, byte)
+        assert state
+        most = max(most, len(constraint._machine.threads(state)))
+    return most
+
+
+def test_nodes_that_return_to_the_same_are_one() -> None:
+    grammar = guided.lark('start: start~0..30 ["a" | "]"+ "a"*]', lexing=Lexing.DYNAMIC)
+    constraint = Constraint(grammar, BYTES)
+    walk(constraint, b"]a]]a]aa]]" * 2)
+    # 1,476,443 with an item for each node: of 30 copies, beneath each of the copies before.
+    assert constraint._machine.counters[N_ITEMS] < 150_000
+
+
+def test_of_what_is_owed_the_least_is_enough() -> None:
+    constraint = Constraint(guided.lark('start: "["\nA: /[a-zA-Z_]{3,20}(?!.*b)/i\n%ignore A'), BYTES)
+    # 1,871 with one for each set of places in which the text may have been cut.
+    assert walk(constraint, b"acdefghijkacdefghijkx") < 60
+
+
+def test_joined_obligations_are_sets() -> None:
+    constraint = Constraint(guided.lark('start: "[" B\nA: /[a-z]{3,5}(?!.*b)/\nB: /[a-c]{2,9}x/\n%ignore A'), BYTES)
+    states = constraint._machine.states
+    first, second, third = (states.add(ordered.lexer_of(constraint.grammar.terminals).start((i,))) for i in range(3))
+    assert states.joined(states.joined(first, second), third) == states.joined(first, states.joined(third, second))
+    assert states.joined(states.joined(first, second), second) == states.joined(second, first)
+
+
+def test_states_that_are_read_to_decide_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    grammar = guided.lark("start: NAME B\nNAME: /(?!.*b)\\S+?[a-c]{1,3}[^a]{3,20}/\nB: /.[a-c]{3,20}[^a]+/")
+    read = 0
+    raw_edges = ordered._raw_edges
+
+    def counted(state: ordered.OrderedState) -> list[ordered.OrderedEdge]:
+        nonlocal read
+        read += 1
+        return raw_edges(state)
+
+    monkeypatch.setattr(ordered, "_raw_edges", counted)
+    monkeypatch.setattr(adjacency, "EXPLORED", 2_000)
+    assert not adjacency.always_settles(grammar)
+    # Each of the states that were counted needed a search through hundreds that were not.
+    assert read < 1_000
