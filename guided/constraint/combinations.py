@@ -21,7 +21,7 @@ ambiguous grammars take as long, and few other grammars have continuations of so
 
 
 def serve(machine: ConstraintMachine, request: int, a: int, b: int, extra: Extra) -> Extra:
-    """Answer a kernel that asked for composite nodes, or about pairs of obligations: these answers are in ``joined``."""
+    """Answer a kernel that asked for composite nodes, or about obligations: these answers are in ``joined``."""
     states = machine.states
     if request == COMPOSE:
         listed = machine.scratch.longs[:a].copy()
