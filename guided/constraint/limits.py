@@ -18,8 +18,8 @@ class Limits:
     table_items: int = 50_000_000
     """Entries of any one table of a constraint (parser sets, threads): 8 bytes each."""
     search_states: int = 20_000
-    """States that one search may visit, as for a shortest completion.  Seven steps for each decide, when compiling,
-    which terminals can stand side by side."""
+    """States that one search may visit, as for a shortest completion in the tokens of a vocabulary that lacks bytes.
+    Seven steps for each decide, when compiling, which terminals can stand side by side."""
     mask_bytes: int = 64 << 20
     """Memory for remembered masks of one constraint; the least recently made half is dropped when it is full."""
     steps: int = 1 << 20

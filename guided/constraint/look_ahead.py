@@ -453,7 +453,10 @@ class LookAhead:
             key = parents[key]
 
     def way_out(self, state: int, text: Text) -> bytes:
-        """A short text after which nothing in progress can become a duplicate: best first by the automaton's prices."""
+        """A short text after which nothing in progress can become a duplicate: best first by the automaton's prices.
+
+        There is one, since no dead end is entered, so it is looked for as long as it takes.
+        """
         machine = self._machine
         seen: set[tuple[object, ...]] = set()
         queue: list[tuple[int, bytes, int, int]] = [(0, b"", 0, state)]
@@ -467,15 +470,10 @@ class LookAhead:
             if key in seen:
                 continue
             seen.add(key)
-            if len(seen) > machine.limits.search_states:
-                break
             for byte in self.next_bytes(at):
                 after, then = machine.step(at, now, byte)
                 if after > FINISHED:
                     texts.append(then)
                     price = len(written) + 1 + machine.inner.cost(after)
                     heapq.heappush(queue, (price, written + bytes((byte,)), len(texts) - 1, after))
-        raise LimitError(
-            f"no new name or item was found within {machine.limits.search_states} states",
-            remedy="Generate without a token budget, or pass Limits(search_states=...).",
-        )
+        raise AssertionError("a live state has a way out")

@@ -55,7 +55,7 @@ MOST_STEPS = 1_000_000
 SOON = 256
 """States after which a search is asked whether an outline says as much: 3 ms, and it need not learn them again."""
 LATER = 4096
-"""States after which alternatives are walked apart."""
+"""States after which alternatives are walked apart where many may be taken up."""
 MAX_UNDECIDED = 4096
 """Languages that are remembered to have taken too long."""
 
@@ -220,13 +220,13 @@ def _combination(expr: Expr, limit: int) -> bool | None:
             if rough is not expr and not _may_be_inhabited(rough, limit):
                 return False
         try:
-            return has_member(expr, min(limit, LATER), _raw_edges)
+            return has_member(expr, LATER if limit == MOST_STEPS else limit, _raw_edges)
         except UndecidedError:
             # Of alternatives there may be very many combinations, and few by themselves.
             try:
                 return has_member(expr, limit, _raw_edges, True)
             except UndecidedError:
-                if limit <= LATER:
+                if limit != MOST_STEPS:
                     raise
     return has_member(expr, limit, _raw_edges)
 

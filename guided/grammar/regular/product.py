@@ -136,8 +136,8 @@ def operands_of(expr: Expr, apart: bool = False) -> tuple[Formula, States]:
 def has_member(expr: Expr, limit: int, raw_edges: RawEdges, parting: bool = False) -> bool | None:
     """Does a combination hold any string?  None when its operands are not read byte by byte (JSON strings).
 
-    Raises `UndecidedError` when more than ``limit`` states would have to be taken up; with ``parting`` of alternatives
-    each by itself.
+    Raises `UndecidedError` when more than ``limit`` states would have to be taken up, or twice as many for all cases
+    that a combination is taken apart to; with ``parting`` of alternatives each by itself.
     """
     # Numba is loaded where it is first needed.
     from guided.grammar.regular.walks import the_walk
@@ -146,16 +146,20 @@ def has_member(expr: Expr, limit: int, raw_edges: RawEdges, parting: bool = Fals
     undecided = False
     with lock:
         walk = the_walk(raw_edges)
+        left = 2 * limit
         for program, operands in searches:
+            if left <= 0:
+                raise UndecidedError
             if not all(map(is_read_by_bytes, operands)):
                 return None
             if 0 < program.wanted < program.size:
                 program, operands = _beside_text(program, operands, raw_edges)
             try:
-                if walk.leads_on(program, operands, limit, parting and program.wanted > 0):
+                if walk.leads_on(program, operands, min(limit, left), parting and program.wanted > 0):
                     return True
             except UndecidedError:
                 undecided = True
+            left -= walk.taken
     if undecided:
         raise UndecidedError
     return False

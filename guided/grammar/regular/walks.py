@@ -94,7 +94,7 @@ class Walk:
         """What the numbers stand for."""
         self.numbers: dict[Expr, int] = {}
         self.taken = 0
-        """States that were taken up for the last automaton."""
+        """States that were taken up the last time, or alternatives that were read, if they were more."""
         self.read = 0
         """Alternatives of operands that were read so far."""
         self._raw_edges = raw_edges
@@ -174,7 +174,7 @@ class Walk:
         if len(program.ops) > MAX_OPS:
             raise UndecidedError
         # Out of reach for questions that reading an operand may ask in turn.
-        key = program, parting
+        key, read = (program, parting), self.read
         space = self._spaces.pop(key, None) or Space(program, FEW, parting=int(parting))
         while (code := self._run(space, leaves, limit, _reads(limit))) == kernel.FULL:
             if space.pool.size > MAX_CELLS:
@@ -183,6 +183,7 @@ class Walk:
             # Earlier searches may have filled it.
             n = space.pool.shape[0]
             space = Space(program, n if space.counters[kernel.ROUND] > 1 else 8 * n, parting=int(parting))
+        self.taken = max(int(space.counters[kernel.TAKEN]), self.read - read)
         if code == kernel.SPENT:
             raise UndecidedError
         if space.pool.shape[0] <= MANY:

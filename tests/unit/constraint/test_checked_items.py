@@ -6,6 +6,7 @@ are not tried) are switched off in a second constraint; both must allow the same
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from typing import Any
@@ -180,3 +181,24 @@ def test_many_quick_answers(name: str) -> None:
 def test_contracts(name: str) -> None:
     constraint = guided.compile(guided.json_schema(SCHEMAS[name]), vocabulary_of(random.Random(7)))
     check_constraint(constraint, walks=3, length=15)
+
+
+def test_a_new_item_far_away_is_found_whatever_the_limit() -> None:
+    """The state is alive, so there is one: a budget never meets an error in the middle of a text."""
+    schema = {
+        "type": "array",
+        "items": {"type": "string", "pattern": "^[ab]{8}$"},
+        "uniqueItems": True,
+        "minItems": 100,
+    }
+    constraint = guided.compile(
+        guided.json_schema(schema),
+        guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256]),
+        limits=guided.Limits(search_states=60),
+    )
+    words = ["".join(word) for word in itertools.product("ab", repeat=8)][:90]
+    for more in ("", ', "', ', "a'):
+        state = constraint.advance_bytes(constraint.start, (json.dumps(words)[:-1] + more).encode())
+        rest = constraint.shortest_text(state)
+        items = json.loads(json.dumps(words)[:-1] + more + rest.decode())
+        assert len(items) == len(set(items)) == 100
