@@ -8,6 +8,7 @@ in it as rivals: where Lark would cut one of them, the text is refused.
 from __future__ import annotations
 
 from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,16 +97,27 @@ def can_match(state: LexerState) -> bool:
     """
     if not isinstance(state, Restricted):
         return state.tag >= 0 or bool(state.edges())
-    seen = {state.state}
+    before: dict[LexerState, LexerState | None] = {state.state: None}
     queue = [state.state]
     for item in queue:
-        if Restricted(item, state.live).tag >= 0:
+        known = _matching.get(item, {}).get(state.live)
+        if known or (known is None and Restricted(item, state.live).tag >= 0):
+            walk: LexerState | None = item
+            while walk is not None:
+                _matching.setdefault(walk, {})[state.live] = True
+                walk = before[walk]
             return True
-        for _, _, target in item.edges():
-            if target not in seen:
-                seen.add(target)
+        for _, _, target in item.edges() if known is None else ():
+            if target not in before:
+                before[target] = item
                 queue.append(target)
+    for item in queue:
+        _matching.setdefault(item, {})[state.live] = False
     return False
+
+
+_matching: WeakKeyDictionary[LexerState, dict[frozenset[int], bool]] = WeakKeyDictionary()
+"""What `can_match` found, also of the states on its way: else each state of a long repeat looks at all behind it."""
 
 
 FIRST_OPENINGS = 256

@@ -7,6 +7,7 @@ import pytest
 
 import guided
 from guided.automata import adjacency, ordered
+from guided.automata.stacks import Restricted
 from guided.constraint.constraint import Constraint
 from guided.grammar.ir import Lexing
 from guided.kernels.layout import N_ITEMS
@@ -63,3 +64,21 @@ def test_states_that_are_read_to_decide_are_counted(monkeypatch: pytest.MonkeyPa
     assert not adjacency.always_settles(grammar)
     # Each of the states that were counted needed a search through hundreds that were not.
     assert read < 1_000
+
+
+def test_whether_a_long_repeat_can_match_is_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    grammar = guided.lark("start: A\nA: /[a-z]{300}/", lexing=Lexing.CONTEXTUAL)
+    looked_at = 0
+    exits = Restricted._exits
+
+    def counted(state: Restricted) -> list[object]:
+        nonlocal looked_at
+        looked_at += 1
+        return exits(state)
+
+    monkeypatch.setattr(Restricted, "_exits", counted)
+    state: object = Restricted(ordered.lexer_of(grammar.terminals).start((0,)), frozenset((0,)))
+    while isinstance(state, Restricted) and (edges := state.edges()):
+        state = edges[0][2]
+    # 45,150 with a search from each of the states.
+    assert looked_at < 700
