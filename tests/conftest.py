@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# One thread for the small matrices here, in processes that tests start, too; torch reads it when it is loaded.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 settings.register_profile(
     "default", derandomize=True, deadline=None, max_examples=60, suppress_health_check=list(HealthCheck)
@@ -14,6 +18,17 @@ settings.register_profile(
 settings.load_profile("default")
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests stay: the collector, which would walk them half a second each time, need not look at them."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """What is left is collected when Python ends, or libraries say that it leaked."""
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")

@@ -21,6 +21,7 @@ from guided.infer.token_samplers import Direct
 from guided.lm import TableModel
 from guided.testing.enumeration import enumerate_choices
 from guided.vocab import Vocabulary
+from tests.amounts import ALL
 
 VOCABULARY = Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
 TWO_ENDS = Vocabulary.from_tokens([b"a", None, None], eos_ids=[1, 2])
@@ -133,7 +134,7 @@ def test_importance_by_rejection(potential, sampler):
 @pytest.mark.parametrize("threshold", [0.6, 1.0])
 @pytest.mark.parametrize("resample", RESAMPLERS)
 def test_smc(resample, threshold):
-    for potential, n in ((HARD, 2), (SOFT, 2), (SOFT, 3)):
+    for potential, n in ((HARD, 2), (SOFT, 3), (SOFT, 2))[: 3 if ALL else 2]:
         target = truth(MODEL, potential, None, 3)
         resampled = hold(
             lambda chance: smc(
@@ -227,14 +228,15 @@ def test_smc_steer(n, expansions):
 
 def test_a_proposal_model():
     other = TableModel.random(5, width=3)
-    for sampler, potential in ((Direct(), SOFT), (RECURSIVE, HARD)):
-        target = truth(MODEL, potential, None, 3)
+    for sampler, potential, max_tokens in ((Direct(), SOFT, 3), (RECURSIVE, HARD, 2)):
+        target = truth(MODEL, potential, None, max_tokens)
         hold(
             lambda chance: smc(
-                chance, MODEL, PROMPT, potential, n=2, max_tokens=3, sampler=sampler, proposal=other, ess_threshold=0.9
+                chance, MODEL, PROMPT, potential, n=2, max_tokens=max_tokens, sampler=sampler, proposal=other,
+                ess_threshold=0.9,
             ),
             target,
-        )
+        )  # fmt: skip
 
 
 def test_several_ends_of_text():

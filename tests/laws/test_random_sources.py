@@ -16,6 +16,7 @@ from guided.automata.analysis import productive_rules
 from guided.constraint import combinations
 from guided.errors import UnsatisfiableError
 from guided.grammar.ir import Lexing
+from tests.amounts import some
 from tests.twin.earley import Recogniser
 from tests.twin.lexed import LexedRecogniser
 from tests.twin.sentences import Sampler
@@ -31,13 +32,14 @@ one in two hundred has terminals of thousands of states that overlap."""
 def test_no_text_meets_an_error(kind: str) -> None:
     vocabulary = fresh_vocabulary()
     entries = []
-    for seed in range(60):
+    n = some(60, 2)
+    for seed in range(n):
         tried = Trial(kind, seed, vocabulary)
         tried.write(2, 25)
         entries.append(tried.entry())
     found = summary(entries)
     assert not found["errors"]
-    assert found["outcomes"]["compiled"] > 30
+    assert found["outcomes"]["compiled"] > n // 2
     assert len(found["limits"]) <= 1 + REFUSED[kind] * len(entries)
 
 

@@ -13,6 +13,7 @@ from lark.exceptions import LarkError, UnexpectedInput
 from guided.errors import GuidedError
 from guided.grammar.ir import Lexing
 from guided.grammar.lark import lark
+from tests.amounts import mostly_slow
 from tests.twin.lexed import LexedRecogniser
 from tests.twin.sentences import Sampler
 
@@ -90,7 +91,7 @@ def compare(rng: random.Random, texts: int) -> tuple[int, int]:
     return accepted, texts
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", mostly_slow(range(8), 4))
 def test_random_lexers(seed: int) -> None:
     rng = random.Random(seed)
     accepted, compared = map(sum, zip(*(compare(rng, 12) for _ in range(25)), strict=True))

@@ -24,6 +24,7 @@ from guided.grammar.regex.unicode_sets import (
 from guided.grammar.regular.characters import Utf8, normalise
 from guided.grammar.regular.decide import is_empty
 from guided.grammar.regular.derivative import matches
+from tests.amounts import some
 from tests.twin import patterns
 
 UTF8 = Utf8()
@@ -57,10 +58,10 @@ def agree(pattern: str, seed: random.Random, flags: int = 0) -> bool:
 def test_random_patterns_match_what_re_matches(block: int) -> None:
     seed = random.Random(block)
     compared = 0
-    for _ in range(120):
+    for _ in range(some(120, 2)):
         flags = seed.choice([0, 0, re.MULTILINE, re.DOTALL, re.ASCII, re.IGNORECASE, re.IGNORECASE | re.MULTILINE])
         compared += agree(patterns.pattern(seed), seed, flags)
-    assert compared > 60
+    assert compared > some(120, 2) // 2
 
 
 @pytest.mark.skipif(compiled("a*+") is None, reason="atomic groups came with Python 3.11")
@@ -71,12 +72,12 @@ def test_random_patterns_match_what_re_matches(block: int) -> None:
 def test_atomic_groups_match_what_re_matches(block: int) -> None:
     seed = random.Random(100 + block)
     compared = refused = 0
-    for _ in range(120):
+    for _ in range(some(120, 2)):
         try:
             compared += agree(patterns.pattern(seed, atomic=True), seed)
         except UnsupportedError:
             refused += 1
-    assert compared > 50
+    assert compared > some(100, 2) // 2
     assert refused < compared
 
 

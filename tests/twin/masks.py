@@ -33,6 +33,8 @@ def fitting_tokens(
     row = np.zeros(by_token.vocabulary.n_words, np.uint32)
     by_token.fill_mask(state, row)
     found = {token for token in range(len(tokens)) if row[token >> 5] >> (token & 31) & 1}
-    fits = {token for token, text in enumerate(tokens) if by_byte.advance_bytes(place, text) != DEAD}
+    first = [by_byte.advance_bytes(place, bytes([byte])) for byte in range(256)]
+    alive = [(token, text) for token, text in enumerate(tokens) if first[text[0]] != DEAD]
+    fits = {token for token, text in alive if by_byte.advance_bytes(first[text[0]], text[1:]) != DEAD}
     assert found == fits
     return fits

@@ -15,6 +15,7 @@ from guided.grammar.regex import lower, parse
 from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.derivative import edges, matches
 from guided.grammar.regular.expr import Expr, difference, intersection, json_string, words
+from tests.amounts import some
 
 PATTERNS = [
     r"a.*", r"[^a-z]{2,5}", r"(?!.*\\).+", r'.*".*', r"\s*", r"(?<=^a)b|.*\x00", r"[\U0001F600-\U0001F64F]+", r"/.*/",
@@ -35,7 +36,7 @@ def test_tables_read_what_expressions_read(number: int, canonical: bool) -> None
     table, seed = StateTable(), random.Random(number)
     language = json_string(content(number), canonical=canonical)
     start = table.add(language)
-    for _ in range(60):
+    for _ in range(some(60)):
         expr, state = language, start
         for _ in range(25):
             row, outgoing = written_edges(table, state), edges(expr)
@@ -54,7 +55,7 @@ def test_tables_read_what_expressions_read(number: int, canonical: bool) -> None
 def test_distances_are_those_of_a_search_over_bytes(number: int) -> None:
     table, seed = StateTable(), random.Random(number)
     state = table.add(json_string(content(number)))
-    for _ in range(12):
+    for _ in range(some(12, 2)):
         assert minimum(table, state) == _by_search(table, state)
         text = shortest(table, state)
         assert len(text) == minimum(table, state)

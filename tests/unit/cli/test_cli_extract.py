@@ -147,7 +147,7 @@ def test_a_batch_that_was_stopped_goes_on(guided_cli, person, model_folder, tmp_
     assert first.exit_code == 1 and first.stdout == "" and whole.count(b"\n") == 5
     assert run().exit_code == 2 and out.read_bytes() == whole, "a file is not overwritten"
     lines = whole.splitlines(keepends=True)
-    for kept in (b"", lines[0], b"".join(lines[:3]) + lines[3][:7], whole):
+    for kept in (b"", b"".join(lines[:3]) + lines[3][:7], whole):
         out.write_bytes(kept)
         again = run("--resume")
         assert again.exit_code == 1 and "1 of 5 texts failed" in one_line(again.stderr)
@@ -163,14 +163,16 @@ def test_a_batch_that_was_stopped_goes_on(guided_cli, person, model_folder, tmp_
 def test_lines_of_a_batch_come_before_later_ones_are_read(person, model_folder):
     """A pipe that stays open: the first answer is there while the second text is not."""
     command = [sys.executable, "-m", "guided", "extract", "-s", str(person), "--batch", "-m", str(model_folder)]
-    with subprocess.Popen([*command, "--batch-size", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen([*command, "--batch-size", "1"], **pipes) as process:
         try:
             for text in (b'"Ada is 36."\n', b'"Ida is 12."\n'):
                 process.stdin.write(text)
                 process.stdin.flush()
                 assert json.loads(process.stdout.readline())["value"]
             process.stdin.close()
-            assert process.wait(60) == 0
+            # A process of its own writes nothing else, whatever the libraries would like to say when they are loaded.
+            assert (process.wait(60), process.stderr.read()) == (0, b"")
         finally:
             process.kill()
 
@@ -183,10 +185,3 @@ def test_numbers_are_printed_as_they_were_written(guided_cli, tmp_path, letter, 
         pytest.skip("numbers beyond double precision are refused")
     text = guided_cli("extract", "-s", schema, letter, "-m", model_folder, "--json").stdout
     assert "Infinity" not in text
-
-
-def test_a_process_of_its_own_writes_nothing_to_standard_error(person, letter, model_folder):
-    command = [sys.executable, "-m", "guided", "extract", "-s", person, letter, "-m", model_folder]
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    jsonschema.validate(json.loads(done.stdout), PERSON)

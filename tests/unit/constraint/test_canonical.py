@@ -15,6 +15,7 @@ import guided
 from guided.constraint.canonical import canonical
 from guided.constraint.forcing import forced_tokens
 from guided.constraint.healing import heal
+from tests.amounts import mostly_slow, some
 from tests.twin.byte_pairs import PATTERNS, shuffled, train, vocabulary_of, with_whole_chunks
 
 WHOLE = ["Ġcatalog", "banandana", "abab", "ĠĠĠĠ", "!?!", "isnt", "catcat"]
@@ -99,7 +100,7 @@ def test_the_sentences_are_the_tokenizers_own(kind, language):
 PROMPTS = ["x", "the cat", "so ", "so  ", "a\n", "a \n ", "1", "12", "'", " '", "l'", "!", "ban", "ab", "naïve é"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", mostly_slow(["gpt2", "nasty", "llama3", "qwen", "whole"], 2))
 def test_after_a_prompt_they_are_the_tokenizers_own_of_the_whole(kind):
     tokenizer = tokenizer_of(kind)
     n_prompts = 0
@@ -212,7 +213,7 @@ def test_budgets_end_every_text_in_time(kind):
     grammar = guided.regex(r"""\[("[^"\\\x00-\x1f]*"|\d{1,12}|true|null| {0,9}| catalog(, )?)*\]""")
     constraint = canonical(guided.compile(grammar, vocabulary_of(tokenizer)), tokenizer)
     row, plain = np.zeros((2, constraint.vocabulary.n_words), np.uint32)
-    for _ in range(40):
+    for _ in range(some(40)):
         state, tokens = constraint.start, []
         budget = constraint.shortest_completion(state) + 1 + rng.choice([0, 1, 5, 20])
         with pytest.raises(guided.LimitError, match="max_new_tokens"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -31,6 +32,7 @@ def spelled_ways(letter: str) -> list[bytes]:
     return [letter.encode(), long]
 
 
+@cache
 def fewest(pattern: str, begun: str) -> int | None:
     """The least number of letters that make a match of what is begun."""
     for n in range(5):

@@ -11,6 +11,7 @@ import pytest
 import guided
 from guided.constraint.checked import CheckedMachine
 from guided.constraint.constraint import Constraint
+from tests.amounts import some
 from tests.twin.finite_json import TooMany, schema, texts
 
 
@@ -135,7 +136,7 @@ def run(seed: int, n_prefixes: int) -> str:
 
 
 def test_random_finite_schemas() -> None:
-    found = [run(seed, 25) for seed in range(150)]
+    found = [run(seed, 25) for seed in range(some(150, 2))]
     assert found.count("compared") > 80
     assert found.count("refused") < 20
     assert "empty" in found

@@ -12,6 +12,7 @@ import guided
 from guided.constraint.checked import CheckedMachine
 from guided.constraint.constraint import Constraint
 from guided.constraint.demands import has_open_names
+from tests.amounts import some
 
 FEW = {"pattern": "^[ab,]{1,2}$"}
 VALUE = {"enum": ["", ",", "a", 1, [], {}]}
@@ -92,7 +93,7 @@ def walk(name: str, seed: int, steps: int) -> int:
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_masks_of_closed_names(name: str) -> None:
-    assert sum(walk(name, seed, 24) for seed in range(12)) > 0
+    assert sum(walk(name, seed, 24) for seed in range(some(12, 2))) > 0
 
 
 @pytest.mark.slow

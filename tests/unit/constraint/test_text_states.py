@@ -16,6 +16,7 @@ from guided.constraint.constraint import Constraint
 from guided.constraint.look_ahead import LookAhead
 from guided.constraint.text_states import TextStates
 from guided.grammar.regular.expr import json_string
+from tests.amounts import some
 from tests.unit.constraint.test_surveys import pattern_language
 
 ESCAPES = [
@@ -201,7 +202,7 @@ def test_masks_are_those_of_steps_and_of_a_search(
     grammar = guided.json_schema(schema, whitespace=whitespace, spelling="any" if whitespace == " ?" else "plain")
     quick = Constraint(grammar, tokens)
     rnd = random.Random(5)
-    for walk in range(12):
+    for walk in range(some(12)):
         state, text = quick.start, b""
         for _ in range(24):
             masked = allowed(quick, state, len(tokens.tokens))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 import pytest
-import torch
 
 import guided
 from guided.draft import (
@@ -73,7 +72,6 @@ GRAMMARS = {
 
 @pytest.fixture(scope="module")
 def nano():
-    torch.set_num_threads(1)
     loaded = load("nano", device="cpu")
     return loaded, TransformersModel(loaded)
 
@@ -151,7 +149,7 @@ def texts(n):
 
 
 def test_greedy_output_is_the_same(nano):
-    assert compare(nano, texts(5), ["schema", "words", "list"], [15], 24) >= 150
+    assert compare(nano, texts(3), ["schema", "words", "list"], [9], 16) >= 90
 
 
 def test_rows_alone_are_the_same(nano):

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 import guided
 from guided.draft import (
@@ -39,7 +38,6 @@ TEXTS = 5
 
 @pytest.fixture(scope="module")
 def nano():
-    torch.set_num_threads(1)
     loaded = load("nano", device="cpu")
     model = TransformersModel(loaded)
     rng = random.Random("packaged drafts")

@@ -29,7 +29,6 @@ TEXTS = ["Anna Smith is 31 years old and lives in Berlin.", "In Oslo we met Pete
 
 
 def test_extraction_takes_half_of_the_passes_at_most():
-    torch.set_num_threads(1)
     loaded = load("nano", device="cpu")
     model = TransformersModel(loaded)
     constraint = guided.compile(guided.json_schema(PERSON, whitespace=" ?"), loaded.vocabulary)

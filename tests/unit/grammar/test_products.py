@@ -34,6 +34,7 @@ from guided.grammar.regular.expr import (
 from guided.grammar.regular.minimal import Register
 from guided.grammar.regular.product import has_member, n_parted
 from guided.grammar.regular.walks import merged
+from tests.amounts import some
 
 TEXT = Utf8()
 CHARACTER = TEXT.characters(ANY_CHARACTER)
@@ -43,10 +44,10 @@ ATOMS = [
 ]  # fmt: skip
 TEXTS = ["".join(letters) for size in range(6) for letters in itertools.product("abé", repeat=size)]
 
-Test = Callable[[str], bool]
+Says = Callable[[str], bool]
 
 
-def combined(rnd: random.Random, depth: int) -> tuple[Expr, Test]:
+def combined(rnd: random.Random, depth: int) -> tuple[Expr, Says]:
     """A combination of patterns, and whether a text is in it by `re`."""
     kind = rnd.randrange(6) if depth else 0
     if kind < 2:
@@ -90,7 +91,7 @@ def n_classes(states: list[Expr]) -> int:
 def test_combinations_hold_what_re_says() -> None:
     rnd = random.Random(21)
     empty = 0
-    for _ in range(150):
+    for _ in range(some(150, 2)):
         expr, holds = combined(rnd, 3)
         expr = intersection([expr, TEXT.text])
         expected = [text for text in TEXTS if holds(text)]
@@ -145,16 +146,16 @@ def of_length(n: int) -> Expr:
 
 def test_merging_is_that_of_a_partition_by_brute_force() -> None:
     rnd = random.Random(23)
-    for _ in range(400):
+    for _ in range(some(400)):
         n, width = rnd.randint(1, 12), rnd.randint(1, 4)
         targets = range(-1, n) if rnd.random() < 0.5 else range(-1, min(n, 3))
         table = np.array([[rnd.choice(targets) for _ in range(width)] for _ in range(n)], np.int32)
         accepting = np.array([rnd.random() < 0.3 for _ in range(n)], np.bool_)
         rows, ends = table.tolist(), accepting.tolist()
-        labels, some = merged(table, accepting)
-        count = some.size
+        labels, examples = merged(table, accepting)
+        count = examples.size
         assert sorted(set(labels.tolist()) - {-1}) == list(range(count))
-        assert [int(labels[state]) for state in some[:count]] == list(range(count))
+        assert [int(labels[state]) for state in examples[:count]] == list(range(count))
         for one, other in itertools.combinations(range(n), 2):
             assert bool(labels[one] == labels[other]) is equal(rows, ends, one, other)
         for state in range(n):
@@ -181,19 +182,19 @@ def test_a_register_finds_what_is_placed_again() -> None:
     register = Register()
     cuts = np.array([0, 97, 98, 128, 256], np.int32)
     placed: dict[int, tuple[list[list[int]], list[bool], int]] = {}
-    for _ in range(300):
+    for _ in range(some(300, 2)):
         n = rnd.randint(1, 6)
         table = np.array([[rnd.randrange(-1, n) for _ in range(4)] for _ in range(n)], np.int32)
         accepting = np.array([rnd.random() < 0.4 for _ in range(n)], np.bool_)
-        labels, some = merged(table, accepting)
+        labels, examples = merged(table, accepting)
         if labels[0] < 0:
             continue
-        numbers = register.place(table, accepting, labels, some, cuts, np.full(some.size, -1, np.int32))
+        numbers = register.place(table, accepting, labels, examples, cuts, np.full(examples.size, -1, np.int32))
         for state in range(n):
             number = int(numbers[labels[state]]) if labels[state] >= 0 else -1
             if number >= 0:
                 placed.setdefault(number, (table.tolist(), accepting.tolist(), state))
-    assert len(placed) > 100
+    assert len(placed) > some(100, 2)
     assert register.expr(0) is EPSILON
     automata = list(placed.items())
     for (one, (rows, ends, state)), (other, (more_rows, more_ends, more_state)) in itertools.combinations(automata, 2):

@@ -23,6 +23,7 @@ from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.decide import is_empty, is_subset, shortest
 from guided.grammar.regular.derivative import derivative, edges, matches
 from guided.grammar.regular.expr import EPSILON, Expr, Kind, concat, difference, json_string
+from tests.amounts import ALL, some
 from tests.twin import patterns
 
 PATTERNS = [
@@ -145,7 +146,7 @@ def test_search_of_anchored_patterns_needs_no_automaton() -> None:
 @pytest.mark.parametrize("number", range(8))
 def test_what_is_left_of_patterns_beside_any_text_finds_the_same_texts(number: int) -> None:
     seed, text = random.Random(number), Utf8().text
-    for _ in range(6):
+    for _ in range(some(6, 2)):
         node = parse(patterns.pattern(seed, assertions=False))
         for before, after in ((True, True), (True, False), (False, True), (False, False)):
             whole, less = (
@@ -205,7 +206,7 @@ HOSTILE = [
     "(a*)*b", "(a|a)*", "((a{0,100}){0,100}){0,100}", "(a?){300}a{300}", "a{4294967290}", "((?=a)|b){1000000}", "[a]?" * 5000,
     "(?:(?=[ab]*a[ab]{20}).)*", "(?:(?<=a.{14})b|.)*", "(?:(?!foo|bar|baz).){0,500}", "|".join(f"w{i}" for i in range(3000)),
     "(?>(?:(?:(?:ab?){1,8}){1,8}){1,8})", r"(?=.*\d)(?=.*[a-z])(?=.*[A-Z])(?=.*[^\w\s]).{8,200}", "(?:" * 60 + "ab?" + ")?+" * 60,
-    r"(?:a|(?=b)|\b){0,3000}",
+    r"(?:a|(?=b)|\b){0,1000}",
 ]  # fmt: skip
 
 
@@ -273,8 +274,10 @@ def _outcome(pattern: str) -> str:
 def test_patterns_in_the_wild_are_read_or_refused_with_a_reason(data: Path) -> None:
     with (data / "awrs" / "patterns.csv").open(newline="") as file:
         rows = [row[0] for row in csv.reader(file)][1:]
-    outcomes = [_outcome(row) for row in rows]
-    assert outcomes.count("read") >= 100  # many of these use PCRE's recursion, conditionals and backreferences
+    outcomes = [_outcome(row) for row in rows[:: 1 if ALL else 8]]
+    assert outcomes.count("read") >= (
+        100 if ALL else 12
+    )  # many of these use PCRE's recursion, conditionals and backreferences
 
 
 def test_patterns_of_schemas_are_read(data: Path) -> None:

@@ -24,8 +24,6 @@ from guided.grammar.regular.expr import byte_range, byte_set, concat, literal, r
 from guided.vocab import Vocabulary
 from tests.twin.slow_constraint import SlowConstraint
 
-torch.set_num_threads(1)
-
 CORPUS = ['{"name": "ann", "n": 12}', "[1, 22, 333]", '["a", "b", [], [1]]', "yes no maybe", "the cat sat on the mat"]
 
 
@@ -102,12 +100,20 @@ def slow(vocabulary) -> dict[str, SlowConstraint]:
     return {name: SlowConstraint(make(), vocabulary) for name, make in GRAMMARS.items()}
 
 
-@pytest.fixture(scope="session", params=["slow", "engine"])
+def _by(name: str, slow: dict[str, SlowConstraint], vocabulary: Vocabulary):
+    return slow if name == "slow" else {name: guided.compile(make(), vocabulary) for name, make in GRAMMARS.items()}
+
+
+@pytest.fixture(scope="session", params=["engine", pytest.param("slow", marks=pytest.mark.slow)])
 def constraints(request, slow, vocabulary):
-    """The grammars compiled by the slow twin and by the engine: both must pass every test."""
-    if request.param == "slow":
-        return slow
-    return {name: guided.compile(make(), vocabulary) for name, make in GRAMMARS.items()}
+    """The grammars compiled by the engine; the long suite takes the slow twin, too, which must pass every test."""
+    return _by(request.param, slow, vocabulary)
+
+
+@pytest.fixture(scope="session", params=["engine", "slow"])
+def both_constraints(request, slow, vocabulary):
+    """The grammars compiled by the engine and by the slow twin."""
+    return _by(request.param, slow, vocabulary)
 
 
 def _seeded(make):

@@ -14,7 +14,7 @@ from tests.unit.hf.conftest import generated, text_of
 
 NAMES = ["nested", "record", "answer"]
 PROMPTS = ["the cat sat", "yes", '{"name": "ann", "n": 12}\n{"name": "ann", "n": 1']
-LIMIT = 48
+LIMIT = 32
 
 
 def prompt_ids(tokenizer, text: str) -> torch.Tensor:
@@ -54,8 +54,8 @@ def assert_whole_or_alive(constraint, ids) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("architecture", ["llama", "gpt2"])
-def test_greedy_is_the_definition(name, architecture, constraints, tokenizer, request):
-    model = request.getfixturevalue(architecture)
+def test_greedy_is_the_definition(name, architecture, both_constraints, tokenizer, request):
+    model, constraints = request.getfixturevalue(architecture), both_constraints
     processor = GuidedLogitsProcessor(constraints[name], tokenizer)
     for text in PROMPTS:
         ids = prompt_ids(tokenizer, text)
@@ -125,8 +125,8 @@ def beam_reference(constraint, model, ids, n_beams: int, limit: int) -> float:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_four_beams_find_the_reference_score(name, constraints, llama, tokenizer):
-    constraint = constraints[name]
+def test_four_beams_find_the_reference_score(name, both_constraints, llama, tokenizer):
+    constraint = both_constraints[name]
     ids = prompt_ids(tokenizer, PROMPTS[1])
     limit = 16
     found = llama.generate(

@@ -17,7 +17,7 @@ from tests.unit.hf.conftest import generated, text_of
 
 
 def run(model, ids, processor, **options):
-    options = {"max_new_tokens": 40, "do_sample": False, **options}
+    options = {"max_new_tokens": 24, "do_sample": False, **options}
     return model.generate(ids, attention_mask=torch.ones_like(ids), logits_processor=[processor], **options)
 
 
@@ -46,7 +46,7 @@ def test_outputs_cut_short_as_prompts(processor, constraints, llama):
     ids = torch.tensor([[1, 70, 71]])
     out = run(llama, ids, processor)
     assert out.shape[1] >= 6
-    for length in range(out.shape[1], 0, -1):
+    for length in range(out.shape[1], 0, -2):
         assert torch.equal(run(llama, out[:, :length], processor), fresh(constraints["nested"], llama, out[:, :length]))
 
 

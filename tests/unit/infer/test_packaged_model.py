@@ -50,7 +50,7 @@ def truth(task):
 def test_samples_and_bounds_agree_with_the_enumeration(task, truth):
     low, high = truth.log_ml, math.log(math.exp(truth.log_ml) + math.exp(truth.log_rest))
     assert 0.3 < math.exp(low) <= math.exp(high) < 1 and math.exp(high - low) < 1 / 0.899
-    n = 100
+    n = 60
     samples = {
         "cars": cars(1, *task, n=n, max_tokens=24),
         "rejection": rejection(2, *task, n=n, max_tokens=24),

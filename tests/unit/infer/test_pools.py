@@ -17,6 +17,7 @@ from guided.infer import chance
 from guided.infer.chance import Pool, chance_of
 from guided.infer.distribution import BLOCK, TokenDistribution, distributions_of
 from guided.infer.weights import effective_sample_size, log_mean_exp, log_one_minus_exp, log_sum_exp, normalised
+from tests.amounts import some
 
 
 @given(st.lists(st.sampled_from([0.0, 1e-300, 1e-9, 0.5, 1.0, 3.0]), min_size=1, max_size=600), st.integers(0, 99))
@@ -119,7 +120,7 @@ def test_draws_without_replacement_have_the_right_frequencies(monkeypatch, long_
     choices = chance_of(1)
     distribution = TokenDistribution(np.log(p))
     counts = np.zeros((4, 4, 4))
-    n = 20_000
+    n = some(20_000)
     for _ in range(n):
         pool = Pool(choices, distribution)
         first = pool.draw()

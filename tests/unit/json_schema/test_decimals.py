@@ -13,6 +13,7 @@ from guided.grammar.json_schema.numbers import Notation, NumberRange
 from guided.grammar.regular.derivative import edges, matches
 from guided.grammar.regular.expr import EMPTY, Expr, literal
 from guided.grammar.regular.stepwise import stepwise
+from tests.amounts import some
 
 STEPS = [None, *map(Fraction, (1, 2, 3, 7, 30, 100)), Fraction(1, 2), Fraction(5, 2), Fraction(3, 20)]
 AVOIDED = [*map(Fraction, (2, 3, 5, 20)), Fraction(3, 2), Fraction(5, 4)]
@@ -42,7 +43,7 @@ def same_language(left: Expr, right: Expr) -> bool:
 def test_living_states_are_those_of_the_trimmed_automaton() -> None:
     rnd = random.Random(4)
     empty = 0
-    for _ in range(150):
+    for _ in range(some(150, 2)):
         low = rnd.choice([None, Fraction(rnd.randint(1, 300)), Fraction(rnd.randint(1, 400), 8)])
         near = (low or Fraction(0)) + rnd.choice([Fraction(rnd.randint(0, 40)), Fraction(rnd.randint(0, 9), 4)])
         high = rnd.choice([None, near, near, Fraction(rnd.randint(1, 2000))])
@@ -84,7 +85,7 @@ def test_rows_are_those_of_the_single_steps() -> None:
             [None, Fraction(rnd.randrange(100_000)), Fraction(rnd.randrange(3000), rnd.choice([1, 4, 10]))]
         )
 
-    for _ in range(150):
+    for _ in range(some(150, 2)):
         low, high = bound(), bound()
         if low is not None and high is not None and high < low:
             continue

@@ -15,6 +15,7 @@ from guided.errors import GrammarError, UnsatisfiableError, UnsupportedError
 from guided.grammar.ir import Grammar
 from guided.grammar.sql import Column, DatabaseSchema, ForeignKey, Table, sql
 from guided.grammar.sql.spelling import identifier
+from tests.amounts import some
 from tests.twin import earley
 from tests.twin.descent import Descent
 from tests.twin.sample import Sampler
@@ -167,7 +168,7 @@ def test_random_queries_run(seed: int) -> None:
     grammar = sql(tables, **options)  # type: ignore[arg-type]
     sampler = Sampler(grammar, random.Random(seed), depth=4 + seed % 8, more=0.25)
     twin, connection = Descent(grammar), database(tables)
-    for number in range(60):
+    for number in range(some(60, 3)):
         text = sampler.sentence().decode()
         try:
             connection.execute(text).fetchmany(3)
@@ -191,7 +192,7 @@ def test_any_white_space_and_case(seed: int) -> None:
     tables = schema(seed)
     grammar = sql(tables, whitespace="any", ignore_case=True, max_scopes=30)
     sampler, connection = Sampler(grammar, random.Random(seed), depth=7), database(tables)
-    for _ in range(40):
+    for _ in range(some(40, 2)):
         connection.execute(sampler.sentence().decode()).fetchmany(3)
     twin = Descent(sql(SHOP, whitespace="any", ignore_case=True))
     assert twin.accepts(b"select\n count( * )  from CUSTOMER where id>=-5 And Name  like 'x'")
@@ -277,5 +278,5 @@ def test_shipped_databases(data: Path) -> None:
         path = data / "text2sql" / "spider" / "db" / f"{name}.sqlite"
         connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
         sampler = Sampler(sql(reflect(f"sqlite:///{path}")), random.Random(3), depth=8)
-        for _ in range(80):
+        for _ in range(some(80, 2)):
             connection.execute(sampler.sentence().decode()).fetchmany(3)

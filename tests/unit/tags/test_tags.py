@@ -13,6 +13,7 @@ from guided import Tag
 from guided.errors import GrammarError, UnsupportedError
 from guided.grammar.ir import Grammar
 from guided.testing import check_constraint
+from tests.amounts import mostly_slow
 
 PIECES = [b"<a", b"<a>", b"</a>", b"<ab>", b"x<", b"ab", b"12", b">>", b"\n\n", "é<".encode(), b"\xff"]
 EOS = 256 + len(PIECES)
@@ -229,10 +230,10 @@ def test_errors(make, error: type[Exception], what: str) -> None:
         make()
 
 
-TOKENIZERS = ("gpt2", "llama2", "llama3", "qwen2.5")
+TOKENIZERS = ("gpt2", "llama3", "llama2", "qwen2.5")
 
 
-@pytest.mark.parametrize("name", TOKENIZERS)
+@pytest.mark.parametrize("name", mostly_slow(TOKENIZERS, 2))
 def test_real_tokenizers(name: str, data) -> None:
     folder = data / "tokenizers" / name
     if not (folder / "tokenizer.json").exists():

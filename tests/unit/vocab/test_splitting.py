@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from guided.errors import UnsupportedError
 from guided.vocab.splitting import DEAD, INITIAL, Pattern, Splitter, known_pattern, read_kinds
+from tests.amounts import some
 from tests.twin.byte_pairs import PATTERNS, pre_tokenizer
 
 PIECES = [*"'''stmdrvelSTREVLxyz  \t\n\r\n12!?.,{}\"_", "é", "\u00a0", "\u3000", "ſ", "中文", "😀", "٣", "\u0301", "ǅ", "½", "\u2028", "\x1c", "\x85", "𝔸"]  # fmt: skip
@@ -44,7 +45,7 @@ def ours(name: str, text: str) -> list[str]:
 @pytest.mark.parametrize("name", PATTERNS)
 def test_cuts_are_the_tokenizers(name):
     rng = random.Random(0)
-    for _ in range(8000):
+    for _ in range(some(8000)):
         text = "".join(rng.choice(PIECES) for _ in range(rng.randrange(1, 14)))
         assert ours(name, text) == chunks_of(name, text), text
 
@@ -60,7 +61,7 @@ def test_no_marking_dies_too_early_or_lives_too_long(name):
     """Of a beginning, exactly the markings live that are true for some way to go on."""
     rng = random.Random(1)
     endings = ["", "a", " ", "\n", "1", "'", "!", " a", "  ", " \n", "e", "ve", "\t", "  x", "l", " 1", "s"]
-    for _ in range(400):
+    for _ in range(some(400, 2)):
         text = "".join(rng.choice(PIECES[:32]) for _ in range(rng.randrange(1, 6)))
         size = len(text.encode())
         alive = {found for state, found in splitter(name).markings(text.encode()).items()}
