@@ -230,22 +230,25 @@ class _Extraction:
         if self.sampling.sampler is not None or searches(self.sampling):
             for index, prompt, budget in zip(ready, prompts, budgets, strict=True):
                 results[index] = self._sampled(prompt, budget, quiet)
-        elif prompts:
+            return results
+        # Each text has its own room; those that have the same are generated together.
+        for budget in dict.fromkeys(budgets):
+            alike = [n for n, other in enumerate(budgets) if other == budget]
             made = generate_batch(
                 self.loaded,
-                prompts,
+                [prompts[n] for n in alike],
                 self.constraint,
-                max_new_tokens=min(budgets),
+                max_new_tokens=budget,
                 how=self.how,
                 draft=self.ready.drafting,
                 steer=self.ready.stack if self.sampling.steer else None,
                 quiet=quiet,
             )
-            for index, one in zip(ready, made, strict=True):
+            for n, one in zip(alike, made, strict=True):
                 fault = invalid(one.text, self.schema)
                 drafts = one.drafts
                 facts = {} if drafts is None else {"drafts": drafts.record()}
-                results[index] = fault or _Written(one.text.strip(_SPACE), len(one.token_ids), facts, drafts)
+                results[ready[n]] = fault or _Written(one.text.strip(_SPACE), len(one.token_ids), facts, drafts)
         return results
 
     def _sampled(self, prompt: Any, budget: int, quiet: bool) -> _Written | GuidedError:

@@ -101,6 +101,20 @@ def test_a_batch_keeps_order_and_names(guided_cli, person, model_folder, tmp_pat
     assert "1 of 4 texts failed" in one_line(result.stderr)
 
 
+def test_a_text_of_a_batch_has_the_room_that_it_has_alone(guided_cli, model_folder, tmp_path):
+    """Beside one that leaves room for few tokens, too."""
+    schema = tmp_path / "long.json"
+    schema.write_text('{"type": "array", "items": {"type": "string", "minLength": 40}, "minItems": 1}')
+    texts = ["word " * 152, "Ida"]
+    options = ("-s", schema, "-m", model_folder)
+    stdin = "\n".join(map(json.dumps, texts))
+    result = guided_cli("extract", *options, "--batch", stdin=stdin)
+    assert result.exit_code == 0, result.output
+    alone = [json.loads(guided_cli("extract", *options, stdin=text).stdout) for text in texts]
+    assert [json.loads(line)["value"] for line in result.stdout.splitlines()] == alone
+    assert len(json.dumps(alone[1])) > len(json.dumps(alone[0]))
+
+
 def test_what_is_wrong_with_a_line_is_that_lines_error(guided_cli, person, model_folder):
     lines = [
         b'"Ada is 36."',
