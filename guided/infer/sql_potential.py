@@ -49,6 +49,8 @@ class SqlDryRun(TextPotential):
         return [0.0 if self._prepares(text) else self.failing for text in texts]
 
     def _prepares(self, text: str) -> bool:
+        from guided.grammar.sql.connection import allow_everything
+
         def authorise(action: int, _: str | None, name: str | None, *__: str | None) -> int:
             reads = action in _READING and not (action == sqlite3.SQLITE_FUNCTION and name == "load_extension")
             return sqlite3.SQLITE_OK if reads else sqlite3.SQLITE_DENY
@@ -61,7 +63,7 @@ class SqlDryRun(TextPotential):
         except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError):
             return False
         finally:
-            self._driver.set_authorizer(None)
+            allow_everything(self._driver)
 
     def close(self) -> None:
         """Close the database; nothing can be asked any more."""

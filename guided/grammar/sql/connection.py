@@ -14,7 +14,7 @@ from guided.errors import GuidedError, UnsupportedError
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, Engine
 
-__all__ = ["connect_read_only", "require_sqlalchemy"]
+__all__ = ["allow_everything", "connect_read_only", "require_sqlalchemy"]
 
 _MAGIC = b"SQLite format 3\x00"
 
@@ -28,6 +28,11 @@ def require_sqlalchemy() -> Any:
             "reading a database needs SQLAlchemy, which is not installed", remedy="Run: pip install 'guided[sql]'"
         ) from error
     return sqlalchemy
+
+
+def allow_everything(driver: sqlite3.Connection) -> None:
+    """Take the authoriser away.  ``set_authorizer(None)`` does that from Python 3.11 on; in 3.10 it denies all."""
+    driver.set_authorizer(lambda *_: sqlite3.SQLITE_OK)
 
 
 @contextmanager

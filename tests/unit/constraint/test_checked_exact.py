@@ -136,8 +136,9 @@ def run(seed: int, n_prefixes: int) -> str:
 
 
 def test_random_finite_schemas() -> None:
-    found = [run(seed, 25) for seed in range(some(150, 2))]
-    assert found.count("compared") > 80
+    n = some(150, 2)
+    found = [run(seed, 25) for seed in range(n)]
+    assert found.count("compared") > n // 2
     assert found.count("refused") < 20
     assert "empty" in found
 

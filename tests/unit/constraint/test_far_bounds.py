@@ -44,11 +44,13 @@ def allowed(state, constraint, n: int) -> set[int]:
     return {token for token in range(n) if row[token >> 5] >> (token & 31) & 1}
 
 
-def compare_masks(schema: dict[str, object], seed: random.Random, tokens: list[bytes], vocabulary) -> None:
+def compare_masks(
+    schema: dict[str, object], seed: random.Random, tokens: list[bytes], vocabulary, walks: int = some(3, 2)
+) -> None:
     grammar = guided.json_schema(schema)
     by_token, by_byte = guided.compile(grammar, vocabulary), guided.compile(grammar, BYTES)
     step_byte = cache(by_byte.advance)
-    for _ in range(some(3, 2)):
+    for _ in range(walks):
         state, place = by_token.start, by_byte.start
         for step in range(8):
             fits = set()

@@ -202,7 +202,7 @@ def test_masks_are_those_of_steps_and_of_a_search(
     grammar = guided.json_schema(schema, whitespace=whitespace, spelling="any" if whitespace == " ?" else "plain")
     quick = Constraint(grammar, tokens)
     rnd = random.Random(5)
-    for walk in range(some(12)):
+    for walk in range(some(12, 6)):
         state, text = quick.start, b""
         for _ in range(24):
             masked = allowed(quick, state, len(tokens.tokens))

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guided.errors import GrammarError, GuidedError, LimitError, UnsatisfiableError, UnsupportedError
@@ -50,6 +50,7 @@ def _units(text: str) -> list[int]:
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
+@settings(max_examples=some(60, 2))
 @given(
     text=st.text(
         alphabet=st.one_of(st.sampled_from('aB0é"\\/\n\t\x00\x7f😀ſ '), st.characters(exclude_categories=["Cs"])),

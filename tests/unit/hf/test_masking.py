@@ -6,12 +6,14 @@ import importlib.util
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from packaging.version import Version
 
 import guided
 from guided.hf import masking
@@ -166,6 +168,10 @@ print("same")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
+@pytest.mark.skipif(
+    importlib.util.find_spec("triton") is not None and Version(version("triton")) < Version("3.1"),
+    reason="the interpreter of Triton 3.0 takes no tl.constexpr from a string, and is wrong for several rows",
+)
 def test_the_gpu_kernel_in_tritons_interpreter():
     # The interpreter is chosen when Triton is imported, hence a process of its own.
     environment = {**os.environ, "TRITON_INTERPRET": "1"}

@@ -125,8 +125,11 @@ def test_a_padded_batch_is_steered_row_by_row(name, llama, base, steerers):
         assert found[: len(wanted)] == wanted
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("options", [{}, {"num_beams": 2}], ids=["greedy", "beams"])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [*((name, {}) for name in NAMES), *((name, {"num_beams": 2}) for name in ("contrastive", "cfg", "dola", "focus"))],
+    ids=lambda value: value if isinstance(value, str) else "beams" if value else "greedy",
+)
 def test_the_attention_mask_of_generate_says_what_is_padding(name, options, llama, base, steerers):
     """Without ``pad_token_id``; also where a prompt begins with the very id that others are padded with."""
     prompts = [*PROMPTS, (0, 0, 9, 31)]

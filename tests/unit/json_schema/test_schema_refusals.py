@@ -138,7 +138,7 @@ def hostile() -> list[Any]:
         {"oneOf": [{"properties": {f"n{i}": {"type": "null"}}} for i in range(30)]},
         {"not": {"anyOf": [{"required": [f"n{i}"]} for i in range(200)]}},
         {"not": {"properties": {f"n{i}": {"type": "string"} for i in range(500)}}},
-        {"not": {"enum": [{"a": i, "b": [i]} for i in range(100)]}},
+        {"not": {"enum": [{"a": i, "b": [i]} for i in range(60)]}},
         {"enum": [{"a": i, "b": [i, i + 1]} for i in range(1000)]},
         {"allOf": [{"anyOf": [{"required": [f"a{i}{j}"]} for j in range(2)]} for i in range(20)]},
         {"allOf": [{"anyOf": [{"pattern": f"a{i}{j}"} for j in range(4)]} for i in range(12)]},
