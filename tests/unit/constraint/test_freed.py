@@ -25,6 +25,13 @@ GRAMMARS = {
 }
 
 
+@pytest.fixture(autouse=True, scope="module")
+def frozen():
+    """What is there before these tests is not walked each time."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.mark.parametrize("name", GRAMMARS)
 def test_a_constraint_that_nobody_holds_is_freed_at_once(name: str) -> None:
     make, text = GRAMMARS[name]
