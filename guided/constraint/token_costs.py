@@ -78,7 +78,10 @@ class TokenCosts:
         machine, rules = self._machine, self._rules
         tables = machine.tables
         first, last = tables.set_offset[machine.counters[[N_PRICED, N_SETS]]].tolist()
-        nodes = {item >> 32 for item in tables.items[first:last].tolist()}
+        # Of an ambiguous grammar, there may be a million items and few nodes.
+        met = np.zeros(machine.graph.n_nodes, np.bool_)
+        met[tables.items[first:last] >> 32] = True
+        nodes = np.flatnonzero(met).tolist()
         size = tables.node_cost.size
         if max(nodes) >= size:
             grown = np.full(2 * machine.graph.n_nodes, -1, np.int32)
