@@ -1,4 +1,4 @@
-"""Two lexer states at once: obligations that both hold, and pairs of states that read the same text."""
+"""Two lexer states at once: obligations that both hold, and a state that goes on under an obligation."""
 
 from __future__ import annotations
 
@@ -98,6 +98,23 @@ def _simulated(table: StateTable, more: int, less: int) -> list[tuple[int, int]]
                 seen.add((ahead, beside))
                 pairs.append((ahead, beside))
     return pairs
+
+
+class Under:
+    """A lexer state that goes on while a match before it must not turn out to have been longer."""
+
+    __slots__ = ("obligation", "state")
+
+    def __init__(self, state: int, obligation: int) -> None:
+        self.state, self.obligation = state, obligation
+
+    def edges(self, table: StateTable) -> Row:
+        """The bytes on which the state goes on and the obligation is not violated, nor followed once it is settled."""
+        row: Row = []
+        for low, high, state, owed in segments(written_edges(table, self.state), written_edges(table, self.obligation)):
+            if state and (owed == 0 or int(table.arrays.tag[owed]) < 0):
+                row.append((low, high, table.under(state, owed)))
+        return row
 
 
 def segments(left: Row, right: Row) -> Iterator[tuple[int, int, int, int]]:

@@ -109,8 +109,8 @@ class OrderedState:
     """
 
     __slots__ = (
-        "__weakref__", "_edges", "_exits", "_items", "_live", "_raw", "_width", "forbids", "memory", "violated",
-        "violated_at_end",
+        "__weakref__", "_edges", "_exits", "_items", "_live", "_raw", "_terminals", "_width", "forbids", "memory",
+        "violated", "violated_at_end",
     )  # fmt: skip
 
     forbids: bool
@@ -127,6 +127,7 @@ class OrderedState:
         self._exits: tuple[Exit, ...] | None = None
         self._width = 1
         """How much work its edges were: ranges of bytes, each as often as there are ways to go on with it."""
+        self._terminals: frozenset[int] | None = None
         plain = all(item.condition is None and (item.chain is None or not item.chain.asserts) for item in items)
         self._live: bool | None = True if items and plain else None
         self.violated = forbids and any(item.expr is not None and item.expr is EPSILON for item in items)
@@ -175,6 +176,15 @@ class OrderedState:
             found = tuple(edge for edge in _all_edges(self) if edge[2].live)
             self._edges, self._raw = found, None
         return found
+
+    @property
+    def terminals(self) -> frozenset[int]:
+        """The terminals of all ways to go on; each of a live state's matches is of one of them."""
+        if self._terminals is None:
+            self._terminals = frozenset(
+                [item.terminal for item in self._items] + [index for item in self._items for _, index in item.words]
+            )
+        return self._terminals
 
     @property
     def width(self) -> int:

@@ -7,20 +7,23 @@ in it as rivals: where Lark would cut one of them, the text is refused.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
+from typing import cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.automata.joint import Under
 from guided.automata.lexer_state import LexerState
-from guided.automata.ordered import FurtherExit, OrderedLexer, lexer_of
+from guided.automata.ordered import FurtherExit, OrderedLexer, OrderedState, lexer_of
 from guided.automata.states import StateTable
 from guided.errors import UnsupportedError
 from guided.grammar.ir import Grammar, Lexing
 from guided.grammar.lexing import LalrTables
 from guided.kernels.addresses import address_rows
-from guided.kernels.layout import Lalr
+from guided.kernels.layout import WANT_START, WANT_UNDER, Lalr
 
 
 def lexer_states(grammar: Grammar, states: StateTable) -> tuple[list[int], list[int]]:
@@ -86,38 +89,60 @@ class Restricted:
 
     def edges(self) -> tuple[tuple[int, int, LexerState], ...]:
         """The edges from whose targets a live terminal can be reached."""
-        targets = ((low, high, Restricted(target, self.live)) for low, high, target in self.state.edges())
-        return tuple(edge for edge in targets if can_match(edge[2]))
+        targets = ((low, high, restricted(target, self.live)) for low, high, target in self.state.edges())
+        return tuple((low, high, target) for low, high, target in targets if target is not None)
 
 
-def can_match(state: LexerState) -> bool:
-    """Can a match end in this state or after more text?
+def reachable(state: LexerState) -> frozenset[int]:
+    """The terminals whose match can end in a state or after more text.
 
-    Nearly always the first match found is one; there are no more states than were looked at when compiling.
+    There are no more states behind it than were looked at when compiling; nearly always a few dozen are enough.
     """
-    if not isinstance(state, Restricted):
-        return state.tag >= 0 or bool(state.edges())
-    before: dict[LexerState, LexerState | None] = {state.state: None}
-    queue = [state.state]
-    for item in queue:
-        known = _matching.get(item, {}).get(state.live)
-        if known or (known is None and Restricted(item, state.live).tag >= 0):
-            walk: LexerState | None = item
-            while walk is not None:
-                _matching.setdefault(walk, {})[state.live] = True
-                walk = before[walk]
-            return True
-        for _, _, target in item.edges() if known is None else ():
+    if isinstance(state, Restricted):
+        return reachable(state.state) & state.live
+    start = cast(OrderedState, state)
+    if len(start.terminals) <= 1:
+        return start.terminals
+    if start not in _reached:
+        _reach(start)
+    return _reached[start]
+
+
+_reached: WeakKeyDictionary[OrderedState, frozenset[int]] = WeakKeyDictionary()
+"""What `reachable` found, also of all states behind: else each of a long repeat would look at all that follow."""
+
+
+def _reach(start: OrderedState) -> None:
+    """Find what can be reached from a state and all that it leads to: what one reaches, those before it do."""
+    before: dict[OrderedState, list[OrderedState]] = {start: []}
+    found: dict[OrderedState, set[int]] = {}
+    queue = [start]
+    for at in queue:
+        found[at] = set(_reached.get(at, ()) if len(at.terminals) > 1 else at.terminals)
+        if found[at]:
+            continue
+        found[at].update(exit_.tag for exit_ in at.exits)
+        for _, _, target in at.edges():
             if target not in before:
-                before[target] = item
+                before[target] = []
                 queue.append(target)
-    for item in queue:
-        _matching.setdefault(item, {})[state.live] = False
-    return False
+            before[target].append(at)
+    while queue:
+        at = queue.pop()
+        for earlier in before[at]:
+            if not found[at] <= found[earlier]:
+                found[earlier] |= found[at]
+                queue.append(earlier)
+    _reached.update((at, frozenset(terminals)) for at, terminals in found.items())
 
 
-_matching: WeakKeyDictionary[LexerState, dict[frozenset[int], bool]] = WeakKeyDictionary()
-"""What `can_match` found, also of the states on its way: else each state of a long repeat looks at all behind it."""
+def restricted(state: LexerState, live: frozenset[int]) -> LexerState | None:
+    """A state in which only the terminals of ``live`` may be cut: itself where all it can match are; None: none is."""
+    found = reachable(state)
+    if found <= live:
+        return state if found else None
+    found &= live
+    return Restricted(state, found) if found else None
 
 
 FIRST_OPENINGS = 256
@@ -135,6 +160,8 @@ class LalrStacks:
         self._lexer: OrderedLexer = lexer_of(grammar.terminals)
         self._ignore = frozenset(grammar.ignore)
         self._starts: dict[tuple[int, frozenset[int]], int] = {}
+        self._under: dict[int, int] = {}
+        self._verdicts: dict[tuple[frozenset[int], frozenset[int]], int] = {}
         self.arrays = self._arrays()
         """The tables for kernels; replaced when there are more lexers than there was room for."""
 
@@ -167,7 +194,80 @@ class LalrStacks:
             opening_state=np.zeros(FIRST_OPENINGS, np.int32),
             opening_live=np.zeros((FIRST_OPENINGS, -(-n_terminals // 64)), np.int64),
             opening_start=np.zeros(FIRST_OPENINGS, np.int32),
+            start=np.full(n_states, -1, np.int32),
+            under_key=np.zeros(4 * FIRST_OPENINGS, np.int64),
+            under_state=np.zeros(4 * FIRST_OPENINGS, np.int32),
+            verdict=np.full(1, -1, np.int32),
+            frees=np.zeros((FIRST_OPENINGS, -(-n_terminals // 64)), np.int64),
+            debts=np.zeros((FIRST_OPENINGS, -(-n_terminals // 64)), np.int64),
         )  # fmt: skip
+
+    def provide(self, wanted: int) -> None:
+        """Make known what a mask has asked for, as `guided.kernels.lexed` writes it."""
+        kind, what = wanted >> 56, wanted & ((1 << 56) - 1)
+        if kind == WANT_START:
+            state = self._lexer.start(self.tables.accepts[what])
+            self.arrays.start[what] = self._states.add(state) if state.edges() else 0
+        elif kind == WANT_UNDER:
+            self._go_under(what)
+        else:
+            self.verdict(what)
+
+    def _go_under(self, key: int) -> None:
+        """Have kernels find a lexer state under an obligation."""
+        self._under[key] = self._states.under(key >> 28, key & ((1 << 28) - 1))
+        size = self.arrays.under_key.size
+        if 2 * len(self._under) > size:
+            size *= 4
+            self.arrays = self.arrays._replace(under_key=np.zeros(size, np.int64), under_state=np.zeros(size, np.int32))
+            entered = self._under
+        else:
+            entered = {key: self._under[key]}
+        keys = self.arrays.under_key
+        for each, state in entered.items():
+            mixed = each * 0x9E3779B97F4A7C15 & _MASK64
+            slot = (mixed ^ (mixed >> 29)) % size
+            while keys[slot] not in (0, each):
+                slot = (slot + 1) % size
+            keys[slot], self.arrays.under_state[slot] = each, state
+
+    def verdict(self, state: int) -> int:
+        """The row that says of which terminals one must be accepted so that a token may end in a lexer state."""
+        arrays = self.arrays
+        if state >= arrays.verdict.size:
+            arrays = self.arrays = arrays._replace(verdict=_by_state(arrays.verdict, state, len(self._states)))
+        if arrays.verdict[state] < 0:
+            sets = self._ends_in(state)
+            row = self._verdicts.get(sets)
+            if row is None:
+                row = self._verdicts[sets] = len(self._verdicts)
+                if row == len(arrays.frees):
+                    more = {name: np.concatenate([old, np.zeros_like(old)])
+                            for name in ("frees", "debts") for old in [getattr(arrays, name)]}  # fmt: skip
+                    arrays = self.arrays = arrays._replace(**more)
+                for bits, terminals in zip((arrays.frees, arrays.debts), sets, strict=True):
+                    bits[row] = _packed(terminals, bits.shape[1])
+            arrays.verdict[state] = row
+        return int(arrays.verdict[state])
+
+    def _ends_in(self, state: int) -> tuple[frozenset[int], frozenset[int]]:
+        """The terminals of which one must be accepted behind a token that ends in a state: owing nothing, or more."""
+        key = self._states.key(state)
+        if isinstance(key, Under):
+            return frozenset(), reachable(cast(LexerState, self._states.key(key.state)))
+        lexer = cast(LexerState, key)
+        owing = reachable(lexer)
+        ends: LexerState | None = lexer
+        free = set()
+        while ends is not None:
+            if ends.tag >= 0 and ends.pending is None:
+                free.add(ends.tag)
+            ends = ends.also
+        for _, _, target in lexer.edges():
+            if owing <= free:
+                break
+            free |= reachable(target)
+        return frozenset(free), owing - free
 
     def accepts(self, stack: list[int], terminal: int) -> bool:
         """Would the parser, after its reductions, shift ``terminal`` (or, for the end, be done)?"""
@@ -197,10 +297,9 @@ class LalrStacks:
         key = (stack[-1], live)
         found = self._starts.get(key)
         if found is None:
-            state: LexerState = self._lexer.start(context)
-            if len(live) < len(context):
-                state = Restricted(state, live)
-            found = self._states.add(state) if can_match(state) else 0
+            start = self._lexer.start(context)
+            state = restricted(start, live) if start.terminals else None
+            found = self._states.add(state) if state is not None else 0
             self._keep(stack[-1], live, found)
             self._starts[key] = found
         return found
@@ -219,10 +318,7 @@ class LalrStacks:
             for each in range(row):
                 self._enter(each)
         arrays.opening_state[row], arrays.opening_start[row] = state, start
-        bits = np.zeros(arrays.opening_live.shape[1], np.uint64)
-        for terminal in live:
-            bits[terminal >> 6] |= np.uint64(1 << (terminal & 63))
-        arrays.opening_live[row] = bits.view(np.int64)
+        arrays.opening_live[row] = _packed(live, arrays.opening_live.shape[1])
         self._enter(row)
 
     def _enter(self, row: int) -> None:
@@ -238,11 +334,28 @@ class LalrStacks:
         slots[slot] = row
 
 
+def _by_state(old: NDArray[np.int32], state: int, n_states: int) -> NDArray[np.int32]:
+    """A copy with room for a lexer state and those to come, -1 where new."""
+    new = np.full(2 * max(state, n_states), -1, np.int32)
+    new[: old.size] = old
+    return new
+
+
+def _packed(terminals: Iterable[int], n_words: int) -> NDArray[np.int64]:
+    """Some terminals as bits, 64 a word."""
+    bits = np.zeros(n_words, np.uint64)
+    for terminal in terminals:
+        bits[terminal >> 6] |= np.uint64(1 << (terminal & 63))
+    return bits.view(np.int64)
+
+
 _MASK64 = (1 << 64) - 1
 _NOTHING = np.zeros((1, 1), np.int32)
 NO_TABLES = Lalr(
     _NOTHING, _NOTHING, _NOTHING[0], _NOTHING[0], np.zeros(2, np.int32), np.zeros(2, np.int32), _NOTHING[0],
     np.zeros(1, np.uint8), np.full(1, -1, np.int32), _NOTHING[0], np.zeros((1, 1), np.int64), _NOTHING[0],
+    _NOTHING[0], np.zeros(1, np.int64), _NOTHING[0], _NOTHING[0], np.zeros((1, 1), np.int64),
+    np.zeros((1, 1), np.int64),
 )  # fmt: skip
 """What kernels get where there is no LALR parser: nothing looks into it."""
 

@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.joint import Both, parts_of
+from guided.automata.joint import Both, Under, parts_of
 from guided.automata.lexer_state import LexerState
 from guided.automata.names import OtherTexts
 from guided.automata.parts import MOST_QUEUED, PartTable
@@ -133,6 +133,7 @@ class StateTable:
         self._joined: dict[tuple[int, ...], int] = {}
         self.compared: dict[tuple[int, int], bool] = {}
         """Of `guided.automata.joint`."""
+        self._under: dict[tuple[int, int], int] = {}
         self.n_partials = 0
         """Of `guided.automata.spelling`."""
         self.parts = PartTable(self._state_of_part, self._addresses, MOST_STATES)
@@ -475,8 +476,8 @@ class StateTable:
                 if not self.parts.find(only):
                     self.parts.stands_for(only, state)
                 return only != of and self._lay_words(state, terminal(*only))
-        elif isinstance(key, Both):
-            self._give_edges(state, key.edges(self), loops=False)
+        elif isinstance(key, Both | Under):
+            self._give_edges(state, key.edges(self), loops=isinstance(key, Under))
         else:
             ways = cast(LexerState, key).edges()
             self._give_edges(state, [(low, high, self.add(target)) for low, high, target in ways], loops=True)
@@ -541,6 +542,31 @@ class StateTable:
                 found = self._joined[key] = self._allocate(both)
                 self.arrays.tag[found] = both.tag(self)
             return found
+
+    def under(self, state: int, obligation: int) -> int:
+        """The lexer state that goes on from ``state``, and none of whose matches or texts violate an obligation."""
+        if not obligation:
+            return state
+        with self.lock:
+            found = self._under.get((state, obligation))
+            if found is None:
+                found = self._under[state, obligation] = self._allocate(Under(state, obligation))
+                self._owe(found, state, obligation)
+            return found
+
+    def _owe(self, new: int, state: int, obligation: int) -> None:
+        """Have the matches that may end in a state end in another, each owing an obligation as well."""
+        arrays = self.arrays
+        if arrays.tag[state] < 0:
+            return
+        pending = self.joined(int(arrays.pending[state]), obligation)
+        also = int(arrays.also[state])
+        further = 0
+        if also:
+            further = self._allocate(None)
+            self.arrays.first[further] = 0
+            self._owe(further, also, obligation)
+        self.arrays.tag[new], self.arrays.pending[new], self.arrays.also[new] = arrays.tag[state], pending, further
 
 
 _UNSET = {"first": -1, "tag": -1, "minimum": -1, "widest": -1}

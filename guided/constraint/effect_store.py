@@ -35,6 +35,8 @@ class EffectStore:
             masks=_rows(max(8, min(MOST_ROWS, ROOM // (4 * max(n_words, 1)))), n_words),
             listed=np.zeros(4096, np.int32),
             **records(Effects, "exit_low", 1024),
+            ends_in=np.zeros(512, np.int32),
+            more=np.full(512, -1, np.int32),
         )
         self._n_words = n_words
         self._n_effects = self._n_masks = self._n_listed = self._n_exits = 0
@@ -64,10 +66,16 @@ class EffectStore:
         kept: NDArray[np.int32],
         exits: list[tuple[int, int, int, int]],
         mask: int = -1,
+        ends_in: int = 0,
+        more: int = -1,
     ) -> int:
-        """Keep an effect: ``kept`` tokens, besides those of row ``mask``, and exits ``(low, high, tag, pending)``."""
+        """Keep an effect: ``kept`` tokens, besides those of row ``mask``, and exits ``(low, high, tag, pending)``.
+
+        ``ends_in`` and ``more`` as in `guided.kernels.layout.Effects`.  Below 0 a ``state`` is not found.
+        """
         index = self._new(low, high, state)
-        if mask < 0 and kept.size > DENSE and not state & ENOUGH:
+        self.arrays.ends_in[index], self.arrays.more[index] = ends_in, more
+        if mask < 0 and kept.size > DENSE and not (state > 0 and state & ENOUGH):
             mask = self.row(kept)
             kept = kept[:0]
         first = self._list(kept) if kept.size else 0
@@ -127,6 +135,8 @@ class EffectStore:
         effects = self.arrays
         if 2 * index + 2 > effects.hash_slot.size or index == effects.key_low.size:
             fields = grown_records(effects, "mask", 2 * effects.key_low.size)
+            fields["ends_in"] = grown(effects.ends_in, 2 * effects.ends_in.size)
+            fields["more"] = np.concatenate([effects.more, np.full_like(effects.more, -1)])
             effects = self.arrays = effects._replace(
                 hash_slot=np.full(2 * effects.hash_slot.size, -1, np.int32), **fields
             )
@@ -140,6 +150,8 @@ class EffectStore:
     def _enter(self, index: int) -> None:
         """Put an effect into the hash, the last step of making it visible."""
         effects = self.arrays
+        if effects.key_state[index] < 0:
+            return
         slot = self._slot(int(effects.key_low[index]), int(effects.key_state[index]))
         while effects.hash_slot[slot] >= 0:
             slot = (slot + 1) % effects.hash_slot.size
@@ -165,7 +177,7 @@ class EffectStore:
 _MASK64 = (1 << 64) - 1
 _PER_EFFECT = (
     "key_low", "key_high", "key_state", "mask", "list_first", "list_count",
-    "exit_first", "exit_count",
+    "exit_first", "exit_count", "ends_in", "more",
 )  # fmt: skip
 
 

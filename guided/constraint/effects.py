@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar, TypeAlias, cast
 
 import numpy as np
@@ -59,6 +61,20 @@ _MANY = 1 << 16
 
 _ANY_STRING = json_string(Utf8().text), json_string(Utf8().text, canonical=True)
 """In every spelling, and in the canonical one."""
+
+
+LEAST_CORE = 8
+"""The part of a vocabulary, one in so many, that a state must be come to with, to be worth sharing: 20,000 nodes."""
+
+
+@dataclass(frozen=True)
+class _Core:
+    """What lexers have in common in a range: the marks of its nodes, how many of them are inside, an effect, exits."""
+
+    marks: NDArray[np.uint8]
+    n_nodes: int
+    effect: int
+    exits: list[tuple[int, int, int, int]]
 
 
 @dataclass(frozen=True)
@@ -113,6 +129,9 @@ class TokenEffects:
         self._walked: set[int] = set()
         """States whose effects are not told from others."""
         self._endless = EndlessText(states)
+        self._cores: dict[tuple[int, int, int], _Core] = {}
+        """By range and state what lexers share."""
+        self._core_states: dict[int, int] = {}
         self._others_known: dict[tuple[int, int, int], _Strings] = {}
         self._count_characters()
 
@@ -165,6 +184,78 @@ class TokenEffects:
                 found = self.store.add(low, high, like | ENOUGH, listed, [])
             if like != state:
                 self.store.alias(low, high, state | ENOUGH, found)
+
+    def need_core(self, low: int, high: int, state: int, asked_as: Callable[[int], int]) -> None:
+        """Make known what the tokens of a range do from a lexer's state, apart by what the parser is asked about them.
+
+        Where most of them lead to one state, what it has in common with other lexers is found once for all of them.
+        ``asked_as`` says as a small number what the parser is asked about tokens that end in a state.
+        """
+        with self.lock:
+            core = self._core_of(state)
+            if not core:
+                self._add_apart(low, high, state, state, 0, np.zeros(high - low, np.uint8), asked_as)
+                return
+            shared = self._cores.get((low, high, core))
+            marks, n_nodes = self._surveys.mark(low, high, state, core, None if shared is None else shared.marks)
+            if shared is not None and 2 * n_nodes < shared.n_nodes:
+                # It has little in common with them.
+                marks, n_nodes = self._surveys.mark(low, high, state, core, None)
+            if shared is None or not np.array_equal(marks, shared.marks):
+                effect, exits = self._add_apart(low, high, -1, 0, core, marks, asked_as)
+                is_common = shared is None or 2 * n_nodes >= shared.n_nodes
+                shared = _Core(marks, n_nodes, effect, exits)
+                if is_common:
+                    self._cores[low, high, core] = shared
+            self._add_apart(low, high, state, state, core, marks, asked_as, shared)
+
+    def _add_apart(
+        self, low: int, high: int, key: int, begin: int, core: int, marks: NDArray[np.uint8],
+        asked_as: Callable[[int], int], beside: _Core | None = None,
+    ) -> tuple[int, list[tuple[int, int, int, int]]]:  # fmt: skip
+        """Keep what `guided.kernels.cores.survey` finds, and what is known ``beside`` it: the effect and its exits."""
+        found = self._surveys.core(low, high, begin, core, marks)
+        ends = np.flatnonzero(np.bincount(found.places, minlength=1))
+        kinds = np.zeros(int(ends.max(initial=0)) + 1, np.int16)
+        kinds[ends] = [asked_as(end) for end in ends.tolist()]
+        of_token = kinds[found.places]
+        order = np.argsort(of_token, kind="stable")
+        of_token, kept = of_token[order], found.kept[order]
+        firsts = np.flatnonzero(np.diff(of_token, prepend=-1)).tolist()
+        exits = self.tries.exit_ranges(found.exits, self._bytes_under)
+        more, all_exits = (-1, exits) if beside is None else (beside.effect, exits + beside.exits)
+        examples = dict(zip(kinds[ends].tolist(), ends.tolist(), strict=True))
+        for first, stop in pairwise([*firsts[1:], kept.size] if firsts else []):
+            more = self.store.add(
+                low, high, -1, kept[first:stop], [], ends_in=examples[int(of_token[first])], more=more
+            )
+        stop = firsts[1] if len(firsts) > 1 else kept.size
+        ends_in = examples[int(of_token[0])] if kept.size else begin or core
+        return self.store.add(low, high, key, kept[:stop], all_exits, ends_in=ends_in, more=more), exits
+
+    def _core_of(self, state: int) -> int:
+        """The state that most tokens lead to: of words that are no keyword, inside a string or comment; 0: none is."""
+        found = self._core_states.get(state)
+        if found is None:
+            edges = self.states.edges(state)
+            self.states.expand_all([target for _, _, target in edges])
+            weights: Counter[int] = Counter()
+            for low, high, target in edges:
+                for first, last, behind in self.states.edges(target):
+                    weights[behind] += int(self.tries.pair_weights[low : high + 1, first : last + 1].sum())
+            found, weight = weights.most_common(1)[0] if weights else (0, 0)
+            if LEAST_CORE * weight < int(self.tries.pair_weights.sum()):
+                found = 0
+            self._core_states[state] = found
+        return found
+
+    def _bytes_under(self, obligation: int) -> NDArray[np.uint8]:
+        """``uint8[256]``: 1 for each byte that does not violate an obligation at once."""
+        allowed = np.ones(256, np.uint8)
+        for low, high, target in self.states.edges(obligation):
+            if self.states.arrays.tag[target] >= 0:
+                allowed[low : high + 1] = 0
+        return allowed
 
     def _told(self, low: int, high: int, state: int) -> bool:
         """Make an effect known that is told from others; False where the state is walked, whatever the range."""

@@ -24,7 +24,7 @@ from guided.automata.openings import explore_openings
 from guided.automata.spelling import state_inside
 from guided.automata.stacks import NO_TABLES, LalrStacks, lexer_states, no_tables
 from guided.collection import hold, release, untrack
-from guided.constraint import combinations
+from guided.constraint import combinations, rounds
 from guided.constraint.completion import Completions
 from guided.constraint.effects import TokenEffects
 from guided.constraint.first_arrays import (
@@ -67,10 +67,10 @@ from guided.kernels.layout import (
     N_SEGMENTS,
     N_SETS,
     N_STATES,
-    N_UNKNOWN,
     NEED,
     NEED_COST,
     NEED_EFFECT,
+    NEED_LEXED,
     NEED_PARTIAL,
     NEED_TERMINAL,
     OPEN_BOUNDARY,
@@ -84,7 +84,6 @@ from guided.kernels.layout import (
     Segments,
 )
 from guided.kernels.loading import load_compiled
-from guided.kernels.masks import ENOUGH
 from guided.kernels.views import N_ROWS
 from guided.vocab.vocabulary import Vocabulary
 
@@ -292,7 +291,7 @@ class ConstraintMachine:
         with self.lock:
             if limit >= 0:
                 self.begin_prices()
-            self.run(entry.fill, self.lexed, self.effects.root, state, limit)
+            self._run_fill(state, limit)
             rows: NDArray[np.uint32] = self._extra.rows
             filled: NDArray[np.uint32] = rows[0]
             if self.plain:
@@ -307,10 +306,16 @@ class ConstraintMachine:
             np.bitwise_or.at(row, tokens >> 5, np.uint32(1) << (tokens & 31).astype(np.uint32))
             return row
 
+    def _run_fill(self, state: int, limit: int) -> None:
+        if self.lexed:
+            self.run(entry.fill_lexed, self.effects.root, state)
+        else:
+            self.run(entry.fill, self.effects.root, state, limit)
+
     def candidates(self, state: int) -> NDArray[np.uint32]:
         """A row with every token of the mask, and perhaps others that leave no way to an end."""
         with self.lock:
-            self.run(entry.fill, self.lexed, self.effects.root, state, -1)
+            self._run_fill(state, -1)
             rows: NDArray[np.uint32] = self._extra.rows
             found: NDArray[np.uint32] = rows[0] | rows[-1]
             return found
@@ -323,9 +328,9 @@ class ConstraintMachine:
             return self.mask(state), self.is_accepting(state), -1
         if self._seen != self.states.version + self._tries.version + self._store.version:
             self.refresh()
-        code = self._fill(self.table, self.lexed, self.effects.root, state, -1)
+        code = self._fill(self.table, self.effects.root, state, -1)
         if code < 0:
-            code = self._go_on(entry.fill, (self.lexed, self.effects.root, state, -1))
+            code = self._go_on(entry.fill, (self.effects.root, state, -1))
         if self.needs is not None:
             self.needs[state] = self._counts[NEED]
         return self._row, code & 1 == 1, code >> 1
@@ -337,9 +342,9 @@ class ConstraintMachine:
         """
         if self._seen != self.states.version + self._tries.version + self._store.version:
             self.refresh()
-        code = self._fill(self.table, self.lexed, self.effects.root, state, limit)
+        code = self._fill(self.table, self.effects.root, state, limit)
         if code < 0:
-            code = self._go_on(entry.fill, (self.lexed, self.effects.root, state, limit))
+            code = self._go_on(entry.fill, (self.effects.root, state, limit))
         return self._row if code >> 1 else None, int(self._counts[NEED])
 
     def cost(self, state: int) -> int:
@@ -506,7 +511,9 @@ class ConstraintMachine:
         elif request == NEED_PARTIAL:
             state_inside(self.states, a)
         elif request == NEED_EFFECT:
-            self._gathered(a, b)
+            rounds.serve(self, a, self._list_inside)
+        elif request == NEED_LEXED:
+            rounds.serve_lexed(self, a, b)
         elif request == GROW_MACHINE:
             self._grow()
         elif request == GROW_SCRATCH:
@@ -532,28 +539,16 @@ class ConstraintMachine:
             self._extra = combinations.serve(self, request, a, b, self._extra)
             self._seen = -1
 
-    def _gathered(self, n_effects: int, n_stacks: int) -> None:
-        """Serve what one round of a mask came to for the first time, some of it perhaps more than once."""
-        scratch = self.scratch
-        n_unknown = int(self.counters[N_UNKNOWN])
-        if n_unknown:
-            unknown = scratch.unknown[:n_unknown].tolist()
-            self.states.expand_all([state for state in unknown if state >= 0])
-            for state in (~each for each in unknown if each < 0):
-                minimum(self.states, state)
-        effects = zip(scratch.thread_a[:n_effects].tolist(), scratch.thread_b[:n_effects].tolist(), strict=True)
-        for bounds, key in dict.fromkeys(effects):
-            if key & ENOUGH:
-                self.effects.need_near(bounds >> 32, bounds & 0xFFFFFFFF, key & ~ENOUGH, self._list_inside)
-            else:
-                self.effects.need(bounds >> 32, bounds & 0xFFFFFFFF, key)
-        for stack in dict.fromkeys(scratch.emits[:n_stacks].tolist()):
-            self._open(stack)
-
     def _list_inside(self, low: int, high: int, state: int) -> NDArray[np.int64]:
         """See `guided.kernels.masks.price_inside`: prices ``<< 32``, and tokens."""
         self.run(entry.price_inside, low, high, state)
         return self.scratch.listed[: self.counters[N_LISTED]]
+
+    def hold_tables(self) -> None:
+        """Have kernels see the LALR tables as they are now."""
+        if self.stacks is not None and self.lalr is not self.stacks.arrays:
+            self.lalr = self.stacks.arrays
+            self._seen = -1
 
     def _open(self, continuation: int) -> None:
         """Make known what may come at a boundary."""
@@ -563,9 +558,7 @@ class ConstraintMachine:
                 self.refresh()
             return
         start = self.stacks.lexer_start(self._stack(continuation))
-        if self.lalr is not self.stacks.arrays:
-            self.lalr = self.stacks.arrays
-            self._seen = -1
+        self.hold_tables()
         at = int(self.counters[N_CLOSURE])
         if at + 1 > self.tables.closure_state.shape[0]:
             self._grow()

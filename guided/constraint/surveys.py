@@ -11,7 +11,7 @@ from guided.automata.states import StateTable
 from guided.constraint.effect_store import EffectStore
 from guided.constraint.scratch import small_scratch
 from guided.constraint.token_tries import TokenTries
-from guided.kernels import differences
+from guided.kernels import cores, differences
 from guided.kernels.addresses import address, address_row, address_rows
 from guided.kernels.effects import DENSE, OWING, PLACES, closings, paths_to, survey
 from guided.kernels.jit import direct
@@ -185,6 +185,37 @@ class Surveys:
         What is noted of tokens is good until the next walk.
         """
         return self._note(low, high, state, PLACES)
+
+    def mark(
+        self, low: int, high: int, state: int, core: int, old: NDArray[np.uint8] | None
+    ) -> tuple[NDArray[np.uint8], int]:
+        """As `guided.kernels.cores.mark`: the marks, and the number of nodes at and below those that have one."""
+        new = np.zeros(high - low, np.uint8)
+        before = new[:0] if old is None else np.ascontiguousarray(old)
+        unknown = self._begin(state)
+        while True:
+            n = int(direct(cores.mark)(self._addresses(), low, high, state, core, before, new, unknown))
+            if n >= 0:
+                return new, n
+            unknown = self._serve(unknown)
+
+    def core(self, low: int, high: int, state: int, core: int, marks: NDArray[np.uint8]) -> Ends:
+        """As `guided.kernels.cores.survey`; what is noted of tokens is good until the next walk."""
+        offset = self.tries.arrays.token_offset
+        self._make_room(int(offset[high]) - int(offset[low]))
+        unknown = self._begin(state or core)
+        while True:
+            code = int(
+                direct(cores.survey)(
+                    self._addresses(), low, high, state, core, marks, self._kept, self._noted, self._exit_rows, unknown
+                )
+            )
+            if code >= 0:
+                break
+            unknown = self._serve(unknown)
+        n_kept, n_exits = code >> 32, code & 0xFFFFFFFF
+        kept = self._kept[:n_kept]
+        return Ends(kept[:0], kept, self._noted[:n_kept], self._exit_rows[:n_exits].copy())
 
     def _note(self, low: int, high: int, state: int, home: int) -> Ends | None:
         offset = self.tries.arrays.token_offset

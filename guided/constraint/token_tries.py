@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -71,15 +75,33 @@ class TokenTries:
             node = end
         return found
 
+    @cached_property
+    def pair_weights(self) -> NDArray[np.int32]:
+        """``int32[256, 256]``: the nodes at and below each pair of bytes that a token may begin with."""
+        found = np.zeros((256, 256), np.int32)
+        end, byte = self.arrays.end, self.arrays.byte
+        first = 1
+        while first < self.root:
+            stop = int(end[first])
+            node = first + 1
+            while node < stop:
+                found[byte[first], byte[node]] = end[node] - node
+                node = int(end[node])
+            first = stop
+        return found
+
     def tokens_at(self, nodes: NDArray[np.int32]) -> NDArray[np.int32]:
         """The tokens that end in some nodes."""
         offset = self.arrays.token_offset
         return np.concatenate([_NONE, *(self.arrays.token_ids[offset[n] : offset[n + 1]] for n in nodes.tolist())])
 
-    def exit_ranges(self, exits: NDArray[np.int32]) -> list[tuple[int, int, int, int]]:
+    def exit_ranges(
+        self, exits: NDArray[np.int32], bytes_under: Callable[[int], NDArray[np.uint8]] | None = None
+    ) -> list[tuple[int, int, int, int]]:
         """One trie range per terminal and obligation, merged where matches end at several nodes.
 
-        ``exits`` has rows ``(node, tag, pending, ...)``; gives ``(low, high, tag, pending)``.
+        ``exits`` has rows ``(node, tag, pending, ...)``; gives ``(low, high, tag, pending)``.  ``bytes_under`` says
+        which bytes (``uint8[256]``) may come under an obligation: what begins with others is left out.
         """
         ranges: list[tuple[int, int, int, int]] = []
         if len(exits) <= FEW_EXITS:
@@ -87,23 +109,29 @@ class TokenTries:
             for node, ends_as, pending, *_ in exits.tolist():
                 if self.arrays.end[node] > node + 1:
                     nodes.setdefault((ends_as, pending), []).append(node)
-            for as_, below in nodes.items():
-                ranges.append((*self.merge(np.array(below, np.int32)), *as_))
+            for (ends_as, pending), below in nodes.items():
+                ranges.append((*self.merge(np.array(below, np.int32)), ends_as, pending))
             return ranges
         # Where a text may end anywhere there are as many exits as nodes, so none is looked at by itself.
         exits = exits[self.arrays.end[exits[:, 0]] > exits[:, 0] + 1]
-        while exits.size:
-            ends_as, pending = int(exits[0, 1]), int(exits[0, 2])
-            same = (exits[:, 1] == ends_as) & (exits[:, 2] == pending)
-            ranges.append((*self.merge(np.ascontiguousarray(exits[same, 0])), ends_as, pending))
-            exits = exits[~same]
+        ends = exits[:, 1].astype(np.int64) << 32 | exits[:, 2]
+        # Stable, so that the nodes of each ascend.
+        order = np.argsort(ends, kind="stable")
+        ends, below = ends[order], exits[order, 0]
+        firsts = np.flatnonzero(np.diff(ends, prepend=-1)).tolist() if ends.size else []
+        for first, stop in pairwise([*firsts, ends.size]):
+            ends_as, pending = divmod(int(ends[first]), 1 << 32)
+            allowed = None if bytes_under is None or not pending else bytes_under(pending)
+            low, high = self.merge(below[first:stop], allowed)
+            if low < high:
+                ranges.append((low, high, ends_as, pending))
         return ranges
 
-    def merge(self, starts: NDArray[np.int32]) -> tuple[int, int]:
-        """The trie of all that is below some nodes."""
+    def merge(self, starts: NDArray[np.int32], allowed: NDArray[np.uint8] | None = None) -> tuple[int, int]:
+        """The trie of all that is below some nodes; where there are several, only behind the ``allowed`` bytes."""
         if starts.size == 1:
             return int(starts[0]) + 1, int(self.arrays.end[starts[0]])
-        key = starts.tobytes()
+        key = starts.tobytes() + (b"" if allowed is None else allowed.tobytes())
         found = self._merged.get(key)
         if found is not None:
             return found
@@ -111,6 +139,7 @@ class TokenTries:
             stop = direct(merge)(
                 self._addresses(), starts, starts.size, self._n_nodes, self._n_tokens,
                 self._nodes[0], self._nodes[1], self._stamp, self._frames,
+                _ALL_BYTES if allowed is None else np.concatenate([allowed, _ALL_BYTES[256:]]),
             )  # fmt: skip
             if stop >= 0:
                 break
@@ -158,5 +187,6 @@ class TokenTries:
 
 
 _NONE = np.zeros(0, np.int32)
+_ALL_BYTES = np.ones(512, np.uint8)
 _CLASS_OF_BYTE = class_of_byte()
 _PHASE_AFTER = phase_after()

@@ -22,6 +22,7 @@ from guided.kernels.layout import (
 from guided.kernels.local_arrays import local_int_rows, local_longs
 from guided.kernels.refused import classes_refused
 from guided.kernels.strings import SPELLED, enter, glance, move
+from guided.kernels.walks import payable_below
 
 _MASK32 = 0xFFFFFFFF
 
@@ -63,16 +64,20 @@ def note_exits(table, exits, n, node, state, count):
     """Note the ways in which a match ends at a node in a state; how many exits there are, -1: request."""
     automaton = views.automaton(table)
     counters = views.counters(table)
+    tokens = views.tokens(table)
     ending = np.int64(state)
     while ending:
         if n == exits.shape[0]:
             counters[REQUEST] = GROW_SCRATCH
             return np.int64(-1)
-        exits[n, 0] = node
-        exits[n, 1] = automaton.tag[ending]
-        exits[n, 2] = automaton.pending[ending]
-        exits[n, 3] = count
-        n += 1
+        pending = np.int64(automaton.pending[ending])
+        # Behind a word that goes on there is an exit at each node, and hardly any has a byte below that is none of it.
+        if pending == 0 or payable_below(automaton, tokens, pending, node + 1, np.int64(tokens.end[node])):
+            exits[n, 0] = node
+            exits[n, 1] = automaton.tag[ending]
+            exits[n, 2] = pending
+            exits[n, 3] = count
+            n += 1
         ending = np.int64(automaton.also[ending])
     return n
 

@@ -8,14 +8,15 @@ from guided.kernels import parser, segments, threads, views
 from guided.kernels.costs import price_all, price_texts
 from guided.kernels.jit import entry, inner
 from guided.kernels.layout import ASKED, EXPAND_NODE, N_STATES, REQUEST, REQUEST_A, REQUEST_B
+from guided.kernels.lexed import fill_lexed
 from guided.kernels.marks import BEHIND, INSIDE, calls_marked
 from guided.kernels.masks import fill, price_inside
 from guided.kernels.members import value_wanted
 from guided.kernels.threads import next_bytes, open_boundary
 
 __all__ = [
-    "advance", "advance_each", "boundary_state", "fill", "next_bytes", "open_boundary", "price_all", "price_inside",
-    "price_texts", "rehash", "settle_one",
+    "advance", "advance_each", "boundary_state", "fill", "fill_lexed", "next_bytes", "open_boundary", "price_all",
+    "price_inside", "price_texts", "rehash", "settle_one",
 ]  # fmt: skip
 
 _QUOTE = 0x22

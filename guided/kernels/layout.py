@@ -145,6 +145,12 @@ class Lalr(NamedTuple):
     context_first[state + 1]]``.  Lexers by LALR state and the set of terminals that the parser accepts, 64 a word,
     ignored ones among them: ``opening_slot`` finds a row by hash, -1 where there is none, ``opening_start[row]`` is
     the lexer state.
+
+    For masks (`guided.kernels.lexed`): ``start[state]`` is the lexer of all candidates of an LALR state; ``under_key``
+    finds by hash the lexer state ``under_state`` that goes on from ``state << 28 | obligation``, 0 where there is none.
+    ``verdict[x]``: the row of lexer state ``x``, in ``frees`` the terminals of which one must be accepted so that a
+    token may end in ``x``, in ``debts`` those with which it may where what is owed can be settled.  -1: not
+    known yet.
     """
 
     action: NDArray[np.int32]
@@ -159,6 +165,12 @@ class Lalr(NamedTuple):
     opening_state: Ints
     opening_live: NDArray[np.int64]
     opening_start: Ints
+    start: Ints
+    under_key: Longs
+    under_state: Ints
+    verdict: Ints
+    frees: NDArray[np.int64]
+    debts: NDArray[np.int64]
 
 
 class Machine(NamedTuple):
@@ -253,6 +265,10 @@ class Effects(NamedTuple):
     Found by hash of (range, state).  ``mask``: row of ``masks`` with the tokens after which the match goes on or
     ends, -1 when those tokens are listed in ``listed[list_first : list_first + list_count]``.  Exits: ``exit_*``
     gives the trie range of what is left of tokens in which the match ends, with the terminal and obligation.
+
+    Where the parser must be asked about tokens that end inside a terminal (`guided.kernels.lexed`), all of an effect
+    end in states about which it is asked the same, such as ``ends_in``; ``more`` is the effect with others of the same
+    range, -1 after the last.
     """
 
     hash_slot: Ints
@@ -270,6 +286,8 @@ class Effects(NamedTuple):
     exit_high: Ints
     exit_tag: Ints
     exit_pending: Ints
+    ends_in: Ints
+    more: Ints
 
 
 class Segments(NamedTuple):
@@ -336,8 +354,8 @@ FAR = 1 << 28
 N_SETS, N_ITEMS, N_CLOSURE, N_STATES, N_THREADS, N_PRICED = range(6)
 FUEL, STAMP, REQUEST, REQUEST_A, REQUEST_B = range(6, 11)
 OWING, N_SEGMENTS, N_SEGMENT_TOKENS, N_UNKNOWN, SHARES, NOTED, LONGEST, ASKED = range(11, 19)
-PRICES, N_REACHED, NEED, FARTHEST, N_LISTED, MOST_ITEMS = range(19, 25)
-N_COUNTERS = 25
+PRICES, N_REACHED, NEED, FARTHEST, N_LISTED, MOST_ITEMS, N_LOCAL, N_WANTED, N_MISSING = range(19, 28)
+N_COUNTERS = 28
 
 ANY, LISTED = -1, -2
 """In the place of a limit: tokens are taken whatever they cost, or listed with their prices."""
@@ -349,3 +367,8 @@ MOST_ROWS = 64
 EXPAND_STATE, EXPAND_NODE, GROW_MACHINE, GROW_SCRATCH = 1, 2, 3, 4
 OUT_OF_FUEL, NEED_EFFECT, JOIN_OBLIGATIONS, OPEN_BOUNDARY, NEED_COST = 5, 6, 7, 8, 9
 NEED_PARTIAL, GROW_SEGMENTS, NEED_TERMINAL, GROW_LISTED, COMPOSE, COMPARE = 10, 11, 12, 13, 14, 15
+NEED_LEXED = 16
+
+WANT_START, WANT_UNDER, WANT_VERDICT = 1, 2, 3
+"""What `NEED_LEXED` asks for, above 56 bits of `Scratch.emits`: the lexer of an LALR state, a lexer state under an
+obligation (two numbers of 28 bits), the verdict of a lexer state."""

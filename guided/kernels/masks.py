@@ -33,17 +33,16 @@ from guided.kernels.layout import (
     NEED,
     NEED_EFFECT,
     NOTED,
-    OPEN_BOUNDARY,
     OUT_OF_FUEL,
     OWING,
     PRICES,
     REQUEST,
     REQUEST_A,
-    REQUEST_B,
     SHARES,
     STAMP,
 )
 from guided.kernels.local_arrays import local_longs
+from guided.kernels.parser import close
 from guided.kernels.rows import fingerprint
 from guided.kernels.segments import (
     LEAST_NODES,
@@ -61,7 +60,6 @@ from guided.kernels.segments import (
     need_of,
     push,
 )
-from guided.kernels.threads import open_boundary, past
 from guided.kernels.walks import EVASION, SMALL_RANGE, begins, forbid, payable_below, wait_for, walk
 
 _MASK32 = 0xFFFFFFFF
@@ -192,13 +190,13 @@ def price_inside(table, low, high, state):
         return -1
     if counters[N_UNKNOWN]:
         counters[REQUEST] = NEED_EFFECT
-        counters[REQUEST_A] = counters[REQUEST_B] = 0
+        counters[REQUEST_A] = 0
         return -1
     return 0
 
 
 @entry
-def fill(table, lexed, root, state, limit):
+def fill(table, root, state, limit):
     """Set in ``rows[0]`` the bit of every token that keeps ``state`` alive (end-of-text ids aside); -1: request.
 
     Returns the row's fingerprint ``<< 1``, and 1 when the text may end here (not told of grammars with a lexer).  With
@@ -237,7 +235,6 @@ def fill(table, lexed, root, state, limit):
     # one round asks for all that it comes to, since each begins again.
     counters[N_UNKNOWN] = 0
     n_missing = np.int64(0)
-    n_closed = np.int64(0)
     level = np.int64(0)
     stamps = local_longs(MOST_ROWS)
     counters[STAMP] += 1
@@ -267,7 +264,7 @@ def fill(table, lexed, root, state, limit):
             low = scratch.tasks[3 * depth + 1] >> 32
             high = scratch.tasks[3 * depth + 1] & _MASK32
             if obligation & SEGMENT:
-                whole = n_missing + n_closed + counters[N_UNKNOWN] == 0
+                whole = n_missing + counters[N_UNKNOWN] == 0
                 key = (np.int64(low) << 32) | (obligation & _MASK32)
                 if limits[level] == ANY:
                     if close_segment(table, key, rows[level], rows[level - 1], whole) < 0:
@@ -313,15 +310,8 @@ def fill(table, lexed, root, state, limit):
             stamps[level] = counters[STAMP]
             obligation = np.int64(0)
         if inside == 0:
-            if open_boundary(table, lexed, continuation) < 0:
-                if counters[REQUEST] != OPEN_BOUNDARY:
-                    return -1
-                if n_closed == scratch.emits.shape[0]:
-                    counters[REQUEST] = GROW_SCRATCH
-                    return -1
-                scratch.emits[n_closed] = continuation
-                n_closed += 1
-                continue
+            if close(table, continuation) < 0:
+                return -1
             first = machine.closure_first[continuation]
             for i in range(first, first + machine.closure_count[continuation]):
                 inside, following = np.int64(machine.closure_state[i]), np.int64(machine.closure_next[i])
@@ -372,7 +362,6 @@ def fill(table, lexed, root, state, limit):
             counters[NOTED] = counters[N_SEGMENT_TOKENS] if noting else -1
             depth = walk(
                 table,
-                lexed,
                 rows[level],
                 doubtful,
                 depth,
@@ -420,27 +409,21 @@ def fill(table, lexed, root, state, limit):
             _apply_near(table, found, near, room, rows[level])
         first = effects.exit_first[found]
         for i in range(first, first + effects.exit_count[found]):
-            beyond = np.int64(continuation)
-            if lexed:
-                beyond = np.int64(past(table, np.int64(continuation), np.int64(effects.exit_tag[i])))
-                if beyond < 0:
-                    return -1
             owed = np.int64(effects.exit_pending[i])
             low, high = np.int64(effects.exit_low[i]), np.int64(effects.exit_high[i])
             if not payable_below(automaton, tokens, owed, low, high):
                 continue
             if keeps and owed == 0 and LEAST_NODES <= high - low <= MOST_NODES:
                 owed = np.int64(SEGMENT)
-            elif not first_visit(table, stamps[level], low, beyond, owed):
+            elif not first_visit(table, stamps[level], low, continuation, owed):
                 continue
-            depth = push(table, depth, low, high, np.int64(0), beyond, owed)
+            depth = push(table, depth, low, high, np.int64(0), continuation, owed)
             if depth < 0:
                 return -1
-    if n_missing or n_closed or counters[N_UNKNOWN]:
-        # In `thread_a` and `thread_b`, and in `emits`, which no grammar with a lexer uses otherwise.
+    if n_missing or counters[N_UNKNOWN]:
+        # In `thread_a` and `thread_b`.
         counters[REQUEST] = NEED_EFFECT
         counters[REQUEST_A] = n_missing
-        counters[REQUEST_B] = n_closed
         return -1
     counters[SHARES] = 0
     if limit != ANY:

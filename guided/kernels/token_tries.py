@@ -90,8 +90,11 @@ def index_trie(table, low, high, used, least, class_of_byte, phase_after, readab
 
 
 @inner
-def _sorted_children(tokens, parents, low, high, nodes, first, spare):
-    """Write the children of ``parents[low:high]`` to ``nodes[first:]``, ordered by byte; their end, or -1: no room."""
+def _sorted_children(tokens, parents, low, high, nodes, first, spare, allowed, rule):
+    """Write the children of ``parents[low:high]`` to ``nodes[first:]``, ordered by byte; their end, or -1: no room.
+
+    Only those of bytes with a 1 in ``allowed[rule:]``.
+    """
     n = first
     for i in range(low, high):
         child = parents[i] + 1
@@ -99,8 +102,9 @@ def _sorted_children(tokens, parents, low, high, nodes, first, spare):
         while child < last:
             if n == nodes.shape[0]:
                 return -1
-            nodes[n] = child
-            n += 1
+            if allowed[rule + np.int64(tokens.byte[child])]:
+                nodes[n] = child
+                n += 1
             child = tokens.end[child]
     if high - low == 1:
         return n  # the children of one node are in order
@@ -129,8 +133,10 @@ def _sorted_children(tokens, parents, low, high, nodes, first, spare):
 
 
 @entry
-def merge(table, starts, n_starts, nodes_used, tokens_used, nodes, spare, stamp, frames):
+def merge(table, starts, n_starts, nodes_used, tokens_used, nodes, spare, stamp, frames, allowed):
     """Append to the pool one trie that holds all children of the nodes ``starts[:n_starts]``, each token once a node.
+
+    Children of bytes that have no 1 in ``allowed[:256]`` are left out; those of ``allowed[256:]`` all have.
 
     The new trie is the range from ``nodes_used``, where ``token_offset`` is ``tokens_used``; returns its end, or -1
     with a request: `GROW_MACHINE` when the pool is full, `GROW_SCRATCH` when ``nodes`` and ``spare`` are.  ``stamp``
@@ -144,7 +150,9 @@ def merge(table, starts, n_starts, nodes_used, tokens_used, nodes, spare, stamp,
     held = tokens_used
     depth = 0
     frames[0, 0] = 0
-    frames[0, 1] = _sorted_children(tokens, starts, np.int64(0), n_starts, nodes, np.int64(0), spare)
+    frames[0, 1] = _sorted_children(
+        tokens, starts, np.int64(0), n_starts, nodes, np.int64(0), spare, allowed, np.int64(0)
+    )
     frames[0, 2] = -1
     if frames[0, 1] < 0:
         counters[REQUEST] = GROW_SCRATCH
@@ -196,7 +204,7 @@ def merge(table, starts, n_starts, nodes_used, tokens_used, nodes, spare, stamp,
                     tokens.token_ids[held] = token
                     held += 1
         tokens.token_offset[used] = held
-        below = _sorted_children(tokens, nodes, at, last, nodes, end, spare)
+        below = _sorted_children(tokens, nodes, at, last, nodes, end, spare, allowed, np.int64(256))
         if below < 0:
             counters[REQUEST] = GROW_SCRATCH
             return -1

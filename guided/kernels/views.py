@@ -43,7 +43,10 @@ EXTRA = SEGMENTS + len(Segments._fields)
 N_ROWS = EXTRA + len(Extra._fields)
 
 
-_TWO_DIMENSIONS = {"action", "goto", "children", "siblings", "masks", "joined", "rows", "opening_live"}
+_TWO_DIMENSIONS = {
+    "action", "goto", "children", "siblings", "masks", "joined", "rows", "opening_live", "frees",
+    "debts",
+}  # fmt: skip
 """Fields that are rows; all others are flat."""
 
 

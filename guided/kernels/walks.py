@@ -21,12 +21,11 @@ from guided.kernels.layout import (
     NOTED,
     REQUEST,
     REQUEST_A,
-    REQUEST_B,
     STRING,
 )
 from guided.kernels.segments import first_visit, list_token, note, note_after, push
 from guided.kernels.strings import ESCAPE, SPELLED, edge, enter, glance, move
-from guided.kernels.threads import boundary, join
+from guided.kernels.threads import join
 
 _MASK32 = 0xFFFFFFFF
 
@@ -149,7 +148,7 @@ def wait_for(table, state):
             return True
     if n == unknown.shape[0]:
         counters[REQUEST] = NEED_EFFECT
-        counters[REQUEST_A] = counters[REQUEST_B] = 0
+        counters[REQUEST_A] = 0
         return False
     unknown[n] = state
     counters[N_UNKNOWN] = n + 1
@@ -163,7 +162,7 @@ def _evasion(automaton, debt):
 
 
 @inner
-def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obligation, stamp, limit, reach):
+def walk(table, row, doubtful, depth, low, high, state, continuation, obligation, stamp, limit, reach):
     """Walk one range from one automaton state; sets bits in ``row``, pushes boundary tasks; new depth, -1: request.
 
     Where the counter `NOTED` is not -1, tokens and tasks are written down there for `guided.kernels.segments`; it is
@@ -290,18 +289,15 @@ def walk(table, lexed, row, doubtful, depth, low, high, state, continuation, obl
             inside = automaton.count[after] > 0
             ending = np.int64(after)
         while ending:
-            beyond = np.int64(boundary(table, lexed, ending, np.int64(continuation)))
-            if beyond < 0:
-                return -1
             due = np.int64(join(table, np.int64(debt), np.int64(automaton.pending[ending])))
             if due < 0:
                 return -1
             ends_free = ends_free or due == 0
-            price = min(price, np.int64(machine.cost[beyond]))
-            if beyond and end > node + 1 and payable_below(automaton, tokens, due, node + 1, end):
+            price = min(price, np.int64(machine.cost[continuation]))
+            if end > node + 1 and payable_below(automaton, tokens, due, node + 1, end):
                 noted = note_after(table, noted, np.int64(0), node + 1, end, due)
-                if first_visit(table, stamp, node + 1, beyond, due):
-                    depth = push(table, depth, node + 1, np.int64(end), np.int64(0), beyond, due)
+                if first_visit(table, stamp, node + 1, continuation, due):
+                    depth = push(table, depth, node + 1, np.int64(end), np.int64(0), continuation, due)
                     if depth < 0:
                         return -1
             ending = np.int64(automaton.also[ending])
