@@ -185,7 +185,7 @@ def price_inside(table, low, high, state):
     row = views.rows(table)[0]
     counters[N_LISTED] = counters[N_UNKNOWN] = 0
     nothing, far = np.int64(0), np.int64(FAR)
-    done = walk(table, False, row, row, nothing, low, high, state, nothing, nothing, counters[STAMP], LISTED, far)
+    done = walk(table, row, row, nothing, low, high, state, nothing, nothing, counters[STAMP], LISTED, far)
     if done < 0:
         return -1
     if counters[N_UNKNOWN]:

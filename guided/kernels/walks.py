@@ -294,7 +294,7 @@ def walk(table, row, doubtful, depth, low, high, state, continuation, obligation
                 return -1
             ends_free = ends_free or due == 0
             price = min(price, np.int64(machine.cost[continuation]))
-            if end > node + 1 and payable_below(automaton, tokens, due, node + 1, end):
+            if continuation and end > node + 1 and payable_below(automaton, tokens, due, node + 1, end):
                 noted = note_after(table, noted, np.int64(0), node + 1, end, due)
                 if first_visit(table, stamp, node + 1, continuation, due):
                     depth = push(table, depth, node + 1, np.int64(end), np.int64(0), continuation, due)
