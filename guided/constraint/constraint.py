@@ -175,6 +175,11 @@ class Constraint:
                 # The token itself and the end of text count as well.
                 near, need = machine.near(state, budget - 2)
                 self._near = self._needs[state] = need + 2
+                if budget >= self._near:
+                    # Near the end what is left of a terminal counts a token a byte, so fewer tokens would be allowed
+                    # than where this was known before; but a mask does not depend on what was asked first.
+                    row[...] = self._mask(state)
+                    return
             if near is None:
                 machine.completions.fill(state, row, budget)
             else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -10,7 +11,10 @@ import pytest
 import guided
 from guided.automata.distances import minimum
 from guided.constraint.completion import Completions
+from guided.constraint.constraint import Constraint
 from guided.constraint.machine import ConstraintMachine
+from guided.errors import LimitError
+from guided.hf.loading import load
 from guided.testing import brute_force_mask
 from tests.amounts import some
 
@@ -222,3 +226,48 @@ def test_a_budget_that_binds_follows_no_text(name: str, monkeypatch: pytest.Monk
                 break
             state, left = constraint.advance(state, rnd.choice(choices)), left - 1
     assert bound
+
+
+@pytest.mark.parametrize("name", ["record", "list", "pattern"])
+def test_masks_do_not_depend_on_what_was_asked_before(name: str) -> None:
+    """Of a state and a budget, asked in any order, beside a constraint that was asked nothing else."""
+    loaded = load("nano", device="cpu")
+    vocabulary, encode = loaded.vocabulary, loaded.tokenizer.encode
+    person = {name: {"type": kind} for name, kind in (("name", "string"), ("age", "integer"), ("city", "string"))}
+    grammar, text = {
+        "record": (
+            guided.json_schema({"properties": person, "required": [*person], "additionalProperties": False}),
+            '{"name": "Anna S", "age": 20, "city": "Rome"}',
+        ),
+        "list": (
+            guided.json_schema({"items": {"enum": ["x", "long words here", 12]}, "minItems": 2}),
+            '["x", 12, "x"]',
+        ),
+        "pattern": (guided.regex(r"(foo|ba+r)*([0-9]{2,5}-)?x{3}"), "foobaar123-xxx"),
+    }[name]
+
+    def along(constraint: Constraint) -> list[int]:
+        states = [constraint.start]
+        for token in encode(text, add_special_tokens=False):
+            states.append(constraint.advance(states[-1], token))
+        return states
+
+    def mask(constraint: Constraint, state: int, budget: int) -> bytes:
+        row = np.zeros(vocabulary.n_words, np.uint32)
+        with suppress(LimitError):
+            constraint.fill_budget_mask(state, row, budget)
+        return row.tobytes()
+
+    asked = [(place, budget) for place in range(len(along(Constraint(grammar, vocabulary)))) for budget in range(1, 30)]
+    alone = {}
+    for place, budget in asked:
+        fresh = Constraint(grammar, vocabulary)
+        alone[place, budget] = mask(fresh, along(fresh)[place], budget)
+    assert len(set(alone.values())) > 10
+    for seed in range(8):
+        random.Random(seed).shuffle(asked)
+        constraint = Constraint(grammar, vocabulary)
+        states = along(constraint)
+        assert states[-1]
+        for place, budget in asked:
+            assert mask(constraint, states[place], budget) == alone[place, budget], (place, budget)
