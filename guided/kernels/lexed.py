@@ -36,8 +36,8 @@ from guided.kernels.layout import (
     WANT_VERDICT,
 )
 from guided.kernels.local_arrays import local_ints, local_longs
-from guided.kernels.masks import find_effect
-from guided.kernels.segments import first_visit
+from guided.kernels.masks import apply_effect, find_effect
+from guided.kernels.segments import first_visit, push
 from guided.kernels.strings import edge
 from guided.kernels.walks import begins, payable_below, wait_for, way, ways
 
@@ -234,21 +234,6 @@ def _under(table, state, obligation):
 
 
 @inner
-def _push(table, depth, low, high, state, obligation, stack):
-    """Put a range that goes on from a lexer state, 0 at a boundary, on the stack of tasks; its depth, -1: request."""
-    tasks = views.scratch(table).tasks
-    if low >= high:
-        return np.int64(depth)
-    if 3 * depth + 3 > tasks.shape[0]:
-        views.counters(table)[REQUEST] = GROW_SCRATCH
-        return np.int64(-1)
-    tasks[3 * depth] = np.int64(low) << 32 | high
-    tasks[3 * depth + 1] = np.int64(state) << 32 | obligation
-    tasks[3 * depth + 2] = stack
-    return np.int64(depth + 1)
-
-
-@inner
 def _push_exits(table, depth, low, high, ending, stack, stamp, asked):
     """Push what is left of tokens behind the ways in which a match ends in a state; the depth, -1: request."""
     automaton = views.automaton(table)
@@ -260,25 +245,11 @@ def _push_exits(table, depth, low, high, ending, stack, stamp, asked):
             if beyond < 0:
                 return np.int64(-1)
             if beyond and first_visit(table, stamp, low, beyond, owed):
-                depth = _push(table, depth, low, high, np.int64(0), owed, beyond)
+                depth = np.int64(push(table, depth, low, high, np.int64(0), beyond, owed))
                 if depth < 0:
                     return np.int64(-1)
         ending = np.int64(automaton.also[ending])
     return np.int64(depth)
-
-
-@inner
-def _put(table, found, row):
-    """Put the tokens of an effect into a row."""
-    effects = views.effects(table)
-    at = effects.mask[found]
-    if at >= 0:
-        for i in range(row.shape[0]):
-            row[i] |= effects.masks[at, i]
-    first = effects.list_first[found]
-    for i in range(first, first + effects.list_count[found]):
-        token = effects.listed[i]
-        row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
 
 
 @inner
@@ -404,10 +375,10 @@ def fill_lexed(table, root, state):
     stamp = counters[STAMP]
     depth = np.int64(0)
     for t in range(machine.state_offset[state], machine.state_offset[state + 1]):
-        depth = _push(
-            table, depth, np.int64(1), root, np.int64(machine.thread_state[t]),
-            np.int64(machine.thread_obligation[t]), np.int64(machine.thread_next[t]),
-        )  # fmt: skip
+        depth = np.int64(push(
+            table, depth, np.int64(1), root, np.int64(machine.thread_state[t]), np.int64(machine.thread_next[t]),
+            np.int64(machine.thread_obligation[t]),
+        ))  # fmt: skip
         if depth < 0:
             return np.int64(-1)
     while depth > 0:
@@ -419,8 +390,8 @@ def fill_lexed(table, root, state):
         low = scratch.tasks[3 * depth] >> 32
         high = scratch.tasks[3 * depth] & _MASK32
         inside = scratch.tasks[3 * depth + 1] >> 32
-        obligation = scratch.tasks[3 * depth + 1] & _MASK32
-        stack = scratch.tasks[3 * depth + 2]
+        stack = scratch.tasks[3 * depth + 1] & _MASK32
+        obligation = scratch.tasks[3 * depth + 2]
         if inside == 0:
             top = (np.int64(_item(machine, scratch.longs, stack)) >> 32) - 1
             inside = np.int64(lalr.start[top])
@@ -454,10 +425,10 @@ def fill_lexed(table, root, state):
                 return np.int64(-1)
             owed = np.int64(effects.exit_pending[i])
             if beyond and first_visit(table, stamp, np.int64(effects.exit_low[i]), beyond, owed):
-                depth = _push(
-                    table, depth, np.int64(effects.exit_low[i]), np.int64(effects.exit_high[i]), np.int64(0), owed,
-                    beyond,
-                )  # fmt: skip
+                depth = np.int64(push(
+                    table, depth, np.int64(effects.exit_low[i]), np.int64(effects.exit_high[i]), np.int64(0), beyond,
+                    owed,
+                ))  # fmt: skip
                 if depth < 0:
                     return np.int64(-1)
         while found >= 0:
@@ -465,7 +436,7 @@ def fill_lexed(table, root, state):
             if verdict < 0:
                 return np.int64(-1)
             if verdict != REFUSED:
-                _put(table, found, rows[0 if verdict == FREE else doubtful])
+                apply_effect(table, found, rows[0 if verdict == FREE else doubtful])
             found = np.int64(effects.more[found])
     if counters[N_MISSING] or counters[N_UNKNOWN] or counters[N_WANTED]:
         counters[REQUEST] = NEED_LEXED

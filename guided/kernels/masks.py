@@ -107,7 +107,7 @@ def find_effect(effects, low, high, state):
 
 
 @inner
-def _apply(table, found, row):
+def apply_effect(table, found, row):
     """Put the tokens that an effect keeps inside its terminal into ``row``."""
     effects = views.effects(table)
     at = effects.mask[found]
@@ -131,7 +131,7 @@ def _apply_near(table, found, near, room, row):
     rows = views.rows(table)
     inside = rows[rows.shape[0] - 1]
     inside[:] = 0
-    _apply(table, found, inside)
+    apply_effect(table, found, inside)
     first = np.int64(effects.list_first[near])
     stop = first + effects.list_count[near]
     usual, cheaper = effects.listed[first], first + 2 + effects.listed[first + 1]
@@ -404,7 +404,7 @@ def fill(table, root, state, limit):
             counters[STAMP] += 1
             stamps[level] = counters[STAMP]
         if room == FAR:
-            _apply(table, found, rows[level])
+            apply_effect(table, found, rows[level])
         elif room >= 0:
             _apply_near(table, found, near, room, rows[level])
         first = effects.exit_first[found]
