@@ -110,7 +110,6 @@ def _spell_chain(table, start):
             break
     # As `guided.kernels.tokenize`: the fewest tokens from each place on, from the end.
     best[n] = 0
-    most = 0
     for begin in range(n - 1, -1, -1):
         fewest = 1 << 30
         low, high = np.int64(1), np.int64(tokens.end[0])
@@ -135,12 +134,12 @@ def _spell_chain(table, start):
         if fewest >= 1 << 30:
             return False
         best[begin] = fewest
-        most = max(most, fewest)
         state = chain[begin]
         if automaton.minimum[state] < 0:
             automaton.minimum[state] = n - begin
     views.fewest(table)[start] = best[0]
-    views.farthest(table)[start] = most + escapes
+    # A token a byte, as `left_inside` counts: were it less here, a mask would depend on which of the two was asked.
+    views.farthest(table)[start] = n + escapes
     return True
 
 
@@ -221,10 +220,10 @@ def _escape_left(decode):
 
 
 @inner
-def left_inside(table, place, farthest):
+def left_inside(table, place):
     """Tokens that are enough from a place to the end of its match, one a byte; ``~state`` of one that is not measured.
 
-    Inside an escape they are enough whichever character it becomes: ``farthest`` where these are not known.
+    Inside an escape they are enough whichever character it becomes; the edges of its state must be known.
     """
     automaton = views.automaton(table)
     state = place & _MASK32
@@ -238,7 +237,7 @@ def left_inside(table, place, farthest):
             if automaton.minimum[other] <= automaton.bound[state]:
                 least = np.int64(automaton.minimum[other])
         return least if least >= 0 else ~state
-    ahead = np.int64(0) if automaton.first[state] >= 0 else np.int64(farthest)
+    ahead = np.int64(0)
     for at in range(automaton.first[state], automaton.first[state] + automaton.count[state]):
         target = np.int64(automaton.target[at])
         if automaton.minimum[target] < 0:

@@ -184,8 +184,8 @@ def price_inside(table, low, high, state):
     counters = views.counters(table)
     row = views.rows(table)[0]
     counters[N_LISTED] = counters[N_UNKNOWN] = 0
-    nothing, far = np.int64(0), np.int64(FAR)
-    done = walk(table, row, row, nothing, low, high, state, nothing, nothing, counters[STAMP], LISTED, far)
+    nothing = np.int64(0)
+    done = walk(table, row, row, nothing, low, high, state, nothing, nothing, counters[STAMP], LISTED)
     if done < 0:
         return -1
     if counters[N_UNKNOWN]:
@@ -372,7 +372,6 @@ def fill(table, root, state, limit):
                 obligation,
                 stamps[level],
                 within,
-                reach,
             )
             if depth < 0:
                 return -1

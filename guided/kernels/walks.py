@@ -162,7 +162,7 @@ def _evasion(automaton, debt):
 
 
 @inner
-def walk(table, row, doubtful, depth, low, high, state, continuation, obligation, stamp, limit, reach):
+def walk(table, row, doubtful, depth, low, high, state, continuation, obligation, stamp, limit):
     """Walk one range from one automaton state; sets bits in ``row``, pushes boundary tasks; new depth, -1: request.
 
     Where the counter `NOTED` is not -1, tokens and tasks are written down there for `guided.kernels.segments`; it is
@@ -170,8 +170,8 @@ def walk(table, row, doubtful, depth, low, high, state, continuation, obligation
 
     Tokens after which something is still owed go to ``doubtful``: the caller must see whether the debt can be met.
     What lies behind states whose edges are not known is left out, and these are noted (`wait_for`).  With
-    ``limit`` >= 0 only tokens after which so many are enough, as ``reach`` are from anywhere inside; with `LISTED` no
-    bits are set, but all tokens listed with what is enough after them.  Behind the continuation 0 nothing is walked.
+    ``limit`` >= 0 only tokens after which so many are enough; with `LISTED` no bits are set, but all tokens listed with
+    what is enough after them.  Behind the continuation 0 nothing is walked.
     """
     automaton = views.automaton(table)
     machine = views.machine(table)
@@ -303,7 +303,12 @@ def walk(table, row, doubtful, depth, low, high, state, continuation, obligation
             ending = np.int64(automaton.also[ending])
         if priced:
             if inside and (limit == LISTED or price > limit):
-                left = left_inside(table, place, reach)
+                if place > _MASK32 and automaton.first[after] < 0:
+                    if not wait_for(table, np.int64(after)):
+                        return -1
+                    node = end
+                    continue
+                left = left_inside(table, place)
                 if left < 0 and not wait_for(table, left):
                     return -1
                 if debt and automaton.mode[debt] & CLOSES:
