@@ -6,16 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from guided.constraint.protocol import Constrains
-from guided.draft.best_first import BestFirst
 from guided.draft.drafter import Drafter
-from guided.draft.forced_bytes import ForcedBytes
-from guided.draft.goodput import Goodput
-from guided.draft.lookup import PromptLookup
-from guided.draft.mask_counts import MaskCounts
-from guided.draft.ngram_counts import NGrams
-from guided.draft.policy import Policy
-from guided.draft.recycling import Recycling
-from guided.draft.shared import SharedDrafts
+from guided.draft.guessers.best_first import BestFirst
+from guided.draft.guessers.forced_bytes import ForcedBytes
+from guided.draft.guessers.lookup import PromptLookup
+from guided.draft.guessers.mask_counts import MaskCounts
+from guided.draft.guessers.ngram_counts import NGrams
+from guided.draft.guessers.recycling import Recycling
+from guided.draft.loop.shared import SharedDrafts
+from guided.draft.policies.goodput import Goodput
+from guided.draft.policies.policy import Policy
 from guided.infer.prefixes import Branches, PrefixTree
 from guided.lm.model import LanguageModel
 

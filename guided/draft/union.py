@@ -17,8 +17,8 @@ class Union:
     """Asks its drafters in turn, each for as many nodes as the ones before have left; equal beginnings are one.
 
     A place where several drafters have children tries them in the drafters' order, which keeps the target's law: see
-    `guided.draft.verify`.  What a drafter has drawn is taken whole, since to leave out some of it after it was drawn
-    would change its law.  ``share`` is the most of the whole budget that one drafter is asked for.
+    `guided.draft.acceptance.verify`.  What a drafter has drawn is taken whole, since to leave out some of it after it
+    was drawn would change its law.  ``share`` is the most of the whole budget that one drafter is asked for.
     """
 
     def __init__(self, *drafters: Drafter, share: float = 1.0) -> None:

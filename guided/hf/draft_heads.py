@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from guided.draft.acceptance_head import AcceptanceHead
-from guided.draft.from_heads import Heads
-from guided.draft.heads import Base
-from guided.draft.load_heads import load_heads
+from guided.draft.heads.draft_heads import Base
+from guided.draft.heads.from_heads import Heads
+from guided.draft.heads.load_heads import load_heads
+from guided.draft.models.acceptance_head import AcceptanceHead
 from guided.errors import UnsupportedError, VocabularyError
 from guided.hf.language_model import TransformersModel
 from guided.nano import DRAFTS_PATH

@@ -14,7 +14,7 @@ import torch
 
 from guided.constraint.protocol import Constrains
 from guided.draft.auto import Drafting
-from guided.draft.speculate import speculate
+from guided.draft.loop.speculate import speculate
 from guided.hf.language_model import TransformersModel
 from guided.hf.loading import LoadedModel
 from guided.hf.processor import GuidedLogitsProcessor

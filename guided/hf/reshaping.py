@@ -76,7 +76,7 @@ OPTIONS = {
 
 
 class ProcessorReshaping:
-    """`guided.draft.reshaping.Reshaping` by processors of transformers, for the rows of one call.
+    """`guided.draft.loop.reshaping.Reshaping` by processors of transformers, for the rows of one call.
 
     ``ids`` are the call's, ``int64[rows, length]`` with padding, since processors count it.  Raises `UnsupportedError`
     for processors that are not known to be functions of a row's ids and scores.

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from guided.draft.sublayers import Part, Sublayer
+from guided.draft.models.sublayers import Part, Sublayer
 from guided.errors import UnsupportedError
 from guided.hf.architecture import ATTENTION, Architecture
 from guided.hf.language_model import TransformersModel

@@ -18,13 +18,13 @@ from transformers.generation.utils import GenerateDecoderOnlyOutput, GenerateEnc
 
 from guided.constraint.protocol import Constrains
 from guided.draft.auto import Drafting, auto
-from guided.draft.confidence import Confidence
-from guided.draft.lookup import PromptLookup
-from guided.draft.model import Model
-from guided.draft.policy import Fixed
-from guided.draft.shapes import Chain
-from guided.draft.speculate import Speculated, Watch, speculate
-from guided.draft.statistics import Statistics
+from guided.draft.guessers.lookup import PromptLookup
+from guided.draft.loop.speculate import Speculated, Watch, speculate
+from guided.draft.loop.statistics import Statistics
+from guided.draft.models.confidence import Confidence
+from guided.draft.models.model import Model
+from guided.draft.models.shapes import Chain
+from guided.draft.policies.policy import Fixed
 from guided.errors import GuidedError, UnsupportedError
 from guided.hf.generate_call import prompts_of_call, sequences_of_call
 from guided.hf.language_model import TransformersModel, wrapped

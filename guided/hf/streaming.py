@@ -21,7 +21,7 @@ from transformers.generation.stopping_criteria import (
 from guided.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from guided.draft.speculate import Watch
+    from guided.draft.loop.speculate import Watch
 
 __all__ = ["ends_streamer", "watch_of_call", "with_stop_strings"]
 

@@ -18,8 +18,8 @@ import pytest
 
 from guided.draft import Beam, Chain, Dynamic, Fixed, Model, Union, speculate
 from guided.draft.drafter import needs_of
+from guided.draft.loop.rows import Row
 from guided.draft.masks import RowMasks
-from guided.draft.rows import Row
 from guided.lm.table import TableModel
 from guided.testing.enumeration import enumerate_choices
 from tests.twin.tiny_drafts import CONSTRAINT, END, EXIT, PROMPT, SMALL, TARGET, WIDTH, drafts, with_states
@@ -133,7 +133,7 @@ def check_round(monkeypatch, make, constrained, budget, *, weigh=False, pieces=2
             super().__init__(*arguments)
             rows[:] = [self]
 
-    monkeypatch.setattr(importlib.import_module("guided.draft.speculate"), "Row", Kept)
+    monkeypatch.setattr(importlib.import_module("guided.draft.loop.speculate"), "Row", Kept)
     masked = MASKED[constrained]
     drafter = Once(make(), masked.constraint)
 

@@ -10,7 +10,7 @@ import pytest
 
 import guided
 from guided.draft import Drawn, Fixed, Group, Proposal, speculate
-from guided.draft.verify import Sampled, independence_factor
+from guided.draft.acceptance.verify import Sampled, independence_factor
 from guided.infer.distribution import TokenDistribution
 from guided.lm.table import TableModel
 from guided.testing.enumeration import enumerate_choices

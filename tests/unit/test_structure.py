@@ -62,7 +62,6 @@ FOLDERS = {
     "automata": 37,
     "cli": 38,
     "constraint": 70,
-    "draft": 50,
     "grammar/json_schema": 48,
     "hf": 38,
     "infer": 38,

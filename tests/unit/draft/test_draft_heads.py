@@ -22,7 +22,7 @@ from guided.draft import (
     new_heads,
     speculate,
 )
-from guided.draft.head_tree import best_nodes
+from guided.draft.heads.head_tree import best_nodes
 from guided.errors import GuidedError, UnsupportedError, VocabularyError
 from guided.lm.table import TableModel
 

@@ -36,8 +36,8 @@ from guided.draft import (
     chain,
     speculate,
 )
-from guided.draft.recycling import TEMPLATE, template_nodes
-from guided.draft.successors import Successors
+from guided.draft.guessers.recycling import TEMPLATE, template_nodes
+from guided.draft.guessers.successors import Successors
 from guided.errors import UnsupportedError
 from guided.lm.model import Tree
 from guided.lm.table import TableModel

@@ -30,8 +30,8 @@ from guided.draft import (
     search_skips,
     speculate,
 )
-from guided.draft.early_exit import tokens_per_layer
-from guided.draft.skip_search import agreement
+from guided.draft.models.early_exit import tokens_per_layer
+from guided.draft.models.skip_search import agreement
 from guided.errors import GuidedError, UnsupportedError, VocabularyError
 from guided.lm.table import TableModel
 from guided.testing import check_language_model

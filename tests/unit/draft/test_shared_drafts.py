@@ -8,7 +8,7 @@ import torch
 
 import guided
 from guided.draft import Drafting, Fixed, auto
-from guided.draft.from_heads import Heads
+from guided.draft.heads.from_heads import Heads
 from guided.errors import UnsupportedError
 from guided.hf.language_model import TransformersModel
 from guided.hf.loading import load

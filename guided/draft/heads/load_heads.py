@@ -1,0 +1,36 @@
+"""`load_heads`: Medusa or Hydra heads from a file, by what the file says they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from guided.draft.heads.draft_heads import Base, DraftHeads, HeadSettings, stored_settings
+from guided.draft.heads.hydra import HydraHeads
+from guided.draft.heads.medusa import MedusaHeads
+from guided.errors import GuidedError
+
+__all__ = ["load_heads", "new_heads"]
+
+KINDS: dict[str, type[MedusaHeads] | type[HydraHeads]] = {"medusa": MedusaHeads, "hydra": HydraHeads}
+
+
+def new_heads(kind: str, heads: int, base: Base, *, blocks: int = 1) -> DraftHeads:
+    """Untrained heads, ``kind`` being ``"medusa"`` or ``"hydra"``."""
+    if kind not in KINDS:
+        raise GuidedError(f"there are no heads of the kind {kind!r}", remedy=f"Take one of {', '.join(KINDS)}.")
+    width, hidden = base.unembeddings.shape
+    return KINDS[kind](HeadSettings(kind, heads, int(hidden), int(width), blocks), base).to(base.unembeddings.device)
+
+
+def load_heads(path: Path | str, base: Base) -> DraftHeads:
+    """The heads of a file that `DraftHeads.save` wrote, on the base they were trained on.
+
+    Raises `GuidedError` for other files, `VocabularyError` for another base.
+    """
+    settings = stored_settings(path)
+    if settings.kind not in KINDS:
+        raise GuidedError(f"{path} holds heads of an unknown kind, {settings.kind!r}", remedy="Update guided.")
+    heads = KINDS[settings.kind](settings, base)
+    heads.read(path)
+    heads.to(base.unembeddings.device)
+    return heads.eval()

@@ -1,0 +1,103 @@
+"""One row of a run that decodes with drafts, and what it feeds to the model in one pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+
+from guided.draft.acceptance.lossy import HiddenAfter
+from guided.draft.masks import RowMasks
+from guided.draft.proposal import Proposal
+from guided.lm.model import Scores, Tree
+
+__all__ = ["Plan", "Row"]
+
+
+@dataclass
+class Row:
+    """A text that grows."""
+
+    number: int
+    tokens: list[int]
+    n_prompt: int
+    masks: RowMasks
+    state: int
+    pending: list[int] = field(default_factory=list)
+    hidden: torch.Tensor | None = None
+    """After the last token that the model has seen, where it is needed."""
+    logw: float = 0.0
+    finished: bool = False
+    stopped: bool = False
+    """By whoever watches the run."""
+
+    @property
+    def ended(self) -> bool:
+        """Does nothing come any more?"""
+        return self.finished or self.stopped
+
+    def emit(self, token: int, eos_ids: frozenset[int]) -> None:
+        """Add a token that the model has not seen."""
+        self.tokens.append(token)
+        self.pending.append(token)
+        self.state = self.masks.advance(self.state, token)
+        self.finished = token in eos_ids
+
+    @property
+    def n_emitted(self) -> int:
+        """Tokens of the text without its prompt."""
+        return len(self.tokens) - self.n_prompt
+
+
+@dataclass
+class Plan:
+    """What one row feeds in one pass: its pending tokens in a line, then the nodes of the proposal that can live."""
+
+    proposal: Proposal
+    tree: Tree
+    n_pending: int
+    index: dict[int, int]
+    """For each node of the proposal that is fed, its number among those."""
+    states: list[int]
+    """The constraint's state after each of them."""
+    keep: list[int] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, row: Row, proposal: Proposal, most: int, line: bool) -> Plan:
+        """Nodes deeper than ``most`` or dead under the constraint are not fed; ``line``: only first children are."""
+        tokens = list(row.pending)
+        parents = list(range(-1, len(tokens) - 1))
+        n_pending = len(tokens)
+        index: dict[int, int] = {}
+        states: list[int] = []
+        depths: list[int] = []
+        tree = proposal.tree
+        led: set[int] = set()
+        for node, (token, parent) in enumerate(zip(tree.tokens, tree.parents, strict=True)):
+            if parent >= 0 and parent not in index:
+                continue
+            above = index.get(parent, -1)
+            depth = depths[above] + 1 if above >= 0 else 1
+            if depth > most or (line and parent in led):
+                continue
+            state = row.masks.advance(states[above] if above >= 0 else row.state, token)
+            if state == 0:
+                continue
+            led.add(parent)
+            index[node] = len(states)
+            states.append(state)
+            depths.append(depth)
+            tokens.append(token)
+            parents.append(n_pending + above if above >= 0 else n_pending - 1)
+        return cls(proposal, Tree(tuple(tokens), tuple(parents)), n_pending, index, states)
+
+    def hidden_after(self, node: int, scores: Scores) -> HiddenAfter:
+        """The model's state after a child of a node, by its token."""
+
+        def after(token: int) -> torch.Tensor | None:
+            child = self.proposal.child(node, token)
+            if scores.hidden is None or child not in self.index:
+                return None
+            return scores.hidden[self.n_pending + self.index[child]]
+
+        return after

@@ -1,0 +1,198 @@
+"""Shapes of the trees that a draft model grows, level by level: chains, constant branching, stochastic beams, DySpec.
+
+A shape decides which node gets how many children; tokens come from the node's own distribution, without replacement,
+so that verification knows each group's law.  What a shape decides on may be all that was drawn before, never the token
+that it decides about.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from guided.draft.models.confidence import Confidence
+from guided.infer.chance import Chance
+from guided.lm.model import LanguageModel
+from guided.lm.transforms import TransformedModel
+
+__all__ = ["Beam", "Branching", "Chain", "Dynamic", "Leaf", "Shape"]
+
+Shaping = Callable[[torch.Tensor], torch.Tensor]
+
+
+def shaping_of(target: LanguageModel) -> Shaping | None:
+    """The temperature and truncation of a model; None for a distribution that is the model's own."""
+    return target.truncation if isinstance(target, TransformedModel) else None
+
+
+@dataclass
+class Leaf:
+    """A node that may get children; ``rest`` is what has not been drawn of ``probabilities``, not scaled."""
+
+    node: int
+    probabilities: NDArray[np.float64]
+    value: float
+    """The probability under the draft of coming here."""
+    key: float
+    """The node's perturbed log probability, for stochastic beams."""
+    drawn: list[int] = field(default_factory=list)
+    keys: list[float] = field(default_factory=list)
+    rest: NDArray[np.float64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rest = self.probabilities.copy()
+
+    @classmethod
+    def after(
+        cls,
+        node: int,
+        logits: torch.Tensor,
+        allowed: NDArray[np.bool_] | None,
+        value: float = 1.0,
+        key: float = 0.0,
+        shaping: Shaping | None = None,
+    ) -> Leaf | None:
+        """The leaf at a node with these scores ``[V]`` after it; None where nothing that is allowed has any."""
+        if shaping is not None:
+            if allowed is not None:
+                logits = logits.masked_fill(torch.from_numpy(~allowed).to(logits.device), -torch.inf)
+            logits = shaping(logits) if bool(torch.isfinite(logits).any()) else logits
+        scores = logits.double().cpu().numpy()
+        if allowed is not None:
+            scores = np.where(allowed, scores, -np.inf)
+        highest = scores.max()
+        if not np.isfinite(highest):
+            return None
+        weights: NDArray[np.float64] = np.exp(scores - highest)
+        weights /= weights.sum()
+        return cls(node, weights, value, key)
+
+    def left(self) -> float:
+        """The probability of all that was not drawn."""
+        return float(self.rest.sum()) if self.rest.any() else 0.0
+
+    def take(self, chance: Chance | None, key: float = 0.0) -> int:
+        """One more child: drawn from what is left, or with None the likeliest."""
+        token = int(self.rest.argmax()) if chance is None else chance.index(self.rest)
+        self.rest[token] = 0.0
+        self.drawn.append(token)
+        self.keys.append(key)
+        return token
+
+
+class Shape(Protocol):
+    """Gives the leaves of one level their children."""
+
+    @property
+    def depth(self) -> int:
+        """The most levels."""
+
+    def grow(self, chance: Chance, by_rule: bool, leaves: Sequence[Leaf], level: int, budget: int) -> None:
+        """Draw at most ``budget`` children for the leaves of a level; ``by_rule``: the likeliest, not at random."""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """One child each; with ``confidence`` none after a token that the draft itself held less likely."""
+
+    depth: int = 8
+    confidence: Confidence | None = None
+
+    def grow(self, chance: Chance, by_rule: bool, leaves: Sequence[Leaf], level: int, budget: int) -> None:
+        """One child."""
+        for leaf in leaves:
+            leaf.take(None if by_rule else chance)
+
+
+@dataclass(frozen=True)
+class Branching:
+    """As many children as the level says: RSD-C (Jeon et al., 2024, arXiv 2402.14160)."""
+
+    children: tuple[int, ...] = (4, 2, 2, 1)
+
+    @property
+    def depth(self) -> int:
+        """One level for each number."""
+        return len(self.children)
+
+    def grow(self, chance: Chance, by_rule: bool, leaves: Sequence[Leaf], level: int, budget: int) -> None:
+        """The level's number of children for each leaf, fewer at the end of the budget."""
+        for leaf in leaves:
+            for _ in range(min(self.children[level], budget)):
+                if not leaf.left():
+                    break
+                leaf.take(None if by_rule else chance)
+                budget -= 1
+
+
+@dataclass(frozen=True)
+class Dynamic:
+    """Children while the probability of being accepted is worth it: DySpec (2410.11744) by levels.
+
+    Children of a node are drawn while its value times what is left of its distribution is at least ``floor``: that is
+    the probability, as the draft sees it, that the text comes here and goes on with none of those drawn before.
+    """
+
+    floor: float = 0.15
+    depth: int = 8
+
+    def grow(self, chance: Chance, by_rule: bool, leaves: Sequence[Leaf], level: int, budget: int) -> None:
+        """The leaf with the most at stake first."""
+        heap = [(-leaf.value, i) for i, leaf in enumerate(leaves) if leaf.value >= self.floor]
+        heapq.heapify(heap)
+        while heap and budget:
+            _, i = heapq.heappop(heap)
+            leaf = leaves[i]
+            leaf.take(None if by_rule else chance)
+            budget -= 1
+            stake = leaf.value * leaf.left()
+            if stake >= self.floor:
+                heapq.heappush(heap, (-stake, i))
+
+
+@dataclass(frozen=True)
+class Beam:
+    """The ``width`` sequences of each level by stochastic beam search (Kool et al., 2019): RSD-S.
+
+    Sequences are drawn without replacement over all leaves.  Instead of perturbing every token, each leaf's children
+    come in order: the best has its parent's key, and each next key is a Gumbel variable of what is left, cut off at the
+    key before.
+    """
+
+    width: int = 4
+    depth: int = 4
+
+    def grow(self, chance: Chance, by_rule: bool, leaves: Sequence[Leaf], level: int, budget: int) -> None:
+        """The best keys of the level."""
+        heap = [(-(math.log(leaf.value) if by_rule else leaf.key), i) for i, leaf in enumerate(leaves) if leaf.value]
+        if by_rule:
+            heap = [(key - math.log(leaves[i].rest.max()), i) for key, i in heap]
+        heapq.heapify(heap)
+        wanted = min(self.width, budget)
+        while heap and wanted:
+            key, i = heapq.heappop(heap)
+            leaf = leaves[i]
+            leaf.take(None if by_rule else chance, -key)
+            wanted -= 1
+            left = leaf.left()
+            if not left or not wanted:
+                continue
+            if by_rule:
+                following = math.log(leaf.value) + math.log(leaf.rest.max())
+            else:
+                place = math.log(leaf.value) + math.log(left)
+                # A Gumbel variable at `place`, given that it is less than the key before.
+                share = 1.0 - chance.uniform(_everywhere)
+                following = place - math.log(math.exp(min(place + key, 700.0)) - math.log(share))
+            heapq.heappush(heap, (-following, i))
+
+
+def _everywhere() -> Sequence[float]:
+    return ()
