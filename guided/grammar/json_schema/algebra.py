@@ -25,9 +25,10 @@ from guided.grammar.json_schema.shape import (
     is_false,
     negate,
 )
-from guided.grammar.json_schema.strings import ANY_STRING, StringSet, holds_word
+from guided.grammar.json_schema.strings import ANY_STRING, StringSet
 from guided.grammar.regular.derivative import inhabited
 from guided.grammar.regular.expr import alternation, intersection
+from guided.grammar.regular.texts import holds_word
 
 MAX_ALTERNATIVES = 4096
 """Alternatives of one type in one union; products of many anyOf under one allOf grow beyond it."""

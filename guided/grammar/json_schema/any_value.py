@@ -19,9 +19,9 @@ from guided.grammar.ir import (
 )
 from guided.grammar.json_schema.layout import Layout, Order, Rank, Spelling
 from guided.grammar.json_schema.shape import ANY, OF_TYPE, TRUE, Need
-from guided.grammar.json_schema.strings import CONTENT
 from guided.grammar.json_schema.terminals import FALSE_TEXT, NULL_TEXT, TRUE_TEXT, any_scalar, other_key, punctuation
 from guided.grammar.regular.expr import EPSILON
+from guided.grammar.regular.texts import CONTENT
 
 VALUE, UNDECLARED, OBJECT, ARRAY = (Reference(index) for index in range(1, 5))
 """A value; a colon and a value; an object; an array: where their rules stand in the grammars that have them."""

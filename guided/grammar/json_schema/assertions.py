@@ -30,8 +30,9 @@ from guided.grammar.json_schema.shape import (
     class_need,
     is_false,
 )
-from guided.grammar.json_schema.strings import ANY_STRING, CONTENT, StringSet
+from guided.grammar.json_schema.strings import ANY_STRING, StringSet
 from guided.grammar.regular.expr import Expr, alternation
+from guided.grammar.regular.texts import CONTENT
 
 _TYPES = frozenset(("null", "boolean", "number", "integer", "string", "array", "object"))
 _NUMERIC = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "format"))

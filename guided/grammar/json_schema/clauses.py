@@ -15,8 +15,8 @@ from guided.grammar.json_schema.algebra import intersect_objects
 from guided.grammar.json_schema.disjoint import listed_values
 from guided.grammar.json_schema.extras import Extra, extras, few_words, other_names
 from guided.grammar.json_schema.shape import OF_TYPES, Clause, Need, ObjectShape, class_need, is_false, negate
-from guided.grammar.json_schema.strings import CONTENT, holds_word
 from guided.grammar.regular.expr import Expr
+from guided.grammar.regular.texts import CONTENT, holds_word
 
 FEW_WAYS = 16
 """Objects that one with clauses is written out to, where it is in no more: engines know plain members better."""

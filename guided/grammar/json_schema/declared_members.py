@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from guided.collection import untrack
 from guided.grammar.ir import Body, Terminal
 from guided.grammar.json_schema.document import escape
+from guided.grammar.json_schema.graph import Graph
+from guided.grammar.json_schema.layout import Layout
 from guided.grammar.json_schema.shape import Need
 from guided.grammar.json_schema.terminals import key_of
-
-if TYPE_CHECKING:
-    from guided.grammar.json_schema.lower import Lowering
 
 __all__ = ["DeclaredMembers"]
 
@@ -20,12 +19,25 @@ _PLACELESS = frozenset(("string", "number", "integer"))
 """Labels of terminals that stand at no place of their own."""
 
 
+class Lowers(Protocol):
+    """What makes the values of members, which is `guided.grammar.json_schema.lower.Lowering`."""
+
+    graph: Graph
+    layout: Layout
+
+    def value(self, need: Need) -> Body:
+        """The text of a value."""
+
+    def at_hand(self, needs: list[Need]) -> list[Body | None]:
+        """The texts of values that are there already."""
+
+
 class DeclaredMembers:
     """What members are, by index: a `guided.grammar.ir.MemberSource`."""
 
     __slots__ = ("_at", "_lowering", "_names", "_needs")
 
-    def __init__(self, lowering: Lowering, names: tuple[str, ...], needs: Mapping[str, Need], at: str) -> None:
+    def __init__(self, lowering: Lowers, names: tuple[str, ...], needs: Mapping[str, Need], at: str) -> None:
         """``at``: the place in the schema where the members are declared, with a slash; empty where it is not said."""
         self._lowering = lowering
         self._names = names

@@ -13,9 +13,10 @@ from guided.collection import untrack
 from guided.errors import LimitError
 from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.shape import Need, ObjectShape, class_need, is_false
-from guided.grammar.json_schema.strings import CONTENT, every_word, holds_word
+from guided.grammar.json_schema.strings import every_word
 from guided.grammar.regular.derivative import edges, inhabited, possible_edges
 from guided.grammar.regular.expr import EMPTY, Expr, complement, intersection
+from guided.grammar.regular.texts import CONTENT, holds_word
 
 MAX_CONDITIONS = 5
 """Conditions that some undeclared member of one object must meet; n of them make up to 2**n sorts of members."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from guided.grammar.json_schema.format_patterns import of_length, pattern_language
+from guided.grammar.json_schema.format_patterns import pattern_language
+from guided.grammar.json_schema.host_names import LABEL
 from guided.grammar.regular.expr import Expr, alternation, concat
 
-_LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _IPV4 = rf"{_OCTET}(?:\.{_OCTET}){{3}}"
 
@@ -44,26 +44,6 @@ def ipv6() -> Expr:
     return pattern_language(_ipv6_pattern())
 
 
-@lru_cache(maxsize=1)
-def hostname() -> Expr:
-    """RFC 1123."""
-    return of_length(pattern_language(rf"{_LABEL}(?:\.{_LABEL})*"), 1, 253)
-
-
-_INNER, _END = "[A-Za-z0-9-]", "[A-Za-z0-9]"
-_UNENCODED_LABEL = (
-    f"(?:[A-WYZa-wyz0-9](?:{_INNER}{{0,61}}{_END})?|[Xx](?:[A-MO-Za-mo-z0-9-]{_INNER}{{0,60}}{_END}|{_END}"
-    f"|[Nn](?:{_END}{_INNER}{{0,59}}{_END}|-{_END}{_INNER}{{0,58}}{_END}|-?{_END}))?)"
-)
-"""A label that does not begin with ``xn--``, which makes it an encoded one (RFC 5890, section 2.3.2.1)."""
-
-
-@lru_cache(maxsize=1)
-def unencoded_hostname() -> Expr:
-    """RFC 1123, without labels that RFC 5891 would have to check."""
-    return of_length(pattern_language(rf"{_UNENCODED_LABEL}(?:\.{_UNENCODED_LABEL})*"), 1, 253)
-
-
 _ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _QUOTED = r'"(?:[ !#-\[\]-~]|\\[ -~])*"'
 
@@ -73,7 +53,7 @@ def email() -> Expr:
     """RFC 5321."""
     literal = rf"\[(?:{_IPV4}|[Ii][Pp][Vv]6:{_ipv6_pattern()})\]"
     local = rf"(?:{_ATOM}(?:\.{_ATOM})*|{_QUOTED})"
-    return pattern_language(rf"{local}@(?:{_LABEL}(?:\.{_LABEL})*|{literal})")
+    return pattern_language(rf"{local}@(?:{LABEL}(?:\.{LABEL})*|{literal})")
 
 
 def _uri_pattern(more: str = "", private: str = "") -> tuple[str, str]:

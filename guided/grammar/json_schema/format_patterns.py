@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from guided.grammar.json_schema.strings import CHARACTER, TEXT
 from guided.grammar.regular.expr import Expr
 from guided.grammar.regular.lengths import with_length
+from guided.grammar.regular.texts import CHARACTER, TEXT
 
 
 def pattern_language(pattern: str) -> Expr:

@@ -16,6 +16,7 @@ from guided.grammar.json_schema import format_addresses as addresses
 from guided.grammar.json_schema import format_times as times
 from guided.grammar.json_schema.document import Document, Located
 from guided.grammar.json_schema.format_patterns import pattern_language
+from guided.grammar.json_schema.host_names import hostname
 from guided.grammar.json_schema.numbers import NumberRange
 from guided.grammar.regular.expr import Expr
 
@@ -95,7 +96,7 @@ FORMATS: dict[str, Callable[[], Expr]] = {
     "duration": times.duration,
     "email": addresses.email,
     "idn-email": addresses.idn_email,
-    "hostname": addresses.hostname,
+    "hostname": hostname,
     "ipv4": addresses.ipv4,
     "ipv6": addresses.ipv6,
     "uri": addresses.uri,

@@ -21,7 +21,8 @@ from guided.grammar.json_schema.idna_labels import DEAD, Direction, Kind, labels
 
 MOST_IN_LABEL, MOST_IN_NAME = 63, 253
 """RFC 1035, section 2.3.4; a name of 255 octets on the wire has 253 characters."""
-_PREFIX = "xn--"
+PREFIX = "xn--"
+"""What an encoded label begins with."""
 _TRIED, _MARKS_TRIED = 2, 64
 """Characters of each class that are tried when some of the bytes of one are there; marks may compose or not."""
 _LETTERS = "a0l\u03b1\u30a2\u05d0\u0628\u1820"
@@ -64,7 +65,7 @@ class HostName(NamedTuple):
     @property
     def encoded(self) -> str | None:
         """What follows ``xn--``, in lower case; None in other labels."""
-        return self.label[len(_PREFIX) :].lower() if self.label[: len(_PREFIX)].lower() == _PREFIX else None
+        return self.label[len(PREFIX) :].lower() if self.label[: len(PREFIX)].lower() == PREFIX else None
 
     @property
     def ends(self) -> bool:
@@ -225,7 +226,7 @@ def _encoded_ending(encoded: str, state: int) -> str | None:
         return ""
     for basic in dict.fromkeys((encoded, encoded.rpartition("-")[0])):
         for whole in _around(basic, state):
-            if whole.startswith(encoded) and len(whole) + len(_PREFIX) <= MOST_IN_LABEL:
+            if whole.startswith(encoded) and len(whole) + len(PREFIX) <= MOST_IN_LABEL:
                 return whole[len(encoded) :]
     return None
 
@@ -245,7 +246,7 @@ def octets(label: str) -> int:
     codes = [ord(letter) for letter in label]
     above = sorted({code for code in codes if code >= 0x80})
     handled = basic = sum(code < 0x80 for code in codes)
-    size = len(_PREFIX) + basic + (basic > 0)
+    size = len(PREFIX) + basic + (basic > 0)
     # RFC 3492, section 6.3, counting digits instead of writing them.
     at, bias, delta = 0x80, 72, 0
     for code in above:
@@ -309,15 +310,6 @@ def is_host_name(text: str) -> bool:
             return False
         name = name._replace(state=state, label=name.label + letter)
     return True
-
-
-def is_ascii_host_name(text: str) -> bool:
-    """Is a text a host name of RFC 1123 whose encoded labels stand for something?"""
-    from guided.grammar.json_schema.format_addresses import hostname
-    from guided.grammar.json_schema.strings import holds_word
-
-    encoded = [label for label in text.split(".") if label[: len(_PREFIX)].lower() == _PREFIX]
-    return holds_word(hostname(), text) and all(map(is_host_name, encoded))
 
 
 def _spelled(partial: bytes) -> tuple[int, int] | None:

@@ -41,7 +41,7 @@ from guided.grammar.json_schema.number_text import is_single, may_be_refused, nu
 from guided.grammar.json_schema.numbers import NumberRange
 from guided.grammar.json_schema.ranged_numbers import ranges_of
 from guided.grammar.json_schema.shape import ANY, ANYTHING, OF_TYPES, TRUE, ArrayShape, Need, ObjectShape, Shape
-from guided.grammar.json_schema.strings import CONTENT, StringSet, encoded, quoted
+from guided.grammar.json_schema.strings import StringSet, encoded, quoted
 from guided.grammar.json_schema.terminals import (
     FALSE_TEXT,
     NO_TEXT,
@@ -58,6 +58,7 @@ from guided.grammar.ranged import RangedTerminal
 from guided.grammar.regular.dear import is_dear, is_long
 from guided.grammar.regular.expr import EPSILON, Expr, alternation, words
 from guided.grammar.regular.settled import Settled
+from guided.grammar.regular.texts import CONTENT
 
 MOST_LISTED = 1024
 """Bytes of the texts of an enumeration, or of the names of an object that are told apart from others, that are a list;

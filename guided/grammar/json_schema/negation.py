@@ -23,9 +23,10 @@ from guided.grammar.json_schema.shape import (
     Shape,
     negate,
 )
-from guided.grammar.json_schema.strings import ANY_STRING, CONTENT, StringSet, every_word, holds_word
+from guided.grammar.json_schema.strings import ANY_STRING, StringSet, every_word
 from guided.grammar.regular.derivative import inhabited
 from guided.grammar.regular.expr import Expr, difference
+from guided.grammar.regular.texts import CONTENT, holds_word
 
 MAX_POSITIONS = 64
 """Positions of one array that are negated one by one before "some item" is asked for."""

@@ -8,10 +8,10 @@ from typing import Any
 from guided.errors import GrammarError, GuidedError
 from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.shape import Classes, Need
-from guided.grammar.json_schema.strings import CONTENT, TEXT, holds_word
 from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.derivative import inhabited
 from guided.grammar.regular.expr import Expr, complement, difference, intersection
+from guided.grammar.regular.texts import CONTENT, TEXT, holds_word
 
 MAX_OVERLAPS = 32
 """Name classes of one object beyond two for each pattern; n overlapping patternProperties can make 2**n."""

@@ -15,8 +15,9 @@ from typing import Any, TypeAlias
 
 from guided.grammar.json_schema.document import DRAFT4, DRAFT2020, Dialect, Located, Resource
 from guided.grammar.json_schema.numbers import ANY_NUMBER, INTEGER, PLAIN_INTEGER, NumberRange
-from guided.grammar.json_schema.strings import ANY_STRING, CONTENT, StringSet, holds_word
+from guided.grammar.json_schema.strings import ANY_STRING, StringSet
 from guided.grammar.regular.expr import Expr
+from guided.grammar.regular.texts import CONTENT, holds_word
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import cast
 
 from guided.errors import LimitError
 from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.layout import Spelling
-from guided.grammar.regular.characters import ANY_CHARACTER, Utf8
-from guided.grammar.regular.derivative import inhabited, matches
+from guided.grammar.regular.derivative import inhabited
 from guided.grammar.regular.expr import (
     EMPTY,
     Expr,
-    Kind,
     concat,
     difference,
     intersection,
@@ -28,12 +25,8 @@ from guided.grammar.regular.expr import (
     words,
 )
 from guided.grammar.regular.lengths import with_length
+from guided.grammar.regular.texts import CHARACTER, CONTENT, holds_word
 
-TEXT = Utf8()
-CHARACTER = TEXT.characters(ANY_CHARACTER)
-"""One character of a string value; shared, so that engines recognise it."""
-CONTENT = TEXT.text
-"""Any text."""
 _QUOTE = literal(b'"')
 
 
@@ -113,7 +106,7 @@ class StringSet:
             if is_host_name(word) is not self.host:
                 return False
         if self.hostname is not None:
-            from guided.grammar.json_schema.idna_names import is_ascii_host_name
+            from guided.grammar.json_schema.host_names import is_ascii_host_name
 
             if is_ascii_host_name(word) is not self.hostname:
                 return False
@@ -141,7 +134,7 @@ class StringSet:
 
     def _with_hostname(self, surely: bool) -> StringSet:
         """Those of which it is sure that they are host names, or none, or those that may be, as a regular language."""
-        from guided.grammar.json_schema.format_addresses import hostname, unencoded_hostname
+        from guided.grammar.json_schema.host_names import hostname, unencoded_hostname
 
         names = unencoded_hostname() if surely is self.hostname else hostname()
         if not self.hostname:
@@ -260,26 +253,9 @@ def _settles(language: Expr, regex: bool) -> bool:
     return regex and are_patterns(language)
 
 
-def holds(language: Expr, text: bytes) -> bool:
-    """Is the text in the language?  Boolean operations are asked part by part, which builds no product."""
-    if language.kind is Kind.INTERSECTION:
-        return all(holds(part, text) for part in cast("tuple[Expr, ...]", language.parts))
-    if language.kind is Kind.ALTERNATION:
-        return any(holds(part, text) for part in cast("tuple[Expr, ...]", language.parts))
-    if language.kind is Kind.COMPLEMENT:
-        return not holds(cast(Expr, language.parts[0]), text)
-    return matches(language, text)
-
-
 def quoted(content: Expr, spelling: Spelling) -> Expr:
     """The JSON strings with these texts."""
     return concat(_QUOTE, json_string(content, canonical=spelling is Spelling.PLAIN))
-
-
-@lru_cache(maxsize=65536)
-def holds_word(language: Expr, word: str) -> bool:
-    """Is the word in the language?"""
-    return language is CONTENT or holds(language, word.encode("utf-8", "surrogatepass"))
 
 
 def every_word(items: frozenset[str]) -> Expr:

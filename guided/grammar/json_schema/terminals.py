@@ -8,8 +8,9 @@ from guided.grammar.ir import Body, Sequence, Terminal, shown
 from guided.grammar.json_schema.layout import Spelling
 from guided.grammar.json_schema.number_text import number_text
 from guided.grammar.json_schema.numbers import ANY_NUMBER
-from guided.grammar.json_schema.strings import CONTENT, every_word, quoted
+from guided.grammar.json_schema.strings import every_word, quoted
 from guided.grammar.regular.expr import Expr, concat, literal
+from guided.grammar.regular.texts import CONTENT
 
 NULL_TEXT = Terminal(literal(b"null"), "null")
 TRUE_TEXT = Terminal(literal(b"true"), "true")

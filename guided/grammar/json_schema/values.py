@@ -14,7 +14,8 @@ from guided.grammar.json_schema import refusals
 from guided.grammar.json_schema.document import escape
 from guided.grammar.json_schema.numbers import NumberRange, exact
 from guided.grammar.json_schema.shape import FALSE, ArrayShape, Constant, ObjectShape, Shape
-from guided.grammar.json_schema.strings import CONTENT, StringSet
+from guided.grammar.json_schema.strings import StringSet
+from guided.grammar.regular.texts import CONTENT
 
 
 def freeze(value: Any, pointer: str) -> Any:

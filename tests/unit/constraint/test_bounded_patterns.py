@@ -14,8 +14,8 @@ from test_far_bounds import compare_masks
 import guided
 from guided.automata.spans import Span, bounded_pattern, span_of
 from guided.grammar.json_schema.format_patterns import pattern_language
-from guided.grammar.json_schema.strings import CHARACTER
 from guided.grammar.regular.expr import EPSILON, complement, intersection, repeat
+from guided.grammar.regular.texts import CHARACTER
 
 LETTERS = ["a", "b", "c", "é", "-", ".", "\u2003", "\\n", "\\u00e9", "\\u2003"]
 PATTERNS = [

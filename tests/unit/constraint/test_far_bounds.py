@@ -14,7 +14,6 @@ import guided
 from guided.automata.endless import is_endless
 from guided.automata.runs import comes_to_nothing, may_be_longer, within_reach, without_least
 from guided.grammar.json_schema.format_patterns import pattern_language
-from guided.grammar.json_schema.strings import CHARACTER
 from guided.grammar.regular.expr import (
     Expr,
     byte_range,
@@ -26,6 +25,7 @@ from guided.grammar.regular.expr import (
     repeat,
     words,
 )
+from guided.grammar.regular.texts import CHARACTER
 from guided.kernels.layout import DEAD
 from tests.amounts import some
 

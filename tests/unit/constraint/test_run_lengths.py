@@ -12,8 +12,8 @@ from guided.constraint.effect_store import EffectStore
 from guided.constraint.run_lengths import RunLengths
 from guided.constraint.surveys import Surveys
 from guided.constraint.token_tries import TokenTries
-from guided.grammar.json_schema.strings import CONTENT
 from guided.grammar.regular.expr import json_string
+from guided.grammar.regular.texts import CONTENT
 from guided.kernels.effects import DENSE
 from guided.vocab.vocabulary import Vocabulary
 

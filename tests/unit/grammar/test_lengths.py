@@ -7,7 +7,6 @@ from itertools import product
 
 import pytest
 
-from guided.grammar.json_schema.strings import CHARACTER, CONTENT
 from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.derivative import derivative, inhabited, matches
 from guided.grammar.regular.expr import (
@@ -24,6 +23,7 @@ from guided.grammar.regular.expr import (
     words,
 )
 from guided.grammar.regular.lengths import character_counts, farthest_end, n_letters, with_length
+from guided.grammar.regular.texts import CHARACTER, CONTENT
 from tests.twin.expressions import expression
 
 LETTERS = ("a", "b", "é", "ഀ")

@@ -8,7 +8,6 @@ from itertools import product
 import pytest
 
 from guided.grammar.json_schema.format_patterns import pattern_language
-from guided.grammar.json_schema.strings import CHARACTER, CONTENT
 from guided.grammar.regular import condensed as module
 from guided.grammar.regular.any_text import is_run, is_within
 from guided.grammar.regular.characters import Utf8
@@ -26,6 +25,7 @@ from guided.grammar.regular.expr import (
     repeat,
     words,
 )
+from guided.grammar.regular.texts import CHARACTER, CONTENT
 from tests.twin.expressions import expression
 
 TEXTS = ["".join(letters).encode() for n in range(5) for letters in product("ab\né", repeat=n)]
