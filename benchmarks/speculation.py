@@ -83,8 +83,8 @@ class Refused:
 
     def _arbitrary(self, context: Context) -> list[int]:
         assert context.constraint is not None
-        masks = RowMasks(context.constraint, context.constraint.vocabulary.size, (), end_in_time=False)
-        allowed = masks.allowed(context.state, 0)
+        masks = RowMasks(context.constraint, end_in_time=False)
+        allowed = masks.allowed(context.state, 0, context.constraint.vocabulary.size)
         assert allowed is not None
         ids = allowed.nonzero()[0].tolist()
         return [ids[7919 * len(context.tokens) % len(ids)]] if len(ids) > 50 else []

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from guided.constraint.pool import spread
 from guided.constraint.protocol import Constrains
-from guided.errors import VocabularyError
+from guided.errors import LimitError, VocabularyError
 
 __all__ = ["fill_masks", "mask_rows"]
 
@@ -24,18 +24,20 @@ def fill_masks(
     out: Any,
     *,
     threads: int = 1,
-    budgets: int | Sequence[int] | None = None,
+    budgets: int | Sequence[int | None] | None = None,
+    unfinishable: list[int] | None = None,
 ) -> None:
     """Write the mask of ``states[i]`` under ``constraints[i]`` (one constraint: for all rows) to row ``i`` of ``out``.
 
     ``out`` is an array or CPU tensor, ``int32`` or ``uint32[n, words]``, such as `guided.allocate_masks` makes: token
     ``t`` is bit ``t & 31`` of word ``t >> 5``; words beyond the vocabulary become 0, and so do rows of dead states.
-    ``budgets`` counts the tokens that are left, for all rows or for each: see ``Constraint.fill_budget_mask``.
+    ``budgets`` counts the tokens that are left, for all rows or for each, None: without a limit; see
+    ``Constraint.fill_budget_mask``.
 
     Rows that a constraint remembers are copied by one compiled call; the others are made on ``threads`` threads, which
     a pool keeps.  They run in parallel where they belong to different constraints, as long as they are in compiled
     code.  Raises `VocabularyError` when a row is too narrow, `LimitError` when a budget fits no text; the other rows
-    are then filled or not.
+    are then filled or not.  With a list ``unfinishable`` such rows become 0 instead, and their numbers are added to it.
 
     >>> import guided, numpy
     >>> vocabulary = guided.Vocabulary.from_tokens([b"yes", b"no", b"y", None], eos_ids=[3])
@@ -62,12 +64,18 @@ def fill_masks(
     narrow = not n or min(owner.vocabulary.n_words for owner in set(owners)) < rows.shape[1]
     if narrow:
         rows[:] = 0
-    missing = list(range(n)) if budgets is not None else _copy(owners, given, rows, threads)
+    missing = _copy(owners, given, rows, threads) if all(each is None for each in left) else list(range(n))
     if missing:
 
         def fill(low: int, high: int) -> None:
             for i in missing[low:high]:
-                _fill(owners[i], given[i], rows[i], left[i])
+                try:
+                    _fill(owners[i], given[i], rows[i], left[i])
+                except LimitError:
+                    if unfinishable is None:
+                        raise
+                    rows[i] = 0
+                    unfinishable.append(i)
 
         spread(fill, len(missing), threads)
 

@@ -10,6 +10,7 @@ from typing import Protocol
 import torch
 
 from guided.constraint.protocol import Constrains
+from guided.draft.masks import RowMasks
 from guided.draft.proposal import Proposal
 from guided.errors import UnsupportedError
 from guided.infer.chance import Chance
@@ -47,6 +48,18 @@ class Context:
     shaping: Callable[[torch.Tensor], torch.Tensor] | None = field(default=None, compare=False)
     """What temperature and truncation make of the scores of allowed tokens, ``[V]``, where the target's tokens are
     drawn after both: a draft that is drawn the same way is accepted more often."""
+
+    masks: RowMasks | None = field(default=None, compare=False)
+    """The masks of the row in the run: what a draft asks for here need not be filled again to verify it."""
+
+    @property
+    def row_masks(self) -> RowMasks:
+        """The row's masks; of a context outside of a run, masks of its own, which know no limit of tokens."""
+        return RowMasks(self.constraint, end_in_time=False) if self.masks is None else self.masks
+
+    def left(self, drafted: int) -> int:
+        """How many tokens are left to the limit after so many drafted ones."""
+        return self.depth + 1 - drafted
 
     @property
     def longest(self) -> int:

@@ -1,18 +1,23 @@
-"""What users pass for grammars and a tokenizer, as compiled constraints over one vocabulary."""
+"""What users pass for grammars and a tokenizer, as compiled constraints over one vocabulary; what may come first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.constraint.batch import fill_masks
 from guided.constraint.compile import compile as compile_grammar
 from guided.constraint.protocol import Constrains
-from guided.errors import GuidedError, VocabularyError
+from guided.errors import GuidedError, LimitError, VocabularyError
 from guided.grammar.given import grammar_of
 from guided.grammar.ir import Grammar
+from guided.hf.states import PrefixStates
 from guided.vocab import Vocabulary, vocabulary_of
 
-__all__ = ["constraints_for", "named_special_ids"]
+__all__ = ["constraints_for", "first_masks", "is_whole", "named_special_ids", "too_few"]
 
 
 def constraints_for(
@@ -50,6 +55,44 @@ def constraints_for(
         key: compile_grammar(item, vocabulary) if isinstance(item, Grammar) else item for key, item in known.items()
     }
     return tuple(unique[id(item)] for item in given)
+
+
+def first_masks(constraints: Sequence[Constrains], max_new_tokens: int) -> NDArray[np.uint32]:
+    """What may come first under a budget, ``uint32[n, words]``: all of one vocabulary.
+
+    Raises `LimitError` for a constraint of which no text fits.
+    """
+    unique = {id(each): each for each in constraints}
+    rows = np.zeros((len(unique), constraints[0].vocabulary.n_words), np.uint32)
+    late: list[int] = []
+    starts = [each.start for each in unique.values()]
+    fill_masks(list(unique.values()), starts, rows, budgets=max_new_tokens, unfinishable=late)
+    if late:
+        late_keys = {list(unique)[number] for number in late}
+        first = next(number for number, each in enumerate(constraints) if id(each) in late_keys)
+        raise too_few(constraints, first, max_new_tokens)
+    places = {key: place for place, key in enumerate(unique)}
+    found: NDArray[np.uint32] = rows[[places[id(each)] for each in constraints]]
+    return found
+
+
+def too_few(constraints: Sequence[Constrains | None], number: int, max_new_tokens: int) -> LimitError:
+    """The error for a constraint, by its number among those of a call, of which no text fits."""
+    constraint = constraints[number]
+    assert constraint is not None
+    needed = constraint.shortest_completion(constraint.start) + 1
+    which = f" of grammar {number}" if len(constraints) > 1 else ""
+    return LimitError(
+        f"max_new_tokens={max_new_tokens} is too few: the shortest text{which} takes {needed} tokens,"
+        " the end-of-text token included",
+        remedy=f"Pass max_new_tokens={needed} or more, to the processor and to generate.",
+    )
+
+
+def is_whole(constraint: Constrains, tokens: Sequence[int]) -> bool:
+    """Are these generated ids, with or without an end-of-text id and padding, a whole text?"""
+    state = PrefixStates(constraint).after(np.asarray(tokens, np.int64))
+    return state != 0 and constraint.is_accepting(state)
 
 
 def named_special_ids(constraint: Constrains) -> dict[int, str]:

@@ -18,7 +18,7 @@ from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, TextError, UnsupportedError
 from guided.grammar.given import reader_of
 from guided.grammar.ir import Grammar
-from guided.hf.constraints import constraints_for, named_special_ids
+from guided.hf.constraints import constraints_for, is_whole, named_special_ids
 from guided.hf.encoding import Conversation, check_room, encode_prompt, is_conversation, pad_id, padded
 from guided.hf.joint import Joint, joined_as_asked
 from guided.hf.language_model import TransformersModel, check_tokenizer, wrapped
@@ -301,7 +301,6 @@ def generate(
     if not encoder_decoder:
         check_room(model, max(map(len, encoded)), max_new_tokens)
     constraints = [constraint for constraint in each_prompt if constraint is not None]
-    processor = GuidedLogitsProcessor(constraints, max_new_tokens=max_new_tokens) if constraints else None
     vocabulary = constraints[0].vocabulary if constraints else vocabulary_of(tokenizer, ends)
     pad = pad_id(model, tokenizer, vocabulary.eos_ids)
     input_ids, attention_mask = padded(encoded, pad, left=not encoder_decoder)
@@ -322,8 +321,11 @@ def generate(
 
     stack = Stack() if steer is None else stack_of(steer)
     given = list(options.pop("logits_processor", None) or ())
-    masking = [] if processor is None else [processor]
     drafted = None
+
+    def masking() -> list[GuidedLogitsProcessor]:
+        return [GuidedLogitsProcessor(constraints, max_new_tokens=max_new_tokens)] if constraints else []
+
     if draft is not None or stack:
         from guided.hf.speculation import DraftGenerate, check_loop_options, draft_generate
 
@@ -344,9 +346,9 @@ def generate(
             if options.get("streamer") is not None:
                 options["streamer"].begin_again()
             steering = _steering(stack, model, tokenizer, pad, encoded, same_tokenizer)
-            out = run(logits_processor=[*given, *masking, steering])
+            out = run(logits_processor=[*given, *masking(), steering])
     else:
-        out = run(logits_processor=[*given, *masking] or None)
+        out = run(logits_processor=[*given, *masking()] or None)
     sequences = out if isinstance(out, torch.Tensor) else out.sequences
     # The decoder of an encoder-decoder model begins with its one start token.
     rows = sequences[:, 1 if encoder_decoder else input_ids.shape[1] :].tolist()
@@ -355,9 +357,8 @@ def generate(
     results = [
         _result(
             vocabulary,
-            processor,
+            each_prompt[i // each],
             _unpadded(row, pad, vocabulary),
-            i // each,
             removed[i // each],
             counts,
             readers[i // each],
@@ -429,19 +430,18 @@ def _unpadded(ids: list[int], pad: int, vocabulary: Vocabulary) -> list[int]:
 
 def _result(
     vocabulary: Vocabulary,
-    processor: GuidedLogitsProcessor | None,
+    constraint: Constrains | None,
     ids: Sequence[int],
-    index: int,
     removed: bytes,
     drafts: Statistics | None,
     read: Callable[[str], Any],
 ) -> Generation:
     ends = [i for i, token in enumerate(ids) if token in vocabulary.eos_ids]
     tokens = ids[: ends[0]] if ends else ids
-    named = {} if processor is None else named_special_ids(processor.constraints[index])
+    named = {} if constraint is None else named_special_ids(constraint)
     known = [token for token in tokens if 0 <= token < vocabulary.size]
     data = b"".join(named.get(token, "").encode() or vocabulary.token_bytes(token) or b"" for token in known)
     # A text that was cut from outside may end within a character, or within what was taken back from the prompt.
     text = data[len(removed) :].decode("utf-8", errors="replace")
-    finished = bool(ends) if processor is None else processor.is_whole(tokens, index)
+    finished = bool(ends) if constraint is None else is_whole(constraint, tokens)
     return Generation(text, tuple(tokens), finished, drafts, read)

@@ -18,9 +18,9 @@ from transformers import LogitsProcessor
 
 from guided.constraint.batch import fill_masks
 from guided.constraint.protocol import Constrains
-from guided.errors import GuidedError, LimitError, VocabularyError
+from guided.errors import GuidedError, VocabularyError
 from guided.grammar.ir import Grammar
-from guided.hf.constraints import constraints_for, named_special_ids
+from guided.hf.constraints import constraints_for, first_masks, named_special_ids
 from guided.hf.last_mask import LastMask, last_mask_of
 from guided.hf.masking import mask_own_scores, mask_scores, n_words
 from guided.hf.prompt import RunningGenerates, SeenPrompts
@@ -102,8 +102,7 @@ class GuidedLogitsProcessor(LogitsProcessor):
         self._has_text = np.diff(self.vocabulary.offsets) > 0
         self._checked_width: int | None = None
         self._words = 0
-        if max_new_tokens is not None:
-            self._check_budget(max_new_tokens)
+        self._first = None if max_new_tokens is None else first_masks(self.constraints, max_new_tokens)
 
     @_Signed
     def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.Tensor:
@@ -150,48 +149,27 @@ class GuidedLogitsProcessor(LogitsProcessor):
         if width != self._checked_width:
             self._check_width(width)
         own, words = self.vocabulary.n_words, self._words
-        masks = (np.empty if words <= own else np.zeros)((len(generated), max(words, own)), np.uint32)
+        masks = np.empty((len(generated), max(words, own)), np.uint32)
         left = None if self.max_new_tokens is None else self.max_new_tokens - generated.shape[1]
-        constraints: list[Constrains] = []
         states: list[int] = []
         live: list[bool] = []
         for tokens, owner in zip(generated, owners, strict=True):
-            constraint = self.constraints[owner]
-            constraints.append(constraint)
+            end = self.constraints[owner].end
             # A row that holds a forbidden token may only end: see above.
-            state = self._states[owner].after(tokens) or constraint.end
-            states.append(state)
-            live.append(state != constraint.end)
-        threads = _threads(len(states))
-        if threads == 1 or not self._fill_at_once(masks, constraints, states, left, threads):
-            for row, constraint, state in zip(masks, constraints, states, strict=True):
-                self._fill(row if words <= own else row[:own], constraint, state, left)
+            states.append(self._states[owner].after(tokens) or end)
+            live.append(states[-1] != end)
+        if self._first is not None and not generated.shape[1]:
+            masks[:, :own], masks[:, own:] = self._first[owners], 0
+            return (masks if words >= own else masks[:, :words]), live
+        # The start fits (checked at construction), so where no text fits, a token was taken that the budget forbade.
+        late: list[int] = []
+        fill_masks(
+            [self.constraints[owner] for owner in owners], states, masks, threads=_threads(len(states)), budgets=left,
+            unfinishable=late,
+        )  # fmt: skip
+        if late:
+            masks[late, :own] = self._end_row
         return (masks if words >= own else masks[:, :words]), live
-
-    def _fill_at_once(
-        self,
-        masks: NDArray[np.uint32],
-        constraints: Sequence[Constrains],
-        states: Sequence[int],
-        left: int | None,
-        threads: int,
-    ) -> bool:
-        """Fill all rows on several threads; False when the budget fits no text of one of them."""
-        try:
-            fill_masks(constraints, states, masks, threads=threads, budgets=left)
-        except LimitError:
-            return False
-        return True
-
-    def _fill(self, row: NDArray[np.uint32], constraint: Constrains, state: int, left: int | None) -> None:
-        try:
-            if left is None:
-                constraint.fill_mask(state, row)
-            else:
-                constraint.fill_budget_mask(state, row, left)
-        except LimitError:
-            # The start fits (checked at construction), so a token that the budget forbade was taken: as above.
-            row[:] = self._end_row
 
     def _owners(self, n_rows: int) -> list[int]:
         """The index of each row's constraint."""
@@ -246,19 +224,6 @@ class GuidedLogitsProcessor(LogitsProcessor):
                 )
         self._checked_width = width
         self._words = n_words(width)
-
-    def _check_budget(self, budget: int) -> None:
-        for number, constraint in enumerate(self.constraints):
-            try:
-                constraint.fill_budget_mask(constraint.start, np.zeros(self.vocabulary.n_words, np.uint32), budget)
-            except LimitError as error:
-                needed = constraint.shortest_completion(constraint.start) + 1
-                which = f" of grammar {number}" if len(self.constraints) > 1 else ""
-                raise LimitError(
-                    f"max_new_tokens={budget} is too few: the shortest text{which} takes {needed} tokens,"
-                    " the end-of-text token included",
-                    remedy=f"Pass max_new_tokens={needed} or more, to the processor and to generate.",
-                ) from error
 
 
 def _threads(n_rows: int) -> int:

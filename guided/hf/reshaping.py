@@ -6,7 +6,7 @@ temperature and truncation, which sees allowed tokens only.  Drafts keep that la
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,14 +111,14 @@ class ProcessorReshaping:
     def __bool__(self) -> bool:
         return bool(self._before or self._after or self._asked)
 
-    def as_steerer(self, prompts: Sequence[tuple[int, ...]]) -> tuple[Steerer, ProcessorReshaping]:
-        """What comes before the mask as the first of steerers, which are told apart by their prompts, and the rest.
+    def as_steerer(self) -> tuple[Steerer, ProcessorReshaping]:
+        """What comes before the mask as the first of steerers, and the rest.
 
         The rest still says of a text that it cannot go on, and why.
         """
         rest = ProcessorReshaping(self._after, self._ids)
         rest._asked = self._before
-        return _ProcessorsFirst(self, {prompt: row for row, prompt in enumerate(prompts)}), rest
+        return _ProcessorsFirst(self), rest
 
     def nothing_left(self, row: int, emitted: Sequence[int], allowed: torch.Tensor) -> GuidedError:
         """The error for a text after which the processors leave none of the tokens ``bool[V]`` that the mask allows."""
@@ -145,7 +145,6 @@ class _ProcessorsFirst:
     """Processors as a steerer, so that others speak after them."""
 
     processors: ProcessorReshaping
-    rows: Mapping[tuple[int, ...], int]
 
     def declare(self, model: LanguageModel) -> Declaration:
         """The text, and where its prompt ends."""
@@ -153,10 +152,8 @@ class _ProcessorsFirst:
 
     def steer(self, logits: torch.Tensor, seen: Seen) -> torch.Tensor:
         """The logits as the processors leave them."""
-        ends = zip(seen.texts, seen.prompt_lengths, logits, strict=True)
-        return torch.stack(
-            [self.processors.before(self.rows[text[:end]], text[end:], scores) for text, end, scores in ends]
-        )
+        places = zip(seen.rows, seen.texts, seen.prompt_lengths, logits, strict=True)
+        return torch.stack([self.processors.before(row, text[end:], scores) for row, text, end, scores in places])
 
 
 def _through(processors: Sequence[Any], ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:

@@ -21,11 +21,13 @@ from guided.draft.auto import Drafting, auto
 from guided.draft.guessers.lookup import PromptLookup
 from guided.draft.loop.speculate import Speculated, Watch, speculate
 from guided.draft.loop.statistics import Statistics
+from guided.draft.masks import MaskedRows, RowMasks, fill_positions
 from guided.draft.models.confidence import Confidence
 from guided.draft.models.model import Model
 from guided.draft.models.shapes import Chain
 from guided.draft.policies.policy import Fixed
 from guided.errors import GuidedError, UnsupportedError
+from guided.hf.constraints import too_few
 from guided.hf.generate_call import prompts_of_call, sequences_of_call
 from guided.hf.language_model import TransformersModel, wrapped
 from guided.hf.loading import LoadedModel
@@ -33,7 +35,7 @@ from guided.hf.questions import name_of, stack_of
 from guided.hf.reshaping import ProcessorReshaping
 from guided.hf.streaming import ends_streamer, watch_of_call
 from guided.lm import LanguageModel, language_model
-from guided.steer import Masked, Stack, Steerer, Steering
+from guided.steer import Stack, Steerer, Steering
 from guided.steer.layout import check_vocabulary
 
 __all__ = [
@@ -154,43 +156,38 @@ class DraftGenerate:
         input_ids: torch.Tensor,
         watch: Watch | None,
     ) -> tuple[list[Speculated], Statistics]:
-        """All rows at once; with steering, which must know what is allowed, those of one constraint at a time."""
-        groups: dict[int, list[int]] = {}
-        for row, constraint in enumerate(constraints):
-            groups.setdefault(id(constraint) if self.stack.steerers else 0, []).append(row)
-        found: dict[int, Speculated] = {}
-        total = Statistics()
-        for rows in groups.values():
-            reshaping = ProcessorReshaping(processors, input_ids[rows])
-            first = None
-            if reshaping.changes_all and self.stack.steerers:
-                first, reshaping = reshaping.as_steerer([tuple(prompts[row]) for row in rows])
-            texts, counts = speculate(
-                self.rng,
-                self._steered(model, constraints[rows[0]], max_tokens, first),
-                [prompts[row] for row in rows],
-                [constraints[row] for row in rows],
-                None if self.drafting is None else self.drafting.drafter,
-                max_tokens=max_tokens,
-                greedy=greedy,
-                policy=None if self.drafting is None else self.drafting.policy,
-                reshaping=reshaping if reshaping else None,
-                watch=None if watch is None else _watching(watch, rows),
-            )
-            found.update(zip(rows, texts, strict=True))
-            total += counts
-        return [found[row] for row in range(len(prompts))], total
-
-    def _steered(
-        self, model: TransformersModel, constraint: Constrains | None, max_tokens: int, first: Steerer | None
-    ) -> LanguageModel:
-        """The model, the processors that come ``first``, what the grammar allows, and the steerers, in this order."""
-        stack = self.stack
-        if stack.steerers:
-            pair = [] if stack.adaptive is None else [stack.adaptive]
-            masked = [] if constraint is None else [Masked(constraint, max_tokens)]
-            stack = Stack([*pair, *([] if first is None else [first]), *masked, *stack.steerers])
-        return stack.over(model, same_tokenizer=self.same_tokenizer) if stack else model
+        """All rows at once; ``constraints`` and ``prompts`` are one for each row of ``input_ids``."""
+        masks = [RowMasks(constraint, end_in_time=True) for constraint in constraints]
+        fill_positions((own, own.start, max_tokens) for own in masks)
+        for row, own in enumerate(masks):
+            if own.constraint is not None and not own.packed(own.start, max_tokens).any():
+                raise too_few(constraints, row, max_tokens)
+        reshaping = ProcessorReshaping(processors, input_ids)
+        target: LanguageModel = model
+        if self.stack:
+            stack = self.stack
+            if stack.steerers:
+                # The processors that come first, what the grammar allows, and the steerers, in this order.
+                pair = [] if stack.adaptive is None else [stack.adaptive]
+                first: list[Steerer] = []
+                if reshaping.changes_all:
+                    processors_first, reshaping = reshaping.as_steerer()
+                    first = [processors_first]
+                stack = Stack([*pair, *first, MaskedRows(masks, max_tokens), *stack.steerers])
+            target = stack.over(model, same_tokenizer=self.same_tokenizer)
+        return speculate(
+            self.rng,
+            target,
+            prompts,
+            constraints,
+            None if self.drafting is None else self.drafting.drafter,
+            masks=masks,
+            max_tokens=max_tokens,
+            greedy=greedy,
+            policy=None if self.drafting is None else self.drafting.policy,
+            reshaping=reshaping if reshaping else None,
+            watch=watch,
+        )
 
     def _constraints(self, n: int) -> list[Constrains | None]:
         if self.constraint is None or isinstance(self.constraint, Constrains):
@@ -215,11 +212,6 @@ class DraftGenerate:
                 _check_cache(ready)
             self._model = (model, ready)
         return self._model[1]
-
-
-def _watching(watch: Watch, rows: Sequence[int]) -> Watch:
-    """The watch of a run over some rows of a call."""
-    return lambda row, emitted: watch(rows[row], emitted)
 
 
 def draft_generate(

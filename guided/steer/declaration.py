@@ -184,6 +184,9 @@ class Seen:
     """The tokens so far of each position."""
     prompt_lengths: tuple[int, ...] = ()
     """How many of each text are prompt; a steerer that reads them declares ``prompt_end``."""
+    rows: tuple[int, ...] = ()
+    """The row of each position, by its number when it was started or joined; a fork has its origin's.  There wherever
+    texts are, in a `SteeredModel`."""
 
     @property
     def scored(self) -> torch.Tensor:

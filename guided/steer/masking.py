@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from guided.constraint.protocol import Constrains
 from guided.errors import LimitError, VocabularyError
@@ -18,7 +19,7 @@ from guided.lm.model import LanguageModel
 from guided.steer.declaration import Declaration, Seen, Tokens
 from guided.steer.fields import Checked, Count
 
-__all__ = ["Masked", "mask_and_ends"]
+__all__ = ["Masked", "StatesOfTexts", "mask_and_ends", "only_allowed"]
 
 _REMEMBERED = 1 << 20
 """Tokens in the texts whose states are kept: 8 MB.  A text that grows by one token a step leaves all its beginnings, so
@@ -37,11 +38,11 @@ class Masked(Checked):
 
     constraint: Constrains
     max_tokens: Count
-    _memo: _StatesOfTexts = field(init=False, repr=False)
+    _memo: StatesOfTexts = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "_memo", _StatesOfTexts(self.constraint))
+        object.__setattr__(self, "_memo", StatesOfTexts(self.constraint))
 
     def declare(self, model: LanguageModel) -> Declaration:
         """The text, and where the prompt ends; raises `VocabularyError` for a constraint over more ids."""
@@ -80,10 +81,15 @@ class Masked(Checked):
                 if not text:
                     raise
                 row[:] = ~np.uint32(0)
-        bits = np.unpackbits(rows.view(np.uint8), axis=1, bitorder="little")[:, : scores.shape[1]]
-        allowed = torch.zeros(scores.shape, dtype=torch.bool)
-        allowed[:, : bits.shape[1]] = torch.from_numpy(bits.astype(np.bool_))
-        return scores.masked_fill(~allowed.to(scores.device), float("-inf"))
+        return only_allowed(scores, rows)
+
+
+def only_allowed(scores: torch.Tensor, rows: NDArray[np.uint32]) -> torch.Tensor:
+    """``[n, V]`` scores with ``-inf`` where the bit of packed masks ``[n, words]`` is 0; a new tensor."""
+    bits = np.unpackbits(rows.view(np.uint8), axis=1, bitorder="little")[:, : scores.shape[1]]
+    allowed = torch.zeros(scores.shape, dtype=torch.bool)
+    allowed[:, : bits.shape[1]] = torch.from_numpy(bits.astype(np.bool_))
+    return scores.masked_fill(~allowed.to(scores.device), float("-inf"))
 
 
 def mask_and_ends(
@@ -100,7 +106,7 @@ def mask_and_ends(
     return masked, model.eos_ids | set(constraint.vocabulary.eos_ids)
 
 
-class _StatesOfTexts:
+class StatesOfTexts:
     """A bounded memo of a constraint's states; what is forgotten is only slower.  For any number of threads."""
 
     def __init__(self, constraint: Constrains) -> None:

@@ -144,11 +144,12 @@ class Plan:
         texts: tuple[Tokens, ...],
         prompt_lengths: tuple[int, ...],
         look: Look | None = None,
+        rows: tuple[int, ...] = (),
     ) -> torch.Tensor:
         """The steered logits ``[n, V]`` of ``n`` positions.
 
         ``answers[run][prompt]`` are the branches' scores, ``[n, ...]``; ``texts`` and ``prompt_lengths`` may be empty
-        when `reads_text` is False, and ``look`` None when `looks_ahead` is.
+        when `reads_text` is False, and ``look`` None when `looks_ahead` is; ``rows`` are those of `Seen`.
         """
         if not len(logits):
             return logits
@@ -171,7 +172,7 @@ class Plan:
                     hidden, history = look(ahead, _possible(logits, ids))
                     hidden = hidden.to(logits)
                     history = tuple(states.to(logits) for states in history)
-            seen = Seen(branches, ids, rewards, hidden, history, texts, prompt_lengths)
+            seen = Seen(branches, ids, rewards, hidden, history, texts, prompt_lengths, rows)
             logits = steerer.steer(logits, seen)
         return logits
 

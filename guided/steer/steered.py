@@ -83,6 +83,8 @@ class SteeredSequences:
         self._runs = [BranchRows(run, given) for run in self._layout.runs]
         self._prompts = [len(prompt) for prompt in given]
         self._lengths = list(self._prompts)
+        self._numbers = list(range(len(given)))
+        self._n_numbers = len(given)
         self._last: Scores | None = None
 
     def __len__(self) -> int:
@@ -142,15 +144,14 @@ class SteeredSequences:
         if not any(trees):
             return [self._nothing() for _ in trees]
         texts: tuple[Tokens, ...] = ()
-        lengths: tuple[int, ...] = ()
         if self._plan.reads_text:
             texts = tuple(
                 self.tokens(row) + tuple(tree.tokens[node] for node in tree.path(end))
                 for row, tree in enumerate(trees)
                 for end in range(len(tree))
             )
-            lengths = tuple(self._prompts[row] for row, tree in enumerate(trees) for _ in range(len(tree)))
-        return self._shared_out(self._scored(answers, texts, lengths), [len(tree) for tree in trees])
+        owners = [row for row, tree in enumerate(trees) for _ in range(len(tree))]
+        return self._shared_out(self._scored(answers, texts, owners), [len(tree) for tree in trees])
 
     def keep(self, paths: Sequence[Sequence[int]]) -> None:
         """Append the nodes of one path of each row's last tree."""
@@ -167,6 +168,7 @@ class SteeredSequences:
             run.select(chosen)
         self._prompts = [self._prompts[row] for row in chosen]
         self._lengths = [self._lengths[row] for row in chosen]
+        self._numbers = [self._numbers[row] for row in chosen]
         if self._last is not None:
             self._last = taken(self._last, chosen)
 
@@ -192,6 +194,8 @@ class SteeredSequences:
             run.join(given)
         self._prompts += [len(prompt) for prompt in given]
         self._lengths += [len(prompt) for prompt in given]
+        self._numbers += range(self._n_numbers, self._n_numbers + len(given))
+        self._n_numbers += len(given)
         if self._last is not None and given:
             self._last = joined([self._last, self._at_end(range(before, len(self)))])
 
@@ -210,12 +214,9 @@ class SteeredSequences:
         before = [self.tokens(row) if self._plan.reads_text else () for row in range(len(self))]
         answers = [run.extend(added) for run in self._runs]
         texts: tuple[Tokens, ...] = ()
-        lengths: tuple[int, ...] = ()
         if self._plan.reads_text:
             texts = tuple(old + new[: n + 1] for old, new in zip(before, added) for n in range(len(new)))
-            lengths = tuple(self._prompts[row] for row, new in enumerate(added) for _ in new)
-        rows = [row for row, new in enumerate(added) if new]
-        scores = self._scored(answers, texts, lengths, rows)
+        scores = self._scored(answers, texts, [row for row, new in enumerate(added) for _ in new])
         for parts, part in zip(steps, self._shared_out(scores, [len(new) for new in added]), strict=True):
             if len(part):
                 parts.append(part)
@@ -226,18 +227,20 @@ class SteeredSequences:
             return self._nothing()
         answers = [run.last(rows) for run in self._runs]
         texts = tuple(self.tokens(row) for row in rows) if self._plan.reads_text else ()
-        return self._scored(answers, texts, tuple(self._prompts[row] for row in rows), rows)
+        return self._scored(answers, texts, rows)
 
     def _scored(
         self,
         answers: Sequence[Sequence[Scores]],
         texts: tuple[Tokens, ...],
-        lengths: tuple[int, ...],
-        rows: Sequence[int] = (),
+        owners: Sequence[int],
     ) -> Scores:
-        """The steered scores of positions; ``rows`` says whose they are when a steerer looks ahead."""
+        """The steered scores of positions, each a text of its owner among the rows."""
         plain = answers[self._base.run][self._base.prompt]
-        logits = self._plan.steer(plain.logits, self._layout, answers, texts, lengths, look_in(self._runs, rows))
+        lengths = tuple(self._prompts[row] for row in owners) if texts else ()
+        numbers = tuple(self._numbers[row] for row in owners)
+        look = look_in(self._runs, owners)
+        logits = self._plan.steer(plain.logits, self._layout, answers, texts, lengths, look, numbers)
         return Scores(
             logits,
             {layer: plain.layers[layer] for layer in self._needs.layers},

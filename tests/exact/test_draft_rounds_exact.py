@@ -87,7 +87,7 @@ class Masked:
 
     def __init__(self, constraint):
         self.constraint = constraint
-        self.masks = RowMasks(constraint, WIDTH, [END], end_in_time=True)
+        self.masks = RowMasks(constraint, end_in_time=True)
         self._known = {}
 
     def after(self, text):
@@ -96,7 +96,7 @@ class Masked:
             state = self.masks.start
             for token in text:
                 state = self.masks.advance(state, token)
-            allowed = self.masks.allowed(state, MAX_TOKENS - len(text))
+            allowed = self.masks.allowed(state, MAX_TOKENS - len(text), WIDTH)
             p = np.exp(LAST.logprobs((*PROMPT, *text))) * (1.0 if allowed is None else allowed)
             self._known[text] = p / p.sum(), p.sum()
         return self._known[text]

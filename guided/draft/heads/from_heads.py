@@ -17,7 +17,6 @@ from guided.draft.drafter import Context, Observed
 from guided.draft.guessers.guess import Guess, Path
 from guided.draft.heads.draft_heads import DraftHeads
 from guided.draft.heads.head_tree import best_nodes
-from guided.draft.masks import RowMasks
 from guided.draft.proposal import Group, Proposal
 from guided.infer.chance import Chance
 from guided.lm.model import Needs
@@ -78,7 +77,7 @@ class Heads:
             return []
         tokens = (*_unseen(context), *path.drafted)
         (logits,) = self._logits([(context, tokens)])
-        found = _best(logits, context, path.state, self.guesses)
+        found = _best(logits, context, path.state, len(path.drafted), self.guesses)
         return [Guess(token, share, 16 * count + int(np.searchsorted(CUTS, share))) for token, share in found]
 
     def _logits(self, places: Sequence[tuple[Context, tuple[int, ...]]]) -> list[torch.Tensor]:
@@ -152,8 +151,8 @@ class _Grown:
         """Give a node its children; ranks count what is allowed."""
         node, state, tokens = self._places[ranks]
         wanted = self._children[ranks]
-        masks = _masks(self.context, logits)
-        found = _best(logits, self.context, state, max(wanted) + 1)
+        masks = self.context.row_masks
+        found = _best(logits, self.context, state, len(ranks), max(wanted) + 1)
         chosen = [(rank, found[rank][0]) for rank in wanted if rank < len(found)]
         if not chosen:
             return
@@ -169,14 +168,10 @@ def _unseen(context: Context) -> tuple[int, ...]:
     return tuple(context.tokens[len(context.tokens) - context.n_unseen :])
 
 
-def _masks(context: Context, logits: torch.Tensor) -> RowMasks:
-    return RowMasks(context.constraint, int(logits.shape[0]), (), end_in_time=False)
-
-
-def _best(logits: torch.Tensor, context: Context, state: int, n: int) -> list[tuple[int, float]]:
-    """The likeliest tokens that the constraint allows, with their probabilities among those."""
+def _best(logits: torch.Tensor, context: Context, state: int, drafted: int, n: int) -> list[tuple[int, float]]:
+    """The likeliest tokens that the constraint allows after so many drafted ones, with their shares of those."""
     scores: NDArray[np.float32] = logits.float().cpu().numpy()
-    allowed = _masks(context, logits).allowed(state, 0)
+    allowed = context.row_masks.allowed(state, context.left(drafted), scores.size)
     if allowed is not None:
         scores = np.where(allowed, scores, -np.inf).astype(np.float32)
     weights = np.exp(scores - scores.max()) if np.isfinite(scores.max()) else np.zeros(0)

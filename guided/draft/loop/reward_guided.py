@@ -125,8 +125,9 @@ class _Writer:
         self.ends_step = ends_step
         self.max_tokens = max_tokens
         self.greedy = greedy
-        self.masks = RowMasks(constraint, width, eos_ids, end_in_time=True)
+        self.masks = RowMasks(constraint, end_in_time=True)
         self.text: list[int] = []
+        self.masks.check_start(max_tokens)
         self.state = self.masks.start
         self.finished = False
 
@@ -137,7 +138,7 @@ class _Writer:
         state = self.state
         while len(self.text) + len(found) < self.max_tokens:
             distribution = distributions_of(reader.sequences.last.logits, self.width)[0]
-            allowed = self.masks.allowed(state, self.max_tokens - len(self.text) - len(found))
+            allowed = self.masks.allowed(state, self.max_tokens - len(self.text) - len(found), self.width)
             if allowed is not None:
                 distribution = distribution.only(allowed)
             token = int(distribution.weights.argmax()) if self.greedy else self.chance.token(distribution)
@@ -150,6 +151,7 @@ class _Writer:
 
     def take(self, step: Sequence[int]) -> None:
         """The step stays."""
+        self.masks.next_round()
         self.text += step
         for token in step:
             self.state = self.masks.advance(self.state, token)

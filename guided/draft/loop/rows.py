@@ -11,7 +11,7 @@ from guided.draft.masks import RowMasks
 from guided.draft.proposal import Proposal
 from guided.lm.model import Scores, Tree
 
-__all__ = ["Plan", "Row"]
+__all__ = ["Plan", "Row", "Walk"]
 
 
 @dataclass
@@ -101,3 +101,30 @@ class Plan:
             return scores.hidden[self.n_pending + self.index[child]]
 
         return after
+
+
+@dataclass
+class Walk:
+    """How far the verification of a row's proposal has come."""
+
+    row: Row
+    plan: Plan
+    scores: Scores
+    accepted: list[int] = field(default_factory=list)
+    """Nodes of the proposal."""
+    chosen: list[int] = field(default_factory=list)
+    """Those of them that were a choice, by their numbers among the nodes that were fed."""
+    node: int = -1
+
+    def __post_init__(self) -> None:
+        self.begun = len(self.row.tokens)
+        self.at = self.plan.n_pending - 1
+        """The position whose scores are next."""
+
+    def go_to(self, child: int, *, chosen: bool) -> None:
+        """Accept a node that was fed."""
+        number = self.plan.index[child]
+        self.accepted.append(child)
+        if chosen:
+            self.chosen.append(number)
+        self.node, self.at = child, self.plan.n_pending + number

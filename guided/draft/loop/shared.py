@@ -104,7 +104,7 @@ class SharedDrafts(Branches):
         self._drafter, self._policy = drafter, policy
         self._constraint = constraint
         self._eos_ids = frozenset(eos_ids)
-        self._masks = RowMasks(constraint, size, self._eos_ids, end_in_time=False)
+        self._masks = RowMasks(constraint, end_in_time=False)
         self._n_prompt = len(prompt)
         self._max_tokens = max_tokens
         # Drafts draw from a generator of their own: the particles' draws are those of a run without drafts.
@@ -275,13 +275,14 @@ class SharedDrafts(Branches):
 
     def _draft(self) -> None:
         """Plan what each row feeds."""
+        self._masks.next_round()
         contexts = []
         for row in self._batch:
             most = self._most(row)
             budget = self._policy.budget(row.number, len(self._batch)) if most > 0 else 0
             row.context = Context(
                 row.number, row.tokens, self._n_prompt, self._constraint, row.state, budget, depth=most,
-                width=self._model.width, shaping=shaping_of(self._model),
+                width=self._model.width, shaping=shaping_of(self._model), masks=self._masks,
             )  # fmt: skip
             contexts.append(row.context)
         wanted = [i for i, context in enumerate(contexts) if context.budget > 0]
@@ -302,7 +303,7 @@ class SharedDrafts(Branches):
         tokens: list[int] = []
         state, most = row.state, self._most(row)
         while len(tokens) < most:
-            token = self._masks.only_token(state, 0)
+            token = self._masks.only_token(state, 0, self._model.width)
             if token is None or token in self._eos_ids:
                 break
             tokens.append(token)

@@ -11,7 +11,7 @@ so that the scores after the last pending token and after every node come from o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,9 +23,9 @@ from guided.draft.acceptance.lossy import HiddenAfter, Lossy
 from guided.draft.acceptance.verify import Greedy, Sampled, Target, first_accepted
 from guided.draft.drafter import Context, Drafter, Observed, needs_of
 from guided.draft.loop.reshaping import Reshaping
-from guided.draft.loop.rows import Plan, Row
+from guided.draft.loop.rows import Plan, Row, Walk
 from guided.draft.loop.statistics import Statistics
-from guided.draft.masks import RowMasks
+from guided.draft.masks import RowMasks, fill_positions
 from guided.draft.models.shapes import Shaping, shaping_of
 from guided.draft.policies.policy import Fixed, Policy, Round
 from guided.draft.proposal import Proposal
@@ -64,6 +64,7 @@ def speculate(
     constraints: Sequence[Constrains | None],
     drafter: Drafter | None = None,
     *,
+    masks: Sequence[RowMasks] | None = None,
     max_tokens: int = 256,
     greedy: bool = False,
     end_in_time: bool = True,
@@ -83,6 +84,7 @@ def speculate(
     then not kept: it cannot be weighed.  Temperature, truncation and steering are the model's: see
     `guided.lm.transformed` and `guided.steer`; ``reshaping`` is for what belongs elsewhere, such as a truncation that
     sees allowed tokens only, and cannot be weighed either.  ``watch`` hears of every token, and may end a text.
+    ``masks`` are those of the constraints, where a steerer of the model asks for them as well.
     """
     if len(prompts) != len(constraints):
         raise GuidedError(
@@ -102,12 +104,11 @@ def speculate(
             remedy="Leave out one of weigh and reshaping.",
         )
     run = _Run(chance_of(rng), model, drafter, max_tokens, greedy, weigh, policy or Fixed(), lossy, reshaping, watch)
+    if masks is None:
+        masks = [RowMasks(constraint, end_in_time=end_in_time) for constraint in constraints]
     rows = [
-        Row(number, list(prompt), len(prompt), masks, masks.start)
-        for number, (prompt, masks) in enumerate(
-            (prompt, RowMasks(constraint, model.width, model.eos_ids, end_in_time))
-            for prompt, constraint in zip(prompts, constraints, strict=True)
-        )
+        Row(number, list(prompt), len(prompt), own, own.start)
+        for number, (prompt, own) in enumerate(zip(prompts, masks, strict=True))
     ]
     live = run.begin(rows)
     try:
@@ -157,18 +158,23 @@ class _Run:
         """Read the prompts and draw each row's first token; the rows that go on."""
         if not rows or self.max_tokens < 1:
             return []
+        self._fill((row.masks, row.state, self.max_tokens) for row in rows)
+        for row in rows:
+            row.masks.check_start(self.max_tokens)
         self.sequences = self.model.start([row.tokens for row in rows], needs_of(self.drafter, self.lossy))
         last = self.sequences.last
         for i, row in enumerate(rows):
             row.hidden = None if last.hidden is None else last.hidden[i]
             self._emit(row, self._target(row, last.logits[i], self._allowed(row)).draw(self.chance))
             self._count(tokens=1)
-            self._force(row)
+        self._force(rows)
         return self._leave(rows)
 
     def round(self, rows: list[Row]) -> list[Row]:
         """One forward pass for all rows; those that go on."""
         began = time.perf_counter()
+        for row in rows:
+            row.masks.next_round()
         contexts = [self._context(row, len(rows)) for row in rows]
         wanted = [i for i, context in enumerate(contexts) if context.budget > 0]
         proposals = [Proposal() for _ in rows]
@@ -176,8 +182,9 @@ class _Run:
             for i, proposal in zip(wanted, self.drafter.draft(self.chance, [contexts[i] for i in wanted]), strict=True):
                 proposals[i] = proposal
         if self.weigh:
-            for row, proposal in zip(rows, proposals, strict=True):
-                proposal.add_chain(self._forced(row, self._most(row)))
+            chains = self._forced(rows, [self._most(row) for row in rows])
+            for proposal, tokens in zip(proposals, chains, strict=True):
+                proposal.add_chain(tokens)
         drafted = time.perf_counter()
         plans = [Plan.of(row, proposal, self._most(row), not self.model.can.tree) for row, proposal in zip(
             rows, proposals, strict=True
@@ -192,20 +199,22 @@ class _Run:
             passes=passes, row_passes=passes * len(rows), drafted=sum(len(plan.states) for plan in plans),
             draft_seconds=drafted - began, constraint_seconds=planned - drafted, model_seconds=scored - planned,
         )  # fmt: skip
+        walks = [Walk(row, plan, score) for row, plan, score in zip(rows, plans, scores, strict=True)]
+        self._verify(walks)
+        self._force(rows)
         observed, rounds = [], []
-        for row, context, plan, score in zip(rows, contexts, plans, scores, strict=True):
-            before = len(row.tokens)
-            accepted, chosen = self._verify(row, plan, score)
+        for walk, context in zip(walks, contexts, strict=True):
+            row, plan, accepted = walk.row, walk.plan, walk.accepted
             plan.keep = [*range(plan.n_pending), *(plan.n_pending + plan.index[node] for node in accepted)]
-            emitted = tuple(row.tokens[before:])
-            unseen = before - plan.n_pending
+            emitted = tuple(row.tokens[walk.begun :])
+            unseen = walk.begun - plan.n_pending
             observed.append(
                 Observed(context, plan.proposal, tuple(accepted), emitted, plan.tree,
-                         row.tokens[unseen - 1] if unseen else None, score.logits, score.layers)
+                         row.tokens[unseen - 1] if unseen else None, walk.scores.logits, walk.scores.layers)
             )  # fmt: skip
             rounds.append(
                 Round(row.number, len(plan.states), len(accepted), len(emitted), len(rows),
-                      (planned - began) / len(rows), scored - planned, chosen)
+                      (planned - began) / len(rows), scored - planned, tuple(walk.chosen))
             )  # fmt: skip
         self._commit(plans)
         if self.drafter is not None:
@@ -219,7 +228,7 @@ class _Run:
         budget = self.policy.budget(row.number, batch) if self.drafter is not None and depth > 0 else 0
         return Context(
             row.number, row.tokens, row.n_prompt, row.masks.constraint, row.state, budget, len(row.pending), row.hidden,
-            depth, self.model.width, self._shaping(row),
+            depth, self.model.width, self._shaping(row), row.masks,
         )  # fmt: skip
 
     def _shaping(self, row: Row) -> Shaping | None:
@@ -249,39 +258,45 @@ class _Run:
                 [len(self.sequences.tokens(i)) - len(plan.tree) + len(plan.keep) for i, plan in enumerate(plans)]
             )
 
-    def _verify(self, row: Row, plan: Plan, scores: Scores) -> tuple[list[int], tuple[int, ...]]:
-        """Walk down the proposal; emits tokens, and returns the nodes accepted, and those of them that were a choice,
-        the latter by their numbers among the nodes that were fed."""
-        logits = scores.logits
-        accepted: list[int] = []
-        chosen: list[int] = []
-        node, at = -1, plan.n_pending - 1
+    def _verify(self, walks: Sequence[Walk]) -> None:
+        """Walk down all proposals, a token of each row at a time; emits tokens."""
+        going = list(walks)
+        while going:
+            self._fill((walk.row.masks, walk.row.state, self._left(walk.row)) for walk in going)
+            going = [walk for walk in going if self._step(walk)]
+
+    def _step(self, walk: Walk) -> bool:
+        """Emit the next token of a row; True where it was drafted, so that the walk goes on behind it."""
+        row, plan = walk.row, walk.plan
         row.pending = []
-        while True:
-            allowed = self._allowed(row)
-            target = self._target(row, logits[at], allowed, plan.hidden_after(node, scores))
-            groups = plan.proposal.groups.get(node, [])
-            token = first_accepted(self.chance, target, groups)
-            child = None if token is None else plan.proposal.child(node, token)
-            if token is None:
-                token = target.draw(self.chance)
-            self._emit(row, token)
-            self._count(tokens=1, accepted=int(child in plan.index))
-            if child is None or child not in plan.index or row.ended or row.n_emitted >= self.max_tokens:
-                break
-            accepted.append(child)
-            if allowed is None or np.count_nonzero(allowed) > 1:
-                chosen.append(plan.index[child])
-            row.pending = []
-            node, at = child, plan.n_pending + plan.index[child]
-        row.hidden = None if scores.hidden is None else scores.hidden[at]
-        self._force(row)
-        return accepted, tuple(chosen)
+        allowed = self._allowed(row)
+        target = self._target(row, walk.scores.logits[walk.at], allowed, plan.hidden_after(walk.node, walk.scores))
+        token = first_accepted(self.chance, target, plan.proposal.groups.get(walk.node, []))
+        child = None if token is None else plan.proposal.child(walk.node, token)
+        if token is None:
+            token = target.draw(self.chance)
+        self._emit(row, token)
+        self._count(tokens=1, accepted=int(child in plan.index))
+        if child is None or child not in plan.index or row.ended or row.n_emitted >= self.max_tokens:
+            row.hidden = None if walk.scores.hidden is None else walk.scores.hidden[walk.at]
+            return False
+        walk.go_to(child, chosen=allowed is None or int(np.count_nonzero(allowed)) > 1)
+        return True
+
+    def _left(self, row: Row) -> int:
+        """Tokens to the limit."""
+        return self.max_tokens - row.n_emitted
+
+    def _fill(self, positions: Iterable[tuple[RowMasks, int, int]]) -> None:
+        """Fill the masks of positions that are not known yet."""
+        began = time.perf_counter()
+        fill_positions(positions)
+        self._count(constraint_seconds=time.perf_counter() - began)
 
     def _allowed(self, row: Row) -> NDArray[np.bool_] | None:
         """``bool[V]``: the tokens that may come next; None: all."""
         began = time.perf_counter()
-        allowed = row.masks.allowed(row.state, self.max_tokens - row.n_emitted)
+        allowed = row.masks.allowed(row.state, self._left(row), self.model.width)
         self._count(constraint_seconds=time.perf_counter() - began)
         return allowed
 
@@ -315,38 +330,41 @@ class _Run:
             return Sampled(distribution)
         return self.lossy.target(distribution, after)
 
-    def _force(self, row: Row) -> None:
-        """Emit the tokens about which the constraint leaves no choice: the model need not be asked."""
+    def _force(self, rows: Sequence[Row]) -> None:
+        """Emit the tokens about which the constraints leave no choice: the model need not be asked."""
         # What comes before the mask may forbid such a token, and is asked where the model is.
-        if self.weigh or row.ended or (self.reshaping is not None and self.reshaping.changes_all):
+        if self.weigh or (self.reshaping is not None and self.reshaping.changes_all):
             return
-        began = time.perf_counter()
-        before = row.n_emitted
-        for token in self._forced(row, self.max_tokens - before):
-            self._emit(row, token)
-            if row.ended:
-                break
-        n = row.n_emitted - before
-        self._count(tokens=n, forced=n, constraint_seconds=time.perf_counter() - began)
+        chains = self._forced(rows, [0 if row.ended else self._left(row) for row in rows])
+        for row, tokens in zip(rows, chains, strict=True):
+            before = row.n_emitted
+            for token in tokens:
+                self._emit(row, token)
+                if row.ended:
+                    break
+            self._count(tokens=row.n_emitted - before, forced=row.n_emitted - before)
 
     def _emit(self, row: Row, token: int) -> None:
         row.emit(token, self.model.eos_ids)
         if self.watch is not None and self.watch(row.number, row.tokens[row.n_prompt :]):
             row.stopped = True
 
-    def _forced(self, row: Row, most: int) -> list[int]:
-        """The tokens that must come next, one after the other."""
-        tokens: list[int] = []
-        state = row.state
-        while len(tokens) < most:
-            token = row.masks.only_token(state, self.max_tokens - row.n_emitted - len(tokens))
-            if token is None:
-                break
-            tokens.append(token)
-            if token in self.model.eos_ids:
-                break
-            state = row.masks.advance(state, token)
-        return tokens
+    def _forced(self, rows: Sequence[Row], most: Sequence[int]) -> list[list[int]]:
+        """For each row the tokens that must come next, one after the other, at most so many."""
+        chains: list[list[int]] = [[] for _ in rows]
+        states = [row.state for row in rows]
+        going = [i for i, n in enumerate(most) if n > 0]
+        while going:
+            left = {i: self._left(rows[i]) - len(chains[i]) for i in going}
+            self._fill((rows[i].masks, states[i], left[i]) for i in going)
+            for i in list(going):
+                token = rows[i].masks.only_token(states[i], left[i], self.model.width)
+                if token is not None:
+                    chains[i].append(token)
+                    states[i] = rows[i].masks.advance(states[i], token)
+                if token is None or token in self.model.eos_ids or len(chains[i]) >= most[i]:
+                    going.remove(i)
+        return chains
 
     def _leave(self, rows: Sequence[Row]) -> list[Row]:
         """Take the rows that have ended out of the batch."""

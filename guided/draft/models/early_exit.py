@@ -13,7 +13,6 @@ from dataclasses import replace
 import numpy as np
 
 from guided.draft.drafter import Context, Observed
-from guided.draft.masks import RowMasks
 from guided.draft.models.confidence import Confidence
 from guided.draft.models.model import Model
 from guided.draft.models.shapes import Chain, Leaf
@@ -115,11 +114,11 @@ class EarlyExit:
         at: int | None = context.n_unseen - 1
         state = context.state
         width = int(seen.logits.shape[1])
-        masks = RowMasks(context.constraint, width, (), end_in_time=False)
-        for token in seen.emitted:
+        masks = context.row_masks
+        for n, token in enumerate(seen.emitted):
             if at is None:
                 return
-            allowed = masks.allowed(state, 0)
+            allowed = masks.allowed(state, context.left(n), width)
             target = Leaf.after(at, seen.logits[at], allowed, shaping=context.shaping)
             for exit_ in self._models:
                 own = Leaf.after(at, seen.layers[exit_][at], allowed, shaping=context.shaping)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 
 from guided.draft.drafter import Context, Observed
-from guided.draft.masks import RowMasks
+from guided.draft.masks import RowMasks, fill_positions
 from guided.draft.models.confidence import Confidence
 from guided.draft.models.shapes import Chain, Leaf, Shape, Shaping
 from guided.draft.proposal import Drawn, Group, Proposal
@@ -74,6 +74,7 @@ class Model:
         self._follow(contexts)
         grown = [_Grown(context, self.model, self._shaping(context)) for context in contexts]
         last = self._last(contexts)
+        fill_positions(each for one in grown for each in one.positions([-1]))
         for one, logits in zip(grown, last, strict=True):
             one.begin(logits)
         confidence = self._confidence
@@ -140,6 +141,7 @@ class Model:
         """Score what is new in each tree."""
         assert self._sequences is not None
         by_row = {one.context.row: one for one in grown}
+        fill_positions(each for one in grown for each in one.positions(node for node, _, _ in one.waiting))
         trees = [by_row[row].proposal.tree if row in by_row else Tree() for row in self._rows]
         if isinstance(self.shape, Chain):
             new = [
@@ -193,16 +195,21 @@ class _Grown:
         self.waiting: list[tuple[int, float, float]] = []
         """Nodes whose distribution is wanted, with value and key."""
         self.shares: dict[int, float] = {}
-        self._states = {-1: context.state}
-        self._masks = RowMasks(context.constraint, self.width, model.eos_ids, end_in_time=False)
+        self._places = {-1: (context.state, context.left(0))}
+        """For each node the constraint's state after it, and how many tokens are then left."""
+        self._masks = context.row_masks
         self._eos_ids = model.eos_ids
 
     def begin(self, logits: torch.Tensor) -> None:
         """The text itself is the first leaf."""
         self._leaf(-1, 1.0, 0.0, logits)
 
+    def positions(self, nodes: Iterable[int]) -> list[tuple[RowMasks, int, int]]:
+        """Whose masks are wanted when these nodes become leaves."""
+        return [(self._masks, *self._places[node]) for node in nodes]
+
     def _leaf(self, node: int, value: float, key: float, logits: torch.Tensor) -> None:
-        allowed = self._masks.allowed(self._states[node], 0)
+        allowed = self._masks.allowed(*self._places[node], self.width)
         leaf = Leaf.after(node, logits[: self.width], allowed, value, key, self.shaping)
         if leaf is not None:
             self.leaves.append(leaf)
@@ -218,8 +225,10 @@ class _Grown:
             for token, node, key in zip(tokens, self.proposal.add(leaf.node, group), leaf.keys, strict=True):
                 share = float(leaf.probabilities[token])
                 self.shares[node] = share
-                self._states[node] = self._masks.advance(self._states[leaf.node], token)
-                if token not in self._eos_ids and self._states[node] and share >= least:
+                state, left = self._places[leaf.node]
+                state = self._masks.advance(state, token)
+                self._places[node] = state, left - 1
+                if token not in self._eos_ids and state and share >= least:
                     self.waiting.append((node, leaf.value * share, key))
         self.leaves = []
 

@@ -92,8 +92,7 @@ class _Line:
 
     @classmethod
     def of(cls, context: Context, model: LanguageModel, length: int) -> _Line:
-        masks = RowMasks(context.constraint, min(model.width, context.width), model.eos_ids, end_in_time=False)
-        return cls(context, masks, model.eos_ids, min(length, context.longest), context.state)
+        return cls(context, context.row_masks, model.eos_ids, min(length, context.longest), context.state)
 
     @property
     def wanted(self) -> int:
@@ -106,13 +105,14 @@ class _Line:
         context = self.context
         text = [*context.tokens, *self.tokens]
         return Context(
-            context.row, text, context.n_prompt, context.constraint, self.state, self.wanted, width=context.width
-        )
+            context.row, text, context.n_prompt, context.constraint, self.state, self.wanted,
+            depth=context.depth - len(self.tokens), width=context.width, masks=self.masks,
+        )  # fmt: skip
 
     def choose(self, logits: torch.Tensor) -> None:
         """Append the likeliest token that is allowed; none ends the chain."""
         scores = logits[: self.context.width].cpu().numpy()
-        allowed = self.masks.allowed(self.state, 0)
+        allowed = self.masks.allowed(self.state, self.context.left(len(self.tokens)), scores.size)
         if allowed is not None:
             scores = np.where(allowed, scores, -np.inf)
         token = int(scores.argmax())

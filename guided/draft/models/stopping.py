@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 import torch
 
 from guided.draft.drafter import Context
-from guided.draft.masks import RowMasks
 from guided.draft.models.acceptance_head import AcceptanceHead
 from guided.draft.models.model import Model
 from guided.draft.models.shapes import Chain, Leaf, Shaping
@@ -95,13 +94,14 @@ class _Line:
 
     def __post_init__(self) -> None:
         self.width = min(self.model.width, self.context.width)
-        self.masks = RowMasks(self.context.constraint, self.width, self.model.eos_ids, end_in_time=False)
+        self.masks = self.context.row_masks
         self.state = self.context.state
         self.fresh: list[int] = []
 
     def add(self, chance: Chance, logits: torch.Tensor, by_rule: bool) -> None:
         """One more token."""
-        leaf = Leaf.after(self.node, logits[: self.width], self.masks.allowed(self.state, 0), shaping=self.shaping)
+        allowed = self.masks.allowed(self.state, self.context.left(len(self.proposal)), self.width)
+        leaf = Leaf.after(self.node, logits[: self.width], allowed, shaping=self.shaping)
         if leaf is None:
             self.going, self.fresh = False, []
             return
