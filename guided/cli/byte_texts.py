@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from guided.eval.byte_sampling import END, allowed_ids, special_ids
+from guided import tokenset
+from guided.eval.byte_sampling import END, special_ids
 from guided.special_bytes import SENTINEL
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def expected_after(constraint: Constraint, state: int) -> str:
         return repr(forced.replace(SENTINEL, b"").decode("utf-8", "replace"))
     row = np.zeros(constraint.vocabulary.n_words, np.uint32)
     constraint.fill_mask(state, row)
-    allowed = allowed_ids(row)
+    allowed = tokenset.ids(row).tolist()
     special = [f"the special token {special_ids(constraint)[token].decode()}" for token in allowed if token > END]
     ends = ["the end of the text"] if END in allowed else []
     return _joined(_named({byte for byte in allowed if byte < END}) + special + ends)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from guided import tokenset
 from guided.cli.grammars import Format, read_grammar
 from guided.cli.inputs import STDIN, located, shown_name
 from guided.cli.options import AsJson, Spelled, Strict
@@ -197,7 +198,7 @@ def _over_tokens(read: ReadGrammar, tokenizer: str) -> dict[str, Any]:
         "name": tokenizer,
         "ids": vocabulary.size,
         "first_mask_ms": round(1000 * seconds, 2),
-        "allowed_first": int(np.unpackbits(row.view(np.uint8)).sum()),
+        "allowed_first": tokenset.count(row),
         "shortest_tokens": constraint.shortest_completion(constraint.start),
     }
 

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from transformers import LogitsProcessor
 
+from guided import tokenset
 from guided.constraint.constraint import Constraint
 
 __all__ = ["MaskTrace", "TracedToken", "as_record"]
@@ -76,9 +77,8 @@ class MaskTrace(LogitsProcessor):
         vocabulary = self._constraint.vocabulary
         row = np.zeros(vocabulary.n_words, np.uint32)
         self._constraint.fill_budget_mask(self._state, row, self._left)
-        bits = np.unpackbits(row.view(np.uint8), bitorder="little")[: vocabulary.size]
         allowed = torch.zeros(width, dtype=torch.bool)
-        allowed[: vocabulary.size] = torch.from_numpy(bits.astype(bool))[:width]
+        allowed[: vocabulary.size] = torch.from_numpy(tokenset.flags(row, vocabulary.size))[:width]
         return allowed
 
     def _text(self, token: int) -> str:

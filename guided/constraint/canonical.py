@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.constraint.demands import marks_of
 from guided.constraint.end_tokens import EndTokens
 from guided.constraint.limits import Limits
@@ -147,7 +148,7 @@ class CanonicalConstraint:
             return FINISHED if self.is_accepting(state) else DEAD
         if state <= FINISHED or not 0 <= token < self.vocabulary.size:
             return DEAD
-        if not int(self._row(state)[token >> 5]) >> (token & 31) & 1:
+        if not tokenset.contains(self._row(state), token):
             return DEAD
         inner, last, places = self._contents[state]
         automaton = self._survivors.automaton
@@ -247,6 +248,6 @@ class CanonicalConstraint:
             for place in places:
                 row |= self._survivors.row(inner, place, last, budget - 2)
             if path:
-                row[path[0] >> 5] |= np.uint32(1 << (path[0] & 31))
+                tokenset.add(row, path[0])
             if self.is_accepting(state):
                 row |= self._ending.row

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, T
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.constraint.beside import BesideMachine
 from guided.constraint.json_text import QUOTE
 from guided.constraint.limits import Limits
 from guided.constraint.text_refusals import TextRefusals
-from guided.constraint.token_texts import TokenTexts, without
+from guided.constraint.token_texts import TokenTexts
 from guided.errors import VocabularyError
 from guided.grammar.ir import Grammar
 from guided.grammar.regular.expr import Expr, Kind
@@ -246,16 +247,16 @@ class TextMachine(BesideMachine, Generic[Text]):
             row = self._row(state, limit)
             if limit >= 0:
                 for token in self.refusals.doubtful(state).tolist():
-                    if row[token >> 5] >> (token & 31) & 1 and not self.completions.is_near(
+                    if tokenset.contains(row, token) and not self.completions.is_near(
                         self.advance_token(state, token), limit
                     ):
-                        row[token >> 5] &= ~np.uint32(1 << (token & 31))
+                        tokenset.remove(row, token)
             return row
 
     def _row(self, state: int, limit: int) -> NDArray[np.uint32]:
         own, text = self.split(state)
         refused = self.refusals.refused(state)
-        row = without(self.inner.mask(own, limit), refused)
+        row = tokenset.without(self.inner.mask(own, limit), refused)
         if text is not None and refused.size:
             rest = self.others(own)
             if rest != DEAD:
@@ -276,7 +277,7 @@ class TextMachine(BesideMachine, Generic[Text]):
             if state < self.paired:
                 row, ends, key = self.inner.visit(state)
                 refused = self.refusals.opening(state, row)
-                return (without(row, refused), ends, -1) if refused.size else (row, ends, key)
+                return (tokenset.without(row, refused), ends, -1) if refused.size else (row, ends, key)
             return self.mask(state).copy(), self.is_accepting(state), -1
 
     def repetition(self, state: int, byte: int) -> str | None:

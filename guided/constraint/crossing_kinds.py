@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.constraint.crossings import Crossing, Crossings, Place
 from guided.constraint.per_vocabulary import PerVocabulary
 from guided.constraint.token_texts import Reach, TokenTexts
@@ -68,7 +69,7 @@ class CrossingKinds(PerVocabulary):
                 tokens.append(token)
                 kinds.append(self._kind(crossing))
         token, kind = np.array(tokens, np.int64), np.array(kinds, np.int64)
-        return KindsOfTokens(token, token >> 5, np.uint32(1) << (token & 31).astype(np.uint32), kind)
+        return KindsOfTokens(token, *tokenset.places(token), kind)
 
     def _kind(self, crossing: Crossing | None) -> int:
         """The number of a kind: all of a crossing but what the string is whose end a token begins with."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.constraint.per_vocabulary import PerVocabulary
 from guided.vocab.vocabulary import Vocabulary
 
@@ -21,9 +22,7 @@ class EndTokens(PerVocabulary):
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.ids = frozenset(vocabulary.eos_ids)
-        self.row: NDArray[np.uint32] = np.zeros(vocabulary.n_words, np.uint32)
+        self.row: NDArray[np.uint32] = tokenset.of_ids(self.ids, vocabulary.n_words)
         """Of the end: only these ids."""
-        for token in self.ids:
-            self.row[token >> 5] |= np.uint32(1 << (token & 31))
         self.nothing: NDArray[np.uint32] = np.zeros_like(self.row)
         """Of a dead state: no token."""

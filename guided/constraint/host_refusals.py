@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.constraint.host_sizes import too_long
 from guided.constraint.host_text import HostText
 from guided.constraint.json_text import QUOTE
@@ -114,7 +115,7 @@ class HostRefusals(TextRefusals[HostTokens]):
 
     def inside(self, text: HostText, row: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Of the tokens of a row, behind a place in a name: those that fail, and the doubtful others."""
-        allowed = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little"))
+        allowed = tokenset.ids(row)
         chosen, far = self._chosen(text, allowed)
         failed = union(self._failing(text, chosen), self._usually_failing(text, far))
         doubtful = allowed if text.name.encoded is not None else union(chosen, far)

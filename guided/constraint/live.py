@@ -15,13 +15,14 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.constraint.limits import Limits
 from guided.errors import LimitError, VocabularyError
 from guided.kernels.layout import DEAD, FINISHED
 from guided.special_bytes import SENTINEL
 from guided.vocab.vocabulary import Vocabulary
 
-__all__ = ["LiveConstraint", "LiveLanguage", "TokenTree", "ids_of", "name_bytes"]
+__all__ = ["LiveConstraint", "LiveLanguage", "TokenTree", "name_bytes"]
 
 _SHOWN = 12
 """Possible next bytes that one explanation names."""
@@ -54,15 +55,7 @@ class TokenTree:
 
     def row(self, ids: Iterable[int] | NDArray[Any]) -> NDArray[np.uint32]:
         """A mask row, ``uint32[n_words]``, of these ids."""
-        bits = np.zeros(32 * self.vocabulary.n_words, np.bool_)
-        bits[np.asarray(ids if isinstance(ids, np.ndarray) else list(ids), np.int64)] = True
-        return np.packbits(bits, bitorder="little").view(np.uint32)
-
-
-def ids_of(row: NDArray[np.uint32]) -> list[int]:
-    """The ids whose bits are set in a row."""
-    found: list[int] = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist()
-    return found
+        return tokenset.of_ids(ids, self.vocabulary.n_words)
 
 
 @runtime_checkable
@@ -298,12 +291,12 @@ class LiveConstraint:
             row[:] = self._mask(state)
             doubtful = self.language.unfinished(self._values[state], self._tree, budget - 2)
             if doubtful is None:
-                doubtful = ids_of(row)
+                doubtful = tokenset.ids(row).tolist()
             for token in doubtful:
-                if row[token >> 5] >> np.uint32(token & 31) & 1 and token not in self._eos:
+                if tokenset.contains(row, token) and token not in self._eos:
                     after = self.advance(state, token)
                     if self.shortest_completion(after) > budget - 2:
-                        row[token >> 5] &= ~np.uint32(1 << (token & 31))
+                        tokenset.remove(row, token)
 
     def explain(self, state: int, token: int) -> str:
         """Why a token is or is not allowed, in the language's own words."""

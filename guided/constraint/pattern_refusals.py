@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.constraint.json_text import QUOTE, escaped
 from guided.constraint.pattern_text import BEGINNING, FREE_IN_CLASS, PatternText
 from guided.constraint.per_vocabulary import PerVocabulary
 from guided.constraint.text_refusals import TextRefusals, token_array
 from guided.constraint.token_sets import difference
-from guided.constraint.token_texts import NO_TOKENS, TokenTexts, is_in
+from guided.constraint.token_texts import NO_TOKENS, TokenTexts
 from guided.grammar.json_schema.format_regex import SKELETONS
 from guided.grammar.json_schema.pattern_reading import START
 from guided.grammar.json_schema.regex_languages import skeletons
@@ -218,7 +219,7 @@ class _Walk:
 
     def _allowed(self, some: list[NDArray[np.int64]]) -> NDArray[np.int64]:
         found = np.concatenate([NO_TOKENS, *some])
-        return found[is_in(self._row, found)]
+        return found[tokenset.are_in(self._row, found)]
 
     def _from(self, text: PatternText, node: int, stop: int, depth: int) -> None:
         """The tokens below a node of the trie, ``depth`` bytes of which led to a place."""

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.constraint.crossings import Place
 from guided.constraint.json_text import Mode, Text
 from guided.constraint.next_items import NextItems
 from guided.constraint.seen import Link, Seen
 from guided.constraint.seen_members import SeenMembers
 from guided.constraint.seen_strings import SeenStrings
-from guided.constraint.survival import tokens_of
-from guided.constraint.token_texts import NO_TOKENS, Reach, TokenTexts, is_in, without
+from guided.constraint.token_texts import NO_TOKENS, Reach, TokenTexts
 from guided.kernels.layout import DEAD, FAR
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Refusals:
         own, text = machine.split(state)
         refused = NO_TOKENS if text is None and self.never_idle else self.refused(state)
         row = self._row(own)
-        return without(row, refused) if refused.size else row
+        return tokenset.without(row, refused) if refused.size else row
 
     def near(self, state: int, limit: int) -> tuple[NDArray[np.uint32] | None, int]:
         """See `CheckedMachine.near`."""
@@ -79,18 +79,18 @@ class Refusals:
         if row is not None and again is None:
             judged = self.judged(state)
             if judged is None:
-                row = machine.completions.less_far(state, without(row, refused), limit)
+                row = machine.completions.less_far(state, tokenset.without(row, refused), limit)
             else:
-                row = without(row, np.concatenate((refused, judged[0][judged[1] > limit])))
+                row = tokenset.without(row, np.concatenate((refused, judged[0][judged[1] > limit])))
         elif row is not None and again is not None:
-            dear = again[is_in(row, again)] if again.size else again
+            dear = again[tokenset.are_in(row, again)] if again.size else again
             if dear.size:
                 row = row.copy()
                 less = limit - machine.completions.evasion(text)
                 near = machine.inner.near(own, less)[0] if less >= 0 else None
-                refused = np.concatenate((refused, dear if near is None else dear[~is_in(near, dear)]))
+                refused = np.concatenate((refused, dear if near is None else dear[~tokenset.are_in(near, dear)]))
             if refused.size:
-                row = without(row, refused)
+                row = tokenset.without(row, refused)
         return None if row is None or not row.max() else row, min(need + apart, FAR)
 
     def visit(self, state: int) -> tuple[NDArray[np.uint32], bool, int]:
@@ -300,7 +300,7 @@ class Refusals:
         doubtful: list[int] = []
         told: NDArray[np.int64] | None = None
         if not machine.vocabulary.byte_complete:
-            tried = tokens_of(self._row(own))
+            tried = tokenset.ids(self._row(own)).tolist()
         else:
             tried = self._tried(own, text, doubts)
             if text is not None and machine.likeness.consistent(text):
@@ -341,7 +341,7 @@ class Refusals:
 
     def _in_row(self, own: int, tokens: Sequence[int]) -> list[int]:
         row = self._row(own)
-        return [token for token in tokens if int(row[token >> 5]) >> (token & 31) & 1]
+        return [token for token in tokens if tokenset.contains(row, token)]
 
     def _allowed(self, own: int, place: Place, reaches: frozenset[Reach]) -> list[int]:
         key = (own, place, reaches)
@@ -451,7 +451,7 @@ class _Walk:
 
     def _in_row(self, tokens: NDArray[np.int32]) -> list[int]:
         """Those that the automaton allows: below an opened container a few of tens of thousands."""
-        found: list[int] = tokens[is_in(self._row, tokens)].tolist()
+        found: list[int] = tokens[tokenset.are_in(self._row, tokens)].tolist()
         return found
 
     def _dead(self, tokens: list[int]) -> list[int]:

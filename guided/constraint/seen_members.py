@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.constraint.crossings import Crossings, Ending, Place
 from guided.constraint.json_text import NEEDS_ESCAPE, QUOTE, Expects, Level, Mode, Text
 from guided.constraint.string_counts import ANY_ASCII, MANY
@@ -109,7 +110,7 @@ class SeenMembers:
         found = _Ways([], [], [])
         texts, level = self._texts, text.level
         mode = Mode.NAME if level is not None and level.expects is Expects.NAME else Mode.STRING
-        wholes = [token for token in texts.wholes.get(content, ()) if int(row[token >> 5]) >> (token & 31) & 1]
+        wholes = [token for token in texts.wholes.get(content, ()) if tokenset.contains(row, token)]
         self._judge_ending(found, own, wholes, Place.BETWEEN)
         opening = texts.opening_halves if anyhow else texts.opening
         told = anyhow or all(self._ends_freely(at, content, _QUOTE_MARK) for at in self._machine.look.behind_space(own))

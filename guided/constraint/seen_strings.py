@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.constraint.json_text import QUOTE, Expects, Level, Mode, Text
 from guided.constraint.json_values import STRING_KEY
 from guided.constraint.seen import Link, Seen
@@ -236,7 +237,7 @@ class SeenStrings:
         wholes = self._texts.wholes.get(content, ())
         if wholes:
             settled = {token for closing in leading for token in closing.tokens.tolist()}
-            allowed = (token for token in wholes if int(row[token >> 5]) >> (token & 31) & 1)
+            allowed = (token for token in wholes if tokenset.contains(row, token))
             place.tried.update((token, None) for token in allowed if token not in settled)
 
     def _lead_on(
@@ -249,7 +250,7 @@ class SeenStrings:
         for token, (number, _, pending) in leading.items():
             number += place.counts.get(token, 0)
             place.counts[token] = number
-            if number < 0 or token in place.full or not int(row[token >> 5]) >> (token & 31) & 1:
+            if number < 0 or token in place.full or not tokenset.contains(row, token):
                 continue
             if not (
                 pending in ANY_ASCII and counts.more_behind_escape(self._before(own, token, pending), pending, number)

@@ -10,8 +10,8 @@ import heapq
 import weakref
 from typing import TYPE_CHECKING
 
+from guided import tokenset
 from guided.constraint.json_text import Text
-from guided.constraint.survival import tokens_of
 from guided.errors import LimitError
 from guided.kernels.layout import DEAD, FINISHED
 
@@ -60,7 +60,7 @@ class Spelled:
                     self._alive[pair] = True
                     pair = parents[pair]
                 return True
-            for token in tokens_of(machine.inner.mask(at).copy()):
+            for token in tokenset.ids(machine.inner.mask(at)).tolist():
                 after = machine.read(at, now, spelled(token) or b"")
                 if after[0] != DEAD and after not in parents:
                     parents[after] = (at, now)

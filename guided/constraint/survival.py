@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.automata.endings import Endings
 from guided.errors import LimitError, UnsatisfiableError, VocabularyError
 from guided.kernels.layout import DEAD, FAR, FINISHED
@@ -58,7 +59,7 @@ def _can_spell(machine: ConstraintMachine, state: int) -> bool:
                 f"whether the vocabulary can spell a text was not decided in {machine.limits.search_states} states",
                 remedy="Use a tokenizer that knows every byte, or pass Limits(search_states=...).",
             )
-        for token in tokens_of(machine.candidates(at)):
+        for token in tokenset.ids(machine.candidates(at)).tolist():
             after = machine.advance_token_text(at, token)
             if after != DEAD and after not in seen and machine.spelled.get(after) is not False:
                 seen.add(after)
@@ -153,7 +154,7 @@ def _all_owe(machine: ConstraintMachine, state: int) -> bool:
 
 def ending_tokens(machine: ConstraintMachine, state: int, row: NDArray[np.uint32]) -> NDArray[np.int64]:
     """The tokens of the row behind which some text to the end can be spelled and paid, asking about each state once."""
-    tokens = tokens_of(row)
+    tokens = tokenset.ids(row).tolist()
     after = machine.advance_each(state, tokens)
     alive = {each: spellable(machine, each) != DEAD for each in dict.fromkeys(after)}
     return np.array([token for token, each in zip(tokens, after, strict=True) if alive[each]], np.int64)
@@ -161,5 +162,5 @@ def ending_tokens(machine: ConstraintMachine, state: int, row: NDArray[np.uint32
 
 def tokens_of(row: NDArray[np.uint32]) -> list[int]:
     """The tokens whose bit is set."""
-    found: list[int] = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist()
+    found: list[int] = tokenset.ids(row).tolist()
     return found

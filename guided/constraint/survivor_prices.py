@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
+
 __all__ = ["TokenPrices", "distinct_pairs"]
 
 
@@ -26,7 +28,7 @@ class TokenPrices:
     @classmethod
     def of(cls, prices: NDArray[np.int64], priced: NDArray[np.uint32]) -> TokenPrices:
         """From a price for every bit of a row, of which only those of the tokens ``priced`` count."""
-        present = np.bincount(prices[np.unpackbits(priced.view(np.uint8), bitorder="little").view(np.bool_)]) > 0
+        present = np.bincount(prices[tokenset.flags(priced)]) > 0
         distinct = np.flatnonzero(present)
         kind = np.uint8 if distinct.size < 256 else np.uint16 if distinct.size < 65_536 else np.int32
         if not distinct.size:
@@ -37,7 +39,7 @@ class TokenPrices:
     def at_most(self, limit: int) -> NDArray[np.uint32] | None:
         """The row of all tokens whose price is no higher, and of any without one; None where that is all."""
         n = int(np.searchsorted(self.distinct, limit, side="right"))
-        return None if n == self.distinct.size else np.packbits(self.which < n, bitorder="little").view(np.uint32)
+        return None if n == self.distinct.size else tokenset.of_flags(self.which < n)
 
 
 def distinct_pairs(

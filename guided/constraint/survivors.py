@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.constraint.limits import Limits
 from guided.constraint.protocol import Constrains
 from guided.constraint.survivor_prices import TokenPrices, distinct_pairs
@@ -151,14 +152,14 @@ class Survivors:
             side = self._decided(inner, state, False)
             row |= side.alive & self._pairs.successors(last)
             deeper = self._mend(inner, state, far, row) if far else {}
-            special = {token: row[token >> 5] & np.uint32(1 << (token & 31)) for token in deeper}
+            special = {token: tokenset.contains(row, token) for token in deeper}
             self._limit(side, inner, state, False, limit, row)
             for token, was in special.items():
                 # Its price, too, is another than that of the same token elsewhere.
-                row[token >> 5] &= ~np.uint32(1 << (token & 31))
+                tokenset.remove(row, token)
                 i, o, then, _ = deeper[token]
                 if was and (limit is None or len(self.path(i, (o, then), token) or ()) <= limit):
-                    row[token >> 5] |= was
+                    tokenset.add(row, token)
         if far not in self._tokenizer.whole_ends:
             side = self._decided(inner, state, True)
             begun = side.alive.copy()
@@ -173,12 +174,11 @@ class Survivors:
         """
         deeper: dict[int, _Node] = {}
         for (_, token), then in self._continuations(far):
-            word, bit = token >> 5, np.uint32(1 << (token & 31))
-            if not row[word] & bit:
+            if not tokenset.contains(row, token):
                 continue
             deeper[token] = self._after(inner, state, then, token)
             if not self._survives(deeper[token]):
-                row[word] &= ~bit
+                tokenset.remove(row, token)
         return deeper
 
     def _continuations(self, far: int) -> list[tuple[tuple[int, int], int]]:
@@ -247,7 +247,7 @@ class Survivors:
             self._n_pairs += n_asked
         tokens = doubtful[:n_doubtful]
         places = list(zip(tokens.tolist(), ours[tokens].tolist(), theirs[tokens].tolist(), strict=True))
-        return _Side(sure, int(np.bitwise_count(sure).sum()), places)
+        return _Side(sure, tokenset.count(sure), places)
 
     def _make_room(self) -> int:
         """How many pairs may be added to the hash table, which is kept at most half full."""
@@ -265,10 +265,8 @@ class Survivors:
     def _decided(self, inner: int, state: int, cut: bool) -> Any:
         side = self._side(inner, state, cut)
         if side.alive is None:
-            alive = side.sure.copy()
-            for token in self._survivors_of(side, cut):
-                alive[token >> 5] |= np.uint32(1 << (token & 31))
-            side.alive = alive
+            side.alive = side.sure.copy()
+            tokenset.add_all(side.alive, np.array(self._survivors_of(side, cut), np.int64))
         return side
 
     def _survivors_of(self, side: _Side, cut: bool) -> list[int]:
@@ -330,10 +328,7 @@ class Survivors:
     def _some_sure(self, side: _Side) -> NDArray[np.int64]:
         """Tokens of one side that are alive whatever stands before them: all, or a few where there are many."""
         if side.some is None:
-            words = np.flatnonzero(side.sure)[:_FEW]
-            bits = np.unpackbits(side.sure[words].view(np.uint8), bitorder="little").reshape(-1, 32)
-            of_word, bit = np.nonzero(bits)
-            side.some = (32 * words[of_word] + bit)[:_FEW].astype(np.int64)
+            side.some = tokenset.first_ids(side.sure, _FEW)
         return side.some
 
     def _survives(self, node: _Node) -> bool:
@@ -387,9 +382,8 @@ class Survivors:
         if token < 0 and side.n_sure > some.size:
             row = side.sure & self._pairs.successors(last)
             for end in ends:
-                row[end >> 5] &= ~np.uint32(1 << (end & 31))
-            words = np.flatnonzero(row)
-            token = _lowest(row, int(words[0])) if words.size else -1
+                tokenset.remove(row, end)
+            token = next(iter(tokenset.first_ids(row, 1).tolist()), -1)
         return None if token < 0 else (token, False)
 
     def _doubtful_children(self, node: _Node) -> list[_Node]:
@@ -404,7 +398,7 @@ class Survivors:
                 if self._pairs.stay_apart(last, token):
                     children.append((i, o, self._tokenizer.whole_next.get((far, token), 0) if far else 0, token))
             for (_, token), then in self._continuations(far) if far else ():
-                is_sure = int(side.sure[token >> 5]) >> (token & 31) & 1
+                is_sure = tokenset.contains(side.sure, token)
                 if is_sure and self._pairs.stay_apart(last, token):
                     children.append(self._after(inner, state, then, token))
         return children
@@ -508,7 +502,7 @@ class Survivors:
     def _measure(self, side: _Side, inner: int, root: int, cut: bool) -> TokenPrices:
         """Price the surviving tokens of one side."""
         costs = np.zeros(32 * self._tokenizer.vocabulary.n_words, np.int64)
-        tokens = np.flatnonzero(np.unpackbits(side.sure.view(np.uint8), bitorder="little"))
+        tokens = tokenset.ids(side.sure)
         if tokens.size:
             ours, theirs = self._leads(inner)[0][tokens], self._tokenizer.leads(root)[tokens]
             pairs, which = distinct_pairs(ours, theirs)
@@ -516,7 +510,7 @@ class Survivors:
         assert side.alive is not None
         after: dict[tuple[int, int], int] = {}
         for token, i, o in side.doubtful:
-            if not int(side.alive[token >> 5]) >> (token & 31) & 1:
+            if not tokenset.contains(side.alive, token):
                 continue
             if (i, o) not in after:
                 # Where a cut leads on for certain, `path` takes the same way for all tokens.
@@ -528,8 +522,3 @@ class Survivors:
                 cost = len(path)
             costs[token] = cost
         return TokenPrices.of(costs, side.alive)
-
-
-def _lowest(row: NDArray[np.uint32], word: int) -> int:
-    bits = int(row[word])
-    return 32 * word + (bits & -bits).bit_length() - 1

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.constraint.token_sets import union
-from guided.constraint.token_texts import NO_TOKENS, is_in
+from guided.constraint.token_texts import NO_TOKENS
 
 if TYPE_CHECKING:
     from guided.constraint.checked_texts import TextMachine
@@ -51,7 +52,7 @@ class TextRefusals(ABC, Generic[Tokens]):
     def opening(self, state: int, row: NDArray[np.uint32]) -> NDArray[np.int64]:
         """The tokens of a row, outside such a text, that begin a string which must be one and is not."""
         tokens = self._tokens.opening
-        allowed = tokens[is_in(row, tokens)].tolist() if tokens.size else ()
+        allowed = tokens[tokenset.are_in(row, tokens)].tolist() if tokens.size else ()
         return token_array([token for token in allowed if not self._machine.reads(state, self._tokens.spelled(token))])
 
     def refused(self, state: int) -> NDArray[np.int64]:

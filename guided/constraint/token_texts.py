@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.constraint.crossings import Place
 from guided.constraint.json_text import COLON, QUOTE, Mode, Reader
 from guided.constraint.per_vocabulary import PerVocabulary
@@ -72,20 +73,6 @@ _VALID = re.compile(rb'(?:[^\\]|\\(?:["\\/bfnrt]|u(?:[0-9a-fA-F]{4}|[0-9a-fA-F]{
 """Text in which every backslash begins an escape of JSON; nothing else repeats a string."""
 
 
-def is_in(row: NDArray[np.uint32], tokens: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
-    """For each token, whether it is in a row."""
-    found: NDArray[np.bool_] = row[tokens >> 5] >> (tokens & 31).astype(np.uint32) & np.uint32(1) == 1
-    return found
-
-
-def without(row: NDArray[np.uint32], tokens: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """A copy of the row less some tokens."""
-    row = row.copy()
-    if tokens.size:
-        np.bitwise_and.at(row, tokens >> 5, ~(np.uint32(1) << (tokens & 31).astype(np.uint32)))
-    return row
-
-
 def is_text(data: bytes) -> bool:
     """Is it UTF-8, no half of a character?"""
     if data.isascii():
@@ -106,7 +93,7 @@ class Closing(NamedTuple):
 
     def within(self, row: NDArray[np.uint32]) -> list[int]:
         """Those of its tokens that are in a row."""
-        found: list[int] = self.tokens[is_in(row, self.tokens)].tolist()
+        found: list[int] = self.tokens[tokenset.are_in(row, self.tokens)].tolist()
         return found
 
 
@@ -294,7 +281,7 @@ class TokenTexts(PerVocabulary):
         found = self._lists.get(key)
         if found is None:
             tokens = union(*(self._reaching[reach, place] for reach in reaches))
-            found = self._lists[key] = _Tokens(tokens, tokens >> 5, np.uint32(1) << (tokens & 31).astype(np.uint32))
+            found = self._lists[key] = _Tokens(tokens, *tokenset.places(tokens))
         return found
 
     def has_quote_below(self, node: int, end: int) -> bool:

@@ -12,6 +12,7 @@ from bisect import bisect_left
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.constraint.token_texts import TokenTexts
 
 _ANY = (b"\\", b"\\u")
@@ -46,7 +47,7 @@ class UnseenStrings:
                 for token, pending in begun.get(rest[:size], ()):
                     if token not in judged:
                         judged.add(token)
-                        allowed = int(row[token >> 5]) >> (token & 31) & 1
+                        allowed = tokenset.contains(row, token)
                         if allowed and self._is_ended(rest[:size], pending, shared, longer):
                             found.append(token)
         return found

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.constraint.batch import fill_masks
 from guided.constraint.protocol import Constrains
 from guided.lm.model import LanguageModel
@@ -60,24 +61,17 @@ class RowMasks:
         if self.constraint is None:
             return None
         row = self.packed(state, left)
-        bits = np.unpackbits(row.view(np.uint8), bitorder="little", count=min(width, 32 * row.size))
+        flags = tokenset.flags(row, min(width, 32 * row.size))
         found = np.zeros(width, np.bool_)
-        found[: bits.size] = bits
+        found[: flags.size] = flags
         return found
 
     def only_token(self, state: int, left: int, width: int) -> int | None:
         """The one token that may come, if there is no choice."""
         if self.constraint is None:
             return None
-        row = self.packed(state, left)
-        words = np.flatnonzero(row)
-        if words.size != 1:
-            return None
-        word = int(row[words[0]])
-        if word & (word - 1):
-            return None
-        token = 32 * int(words[0]) + word.bit_length() - 1
-        return token if token < width else None
+        first = tokenset.first_ids(self.packed(state, left), 2).tolist()
+        return first[0] if len(first) == 1 and first[0] < width else None
 
     def packed(self, state: int, left: int) -> NDArray[np.uint32]:
         """The mask of a position of a row with a constraint; all 0 where no text ends in time."""
@@ -151,7 +145,7 @@ class MaskedRows:
             state = masks.after_text(emitted)
             asked.append((masks, state, self.max_tokens - len(emitted)) if state else None)
         fill_positions(each for each in asked if each is not None)
-        rows = np.full((len(asked), (logits.shape[1] + 31) // 32), ~np.uint32(0), np.uint32)
+        rows = np.full((len(asked), tokenset.n_words(logits.shape[1])), ~np.uint32(0), np.uint32)
         for row, position in zip(rows, asked, strict=True):
             found = None if position is None else position[0].packed(*position[1:])
             if found is not None and found.any():

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from guided import tokenset
+
 if TYPE_CHECKING:
     from guided.constraint.constraint import Constraint
     from guided.grammar.ir import Grammar
 
-__all__ = ["END", "allowed_ids", "compile_bytes", "rambling_text", "sample_text", "shortest_text", "special_ids"]
+__all__ = ["END", "compile_bytes", "rambling_text", "sample_text", "shortest_text", "special_ids"]
 
 END = 256
 """The end-of-text id of the byte vocabulary."""
@@ -83,7 +85,7 @@ def rambling_text(constraint: Constraint, seed: int, steps: int) -> str:
     state = constraint.start
     for _ in range(steps):
         constraint.fill_mask(state, row)
-        allowed = allowed_ids(row)
+        allowed = tokenset.ids(row).tolist()
         if END in allowed and (allowed == [END] or rng.random() < END_CHANCE):
             return out.decode()
         choices = [token for token in allowed if token != END]
@@ -92,12 +94,6 @@ def rambling_text(constraint: Constraint, seed: int, steps: int) -> str:
         state = constraint.advance(state, token)
     rest = constraint._machine.completions.tokens(state)
     return (out + b"".join(special.get(token) or bytes([token]) for token in rest)).decode()
-
-
-def allowed_ids(row: np.typing.NDArray[np.uint32]) -> list[int]:
-    """The ids whose bits a mask row of the byte vocabulary has: bytes, `END` and special tokens."""
-    bits = np.unpackbits(row.view(np.uint8), bitorder="little")
-    return [int(index) for index in np.flatnonzero(bits)]
 
 
 def _drawn(constraint: Constraint, length: int, rng: random.Random | None) -> str:
@@ -109,7 +105,7 @@ def _drawn(constraint: Constraint, length: int, rng: random.Random | None) -> st
     # The end of the text counts as one more token.
     for left in range(length + 1, -1, -1):
         constraint.fill_budget_mask(state, row, left)
-        allowed = allowed_ids(row)
+        allowed = tokenset.ids(row).tolist()
         if END in allowed and (rng is None or allowed == [END] or rng.random() < END_CHANCE):
             break
         choices = [token for token in allowed if token != END]

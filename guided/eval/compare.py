@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from guided import tokenset
 from guided.errors import VocabularyError
 from guided.eval.engines.names import EngineName
 from guided.eval.engines.opening import open_engine
@@ -308,7 +309,7 @@ class _Trial:
         return any(self._allows(end) for end in self._eos)
 
     def _allows(self, token: int) -> bool:
-        return bool(int(self._row[token >> 5]) >> (token & 31) & 1)
+        return tokenset.contains(self._row, token)
 
 
 def _may_offend(schema: Any, one: Occurrence) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.errors import LimitError
 from guided.eval.engines.protocol import Matcher
 from guided.hf import LoadedModel
@@ -132,7 +133,7 @@ def decode(
     steps = 0
     stop, reason = Stop.BUDGET, ""
     scores = logits.begin(prompt)
-    row = np.zeros((1, (scores.shape[1] + 31) // 32), np.uint32)
+    row = np.zeros((1, tokenset.n_words(scores.shape[1])), np.uint32)
     while steps < max_new_tokens:
         if time.perf_counter() - began > seconds:
             stop = Stop.TIME
@@ -173,7 +174,7 @@ def decode(
 
 def _masked(scores: torch.Tensor, row: NDArray[np.uint32]) -> torch.Tensor:
     """The scores ``float[1, width]`` with ``-inf`` where the bit is 0; plain, since it is the same for all."""
-    forbidden = np.unpackbits(row.view(np.uint8), bitorder="little", count=scores.shape[1]) == 0
+    forbidden = ~tokenset.flags(row, scores.shape[1])
     return scores.masked_fill(torch.from_numpy(forbidden).to(scores.device), -torch.inf)
 
 

@@ -16,21 +16,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.constraint.batch import mask_rows
 from guided.constraint.pool import spread
 from guided.errors import GuidedError, VocabularyError
 
-__all__ = ["allocate_masks", "apply_masks", "mask_scores", "n_words"]
+__all__ = ["allocate_masks", "apply_masks", "mask_scores"]
 
 BLOCK_WORDS = 256
 """Words unpacked at once by the plain path: 8,192 scores a row, a boolean each."""
 
 _INTEGERS = {8: torch.int64, 4: torch.int32, 2: torch.int16}
-
-
-def n_words(width: int) -> int:
-    """How many 32-bit words hold one bit for each of ``width`` scores."""
-    return (width + 31) // 32
 
 
 def allocate_masks(batch: int, vocab_size: int, *, pinned: bool = False) -> torch.Tensor:
@@ -40,7 +36,7 @@ def allocate_masks(batch: int, vocab_size: int, *, pinned: bool = False) -> torc
     where there is none.
     """
     try:
-        return torch.zeros((batch, n_words(vocab_size)), dtype=torch.int32, pin_memory=pinned)
+        return torch.zeros((batch, tokenset.n_words(vocab_size)), dtype=torch.int32, pin_memory=pinned)
     except RuntimeError as error:
         if not pinned:
             raise
@@ -66,7 +62,7 @@ def apply_masks(
     masked, words = bitmask.shape
     if masked != rows:
         raise ValueError(f"{masked} masks for {rows} rows of logits")
-    if words > n_words(width):
+    if words > tokenset.n_words(width):
         raise VocabularyError(
             f"masks for {32 * words} ids do not fit logits of width {width}",
             remedy="Use the vocabulary of the tokenizer that belongs to this model.",

@@ -16,13 +16,14 @@ import torch
 from numpy.typing import NDArray
 from transformers import LogitsProcessor
 
+from guided import tokenset
 from guided.constraint.batch import fill_masks
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, VocabularyError
 from guided.grammar.ir import Grammar
 from guided.hf.constraints import constraints_for, first_masks, named_special_ids
 from guided.hf.last_mask import LastMask, last_mask_of
-from guided.hf.masking import mask_own_scores, mask_scores, n_words
+from guided.hf.masking import mask_own_scores, mask_scores
 from guided.hf.prompt import RunningGenerates, SeenPrompts
 from guided.hf.states import PrefixStates
 
@@ -96,9 +97,7 @@ class GuidedLogitsProcessor(LogitsProcessor):
         self._states = [memos[id(constraint)] for constraint in self.constraints]
         self._prompts = SeenPrompts()
         self._running = RunningGenerates(lambda processors: last_mask_of(processors, self, self.vocabulary))
-        self._end_row = np.zeros(self.vocabulary.n_words, np.uint32)
-        for end in self.vocabulary.eos_ids:
-            self._end_row[end >> 5] |= np.uint32(1 << (end & 31))
+        self._end_row = tokenset.of_ids(self.vocabulary.eos_ids, self.vocabulary.n_words)
         self._has_text = np.diff(self.vocabulary.offsets) > 0
         self._checked_width: int | None = None
         self._words = 0
@@ -145,7 +144,7 @@ class GuidedLogitsProcessor(LogitsProcessor):
     def _masks(
         self, generated: NDArray[np.int64], owners: Sequence[int], width: int
     ) -> tuple[NDArray[np.uint32], list[bool]]:
-        """Packed rows ``uint32[rows, n_words(width)]``, zero beyond the vocabulary; and which rows may grow."""
+        """Packed rows ``uint32[rows, n_words]``, zero beyond the vocabulary; and which rows may grow."""
         if width != self._checked_width:
             self._check_width(width)
         own, words = self.vocabulary.n_words, self._words
@@ -223,7 +222,7 @@ class GuidedLogitsProcessor(LogitsProcessor):
                     remedy="Use the tokenizer that belongs to this model.",
                 )
         self._checked_width = width
-        self._words = n_words(width)
+        self._words = tokenset.n_words(width)
 
 
 def _threads(n_rows: int) -> int:

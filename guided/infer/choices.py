@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from guided import tokenset
 from guided.constraint.protocol import Constrains
 from guided.errors import LimitError, UnsupportedError
 from guided.infer.enumeration import MAX_PREFIXES, Enumeration, exact
@@ -189,8 +190,7 @@ def lattice_of(constraint: Constrains, *, max_edges: int = MAX_PREFIXES) -> Latt
 
     def tokens_of(state: int) -> list[int]:
         constraint.fill_mask(state, row)
-        bits = np.unpackbits(row.view(np.uint8), bitorder="little")
-        return [token for token in np.flatnonzero(bits).tolist() if token not in ends]
+        return [token for token in tokenset.ids(row).tolist() if token not in ends]
 
     # Per finished state: sequences that end from it, prefixes that go on from it, tokens of the longest.
     counts: dict[int, tuple[int, int, int]] = {}

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.constraint.batch import fill_masks
 from guided.constraint.protocol import Constrains
 from guided.errors import VocabularyError
@@ -256,8 +257,7 @@ class ConstraintPotential(Potential[int]):
             self.constraint.fill_mask(states[0], rows[0])
         else:
             fill_masks(self.constraint, states, rows)
-        bits = np.unpackbits(rows.view(np.uint8), axis=1, count=self.vocabulary.size, bitorder="little")
-        return bits.view(np.bool_)
+        return tokenset.flags(rows, self.vocabulary.size)
 
     def __repr__(self) -> str:
         return f"<ConstraintPotential of {self.constraint!r}>"

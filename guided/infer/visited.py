@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.infer.weights import log_sum_exp
 
 __all__ = ["ROOT", "UNKNOWN", "Row", "Visited"]
@@ -41,13 +42,11 @@ class Row:
 
     def __init__(self, ids: NDArray[np.int32], log_weights: NDArray[Any], width: int) -> None:
         self._ids: NDArray[np.int32] | None = ids
-        self._bits: NDArray[np.uint8] | None = None
+        self._bits: tokenset.Row | None = None
         self.log_weights = log_weights
         """``float32[n]`` or ``float64[n]``, as exact as the model's own; not normalised over the row."""
         if ids.size * 4 > width // 8:
-            chosen = np.zeros(width, np.uint8)
-            chosen[ids] = 1
-            self._ids, self._bits = None, np.packbits(chosen)
+            self._ids, self._bits = None, tokenset.of_ids(ids, tokenset.n_words(width))
         self.nbytes = int(log_weights.nbytes + (ids if self._bits is None else self._bits).nbytes)
         """Bytes held."""
 
@@ -57,7 +56,7 @@ class Row:
         if self._ids is not None:
             return self._ids
         assert self._bits is not None
-        return np.flatnonzero(np.unpackbits(self._bits)).astype(np.int32)
+        return tokenset.ids(self._bits).astype(np.int32)
 
 
 class Visited:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.constraint.live import TokenTree
 from guided.monitor.names import FREE, Verdict
 from guided.vocab.vocabulary import Vocabulary
@@ -56,7 +57,7 @@ class Eventful:
             if data is None:
                 continue
             if 0xFF in data:
-                self.free_row[token >> 5] &= ~np.uint32(1 << (token & 31))
+                tokenset.remove(self.free_row, token)
             elif any(byte in data for byte in monitor.trigger_bytes):
                 self.tokens[token] = data
         place_of = np.empty(vocabulary.size, np.int64)

@@ -16,9 +16,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.constraint.constraint import Constraint
 from guided.constraint.limits import Limits
-from guided.constraint.live import LiveConstraint, LiveLanguage, TokenTree, ids_of, name_bytes
+from guided.constraint.live import LiveConstraint, LiveLanguage, TokenTree, name_bytes
 from guided.errors import GuidedError, LimitError, UnsatisfiableError, UnsupportedError, VocabularyError
 from guided.kernels.layout import DEAD
 from guided.special_bytes import SENTINEL
@@ -230,13 +231,14 @@ class Joint:
             rows.append(row)
         found: NDArray[np.uint32] = np.bitwise_and.reduce(rows)
         offsets = tree.vocabulary.offsets
-        for token in ids_of(found) if (doubtful := self.unfinished(at, tree, 0)) is None else sorted(set(doubtful)):
-            if found[token >> 5] >> np.uint32(token & 31) & 1:
+        doubtful = self.unfinished(at, tree, 0)
+        for token in tokenset.ids(found).tolist() if doubtful is None else sorted(set(doubtful)):
+            if tokenset.contains(found, token):
                 after: _State | None = at
                 for byte in tree.vocabulary.token_bytes(token) or b"":
                     after = None if after is None else self.step(after, byte)
                 if after is None or offsets[token] == offsets[token + 1]:
-                    found[token >> 5] &= ~np.uint32(1 << (token & 31))
+                    tokenset.remove(found, token)
         return found
 
     def unfinished(self, at: _State, tree: TokenTree, limit: int) -> Iterable[int] | None:

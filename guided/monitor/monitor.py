@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.constraint.limits import Limits
-from guided.constraint.live import LiveConstraint, TokenTree, ids_of
+from guided.constraint.live import LiveConstraint, TokenTree
 from guided.monitor.eventful import Eventful
 from guided.monitor.names import FREE, Verdict
 from guided.vocab.vocabulary import Vocabulary
@@ -222,7 +223,7 @@ class WatchedText:
                 matching = matching.copy()
                 self._strike(at, matching, watched, doubtful, eventful)
                 if part.most is None or part.most > limit:
-                    doubtful += ids_of(matching)
+                    doubtful += tokenset.ids(matching).tolist()
                 row |= matching
                 continue
             within, released = eventful.walked(part)
@@ -249,7 +250,7 @@ class WatchedText:
         for token in tokens:
             doubtful.append(token)
             if self._steps(at, eventful.tokens[token]) is None:
-                row[token >> 5] &= ~np.uint32(1 << (token & 31))
+                tokenset.remove(row, token)
 
     def _free(self, at: int, tree: TokenTree, first: bytes | None = None) -> tuple[NDArray[np.uint32], list[int]]:
         """The tokens of free text, those with the given first bytes only; and which of them may not be an end."""
@@ -274,7 +275,7 @@ class WatchedText:
             for token, rest in crossing.going_on:
                 doubtful.append(token)
                 if self._steps(place, rest) is None:
-                    row[token >> 5] &= ~np.uint32(1 << (token & 31))
+                    tokenset.remove(row, token)
         some = (token for token in several if first is None or eventful.tokens[token][0] in first)
         self._strike(at, row, some, doubtful, eventful)
         return row, doubtful

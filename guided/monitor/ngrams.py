@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.constraint.limits import Limits
 from guided.errors import LimitError, UnsupportedError, VocabularyError
 from guided.kernels.layout import DEAD, FINISHED
@@ -64,9 +65,7 @@ class NgramConstraint:
         self._steps: dict[int, int] = {}
         self._masks: dict[int, NDArray[np.uint32]] = {}
         self._eos = frozenset(vocabulary.eos_ids)
-        self._eos_row = np.zeros(vocabulary.n_words, np.uint32)
-        for token in vocabulary.eos_ids:
-            self._eos_row[token >> 5] |= np.uint32(1 << (token & 31))
+        self._eos_row = tokenset.of_ids(vocabulary.eos_ids, vocabulary.n_words)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (NgramConstraint, (self.index, self.vocabulary, self.limits))
@@ -84,7 +83,7 @@ class NgramConstraint:
             if found is None:
                 found = np.zeros_like(self._eos_row) if state == START else self._eos_row.copy()
                 ids = self.index.following(self._intervals[state])[0]
-                np.bitwise_or.at(found, ids >> 5, np.uint32(1) << (ids & 31).astype(np.uint32))
+                tokenset.add_all(found, ids)
                 if (len(self._masks) + 1) * found.nbytes > self.limits.mask_bytes:
                     for key in list(self._masks)[: len(self._masks) // 2 + 1]:
                         del self._masks[key]

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError
 from guided.lm.model import LanguageModel
@@ -206,7 +207,7 @@ class Frontier:
 
     def _choices(self, node: Node, logprobs: NDArray[np.float64]) -> Choices:
         self.constraint.fill_budget_mask(node.state, self._bits, self.max_tokens - node.length)
-        allowed = np.unpackbits(self._bits.view(np.uint8), bitorder="little")[: self.vocabulary.size].astype(np.bool_)
+        allowed = tokenset.flags(self._bits, self.vocabulary.size)
         may_end = bool(allowed[self.eos].any())
         allowed[self.eos] = False
         tokens = np.flatnonzero(allowed & (logprobs > -math.inf))

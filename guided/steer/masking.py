@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.constraint.protocol import Constrains
 from guided.errors import LimitError, VocabularyError
 from guided.lm.model import LanguageModel
@@ -86,9 +87,9 @@ class Masked(Checked):
 
 def only_allowed(scores: torch.Tensor, rows: NDArray[np.uint32]) -> torch.Tensor:
     """``[n, V]`` scores with ``-inf`` where the bit of packed masks ``[n, words]`` is 0; a new tensor."""
-    bits = np.unpackbits(rows.view(np.uint8), axis=1, bitorder="little")[:, : scores.shape[1]]
+    flags = tokenset.flags(rows)[:, : scores.shape[1]]
     allowed = torch.zeros(scores.shape, dtype=torch.bool)
-    allowed[:, : bits.shape[1]] = torch.from_numpy(bits.astype(np.bool_))
+    allowed[:, : flags.shape[1]] = torch.from_numpy(flags)
     return scores.masked_fill(~allowed.to(scores.device), float("-inf"))
 
 

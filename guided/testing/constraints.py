@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.constraint.protocol import Constrains
 from guided.special_bytes import SENTINEL, special_bytes
 
@@ -40,7 +41,7 @@ def brute_force_mask(constraint: Constrains, state: int) -> NDArray[np.uint32]:
     array([3], dtype=uint32)
     """
     alive = np.fromiter((constraint.advance(state, t) != 0 for t in range(constraint.vocabulary.size)), np.bool_)
-    return _packed(alive, constraint.vocabulary.n_words)
+    return tokenset.of_flags(alive)
 
 
 def check_constraint(
@@ -77,17 +78,6 @@ def check_constraint(
             check.threads(pickle.loads(pickle.dumps(constraint)), threads)
 
 
-def _packed(alive: NDArray[np.bool_], n_words: int) -> NDArray[np.uint32]:
-    row = np.zeros(n_words, np.uint32)
-    packed = np.packbits(alive, bitorder="little")
-    row.view(np.uint8)[: packed.size] = packed
-    return row
-
-
-def _ids(row: NDArray[np.uint32]) -> NDArray[np.int64]:
-    return np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little"))
-
-
 @dataclass(frozen=True)
 class _Seen:
     """What a state said when it was first met, and how to get there."""
@@ -107,9 +97,9 @@ class _Check:
         self.rnd = rnd
         self.full_left = full_states
         self.seen: dict[int, _Seen] = {}
-        self.eos = _packed(np.isin(np.arange(self.vocabulary.size), self.vocabulary.eos_ids), self.vocabulary.n_words)
+        self.eos = tokenset.of_ids(self.vocabulary.eos_ids, self.vocabulary.n_words)
         lengths = np.diff(self.vocabulary.spelling.offsets)
-        self.without_text = _packed(lengths == 0, self.vocabulary.n_words) & ~self.eos
+        self.without_text = tokenset.of_flags(lengths == 0) & ~self.eos
         self.with_text = np.flatnonzero(lengths > 0)
 
     def walk(self, length: int) -> None:
@@ -128,11 +118,11 @@ class _Check:
 
     def choices(self, seen: _Seen) -> NDArray[np.int64]:
         if self.rnd.random() < 0.5:
-            return _ids(seen.mask)
+            return tokenset.ids(seen.mask)
         row = np.empty_like(seen.mask)
         budget = self.constraint.shortest_completion(seen.state) + 1 + self.rnd.choice((0, 0, 1, 3))
         self.constraint.fill_budget_mask(seen.state, row, budget)
-        return _ids(row)
+        return tokenset.ids(row)
 
     def visit(self, state: int, path: tuple[int, ...]) -> _Seen:
         """Ask a state everything, the first time it is met."""
@@ -155,7 +145,7 @@ class _Check:
         constraint.fill_mask(state, row)
         constraint.fill_mask(state, other)
         self.hold(bool((row == other).all()), "fill_mask leaves old bits in the row, or changes its answer", path)
-        spare = _ids(row)
+        spare = tokenset.ids(row)
         self.hold(not spare.size or int(spare[-1]) < self.vocabulary.size, "spare bits of the row are set", path)
         return row
 
@@ -170,21 +160,23 @@ class _Check:
         self.hold(not (mask & self.without_text).any(), "an id without text is allowed", seen.path)
         if self.full_left is None or self.full_left > 0:
             self.full_left = None if self.full_left is None else self.full_left - 1
-            different = _ids(brute_force_mask(self.constraint, state) ^ mask).tolist()
+            different = tokenset.ids(brute_force_mask(self.constraint, state) ^ mask).tolist()
         else:
-            different = [t for t in self.sample(mask) if (self.constraint.advance(state, t) != 0) != _bit(mask, t)]
+            different = [
+                t for t in self.sample(mask) if (self.constraint.advance(state, t) != 0) != tokenset.contains(mask, t)
+            ]
         for token in different:
-            says = "allows" if _bit(mask, token) else "forbids"
+            says = "allows" if tokenset.contains(mask, token) else "forbids"
             self.hold(False, f"the mask {says} {self.name(token)}, advance says otherwise", seen.path)
 
     def sample(self, mask: NDArray[np.uint32]) -> list[int]:
-        allowed = _ids(mask).tolist()
+        allowed = tokenset.ids(mask).tolist()
         some = self.rnd.sample(allowed, min(len(allowed), _SAMPLED // 2))
         return some + [self.rnd.randrange(self.vocabulary.size) for _ in range(_SAMPLED // 2)]
 
     def bytes_match(self, seen: _Seen) -> None:
         """A few tokens against their bytes, at once and one by one."""
-        allowed = np.intersect1d(_ids(seen.mask), self.with_text).tolist()
+        allowed = np.intersect1d(tokenset.ids(seen.mask), self.with_text).tolist()
         tokens = self.rnd.sample(allowed, min(3, len(allowed)))
         if self.with_text.size:
             tokens += [int(self.with_text[self.rnd.randrange(self.with_text.size)]) for _ in range(3)]
@@ -246,7 +238,7 @@ class _Check:
             self.constraint.fill_budget_mask(state, row, left + 1)
             self.hold(bool(row.any()), f"a dead end: nothing fits in {left + 1} tokens", path)
             self.hold(not (row & ~seen.mask).any(), "the budgeted mask allows what the mask forbids", path)
-            allowed = _ids(row)
+            allowed = tokenset.ids(row)
             token = int(allowed[self.rnd.randrange(allowed.size)])
             if token in self.vocabulary.eos_ids:
                 self.ended(state, token, path)
@@ -306,7 +298,7 @@ class _Check:
 
     def compare(self, constraint: Constrains, state: int, seen: _Seen) -> None:
         row = self.mask(constraint, state, seen.path)
-        different = _ids(row ^ seen.mask)
+        different = tokenset.ids(row ^ seen.mask)
         if different.size:
             self.hold(False, f"the mask has changed its mind about {self.name(int(different[0]))}", seen.path)
         self.hold(constraint.is_accepting(state) == seen.accepting, "is_accepting has changed its mind", seen.path)
@@ -318,7 +310,3 @@ class _Check:
         if not true:
             text = b"".join(self.vocabulary.spelled(token) or b"" for token in path)
             raise AssertionError(f"{what}\n  after {text!r}\n  tokens {list(path)}\n  of {self.constraint!r}")
-
-
-def _bit(mask: NDArray[np.uint32], token: int) -> bool:
-    return bool(int(mask[token >> 5]) >> (token & 31) & 1)

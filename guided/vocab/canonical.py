@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.errors import UnsupportedError
 from guided.vocab.bpe import BytePairs
 from guided.vocab.cache import Entry, load, store
@@ -59,9 +60,9 @@ class CanonicalTokenizer:
         self.lock = threading.RLock()
         starts = pairs.reachable.copy()
         starts[pairs.whole] = True
-        self.inner_row = _packed(pairs.reachable, self.vocabulary.n_words)
+        self.inner_row = tokenset.of_flags(pairs.reachable)
         """Tokens that may stand inside a chunk of several."""
-        self.start_row = _packed(starts, self.vocabulary.n_words)
+        self.start_row = tokenset.of_flags(starts)
         """Tokens that may begin a chunk."""
         self.whole = frozenset(pairs.whole.tolist())
         self.whole_next: dict[tuple[int, int], int] = {}
@@ -246,10 +247,3 @@ def leads(vocabulary: Vocabulary, automaton: Any, state: int) -> NDArray[np.int3
     while not walk(*arrays, automaton.table, after, nodes, states, cursor):
         automaton.step(int(cursor[2]), int(cursor[3]))
     return after
-
-
-def _packed(chosen: NDArray[np.bool_], n_words: int) -> NDArray[np.uint32]:
-    row = np.zeros(n_words, np.uint32)
-    packed = np.packbits(chosen, bitorder="little")
-    row.view(np.uint8)[: packed.size] = packed
-    return row

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.errors import VocabularyError
 from guided.vocab.cache import Entry, load, store
 from guided.vocab.special import Spelling, checked_special_tokens, spell
@@ -266,7 +267,7 @@ class Vocabulary:
     @property
     def n_words(self) -> int:
         """Number of ``uint32`` words in a packed mask row: one bit per id."""
-        return (self.size + 31) // 32
+        return tokenset.n_words(self.size)
 
     def __len__(self) -> int:
         return self.size

@@ -19,7 +19,8 @@ import guided
 ROOT = Path(guided.__file__).parent
 
 CONSTRAINTS = {
-    "errors", "special_bytes", "collection", "kernels", "vocab", "grammar", "reading", "automata", "constraint",
+    "errors", "special_bytes", "collection", "tokenset", "kernels", "vocab", "grammar", "reading", "automata",
+    "constraint",
 }  # fmt: skip
 """Constraints and all that they rest on."""
 
@@ -27,13 +28,14 @@ LAYERS: dict[str, set[str]] = {
     "errors": set(),
     "special_bytes": set(),
     "collection": set(),
+    "tokenset": set(),
     "nano": {"errors"},
     "kernels": {"errors"},
-    "vocab": {"errors", "special_bytes", "kernels"},
+    "vocab": {"errors", "special_bytes", "tokenset", "kernels"},
     "grammar": {"errors", "special_bytes", "collection", "kernels"},
     "reading": {"errors", "grammar"},
     "automata": {"errors", "special_bytes", "collection", "kernels", "grammar"},
-    "constraint": {"errors", "special_bytes", "collection", "kernels", "grammar", "automata", "vocab"},
+    "constraint": {"errors", "special_bytes", "collection", "tokenset", "kernels", "grammar", "automata", "vocab"},
     "lm": {"errors", "vocab"},
     "steer": {*CONSTRAINTS, "lm"},
     "monitor": {*CONSTRAINTS, "lm"},

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from guided import tokenset
 from guided.constraint.protocol import Constrains
 from guided.draft.drafter import Observed
 from guided.draft.guessers.by_state import ByState
@@ -96,14 +97,8 @@ class MaskCounts:
             row = np.zeros(constraint.vocabulary.n_words, np.uint32)
             constraint.fill_mask(state, row)
             number = int.from_bytes(hashlib.blake2b(row.tobytes(), digest_size=8).digest(), "little")
-            words = np.flatnonzero(row)
-            few: tuple[int, ...] = ()
-            if words.size <= FEW:
-                bits = np.unpackbits(row[words].view(np.uint8), bitorder="little").reshape(words.size, 32)
-                places, offsets = np.nonzero(bits)
-                if places.size <= FEW:
-                    few = tuple((32 * words[places] + offsets).tolist())
-            found = known[state] = _Mask(number, few)
+            first = tokenset.first_ids(row, FEW + 1).tolist()
+            found = known[state] = _Mask(number, tuple(first) if len(first) <= FEW else ())
         return found
 
     def learn(self, observed: Sequence[Observed]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.eval.engines.protocol import TokenSpace
 
 __all__ = ["open_engine"]
@@ -18,10 +19,7 @@ class _Unconstrained:
     notes: tuple[str, ...] = ()
 
     def __init__(self, tokens: TokenSpace) -> None:
-        self._row = np.zeros(tokens.n_words, np.uint32)
-        bits = np.zeros(tokens.n_words * 32, np.uint8)
-        bits[: min(tokens.vocabulary.size, tokens.width)] = 1
-        self._row[:] = np.packbits(bits, bitorder="little").view(np.uint32)
+        self._row = tokenset.of_ids(range(min(tokens.vocabulary.size, tokens.width)), tokens.n_words)
 
     def compile(self, schema: Any) -> _Unconstrained:
         return self

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.vocab import Vocabulary
 
 __all__ = ["Compiled", "Engine", "Matcher", "TokenSpace"]
@@ -28,7 +29,7 @@ class TokenSpace:
     @property
     def n_words(self) -> int:
         """Number of ``uint32`` words of a mask row over ``width`` ids."""
-        return (self.width + 31) // 32
+        return tokenset.n_words(self.width)
 
 
 class Matcher(Protocol):

@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 from packaging.version import Version
 
 import guided
+from guided import tokenset
 from guided.hf import masking
 
 DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
 
 
 def packed_of(mask: np.ndarray) -> np.ndarray:
-    words = np.zeros((mask.shape[0], masking.n_words(mask.shape[1])), np.uint32)
+    words = np.zeros((mask.shape[0], tokenset.n_words(mask.shape[1])), np.uint32)
     raw = np.packbits(mask, axis=1, bitorder="little")
     words.view(np.uint8)[:, : raw.shape[1]] = raw
     return words
