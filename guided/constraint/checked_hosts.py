@@ -1,8 +1,8 @@
 """A machine with a checker beside it for strings that are internationalized host names (format ``idn-hostname``).
 
-The automaton knows what is regular of IDNA (`guided.grammar.json_schema.idna_labels`); the checker counts lengths, in
+The automaton knows what is regular of IDNA (`guided.grammar.formats.idna_labels`); the checker counts lengths, in
 the encoding that a label has on the wire, decodes encoded labels, and sees to Unicode's normal form
-(`guided.grammar.json_schema.idna_names`).  How both go together is in `guided.constraint.checked_texts`.
+(`guided.grammar.formats.idna_names`).  How both go together is in `guided.constraint.checked_texts`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from guided.constraint.checked_texts import TextMachine
 from guided.constraint.host_refusals import HostRefusals
 from guided.constraint.host_text import HostText
 from guided.constraint.text_completion import TextCompletions
-from guided.grammar.json_schema.idna_languages import reads_host_name
-from guided.grammar.json_schema.idna_names import beginning
+from guided.grammar.formats.idna_languages import reads_host_name
+from guided.grammar.formats.idna_names import beginning
 from guided.grammar.regular.expr import Expr
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 r"""A machine with a checker beside it for strings that are patterns of ECMA-262 (the format ``regex``).
 
 The automaton knows how patterns are built, groups and their nesting included (`SKELETONS` in
-`guided.grammar.json_schema.format_regex`), and nothing of values: is a class range in order, is ``m <= n`` in
+`guided.grammar.formats.regex_automata`), and nothing of values: is a class range in order, is ``m <= n`` in
 ``{m,n}``, is there a group that a reference refers to, is the name of a group new?  The checker reads the pattern
 (`guided.constraint.pattern_text`).  How both go together is in `guided.constraint.checked_texts`.
 """
@@ -14,8 +14,8 @@ from guided.constraint.checked_texts import TextMachine
 from guided.constraint.pattern_completion import PatternCompletions
 from guided.constraint.pattern_refusals import PatternRefusals
 from guided.constraint.pattern_text import BEGINNING, PatternText
-from guided.grammar.json_schema.format_regex import prepare_names
-from guided.grammar.json_schema.regex_languages import reads_skeleton
+from guided.grammar.formats.regex_automata import prepare_names
+from guided.grammar.formats.regex_languages import reads_skeleton
 from guided.grammar.regular.expr import Expr
 
 if TYPE_CHECKING:

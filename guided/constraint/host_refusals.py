@@ -22,9 +22,9 @@ from guided.constraint.per_vocabulary import PerVocabulary
 from guided.constraint.text_refusals import TextRefusals, token_array
 from guided.constraint.token_sets import difference, union
 from guided.constraint.token_texts import NO_TOKENS, TokenTexts
-from guided.grammar.json_schema.idna_characters import SEPARATORS, characters, composing
-from guided.grammar.json_schema.idna_labels import DEAD, Kind, labels
-from guided.grammar.json_schema.idna_names import MOST_IN_LABEL, MOST_IN_NAME, beginning
+from guided.grammar.formats.idna_characters import SEPARATORS, characters, composing
+from guided.grammar.formats.idna_labels import DEAD, Kind, labels
+from guided.grammar.formats.idna_names import MOST_IN_LABEL, MOST_IN_NAME, beginning
 from guided.vocab.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

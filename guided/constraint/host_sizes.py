@@ -7,9 +7,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.grammar.json_schema.idna_characters import characters
-from guided.grammar.json_schema.idna_labels import DEAD, Kind, labels
-from guided.grammar.json_schema.idna_names import MOST_IN_LABEL, MOST_IN_NAME, HostName
+from guided.grammar.formats.idna_characters import characters
+from guided.grammar.formats.idna_labels import DEAD, Kind, labels
+from guided.grammar.formats.idna_names import MOST_IN_LABEL, MOST_IN_NAME, HostName
 
 
 def too_long(name: HostName, codes: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

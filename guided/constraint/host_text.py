@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from guided.constraint.json_text import BACKSLASH, escaped
-from guided.grammar.json_schema.idna_names import HostName
+from guided.grammar.formats.idna_names import HostName
 from guided.grammar.regular.json_text import spelled_ranges
 
 _ESCAPE = re.compile(rb"\\u?|\\u[0-9a-f]{1,4}|\\ud[89ab][0-9a-f]{2}\\(?:u[0-9a-f]{0,4})?")

@@ -1,10 +1,10 @@
 """Can a text still end, and by which way does it leave what is there already?
 
 The automaton alone has no dead ends, and every array of distinct items and every object has, by the conditions of
-`guided.grammar.json_schema.distinct`, a new value for each place that must be filled.  So a text that is not consistent
-with anything seen (`guided.constraint.likeness`) can end; and one that is can end exactly if it can get away, by
-finitely many texts that stay consistent.  That is searched, depth first; usually one byte is enough.  Strings of which
-finitely many may come are listed where the search takes long (`guided.constraint.finite_strings`).
+`guided.grammar.json_schema.satisfiability.distinct`, a new value for each place that must be filled.  So a text that is
+not consistent with anything seen (`guided.constraint.likeness`) can end; and one that is can end exactly if it can get
+away, by finitely many texts that stay consistent.  That is searched, depth first; usually one byte is enough.  Strings
+of which finitely many may come are listed where the search takes long (`guided.constraint.finite_strings`).
 """
 
 from __future__ import annotations

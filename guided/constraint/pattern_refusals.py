@@ -21,9 +21,9 @@ from guided.constraint.per_vocabulary import PerVocabulary
 from guided.constraint.text_refusals import TextRefusals, token_array
 from guided.constraint.token_sets import difference
 from guided.constraint.token_texts import NO_TOKENS, TokenTexts
-from guided.grammar.json_schema.format_regex import SKELETONS
-from guided.grammar.json_schema.pattern_reading import START
-from guided.grammar.json_schema.regex_languages import skeletons
+from guided.grammar.formats.pattern_reading import START
+from guided.grammar.formats.regex_automata import SKELETONS
+from guided.grammar.formats.regex_languages import skeletons
 from guided.grammar.regular.expr import json_string
 from guided.grammar.regular.stepwise import by_byte
 from guided.vocab.vocabulary import Vocabulary

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from guided.constraint.json_text import BACKSLASH, escaped
-from guided.grammar.json_schema.pattern_reading import START, Reading, row
+from guided.grammar.formats.pattern_reading import START, Reading, row
 from guided.grammar.regular.json_text import spelled_ranges
 
 _ESCAPE = re.compile(rb'\\(?:["\\/bfnrt]?|u[0-9a-f]{0,4}|ud[89ab][0-9a-f]{2}\\(?:u[0-9a-f]{0,4})?)')

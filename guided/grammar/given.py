@@ -58,7 +58,7 @@ class TypeReader:
 
     def __call__(self, text: str) -> Any:
         """The value; raises what the type's validation raises."""
-        from guided.grammar.json_schema.types import adapter_of
+        from guided.grammar.json_schema.reading.types import adapter_of
 
         return adapter_of(self.source).validate_json(text)
 

@@ -9,9 +9,9 @@ import subprocess
 
 import pytest
 
-from guided.grammar.json_schema.pattern_reading import is_pattern
-from guided.grammar.json_schema.regex_languages import plain_patterns, skeletons
-from guided.grammar.json_schema.unicode_names import property_expressions
+from guided.grammar.formats.pattern_reading import is_pattern
+from guided.grammar.formats.regex_languages import plain_patterns, skeletons
+from guided.grammar.formats.unicode_names import property_expressions
 from guided.grammar.regular.derivative import matches
 from tests.twin import ecma_patterns as twin
 from tests.unit.json_schema.test_format_regex import FORWARD, INVALID, PIECES, VALID

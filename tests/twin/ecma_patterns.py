@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from guided.grammar.json_schema.unicode_names import property_expressions
+from guided.grammar.formats.unicode_names import property_expressions
 
 SYNTAX = "^$\\.*+?()[]{}|"
 HEX = "0123456789abcdefABCDEF"

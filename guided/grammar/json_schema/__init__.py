@@ -1,7 +1,8 @@
 """JSON Schema to the IR, exactly: what is not enforced to the letter is refused with its JSON pointer.
 
-Reading order: `document` (places and references), `shape` (the normal form), `normalise` (keywords to shapes),
-`graph` (what can be satisfied), `lower` (shapes to rules).
+Reading order: `reading` (schemas, places in them, references), `numbers` and `sets` (sets of values as data; `shape` is
+the normal form), `keywords` (keywords to shapes; `normalise`), `satisfiability` (which shapes have a value; `graph`),
+`lowering` (shapes to rules; `lower`).  Here is what they share: what is refused, and how JSON is laid out.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from guided.collection import hold, release
 from guided.errors import GrammarError, GuidedError
 from guided.grammar.ir import Grammar, Terminal
 from guided.grammar.json_schema import refusals
-from guided.grammar.json_schema.distinct import drop_unfillable
-from guided.grammar.json_schema.document import Document, Objects, Schema
-from guided.grammar.json_schema.formats import Formats
-from guided.grammar.json_schema.graph import Graph
+from guided.grammar.json_schema.keywords.formats import Formats
+from guided.grammar.json_schema.keywords.normalise import Branches, Normaliser
+from guided.grammar.json_schema.keywords.report import Enforcement, Line, Report, dropped, lines, refusal
 from guided.grammar.json_schema.layout import Layout, Order, Spelling
-from guided.grammar.json_schema.lower import Lowering
-from guided.grammar.json_schema.normalise import Branches, Normaliser
+from guided.grammar.json_schema.lowering.lower import Lowering
+from guided.grammar.json_schema.lowering.untracked import untrack_lowering, untrack_shapes
+from guided.grammar.json_schema.reading.document import Document, Objects, Schema
+from guided.grammar.json_schema.reading.source import is_schema, read
 from guided.grammar.json_schema.recent import Recent
-from guided.grammar.json_schema.report import Enforcement, Line, Report, dropped, lines, refusal
-from guided.grammar.json_schema.source import is_schema, read
-from guided.grammar.json_schema.untracked import untrack_lowering, untrack_shapes
+from guided.grammar.json_schema.satisfiability.distinct import drop_unfillable
+from guided.grammar.json_schema.satisfiability.graph import Graph
 from guided.grammar.regular.expr import alternation, byte_set, concat, literal, optional, repeat
 
 __all__ = ["Enforcement", "Formats", "JsonSchemaGrammar", "Line", "json_schema", "schema_report"]
@@ -255,7 +256,7 @@ def _space(pattern: str | None, spelling: Spelling) -> tuple[Terminal | None, Te
         return _ANY_SPACE, _ANY_SPACE
     if pattern == "compact":
         return None, None
-    from guided.grammar.json_schema.patterns import white_space
+    from guided.grammar.json_schema.keywords.patterns import white_space
 
     space = Terminal(white_space(pattern, _SPACE), "white space")
     return space, space

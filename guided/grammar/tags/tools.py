@@ -18,7 +18,7 @@ from guided.grammar.embed import Assembly
 from guided.grammar.ir import Body, Choice, Grammar, Reference, Terminal
 from guided.grammar.ir import Sequence as Parts
 from guided.grammar.json_schema import closed_json_schema, json_schema
-from guided.grammar.json_schema.source import read
+from guided.grammar.json_schema.reading.source import read
 from guided.grammar.regular.expr import literal
 from guided.grammar.special import special_token
 from guided.grammar.tags.delimiters import Piece

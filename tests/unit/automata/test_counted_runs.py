@@ -7,7 +7,7 @@ import random
 import pytest
 
 from guided.automata.states import StateTable
-from guided.grammar.json_schema.format_patterns import pattern_language
+from guided.grammar.formats.patterns import pattern_language
 from guided.grammar.regular.expr import Expr, byte_range, json_string, literal, repeat
 from guided.grammar.regular.texts import CHARACTER
 from guided.kernels.layout import CLOSES

@@ -12,9 +12,9 @@ from guided.automata.openings import MOST_PATTERNS
 from guided.automata.states import StateTable
 from guided.automata.traits import begins
 from guided.grammar.ir import DeferredRule, Grammar, Rule
+from guided.grammar.json_schema.keywords.patterns import pattern_language
 from guided.grammar.json_schema.layout import Spelling
-from guided.grammar.json_schema.patterns import pattern_language
-from guided.grammar.json_schema.strings import StringSet, quoted
+from guided.grammar.json_schema.sets.strings import StringSet, quoted
 from guided.grammar.regular.dear import SEQUENCE, TOO_LARGE, is_dear
 from guided.grammar.regular.expr import Expr, byte_range, complement, concat, intersection, literal, repeat
 

@@ -10,7 +10,7 @@ from guided.automata import parts as parts_module
 from guided.automata.spans import Span, span_of
 from guided.automata.states import StateTable
 from guided.automata.traits import traits_of
-from guided.grammar.json_schema.format_patterns import pattern_language
+from guided.grammar.formats.patterns import pattern_language
 from guided.grammar.regular.derivative import inhabited, matches
 from guided.grammar.regular.expr import EPSILON, Expr, alternation, concat, intersection, json_string, literal, repeat
 from guided.grammar.regular.texts import CHARACTER

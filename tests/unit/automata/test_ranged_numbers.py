@@ -10,9 +10,9 @@ import pytest
 from guided.automata.numbers import state_of_numbers
 from guided.automata.states import StateTable
 from guided.grammar.json_schema.layout import Spelling
-from guided.grammar.json_schema.number_text import number_text
-from guided.grammar.json_schema.numbers import Notation, NumberRange
-from guided.grammar.json_schema.ranged_numbers import MOST_PLACES, MOST_WHOLE, ranges_of
+from guided.grammar.json_schema.numbers.number_text import number_text
+from guided.grammar.json_schema.numbers.ranged_numbers import MOST_PLACES, MOST_WHOLE, ranges_of
+from guided.grammar.json_schema.numbers.ranges import Notation, NumberRange
 
 
 def assert_same_language(states: StateTable, one: int, other: int) -> None:

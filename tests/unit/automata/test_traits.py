@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from guided.automata.traits import loops
-from guided.grammar.json_schema.format_patterns import pattern_language
+from guided.grammar.formats.patterns import pattern_language
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from guided.automata.spelling import move
 from guided.automata.states import StateTable
 from guided.constraint import characters_left
 from guided.constraint.characters_left import CharactersLeft
-from guided.grammar.json_schema.format_patterns import pattern_language
+from guided.grammar.formats.patterns import pattern_language
 from guided.grammar.regular.expr import json_string
 from guided.kernels.layout import MATCHED
 from guided.kernels.places import number_places

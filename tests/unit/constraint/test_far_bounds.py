@@ -13,7 +13,7 @@ import pytest
 import guided
 from guided.automata.endless import is_endless
 from guided.automata.runs import comes_to_nothing, may_be_longer, within_reach, without_least
-from guided.grammar.json_schema.format_patterns import pattern_language
+from guided.grammar.formats.patterns import pattern_language
 from guided.grammar.regular.expr import (
     Expr,
     byte_range,

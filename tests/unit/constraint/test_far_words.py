@@ -12,8 +12,8 @@ from test_far_bounds import compare_masks
 
 import guided
 from guided.automata.words import USUAL, TokenWords, without_far_words
-from guided.grammar.json_schema.format_patterns import pattern_language
-from guided.grammar.json_schema.patterns import pattern_language as of_schema
+from guided.grammar.formats.patterns import pattern_language
+from guided.grammar.json_schema.keywords.patterns import pattern_language as of_schema
 from guided.grammar.regular.derivative import matches
 from guided.grammar.regular.expr import Expr
 

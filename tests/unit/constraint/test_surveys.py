@@ -14,7 +14,7 @@ from guided.constraint.characters_left import CharactersLeft
 from guided.constraint.effect_store import EffectStore
 from guided.constraint.surveys import Stays, Surveys
 from guided.constraint.token_tries import TokenTries
-from guided.grammar.json_schema.format_patterns import pattern_language
+from guided.grammar.formats.patterns import pattern_language
 from guided.grammar.regular.expr import alternation, complement, concat, intersection, json_string, literal
 from guided.kernels.effects import DENSE
 from guided.kernels.layout import MATCHED

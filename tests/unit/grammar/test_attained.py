@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guided.grammar.json_schema.patterns import pattern_language
+from guided.grammar.json_schema.keywords.patterns import pattern_language
 from guided.grammar.regular.any_text import any_text
 from guided.grammar.regular.attained import attained_between, has_length_between, surely_attained
 from guided.grammar.regular.condensed import condensed, lengths_of, place_of

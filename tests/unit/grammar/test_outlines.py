@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from guided.grammar.json_schema.format_patterns import pattern_language
-from guided.grammar.json_schema.format_times import date_time, time
+from guided.grammar.formats.patterns import pattern_language
+from guided.grammar.formats.times import date_time, time
 from guided.grammar.regular.derivative import _raw_edges, derivative, edges, inhabited, matches
 from guided.grammar.regular.expr import ALL, Expr, complement, concat, intersection, literal, repeat
 from guided.grammar.regular.outlines import outline

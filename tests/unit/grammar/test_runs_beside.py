@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from guided.grammar.json_schema.format_patterns import pattern_language
+from guided.grammar.formats.patterns import pattern_language
 from guided.grammar.regular import condensed as module
 from guided.grammar.regular.any_text import is_run, is_within
 from guided.grammar.regular.characters import Utf8

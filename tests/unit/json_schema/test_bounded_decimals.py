@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import pytest
 
-from guided.grammar.json_schema.bounded import bounded_decimals
-from guided.grammar.json_schema.decimals import Decimals
-from guided.grammar.json_schema.number_text import automaton
-from guided.grammar.json_schema.numbers import Notation, NumberRange
+from guided.grammar.json_schema.numbers.bounded import bounded_decimals
+from guided.grammar.json_schema.numbers.decimals import Decimals
+from guided.grammar.json_schema.numbers.number_text import automaton
+from guided.grammar.json_schema.numbers.ranges import Notation, NumberRange
 from guided.grammar.regular.derivative import inhabited
 from guided.grammar.regular.expr import difference
 

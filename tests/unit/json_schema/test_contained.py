@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import guided
-from guided.grammar.json_schema import lower
-from guided.grammar.json_schema.contained import without_contained
-from guided.grammar.json_schema.document import DRAFT2020
-from guided.grammar.json_schema.shape import FALSE, TRUE, ObjectShape, typed
+from guided.grammar.json_schema.lowering import lower
+from guided.grammar.json_schema.reading.document import DRAFT2020
+from guided.grammar.json_schema.sets.contained import without_contained
+from guided.grammar.json_schema.sets.shape import FALSE, TRUE, ObjectShape, typed
 
 BYTES = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
 NAMES = "abcd"

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import pytest
 
-from guided.grammar.json_schema.decimals import Decimals
-from guided.grammar.json_schema.number_text import automaton, number_text
-from guided.grammar.json_schema.numbers import Notation, NumberRange
+from guided.grammar.json_schema.numbers.decimals import Decimals
+from guided.grammar.json_schema.numbers.number_text import automaton, number_text
+from guided.grammar.json_schema.numbers.ranges import Notation, NumberRange
 from guided.grammar.regular.derivative import edges, matches
 from guided.grammar.regular.expr import EMPTY, Expr, literal
 from guided.grammar.regular.stepwise import stepwise

@@ -18,10 +18,10 @@ import guided
 from guided.constraint.host_refusals import _capacities
 from guided.constraint.host_sizes import octets_of
 from guided.errors import UnsatisfiableError, UnsupportedError
-from guided.grammar.json_schema.idna_characters import characters, valid_characters
-from guided.grammar.json_schema.idna_labels import DEAD, Kind, labels
-from guided.grammar.json_schema.idna_languages import SHORT, names, no_host_names, plain_host_names
-from guided.grammar.json_schema.idna_names import _LETTERS, HostName, _endings, beginning, is_host_name, octets
+from guided.grammar.formats.idna_characters import characters, valid_characters
+from guided.grammar.formats.idna_labels import DEAD, Kind, labels
+from guided.grammar.formats.idna_languages import SHORT, names, no_host_names, plain_host_names
+from guided.grammar.formats.idna_names import _LETTERS, HostName, _endings, beginning, is_host_name, octets
 from guided.grammar.regular.derivative import matches
 from guided.testing import check_constraint
 from tests.amounts import some

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import guided
 from guided.errors import GuidedError, UnsupportedError
-from guided.grammar.json_schema.pattern_reading import START, Reading, is_pattern
-from guided.grammar.json_schema.regex_languages import (
+from guided.grammar.formats.pattern_reading import START, Reading, is_pattern
+from guided.grammar.formats.regex_languages import (
     are_patterns,
     no_patterns,
     patterns_within,
@@ -242,7 +242,7 @@ def test_vocabularies_that_lack_bytes_are_refused() -> None:
 
 
 def test_lists_of_other_languages() -> None:
-    from guided.grammar.json_schema.patterns import pattern_language
+    from guided.grammar.json_schema.keywords.patterns import pattern_language
 
     assert are_patterns(pattern_language("^(?:-?[0-9]+\\.)?[a-z:]*$", "#"))
     assert not are_patterns(pattern_language("^[0-9(]+$", "#"))

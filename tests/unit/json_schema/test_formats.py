@@ -12,8 +12,8 @@ import pytest
 
 from guided.errors import UnsupportedError
 from guided.grammar.json_schema import Formats, json_schema
-from guided.grammar.json_schema.formats import FORMATS, format_language, format_numbers
-from guided.grammar.json_schema.strings import StringSet
+from guided.grammar.json_schema.keywords.formats import FORMATS, format_language, format_numbers
+from guided.grammar.json_schema.sets.strings import StringSet
 from guided.grammar.regular.texts import holds_word
 from tests.twin.earley import accepts
 

@@ -2,8 +2,8 @@
 
 import random
 
-from guided.grammar.json_schema.number_text import MANY_SINGLES, number_text, number_texts
-from guided.grammar.json_schema.numbers import NumberRange, exact
+from guided.grammar.json_schema.numbers.number_text import MANY_SINGLES, number_text, number_texts
+from guided.grammar.json_schema.numbers.ranges import NumberRange, exact
 from guided.grammar.regular.decide import is_empty
 from guided.grammar.regular.expr import alternation, difference
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from fractions import Fraction
 
-from guided.grammar.json_schema.numbers import Notation, NumberRange
+from guided.grammar.json_schema.numbers.ranges import Notation, NumberRange
 from tests.amounts import some
 
 STEPS = [None, *map(Fraction, (1, 2, 3, 5, 6, 10)), Fraction(1, 2), Fraction(5, 2), Fraction(3, 4)]

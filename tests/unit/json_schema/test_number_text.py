@@ -9,10 +9,10 @@ from fractions import Fraction
 import pytest
 
 from guided.errors import LimitError
-from guided.grammar.json_schema import numbers
 from guided.grammar.json_schema.layout import Spelling
-from guided.grammar.json_schema.number_text import number_text
-from guided.grammar.json_schema.numbers import Notation, NumberRange
+from guided.grammar.json_schema.numbers import ranges as numbers
+from guided.grammar.json_schema.numbers.number_text import number_text
+from guided.grammar.json_schema.numbers.ranges import Notation, NumberRange
 from guided.grammar.regular.derivative import matches
 
 STEPS = [

@@ -3,8 +3,8 @@
 import random
 
 from guided.constraint.pattern_text import BEGINNING, PatternText
-from guided.grammar.json_schema.format_regex import EXACT
-from guided.grammar.json_schema.pattern_reading import Reading, row
+from guided.grammar.formats.pattern_reading import Reading, row
+from guided.grammar.formats.regex_automata import EXACT
 from guided.grammar.regular.json_text import spelled_ranges
 from guided.grammar.regular.stepwise import by_byte
 

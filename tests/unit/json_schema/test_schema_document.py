@@ -8,7 +8,7 @@ from pathlib import Path
 from guided.grammar.json_schema import refusals
 
 ROOT = Path(__file__).parents[3]
-FOLDER = ROOT / "guided" / "grammar" / "json_schema"
+FOLDERS = [ROOT / "guided" / "grammar" / name for name in ("json_schema", "formats")]
 
 
 def test_documentation_is_up_to_date() -> None:
@@ -20,7 +20,7 @@ def test_every_refusal_is_in_the_table_and_is_used() -> None:
     names = {name for name, value in vars(refusals).items() if isinstance(value, refusals.Refusal)}
     assert len(names) == len(refusals.REFUSALS)
     raised = set()
-    for path in FOLDER.glob("*.py"):
+    for path in (path for folder in FOLDERS for path in folder.rglob("*.py")):
         code = path.read_text()
         raised |= set(re.findall(r"refusals\.([A-Z_]+)\.at\(", code))
         if path.name not in ("refusals.py", "types.py"):

@@ -12,10 +12,10 @@ import pytest
 
 import guided
 from guided.automata.chains import GROUP
-from guided.grammar.json_schema.cardinality import MANY, count_words
-from guided.grammar.json_schema.decimals import Decimals
-from guided.grammar.json_schema.numbers import Notation, NumberRange
-from guided.grammar.json_schema.patterns import pattern_language
+from guided.grammar.json_schema.keywords.patterns import pattern_language
+from guided.grammar.json_schema.numbers.decimals import Decimals
+from guided.grammar.json_schema.numbers.ranges import Notation, NumberRange
+from guided.grammar.json_schema.satisfiability.cardinality import MANY, count_words
 
 BYTES = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
 

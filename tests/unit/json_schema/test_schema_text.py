@@ -13,7 +13,7 @@ from guided.errors import GrammarError
 from guided.grammar.ir import Terminal
 from guided.grammar.json_schema import json_schema
 from guided.grammar.json_schema.layout import Spelling
-from guided.grammar.json_schema.strings import quoted
+from guided.grammar.json_schema.sets.strings import quoted
 from guided.grammar.regular.texts import CONTENT
 from tests.twin import json_schemas
 from tests.twin.earley import Recogniser, accepts, is_prefix

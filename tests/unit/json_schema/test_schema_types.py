@@ -13,7 +13,7 @@ import pytest
 
 from guided.errors import GuidedError
 from guided.grammar.json_schema import json_schema
-from guided.grammar.json_schema.source import read
+from guided.grammar.json_schema.reading.source import read
 from tests.twin.earley import accepts
 
 

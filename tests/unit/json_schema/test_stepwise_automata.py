@@ -7,14 +7,14 @@ from typing import cast
 
 import pytest
 
-from guided.grammar.json_schema.decimals import Decimals
-from guided.grammar.json_schema.format_patterns import pattern_language
-from guided.grammar.json_schema.format_regex import EXACT, PLAIN, SKELETONS, Patterns, State
-from guided.grammar.json_schema.idna_characters import characters
-from guided.grammar.json_schema.idna_labels import DEAD, Kind, labels
-from guided.grammar.json_schema.idna_languages import Names
-from guided.grammar.json_schema.numbers import Notation, NumberRange
-from guided.grammar.json_schema.regex_languages import Both, skeletons
+from guided.grammar.formats.idna_characters import characters
+from guided.grammar.formats.idna_labels import DEAD, Kind, labels
+from guided.grammar.formats.idna_languages import Names
+from guided.grammar.formats.patterns import pattern_language
+from guided.grammar.formats.regex_automata import EXACT, PLAIN, SKELETONS, Patterns, State
+from guided.grammar.formats.regex_languages import Both, skeletons
+from guided.grammar.json_schema.numbers.decimals import Decimals
+from guided.grammar.json_schema.numbers.ranges import Notation, NumberRange
 from guided.grammar.regular.derivative import derivative, edges
 from guided.grammar.regular.expr import Expr
 from guided.grammar.regular.stepwise import Automaton, by_byte, stepwise

@@ -5,12 +5,12 @@ import weakref
 
 import guided
 from guided.grammar.json_schema import _recent
-from guided.grammar.json_schema.document import Document
-from guided.grammar.json_schema.formats import Formats
-from guided.grammar.json_schema.graph import Graph
-from guided.grammar.json_schema.normalise import Normaliser
-from guided.grammar.json_schema.shape import OF_TYPES
-from guided.grammar.json_schema.untracked import untrack_shapes
+from guided.grammar.json_schema.keywords.formats import Formats
+from guided.grammar.json_schema.keywords.normalise import Normaliser
+from guided.grammar.json_schema.lowering.untracked import untrack_shapes
+from guided.grammar.json_schema.reading.document import Document
+from guided.grammar.json_schema.satisfiability.graph import Graph
+from guided.grammar.json_schema.sets.shape import OF_TYPES
 
 SCHEMA = {
     "type": "object",

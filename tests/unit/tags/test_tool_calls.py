@@ -15,7 +15,7 @@ import pytest
 import guided
 from guided import ToolChoice, ToolStyle
 from guided.errors import GrammarError, UnsatisfiableError, VocabularyError
-from guided.grammar.json_schema.source import read
+from guided.grammar.json_schema.reading.source import read
 from guided.grammar.tags.styles import FORMATS
 from guided.testing import check_constraint
 
