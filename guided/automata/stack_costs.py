@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TypeAlias, cast
 
+from guided.automata.closings import item_costs
 from guided.automata.lexemes import Lexemes
 from guided.automata.obligations import Work
 from guided.automata.ordered import OrderedState, lexer_of
@@ -39,43 +40,8 @@ class StackCosts:
         for context in set(tables.accepts):
             for (tag, _), distance in self._lexemes.exits(lexer.start(context), None).items():
                 least[tag] = min(distance, least.get(tag, distance))
-        self._items = self._price_items(least)
+        self._items, self._names = item_costs(tables, least)
         self._costs: dict[Stack, int] = {}
-
-    def _price_items(self, terminals: dict[int, int]) -> list[dict[tuple[int, int], int]]:
-        """For each state the least to the end of its items, as ``{(nonterminal, symbols already read): bytes}``."""
-        tables = self._tables
-        before: list[list[tuple[int, int, bool]]] = [[] for _ in tables.shift]
-        for state, (shift, goto) in enumerate(zip(tables.shift, tables.goto, strict=True)):
-            for symbol, target in shift.items():
-                before[target].append((state, symbol, True))
-            for symbol, target in goto.items():
-                before[target].append((state, symbol, False))
-        names: dict[int, int] = {name: 0 for name, length in tables.rules if not length}
-        while True:
-            found: list[dict[tuple[int, int], int]] = [{} for _ in tables.shift]
-            again = dict(names)
-            for state, row in enumerate(tables.reduce):
-                for rule in set(row.values()):
-                    name, length = tables.rules[rule]
-                    layer = {state: 0}
-                    for read in range(length, 0, -1):
-                        earlier: dict[int, int] = {}
-                        for at, cost in layer.items():
-                            found[at][name, read] = min(cost, found[at].get((name, read), cost))
-                            for other, symbol, is_terminal in before[at]:
-                                price = (terminals if is_terminal else names).get(symbol, FAR)
-                                if cost + price < earlier.get(other, FAR):
-                                    earlier[other] = cost + price
-                        layer = earlier
-                    if length:
-                        for at, cost in layer.items():
-                            if name in tables.goto[at]:
-                                again[name] = min(cost, again.get(name, cost))
-            if again == names:
-                self._names = names
-                return found
-            names = again
 
     def cost(self, inside: int, continuation: int) -> int:
         """Fewest bytes with which a thread could come to the end."""

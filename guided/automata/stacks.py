@@ -7,15 +7,16 @@ in it as rivals: where Lark would cut one of them, the text is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Hashable, Iterable
+from functools import cached_property, lru_cache
 from typing import cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.joint import Under
+from guided.automata.closings import Closings, Rows
+from guided.automata.joint import Under, parts_of
 from guided.automata.lexer_state import LexerState
 from guided.automata.ordered import FurtherExit, OrderedLexer, OrderedState, lexer_of
 from guided.automata.states import StateTable
@@ -23,7 +24,7 @@ from guided.errors import UnsupportedError
 from guided.grammar.ir import Grammar, Lexing
 from guided.grammar.lexing import LalrTables
 from guided.kernels.addresses import address_rows
-from guided.kernels.layout import WANT_START, WANT_UNDER, Lalr
+from guided.kernels.layout import WANT_REST, WANT_START, WANT_UNDER, WANT_VERDICT, Lalr
 
 
 def lexer_states(grammar: Grammar, states: StateTable) -> tuple[list[int], list[int]]:
@@ -161,6 +162,9 @@ class LalrStacks:
         self._ignore = frozenset(grammar.ignore)
         self._starts: dict[tuple[int, frozenset[int]], int] = {}
         self._under: dict[int, int] = {}
+        self._pairs: dict[int, int] = {}
+        self._rests, self._ways = Rows(), Rows()
+        self._priced: dict[tuple[int, Hashable], int] = {}
         self._verdicts: dict[tuple[frozenset[int], frozenset[int]], int] = {}
         self.arrays = self._arrays()
         """The tables for kernels; replaced when there are more lexers than there was room for."""
@@ -200,6 +204,13 @@ class LalrStacks:
             verdict=np.full(1, -1, np.int32),
             frees=np.zeros((FIRST_OPENINGS, -(-n_terminals // 64)), np.int64),
             debts=np.zeros((FIRST_OPENINGS, -(-n_terminals // 64)), np.int64),
+            rest_row=np.full(1, -1, np.int32),
+            rest_first=self._rests.first,
+            rests=self._rests.numbers,
+            pair_key=np.zeros(4 * FIRST_OPENINGS, np.int64),
+            pair_row=np.zeros(4 * FIRST_OPENINGS, np.int32),
+            way_first=self._ways.first,
+            ways=self._ways.numbers,
         )  # fmt: skip
 
     def provide(self, wanted: int) -> None:
@@ -209,27 +220,55 @@ class LalrStacks:
             state = self._lexer.start(self.tables.accepts[what])
             self.arrays.start[what] = self._states.add(state) if state.edges() else 0
         elif kind == WANT_UNDER:
-            self._go_under(what)
-        else:
+            self._under[what] = self._states.under(what >> 28, what & _MASK28)
+            keys, states = _entered(self._under, what, self.arrays.under_key, self.arrays.under_state)
+            self.arrays = self.arrays._replace(under_key=keys, under_state=states)
+        elif kind == WANT_VERDICT:
             self.verdict(what)
-
-    def _go_under(self, key: int) -> None:
-        """Have kernels find a lexer state under an obligation."""
-        self._under[key] = self._states.under(key >> 28, key & ((1 << 28) - 1))
-        size = self.arrays.under_key.size
-        if 2 * len(self._under) > size:
-            size *= 4
-            self.arrays = self.arrays._replace(under_key=np.zeros(size, np.int64), under_state=np.zeros(size, np.int32))
-            entered = self._under
+        elif kind == WANT_REST:
+            self._find_rest(what)
         else:
-            entered = {key: self._under[key]}
-        keys = self.arrays.under_key
-        for each, state in entered.items():
-            mixed = each * 0x9E3779B97F4A7C15 & _MASK64
-            slot = (mixed ^ (mixed >> 29)) % size
-            while keys[slot] not in (0, each):
-                slot = (slot + 1) % size
-            keys[slot], self.arrays.under_state[slot] = each, state
+            self._find_ways(what)
+
+    @cached_property
+    def _closings(self) -> Closings:
+        return Closings(self.tables, self._ignore, self._lexer)
+
+    def _find_rest(self, state: int) -> None:
+        """Make known how many bytes are enough to end terminals from a lexer state."""
+        arrays = self.arrays
+        rows = arrays.rest_row
+        if state >= rows.size:
+            rows = _by_state(rows, state, len(self._states))
+        inside, owed, live = self._inside(state)
+        rest = self._closings.rest(inside, owed)
+        rows[state] = self._rests.add(tuple(t << 32 | cost for t, cost in rest if live is None or t in live))
+        self.arrays = arrays._replace(rest_row=rows, rest_first=self._rests.first, rests=self._rests.numbers)
+
+    def priced_as(self, state: int) -> int:
+        """A number for all that a verdict and a price look at where a token ends in a lexer state."""
+        inside, owed, _ = self._inside(state)
+        asked = (self.verdict(state), self._closings.exits(inside, owed))
+        return self._priced.setdefault(asked, len(self._priced))
+
+    def _inside(self, state: int) -> tuple[OrderedState, list[OrderedState], frozenset[int] | None]:
+        """What is read in a lexer state, what is owed meanwhile, and the terminals that count; None: all."""
+        key, obligation = self._states.key(state), 0
+        if isinstance(key, Under):
+            obligation, key = key.obligation, self._states.key(key.state)
+        owed = parts_of(self._states, obligation) if obligation else ()
+        live = key.live if isinstance(key, Restricted) else None
+        inside = cast(OrderedState, key.state if isinstance(key, Restricted) else key)
+        return inside, [cast(OrderedState, self._states.key(part)) for part in owed], live
+
+    def _find_ways(self, pair: int) -> None:
+        """Make known how a state above another can be left, and how many bytes are enough."""
+        ways = self._closings.options((pair >> 28) - 1, (pair & _MASK28) - 1)
+        self._pairs[pair] = self._ways.add(tuple((name + 1) << 48 | read << 32 | cost for name, read, cost in ways))
+        keys, rows = _entered(self._pairs, pair, self.arrays.pair_key, self.arrays.pair_row)
+        self.arrays = self.arrays._replace(
+            pair_key=keys, pair_row=rows, way_first=self._ways.first, ways=self._ways.numbers
+        )
 
     def verdict(self, state: int) -> int:
         """The row that says of which terminals one must be accepted so that a token may end in a lexer state."""
@@ -334,6 +373,23 @@ class LalrStacks:
         slots[slot] = row
 
 
+def _entered(
+    known: dict[int, int], key: int, keys: NDArray[np.int64], values: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """A hash for kernels with one key more, or a larger one with all of them; keys are not 0."""
+    entered = {key: known[key]}
+    if 2 * len(known) > keys.size:
+        keys, values = np.zeros(4 * keys.size, np.int64), np.zeros(4 * keys.size, np.int32)
+        entered = known
+    for each, value in entered.items():
+        mixed = each * 0x9E3779B97F4A7C15 & _MASK64
+        slot = (mixed ^ (mixed >> 29)) % keys.size
+        while keys[slot] not in (0, each):
+            slot = (slot + 1) % keys.size
+        keys[slot], values[slot] = each, value
+    return keys, values
+
+
 def _by_state(old: NDArray[np.int32], state: int, n_states: int) -> NDArray[np.int32]:
     """A copy with room for a lexer state and those to come, -1 where new."""
     new = np.full(2 * max(state, n_states), -1, np.int32)
@@ -350,12 +406,14 @@ def _packed(terminals: Iterable[int], n_words: int) -> NDArray[np.int64]:
 
 
 _MASK64 = (1 << 64) - 1
+_MASK28 = (1 << 28) - 1
 _NOTHING = np.zeros((1, 1), np.int32)
 NO_TABLES = Lalr(
     _NOTHING, _NOTHING, _NOTHING[0], _NOTHING[0], np.zeros(2, np.int32), np.zeros(2, np.int32), _NOTHING[0],
     np.zeros(1, np.uint8), np.full(1, -1, np.int32), _NOTHING[0], np.zeros((1, 1), np.int64), _NOTHING[0],
     _NOTHING[0], np.zeros(1, np.int64), _NOTHING[0], _NOTHING[0], np.zeros((1, 1), np.int64),
-    np.zeros((1, 1), np.int64),
+    np.zeros((1, 1), np.int64), _NOTHING[0], _NOTHING[0], np.zeros(1, np.int64), np.zeros(1, np.int64), _NOTHING[0],
+    _NOTHING[0], np.zeros(1, np.int64),
 )  # fmt: skip
 """What kernels get where there is no LALR parser: nothing looks into it."""
 

@@ -173,7 +173,7 @@ class CheckedCompletions(Completions):
                 enough = None if text is None else machine.look.bytes_to_new(own, text)
                 if enough is not None and enough <= limit:
                     continue
-            if after == DEAD or not self._is_near(after, limit):
+            if after == DEAD or not self.is_near(after, limit):
                 row[token >> 5] &= ~np.uint32(1 << (token & 31))
         return row
 

@@ -234,15 +234,18 @@ class Completions:
         Where prices tell (`ConstraintMachine.near`) they have left nothing: then it is the shortest text's next token.
         """
         machine = self._machine
-        path = self.tokens(state)
-        if len(path) + 1 > budget:
-            path = self._by_price(state, path)
+        # Where stacks are priced, the text that prices stand for is at hand, and the shortest would have to be found.
+        path = self._by_price(state) if machine.lexed and machine.prices else None
+        if path is None or len(path) + 1 > budget:
+            path = self.tokens(state)
+            if len(path) + 1 > budget:
+                path = min(path, self._by_price(state) or path, key=len)
         if len(path) + 1 > budget:
             raise LimitError(
                 f"{budget} tokens are left, but the shortest completion takes {len(path)} and the end-of-text token",
                 remedy="Raise max_new_tokens.",
             )
-        if machine.plain or budget < 2:
+        if machine.prices or budget < 2:
             row[:] = 0
         else:
             row[:] = machine.mask(state)
@@ -250,32 +253,34 @@ class Completions:
         if path and budget >= 2:
             row[path[0] >> 5] |= np.uint32(1 << (path[0] & 31))
 
-    def _by_price(self, state: int, path: list[int]) -> list[int]:
-        """The tokens of the text that masks under a budget rely on, where the shortest text takes more of them.
+    def _by_price(self, state: int) -> list[int] | None:
+        """The tokens of the text that masks under a budget rely on; None where there is none.
 
         Remembered for every state on the way, so that what was promised once can be kept.
         """
         found = self._priced.get(state)
-        if found is None:
-            text = self._machine.cheapest_text(state)
-            found = path if text is None else self._machine.spell(text) or path
-        if len(found) >= len(path):
-            return path
+        if found is not None:
+            return found
+        text = self._machine.cheapest_text(state)
+        found = None if text is None else self._machine.spell(text)
+        if found is None or (text and not found):
+            return None
         at = state
         for i, token in enumerate(found):
-            if len(self._priced.get(at, path)) > len(found) - i or at not in self._priced:
+            known = self._priced.get(at)
+            if known is None or len(known) > len(found) - i:
                 self._priced[at] = found[i:]
             at = self._machine.advance_token(at, token)
         return found
 
     def _drop_far(self, state: int, row: NDArray[np.uint32], budget: int) -> None:
-        """Try every allowed token: for grammars with a lexer, whose debts have no price, and vocabularies with gaps."""
+        """Try every allowed token: for grammars whose debts have no price, and vocabularies with gaps."""
         bits = np.unpackbits(row.view(np.uint8), bitorder="little")
         for token in np.flatnonzero(bits).tolist():
-            if not self._is_near(self._machine.advance_token(state, token), budget - 2):
+            if not self.is_near(self._machine.advance_token(state, token), budget - 2):
                 row[token >> 5] &= ~np.uint32(1 << (token & 31))
 
-    def _is_near(self, state: int, limit: int) -> bool:
+    def is_near(self, state: int, limit: int) -> bool:
         """Are so many tokens enough?  False also where no end is found: fewer tokens than possible, never too many."""
         try:
             return len(self.tokens(state)) <= limit

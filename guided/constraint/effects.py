@@ -185,18 +185,21 @@ class TokenEffects:
             if like != state:
                 self.store.alias(low, high, state | ENOUGH, found)
 
-    def need_core(self, low: int, high: int, state: int, asked_as: Callable[[int], int]) -> None:
+    def need_core(self, low: int, high: int, key: int, asked_as: Callable[[int], int]) -> None:
         """Make known what the tokens of a range do from a lexer's state, apart by what the parser is asked about them.
 
         Where most of them lead to one state, what it has in common with other lexers is found once for all of them.
-        ``asked_as`` says as a small number what the parser is asked about tokens that end in a state.
+        ``asked_as`` says as a small number what the parser is asked about tokens that end in a state.  ``key`` is the
+        state, with `ENOUGH` where they are priced as well.
         """
         with self.lock:
+            state = key & ~ENOUGH
             core = self._core_of(state)
             if not core:
-                self._add_apart(low, high, state, state, 0, np.zeros(high - low, np.uint8), asked_as)
+                self._add_apart(low, high, key, state, 0, np.zeros(high - low, np.uint8), asked_as)
                 return
-            shared = self._cores.get((low, high, core))
+            place = (low, high, core | key & ENOUGH)
+            shared = self._cores.get(place)
             marks, n_nodes = self._surveys.mark(low, high, state, core, None if shared is None else shared.marks)
             if shared is not None and 2 * n_nodes < shared.n_nodes:
                 # It has little in common with them.
@@ -206,8 +209,8 @@ class TokenEffects:
                 is_common = shared is None or 2 * n_nodes >= shared.n_nodes
                 shared = _Core(marks, n_nodes, effect, exits)
                 if is_common:
-                    self._cores[low, high, core] = shared
-            self._add_apart(low, high, state, state, core, marks, asked_as, shared)
+                    self._cores[place] = shared
+            self._add_apart(low, high, key, state, core, marks, asked_as, shared)
 
     def _add_apart(
         self, low: int, high: int, key: int, begin: int, core: int, marks: NDArray[np.uint8],

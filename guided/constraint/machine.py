@@ -24,7 +24,7 @@ from guided.automata.openings import explore_openings
 from guided.automata.spelling import state_inside
 from guided.automata.stacks import NO_TABLES, LalrStacks, lexer_states, no_tables
 from guided.collection import hold, release, untrack
-from guided.constraint import combinations, rounds
+from guided.constraint import combinations, rounds, stack_budgets
 from guided.constraint.completion import Completions
 from guided.constraint.effects import TokenEffects
 from guided.constraint.first_arrays import (
@@ -76,6 +76,7 @@ from guided.kernels.layout import (
     OPEN_BOUNDARY,
     OUT_OF_FUEL,
     OWING,
+    PRICES,
     REQUEST,
     REQUEST_A,
     REQUEST_B,
@@ -111,6 +112,8 @@ class ConstraintMachine:
         """May threads owe something to matches that were not taken?"""
         self.plain = not self.owing and vocabulary.byte_complete
         """Is every state that a kernel returns alive, and every mask complete?"""
+        self.prices = self.plain or (self.lexed and vocabulary.byte_complete and grammar.indentation is None)
+        """Are tokens priced, where budgets are asked about?  A token a byte, and stacks of tables without conflicts."""
         # First what can never finish, before lexer states are looked at.
         analysis = analyse(grammar)
         self.settles = not self.owing or always_settles(grammar)
@@ -198,12 +201,14 @@ class ConstraintMachine:
         """From now on price what masks come by."""
         if self.needs is None:
             self.needs = {}
-            if not self.owing:
+            if self.lexed:
+                self.counters[PRICES] = self.prices
+            elif not self.owing:
                 self._token_costs.begin()
 
     def need(self, state: int) -> int:
         """So many tokens are enough to end the text, whichever token of the mask comes next; `FAR` if not known."""
-        return self._token_costs.need(state) if self.plain else FAR
+        return self._token_costs.need(state) if self.prices else FAR
 
     def _start(self) -> int:
         with self.lock:
@@ -291,34 +296,34 @@ class ConstraintMachine:
         with self.lock:
             if limit >= 0:
                 self.begin_prices()
-            self._run_fill(state, limit)
-            rows: NDArray[np.uint32] = self._extra.rows
-            filled: NDArray[np.uint32] = rows[0]
             if self.plain:
-                return filled
-            row, doubtful = filled.copy(), rows[-1].copy()
-            if self.settles and self.vocabulary.byte_complete:
-                doubtful &= ~row
-            else:
-                doubtful |= row
-                row[:] = 0
-            tokens = ending_tokens(self, state, doubtful)
+                self._run_fill(state, limit)
+                return self._row
+            row, doubtful = self.fill_rows(state, limit)
+            if not (self.settles and self.vocabulary.byte_complete):
+                doubtful, row = doubtful | row, np.zeros_like(row)
+            tokens = ending_tokens(self, state, doubtful & ~row)
             np.bitwise_or.at(row, tokens >> 5, np.uint32(1) << (tokens & 31).astype(np.uint32))
+            if self.lexed and self.needs is not None and limit < 0:
+                self.needs[state] = stack_budgets.need(self, state, row)
             return row
+
+    def fill_rows(self, state: int, limit: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+        """What a kernel says of the tokens: those that are in the mask, and those that are to be looked at."""
+        self._run_fill(state, limit)
+        return self._extra.rows[0].copy(), self._extra.rows[-1].copy()
 
     def _run_fill(self, state: int, limit: int) -> None:
         if self.lexed:
-            self.run(entry.fill_lexed, self.effects.root, state)
+            self.run(entry.fill_lexed, self.effects.root, state, limit)
         else:
             self.run(entry.fill, self.effects.root, state, limit)
 
     def candidates(self, state: int) -> NDArray[np.uint32]:
         """A row with every token of the mask, and perhaps others that leave no way to an end."""
         with self.lock:
-            self._run_fill(state, -1)
-            rows: NDArray[np.uint32] = self._extra.rows
-            found: NDArray[np.uint32] = rows[0] | rows[-1]
-            return found
+            row, doubtful = self.fill_rows(state, -1)
+            return row | doubtful
 
     def visit(self, state: int) -> tuple[NDArray[np.uint32], bool, int]:
         """The mask of a state, to be written to and valid until the next mask, whether the text may end there, and the
@@ -338,8 +343,10 @@ class ConstraintMachine:
     def near(self, state: int, limit: int) -> tuple[NDArray[np.uint32] | None, int]:
         """The tokens after which ``limit`` tokens are enough, None for none, valid until the next mask; and see `need`.
 
-        Only where the machine is `plain`; the lock must be held, and `begin_prices` called.
+        Only where the machine has `prices`; the lock must be held, and `begin_prices` called.
         """
+        if self.lexed:
+            return stack_budgets.near(self, state, limit)
         if self._seen != self.states.version + self._tries.version + self._store.version:
             self.refresh()
         code = self._fill(self.table, self.effects.root, state, limit)
@@ -367,6 +374,8 @@ class ConstraintMachine:
 
     def cheapest_text(self, state: int) -> bytes | None:
         """A text to the end in the tokens that budgets count; see `TokenCosts.cheapest_text`."""
+        if self.lexed and self.prices:
+            return stack_budgets.closing_text(self, state)
         return None if self.owing else self._token_costs.cheapest_text(state)
 
     def next_bytes(self, state: int) -> NDArray[np.uint8]:

@@ -37,8 +37,9 @@ def serve_lexed(machine: ConstraintMachine, n_effects: int, n_wanted: int) -> No
     _expand(machine)
     for wanted in dict.fromkeys(machine.scratch.emits[:n_wanted].tolist()):
         stacks.provide(wanted)
-    for bounds, state in _effects(machine, n_effects):
-        machine.effects.need_core(bounds >> 32, bounds & 0xFFFFFFFF, state, stacks.verdict)
+    for bounds, key in _effects(machine, n_effects):
+        asked_as = stacks.priced_as if key & ENOUGH else stacks.verdict
+        machine.effects.need_core(bounds >> 32, bounds & 0xFFFFFFFF, key, asked_as)
     machine.hold_tables()
 
 

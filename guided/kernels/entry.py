@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from guided.kernels import parser, segments, threads, views
+from guided.kernels.closings import price_lexed
 from guided.kernels.costs import price_all, price_texts
 from guided.kernels.jit import entry, inner
 from guided.kernels.layout import ASKED, EXPAND_NODE, N_STATES, REQUEST, REQUEST_A, REQUEST_B
@@ -16,7 +17,7 @@ from guided.kernels.threads import next_bytes, open_boundary
 
 __all__ = [
     "advance", "advance_each", "boundary_state", "fill", "fill_lexed", "next_bytes", "open_boundary", "price_all",
-    "price_inside", "price_texts", "rehash", "settle_one",
+    "price_inside", "price_lexed", "price_texts", "rehash", "settle_one",
 ]  # fmt: skip
 
 _QUOTE = 0x22

@@ -151,6 +151,12 @@ class Lalr(NamedTuple):
     ``verdict[x]``: the row of lexer state ``x``, in ``frees`` the terminals of which one must be accepted so that a
     token may end in ``x``, in ``debts`` those with which it may where what is owed can be settled.  -1: not
     known yet.
+
+    Under token budgets (`guided.automata.closings`): ``rest_row[x]`` is the row of lexer state ``x``, -1 where it is
+    not known, ``rests[rest_first[row] : rest_first[row + 1]]`` are terminals ``<< 32`` and the bytes that are enough to
+    end them, the nearest first.  ``pair_key`` finds by hash, from the state below plus one (0: none) ``<< 28`` and the
+    one above plus one, the row ``pair_row`` of how the upper one is left, each way as ``(nonterminal + 1) << 48``, the
+    states popped ``<< 32`` and the bytes that are enough: ``ways[way_first[row] : way_first[row + 1]]``.
     """
 
     action: NDArray[np.int32]
@@ -171,6 +177,13 @@ class Lalr(NamedTuple):
     verdict: Ints
     frees: NDArray[np.int64]
     debts: NDArray[np.int64]
+    rest_row: Ints
+    rest_first: Ints
+    rests: Longs
+    pair_key: Longs
+    pair_row: Ints
+    way_first: Ints
+    ways: Longs
 
 
 class Machine(NamedTuple):
@@ -236,6 +249,7 @@ class Scratch(NamedTuple):
     walk_way: Ints
     unknown: Ints
     listed: Longs
+    closings: Ints
 
 
 class Tokens(NamedTuple):
@@ -369,6 +383,7 @@ OUT_OF_FUEL, NEED_EFFECT, JOIN_OBLIGATIONS, OPEN_BOUNDARY, NEED_COST = 5, 6, 7, 
 NEED_PARTIAL, GROW_SEGMENTS, NEED_TERMINAL, GROW_LISTED, COMPOSE, COMPARE = 10, 11, 12, 13, 14, 15
 NEED_LEXED = 16
 
-WANT_START, WANT_UNDER, WANT_VERDICT = 1, 2, 3
+WANT_START, WANT_UNDER, WANT_VERDICT, WANT_REST, WANT_WAYS = 1, 2, 3, 4, 5
 """What `NEED_LEXED` asks for, above 56 bits of `Scratch.emits`: the lexer of an LALR state, a lexer state under an
-obligation (two numbers of 28 bits), the verdict of a lexer state."""
+obligation (two numbers of 28 bits), the verdict of a lexer state; under token budgets the rests of a lexer state, and
+the ways in which a state above another is left (each plus one, two numbers of 28 bits)."""

@@ -77,7 +77,8 @@ STATE = (1 << ROOM) - 1
 """What is below that bit."""
 
 ENOUGH = 1 << ROOM
-"""With an effect's state: not what stays inside but what is enough behind it, see `_apply_near`."""
+"""With an effect's state: not what stays inside but what is enough behind it, see `_apply_near`; of a lexer of LALR
+tables tokens are told apart by how far they are from the ends of terminals as well."""
 
 HORIZON = 128
 """Tokens up to which parts of masks are kept with prices."""
