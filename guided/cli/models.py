@@ -173,7 +173,7 @@ def generate_batch(
 ) -> list[Generation]:
     """Generate one whole text for each prompt; ``processors`` see the model's scores before the mask."""
     from guided import hf
-    from guided.hf.speculation import ChainsOnly
+    from guided.hf.front.own_loop import ChainsOnly
 
     chosen: dict[str, Any] = {"do_sample": False, "num_beams": 1}
     if draft is not None or steer is not None:

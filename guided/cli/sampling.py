@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from guided.constraint.constraint import Constraint
     from guided.draft import Drafting
     from guided.hf import LoadedModel
-    from guided.hf.sampling import Sampled, Sampler
+    from guided.hf.front.sampling import Sampled, Sampler
     from guided.lm import LanguageModel
     from guided.steer import Stack
 
@@ -150,8 +150,8 @@ def sample_text(
     quiet: bool = False,
 ) -> Answer:
     """Draw the texts for one prompt; raises `LimitError` where no particle wrote a whole text."""
-    from guided.hf.sampling import sample
-    from guided.hf.sampling_bar import sampling_bar
+    from guided.hf import generate
+    from guided.hf.front.sampling_bar import sampling_bar
     from guided.infer import Recorder
 
     if sampling.sampler is None:
@@ -166,11 +166,11 @@ def sample_text(
         options["draft"] = ready.drafting
     with kernel_compilation(quiet=quiet), sampling_bar(title) as shown:
         bar = None if quiet else shown
-        result: Any = sample(
+        result: Any = generate(
             ready.model,
             prompt,
             constraint,
-            _function(sampling.sampler),
+            sampler=_function(sampling.sampler),
             tokenizer=tokenizer,
             n=sampling.particles,
             seed=how.seed,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from guided.cli.words import Setting
 
 if TYPE_CHECKING:
-    from guided.hf.searching import Search
+    from guided.hf.front.searching import Search
 
 __all__ = ["SEARCHES", "SearchKind", "SearchMethod"]
 

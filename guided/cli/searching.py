@@ -20,7 +20,7 @@ from guided.errors import GuidedError, LimitError
 if TYPE_CHECKING:
     from guided.cli.sampling import Steered
     from guided.constraint.constraint import Constraint
-    from guided.hf.searching import Search
+    from guided.hf.front.searching import Search
     from guided.search import Hypothesis
 
 __all__ = [
@@ -163,18 +163,18 @@ def search_text(
     quiet: bool = False,
 ) -> FoundTexts:
     """Search the texts for one prompt; raises `LimitError` where none was found."""
-    from guided.hf.searching import search_texts
+    from guided.hf import generate
 
     search, seed = None, None
     if sampling.search is not None:
         search = search_function(sampling.search, ready.sources.decode)
         seed = ready.running.seed if SEARCHES[parse_search(sampling.search).name].draws else None
     with kernel_compilation(quiet=quiet):
-        result: Any = search_texts(
+        result: Any = generate(
             ready.model,
             prompt,
             constraint,
-            search,
+            search=search,
             seed=seed,
             tokenizer=ready.loaded.tokenizer,
             max_new_tokens=max_new_tokens,

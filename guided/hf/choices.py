@@ -10,7 +10,7 @@ from typing import Any
 
 from guided.constraint.canonical import canonical as make_canonical
 from guided.hf.constraints import constraints_for
-from guided.hf.encoding import Conversation, prompt_ids
+from guided.hf.front.encoding import Conversation, prompt_ids
 from guided.hf.language_model import model_and_ends
 from guided.infer.choices import Choices
 from guided.infer.choices import choice_probabilities as probabilities_of

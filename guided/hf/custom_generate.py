@@ -13,11 +13,11 @@ from transformers.generation.utils import GenerateDecoderOnlyOutput, GenerateEnc
 
 from guided.constraint.protocol import Constrains
 from guided.errors import LimitError, UnsupportedError
-from guided.hf.generate_call import check_criteria, prompts_of_call, sequences_of_call, truncation_of_call
+from guided.hf.front.generate_call import check_criteria, prompts_of_call, sequences_of_call, truncation_of_call
+from guided.hf.front.request import stack_of
+from guided.hf.front.sampling import Sampled, Sampler, run_sampler
+from guided.hf.front.streaming import ends_streamer
 from guided.hf.language_model import TransformersModel
-from guided.hf.questions import stack_of
-from guided.hf.sampling import Sampled, Sampler, run_sampler
-from guided.hf.streaming import ends_streamer
 from guided.infer import Enumeration, Particle, Population, Potential, Ranked, Samples, smc
 from guided.lm import LanguageModel, transformed
 from guided.steer import Stack, Steering
@@ -117,8 +117,7 @@ def custom_generate(
     50 likeliest tokens: pass ``top_k=0``); else it is the model's own.  ``options`` go to the sampler.  The result's
     `results` hold what it returned.
     """
-    stack = Stack() if steer is None else stack_of(steer)
-    return CustomGenerate(constraint, sampler, n, seed, stack, dict(options))
+    return CustomGenerate(constraint, sampler, n, seed, stack_of(steer), dict(options))
 
 
 def draws(result: Sampled, rng: np.random.Generator, n: int) -> list[Particle]:

@@ -13,7 +13,7 @@ from typing import Any
 from transformers import PreTrainedModel
 
 from guided.errors import GuidedError
-from guided.hf.encoding import beginning_of_text
+from guided.hf.front.encoding import beginning_of_text
 from guided.hf.loading import LoadedModel, decoder_start_ids, end_ids
 from guided.hf.network import Caching, Network
 from guided.hf.recomputed import RecomputedSequences

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from transformers import LogitsProcessor
 
 from guided.errors import GuidedError
+from guided.hf.front.reshaping import AFTER, nothing_left
 from guided.hf.masking import mask_scores
-from guided.hf.reshaping import AFTER, nothing_left
 from guided.vocab import Vocabulary
 
 __all__ = ["LastMask", "last_mask_of"]

@@ -76,7 +76,7 @@ FUNCTIONS = {
     "cli.extract": 95,
     "cli.jsonschemabench": 107,
     "cli.sql": 140,
-    "hf.generate": 213,
+    "hf.generate": 103,
     "infer.mcmc": 86,
     "kernels.fill": 232,
     "kernels.survey": 169,

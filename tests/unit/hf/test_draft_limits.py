@@ -22,7 +22,7 @@ from guided.draft import (
 )
 from guided.errors import UnsupportedError, VocabularyError
 from guided.hf import LoadedModel, TransformersModel, generate
-from guided.hf.speculation import ChainsOnly
+from guided.hf.front.own_loop import ChainsOnly
 from guided.infer import smc
 
 

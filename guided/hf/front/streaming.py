@@ -34,21 +34,15 @@ ROW_BY_ROW = (EosTokenCriteria, MaxLengthCriteria, MaxTimeCriteria, StopStringCr
 
 
 class _Ended:
-    """A streamer whose end is certain: whoever reads it hears so once, and the prompt once as well."""
+    """A streamer whose end is certain: whoever reads it hears so once."""
 
     def __init__(self, streamer: Any) -> None:
         self._streamer = streamer
-        self._ended = self._again = False
+        self._ended = False
 
     def put(self, value: torch.Tensor) -> None:
         """Pass tokens on."""
-        if not self._again:
-            self._streamer.put(value)
-        self._again = False
-
-    def begin_again(self) -> None:
-        """The call is made anew, before any token came: its prompt comes a second time."""
-        self._again = True
+        self._streamer.put(value)
 
     def end(self) -> None:
         """Pass the first end on."""

@@ -1,4 +1,4 @@
-"""What is behind ``guided.generate(..., search=)``: prompts and phrases in words, a grammar, and a search.
+"""The runner by a search of `guided.search`: what is behind ``guided.generate(..., search=)``, phrases included.
 
 A search is a function of `guided.search` (`beam_search`, `best_first_beam_search`, `diverse_beam_search`,
 `grid_beam_search`, `dynamic_beam_search`, `neurologic_search`, `lattice_search`, `deal_search`, `block_search`), or a
@@ -16,8 +16,7 @@ import numpy as np
 
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, UnsupportedError
-from guided.hf.encoding import Conversation
-from guided.hf.questions import Questions, checked_options, name_of, read_questions
+from guided.hf.front.request import Request, checked_options, name_of, truncated
 from guided.search import (
     Clause,
     DiverseFound,
@@ -29,10 +28,9 @@ from guided.search import (
     dynamic_beam_search,
     neurologic_search,
 )
-from guided.steer import Steering
 from guided.vocab import Vocabulary
 
-__all__ = ["Phrase", "Search", "Searched", "search_texts"]
+__all__ = ["Phrase", "Search", "Searched", "run_searches"]
 
 Searched: TypeAlias = "Found | DiverseFound | LatticeFound"
 """What searches return; all have ``hypotheses``, best first, and a ``cost``."""
@@ -45,66 +43,42 @@ Phrase: TypeAlias = "str | Sequence[str] | PhraseConstraint"
 """A text, several of which one suffices, or token ids as a `PhraseConstraint`."""
 
 
-def search_texts(
-    model: Any,
-    prompt: str | Conversation | Sequence[int] | Sequence[str] | Sequence[Conversation] | Sequence[Sequence[int]],
-    grammar: Any,
+def run_searches(
+    request: Request,
     search: Search | None,
-    *,
-    tokenizer: Any = None,
-    n: int | None = None,
-    seed: Any = None,
-    steer: Steering | None = None,
-    max_new_tokens: int = 256,
-    chat: bool = False,
-    canonical: bool = False,
     must_include: str | Sequence[Phrase] = (),
     must_exclude: str | Sequence[Phrase] = (),
-    **options: Any,
-) -> Searched | list[Searched]:
-    """As `guided.hf.generate.generate` with a search, which documents the arguments; a list for a list of prompts.
+) -> list[Searched]:
+    """What the search returns for each prompt, in order.
 
-    ``model`` may also be any `LanguageModel`, and prompts token ids.  Without a ``search``, phrases are placed by
-    `dynamic_beam_search`, and by `neurologic_search` where some are excluded.
+    Without a ``search``, phrases are placed by `dynamic_beam_search`, and by `neurologic_search` where some are
+    excluded.
     """
     if search is None:
         search = neurologic_search if _listed(must_exclude) else dynamic_beam_search
     if not callable(search):
         raise TypeError(f"search is {search!r}: pass a function of guided.search, such as guided.search.beam_search")
-    draws = "seed" in inspect.signature(search).parameters
-    if seed is not None and not draws:
+    if request.seed is not None and "seed" not in inspect.signature(search).parameters:
         raise UnsupportedError(f"{name_of(search)} draws nothing", where="seed", remedy="Leave out the seed.")
-    # Prompts of one call must not all draw the same numbers.
-    rng = np.random.default_rng(seed) if seed is not None else None
-    asked = read_questions(
-        model,
-        prompt,
-        grammar,
-        tokenizer=tokenizer,
-        steer=steer,
-        max_new_tokens=max_new_tokens,
-        chat=chat,
-        canonical=canonical,
-        options=options,
-    )
+    model, options = truncated(request)
+    options["max_tokens"] = request.max_new_tokens
+    if request.n is not None:
+        options["n_best"] = request.n
+    if request.seed is not None:
+        # Prompts of one call must not all draw the same numbers.
+        options["seed"] = np.random.default_rng(request.seed)
     results: list[Searched] = []
-    for question in asked.each:
-        if not isinstance(question.goal, Constrains):
+    for prompt in request.prompts:
+        if not isinstance(prompt.goal, Constrains):
             raise UnsupportedError(
-                f"a search needs a grammar, and {type(question.goal).__name__} is none",
+                f"a search needs a grammar, and {type(prompt.goal).__name__} is none",
                 remedy="Use a sampler of guided.infer for potentials.",
             )
-        wanted = {**asked.options, "max_tokens": max_new_tokens}
-        if n is not None:
-            wanted["n_best"] = n
-        if rng is not None:
-            wanted["seed"] = rng
-        vocabulary = question.goal.vocabulary
-        included = _phrases(must_include, vocabulary, asked)
-        excluded = _phrases(must_exclude, vocabulary, asked)
-        wanted |= _placed(search, included, excluded, wanted)
-        results.append(search(asked.model, question.ids, question.goal, **checked_options(search, wanted)))
-    return results[0] if asked.single else results
+        included = _phrases(must_include, prompt.goal.vocabulary, request.tokenizer)
+        excluded = _phrases(must_exclude, prompt.goal.vocabulary, request.tokenizer)
+        wanted = options | _placed(search, included, excluded, options)
+        results.append(search(model, prompt.ids, prompt.goal, **checked_options(search, wanted)))
+    return results
 
 
 def _listed(given: str | Sequence[Phrase]) -> list[Phrase]:
@@ -112,19 +86,19 @@ def _listed(given: str | Sequence[Phrase]) -> list[Phrase]:
     return [given] if isinstance(given, (str, PhraseConstraint)) else list(given)
 
 
-def _phrases(given: str | Sequence[Phrase], vocabulary: Vocabulary, asked: Questions) -> list[PhraseConstraint]:
+def _phrases(given: str | Sequence[Phrase], vocabulary: Vocabulary, tokenizer: Any) -> list[PhraseConstraint]:
     found: list[PhraseConstraint] = []
     for phrase in _listed(given):
         if isinstance(phrase, PhraseConstraint):
             found.append(phrase)
             continue
-        if asked.tokenizer is None or isinstance(asked.tokenizer, Vocabulary):
+        if tokenizer is None or isinstance(tokenizer, Vocabulary):
             raise GuidedError(
                 "a phrase in words needs a tokenizer",
                 remedy="Pass PhraseConstraint.of(token ids), or the model's tokenizer.",
             )
         texts = [phrase] if isinstance(phrase, str) else list(phrase)
-        found.append(TextPhrase.written(vocabulary, partial(_encoded, asked.tokenizer), *texts))
+        found.append(TextPhrase.written(vocabulary, partial(_encoded, tokenizer), *texts))
     return found
 
 

@@ -1,4 +1,4 @@
-"""What is behind ``guided.generate(..., sampler=)``: prompts in words, a grammar, and a sampler of `guided.infer`.
+"""The runner by a sampler of `guided.infer`: what is behind ``guided.generate(..., sampler=)``.
 
 A sampler is a function of `guided.infer` (`smc`, `importance`, `local`, `smc_steer`, `asap`, `cars`, `mcmc`,
 `rejection`, `best_of_n`, `exact`), or a partial of one that fixes its options.  Nothing here draws anything.
@@ -12,17 +12,15 @@ from contextlib import nullcontext
 from typing import Any, TypeAlias
 
 from guided.constraint.protocol import Constrains
-from guided.hf.encoding import Conversation
-from guided.hf.questions import checked_options, name_of, read_questions
-from guided.hf.sampling_bar import sampling_bar
+from guided.hf.front.request import Request, checked_options, name_of, truncated
+from guided.hf.front.sampling_bar import sampling_bar
 from guided.infer.best_of_n import Ranked
 from guided.infer.enumeration import Enumeration
 from guided.infer.potential import Potential
 from guided.infer.result import Population, Samples
 from guided.lm import LanguageModel
-from guided.steer import Steering
 
-__all__ = ["Sampled", "Sampler", "run_sampler", "sample"]
+__all__ = ["Sampled", "Sampler", "run_sampler", "run_samplers"]
 
 Sampled: TypeAlias = "Population | Samples | Enumeration | Ranked"
 """What samplers return."""
@@ -31,48 +29,25 @@ Sampler: TypeAlias = "Callable[..., Sampled]"
 """``sampler(rng, model, prompt, potential, *, n, max_tokens, ...)``; `exact` has no ``rng`` and no ``n``."""
 
 
-def sample(
-    model: Any,
-    prompt: str | Conversation | Sequence[int] | Sequence[str] | Sequence[Conversation] | Sequence[Sequence[int]],
-    grammar: Any,
-    sampler: Sampler,
-    *,
-    tokenizer: Any = None,
-    n: int | None = None,
-    seed: Any = 0,
-    steer: Steering | None = None,
-    max_new_tokens: int = 256,
-    chat: bool = False,
-    canonical: bool = False,
-    show_progress: bool = False,
-    **options: Any,
-) -> Sampled | list[Sampled]:
-    """As `guided.hf.generate.generate` with a sampler, which documents the arguments; a list for a list of prompts.
-
-    ``model`` may also be any `LanguageModel`, prompts token ids, and a grammar any `Potential`.
-    """
-    asked = read_questions(
-        model,
-        prompt,
-        grammar,
-        tokenizer=tokenizer,
-        steer=steer,
-        max_new_tokens=max_new_tokens,
-        chat=chat,
-        canonical=canonical,
-        options=options,
-    )
+def run_samplers(request: Request, sampler: Sampler, *, show_progress: bool = False) -> list[Sampled]:
+    """What the sampler returns for each prompt, in order; ``show_progress`` shows a bar on a terminal."""
+    model, options = truncated(request)
+    if request.draft is not None:
+        options["draft"] = request.draft
     results: list[Sampled] = []
-    for question in asked.each:
-        known = dict(asked.options)
+    for prompt in request.prompts:
+        assert prompt.goal is not None
+        known = dict(options)
         with sampling_bar(name_of(sampler)) if show_progress and "progress" not in known else nullcontext(None) as bar:
             if bar is not None:
                 known["progress"] = bar
-            ids, goal = question.ids, question.goal
             results.append(
-                run_sampler(sampler, seed, asked.model, ids, goal, n=n, max_tokens=max_new_tokens, options=known)
-            )
-    return results[0] if asked.single else results
+                run_sampler(
+                    sampler, request.seed, model, prompt.ids, prompt.goal, n=request.n,
+                    max_tokens=request.max_new_tokens, options=known,
+                )
+            )  # fmt: skip
+    return results
 
 
 def run_sampler(

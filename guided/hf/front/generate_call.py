@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,7 +19,40 @@ from transformers.generation.stopping_criteria import EosTokenCriteria, MaxLengt
 from guided.errors import UnsupportedError
 from guided.hf.loading import decoder_start_ids
 
-__all__ = ["check_criteria", "prompts_of_call", "sequences_of_call", "truncation_of_call"]
+__all__ = ["GenerateCall", "check_criteria", "prompts_of_call", "sequences_of_call", "truncation_of_call"]
+
+
+@dataclass(frozen=True)
+class GenerateCall:
+    """What decoding in place of transformers' loop needs of a call."""
+
+    input_ids: torch.Tensor
+    """``int64[rows, length]``: each prompt as often as texts of it are wanted; of encoder-decoder models the start."""
+    config: Any
+    """The generation configuration, options of the call included."""
+    processors: Sequence[Any] = ()
+    criteria: Sequence[Any] = ()
+    streamer: Any = None
+
+    @classmethod
+    def of(
+        cls,
+        input_ids: torch.Tensor,
+        *,
+        generation_config: Any,
+        logits_processor: Sequence[Any] | None = None,
+        stopping_criteria: Sequence[Any] | None = None,
+        streamer: Any = None,
+        **others: Any,
+    ) -> GenerateCall:
+        """From what a ``custom_generate`` is called with."""
+        return cls(input_ids, generation_config, logits_processor or (), stopping_criteria or (), streamer)
+
+    @property
+    def eos_ids(self) -> tuple[int, ...]:
+        """The ends of text that are configured."""
+        declared = self.config.eos_token_id
+        return () if declared is None else (declared,) if isinstance(declared, int) else tuple(declared)
 
 
 def check_criteria(criteria: Sequence[Any]) -> None:
