@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided import tokenset
-from guided.constraint.demands import marks_of
+from guided.constraint.distinct.marked_rules import marks_of
 from guided.constraint.end_tokens import EndTokens
 from guided.constraint.limits import Limits
 from guided.constraint.protocol import Constrains

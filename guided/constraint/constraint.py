@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.collection import hold, release
-from guided.constraint.checked import machine_for
 from guided.constraint.end_tokens import EndTokens
 from guided.constraint.explain import explain
 from guided.constraint.limits import Limits
+from guided.constraint.machines import machine_for
 from guided.constraint.shared_rows import SharedRows
 from guided.constraint.special import named_special_tokens
 from guided.grammar.ir import Grammar

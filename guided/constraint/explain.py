@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from guided.constraint.checked import CheckedMachine
+from guided.constraint.distinct.machine import DistinctMachine
 from guided.constraint.machine import ConstraintMachine
 from guided.kernels.layout import DEAD, FINISHED
 from guided.special_bytes import SENTINEL
 
 if TYPE_CHECKING:
-    from guided.constraint.checked_texts import TextMachine
     from guided.constraint.constraint import Constraint
+    from guided.constraint.formats.machine import FormatMachine
 
-    Machine = ConstraintMachine | CheckedMachine | TextMachine[Any]
+    Machine = ConstraintMachine | DistinctMachine | FormatMachine[Any]
 
 NAMED = 8
 """Alternatives that one explanation names."""

@@ -2,7 +2,7 @@
 
 The kernels' own states do, but for two: threads that owe something which no further text can spare them (grammars with
 a lexer), and texts that no tokens spell (vocabularies that lack single bytes).  Both are searched, and remembered.
-With a checker beside the machine it is `guided.constraint.spelled` that searches for tokens.
+With a checker beside the machine it is `guided.constraint.distinct.spelling` that searches for tokens.
 """
 
 from __future__ import annotations

@@ -275,7 +275,7 @@ Body: TypeAlias = "Terminal | Reference | Sequence | Choice | Repetition | Membe
 
 
 class Mark(Enum):
-    """What a rule means for the checker that runs beside the automaton (`guided.constraint.checked`).
+    """What a rule means for the checker that runs beside the automaton (`guided.constraint.distinct.machine`).
 
     The first four are rules that begin with the opening bracket and end *before* the closing one, which must follow
     the reference; then an open container is always a return into its caller, and the depth of a text can be counted.

@@ -7,7 +7,7 @@ the first end of a class range, the first number of ``{m,n}``.  Every state goes
 are three:
 
 * `SKELETONS` looks at no values at all, so ``[z-a]``, ``{3,2}`` and references to groups that there are not are in.
-  Its states are few, which token masks want; the checker of `guided.constraint.checked_patterns` stands beside it.
+  Its states are few, which token masks want; the checker of `guided.constraint.formats.patterns` stands beside it.
 * `EXACT` knows the order of class ranges and of quantifiers, and nothing of what references refer to.
 * `PLAIN` holds nothing that is no pattern and can stand alone.  It leaves out what refers to groups (``\1``,
   ``(?<name>a)``, ``\k<name>``: no automaton remembers names), and class ranges but between two ASCII characters that

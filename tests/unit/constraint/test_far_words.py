@@ -90,7 +90,7 @@ def test_words_of_tokens_are_not_more():
 
 
 def test_escapes_count_one_by_one():
-    """Spelled so, characters between words may be next to what only looks like one."""
+    """Spelling so, characters between words may be next to what only looks like one."""
     spelled = rb" \n \n\u0020\\n"
     data, offsets = np.frombuffer(spelled, np.uint8), np.array([0, 0, len(spelled)], np.int64)
     # Two blanks, each by itself, four escapes of which one is none, and a word that goes on behind the last.

@@ -11,7 +11,7 @@ import pytest
 
 import guided
 from guided.constraint.constraint import Constraint
-from guided.constraint.json_text import Expects, Mode, Reader
+from guided.constraint.distinct.json_text import Expects, Mode, Reader
 from guided.kernels import entry
 from guided.kernels.addresses import address, address_row
 from guided.kernels.jit import direct

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import guided
-from guided.constraint.host_refusals import _capacities
-from guided.constraint.host_sizes import octets_of
+from guided.constraint.formats.host_refusals import _capacities
+from guided.constraint.formats.host_sizes import octets_of
 from guided.errors import UnsatisfiableError, UnsupportedError
 from guided.grammar.formats.idna_characters import characters, valid_characters
 from guided.grammar.formats.idna_labels import DEAD, Kind, labels

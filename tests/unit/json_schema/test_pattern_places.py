@@ -2,7 +2,7 @@
 
 import random
 
-from guided.constraint.pattern_text import BEGINNING, PatternText
+from guided.constraint.formats.pattern_text import BEGINNING, PatternText
 from guided.grammar.formats.pattern_reading import Reading, row
 from guided.grammar.formats.regex_automata import EXACT
 from guided.grammar.regular.json_text import spelled_ranges

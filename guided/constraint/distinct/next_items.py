@@ -1,0 +1,187 @@
+"""Tokens that end an item or member which is surely new and go just to the next: which are free, whatever came before.
+
+A new item may be followed by another if there is one more value that no item has yet, and where values are infinitely
+many the automaton's state alone tells that.  So the verdict on such a token depends on the state and on the containers
+that are open, and is found once; where the values are finitely many it depends on their number.  So it is with names,
+where not every one can go on in infinitely many ways.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.constraint.distinct.json_text import QUOTE, Level, Mode, Text
+from guided.constraint.distinct.json_values import STRING_KEY
+from guided.constraint.distinct.next_verdicts import DOUBTFUL, NAMED, NEXT, Questions, around
+from guided.constraint.distinct.string_counts import MANY
+from guided.constraint.distinct.token_kinds import TokenKinds
+from guided.constraint.distinct.token_shapes import Crossing, Place, TokenShapes
+from guided.constraint.distinct.token_texts import Reach, TokenTexts
+from guided.kernels.layout import DEAD
+
+if TYPE_CHECKING:
+    from guided.constraint.distinct.machine import DistinctMachine
+
+_Name: TypeAlias = tuple[int, int, bytes]
+"""By how many bytes a name that has just begun may go on, each to another; the state in it, `DEAD` where a token
+reaches no name just so, and what is pending there."""
+
+
+class _Verdicts(NamedTuple):
+    """Of the tokens that reach a next item those that are not surely free."""
+
+    doubtful: list[int]
+    counted: dict[tuple[int, bytes], list[int]]
+    """Free where more strings may come than are seen: by the state in the string, and what is pending in it."""
+    holding: list[tuple[int, bytes, bytes]]
+    """Free where the string that such a token ends, and the item behind it, are new: the end, and the item."""
+    named: dict[int, list[tuple[_Name, list[int]]]]
+    """Free where more names may come than were read: by how many containers the token closes before, those with the
+    fewest ways first."""
+
+
+class NextItems:
+    """Verdicts for the states of one checked machine."""
+
+    def __init__(self, machine: DistinctMachine) -> None:
+        self._machine: DistinctMachine = weakref.proxy(machine)
+        self._texts = TokenTexts.of(machine.vocabulary)
+        self._crossings = TokenShapes.of(machine.vocabulary)
+        self._kinds = TokenKinds.of(machine.vocabulary)
+        self._questions = Questions.of(machine.vocabulary)
+        self._verdicts: dict[tuple[int, Place, int], _Verdicts] = {}
+        # By the state behind a token, which is that of many states before it, and by the token's kind.
+        self._names: dict[tuple[int, int], _Name] = {}
+        self._judged: dict[tuple[int, int, bool], tuple[int, bytes] | bool] = {}
+
+    def doubtful(
+        self, own: int, text: Text, place: Place, reaches: frozenset[Reach], row: NDArray[np.uint32]
+    ) -> list[int]:
+        """Of the tokens that reach a next item or name, those that are not surely free.
+
+        ``reaches``: how that is called, a function of the other arguments; ``row``: the automaton's mask.
+        Where what is in progress may still turn out to be something seen, the tokens that make it so, and those that
+        leave that open, are not looked for here.
+        """
+        level = text.level
+        if text.pending or text.mode is Mode.SKIPPED_ESCAPE:
+            return self._texts.reaching(reaches, place, row)
+        # A name that has begun where nothing else is remembered is the first of its object.
+        key = (own, place, _shape(level))
+        found = self._verdicts.get(key)
+        if found is None:
+            found = self._verdicts[key] = self._judge_all(own, level, place, reaches, row)
+        if not found.counted and not found.holding and not found.named:
+            return found.doubtful
+        doubtful = found.doubtful.copy()
+        more_than = self._machine.look.counts.more_than
+        for closed, names in found.named.items():
+            outer = around(level, closed)
+            if outer is not None and self._machine.likeness.candidates(outer):
+                for _, some in names:
+                    doubtful += some
+                continue
+            # One name more is what such a token ends, or what is in progress.
+            taken = 1 if outer is None else outer.seen.size + 1
+            for (number, inside, pending), some in names:
+                if number > taken:
+                    break
+                if inside == DEAD or not more_than(inside, pending, taken):
+                    doubtful += some
+        if level is None:
+            return doubtful
+        seen = level.seen
+        # The item that such a token ends is one more.
+        for (inside, pending), counted in found.counted.items():
+            if not more_than(inside, pending, seen.size + 1):
+                doubtful += counted
+        for token, end, item in found.holding:
+            if STRING_KEY + item in seen or text.text + end == item:
+                doubtful.append(token)
+        return doubtful
+
+    def _judge_all(
+        self, own: int, level: Level | None, place: Place, reaches: frozenset[Reach], row: NDArray[np.uint32]
+    ) -> _Verdicts:
+        found = _Verdicts([], {}, [], {})
+        asked, questions = self._questions.asked(level, place, reaches, self._machine.open_names)
+        tokens, kinds = asked.within(row)
+        if not tokens:
+            return found
+        groups: dict[tuple[int, int], list[int]] = {}
+        after_each = self._machine.inner.advance_each(own, tokens)
+        for group, token in zip(zip(after_each, kinds, strict=True), tokens, strict=True):
+            if group in groups:
+                groups[group].append(token)
+            else:
+                groups[group] = [token]
+        for (after, kind), tokens in groups.items():
+            question = questions[kind]
+            if question == NAMED:
+                name = self._names.get((after, kind))
+                crossing = self._kinds.first[kind]
+                assert crossing is not None
+                if name is None:
+                    name = self._names[after, kind] = self._name(after, crossing)
+                found.named.setdefault(crossing.closed, []).append((name, tokens))
+            elif question == DOUBTFUL:
+                found.doubtful.extend(tokens)
+            else:
+                self._add_verdict(found, after, kind, question == NEXT, tokens)
+        for names in found.named.values():
+            names.sort()
+        return found
+
+    def _add_verdict(self, found: _Verdicts, after: int, kind: int, innermost: bool, tokens: list[int]) -> None:
+        """Add tokens that go to a next item, all of a kind and to one state, to what was found."""
+        crossing = self._kinds.first[kind]
+        assert crossing is not None
+        verdict = self._judged.get((after, kind, innermost))
+        if verdict is None:
+            verdict = self._judged[after, kind, innermost] = self._judge(after, innermost, crossing)
+        if isinstance(verdict, tuple):
+            found.counted.setdefault(verdict, []).extend(tokens)
+        elif not verdict:
+            found.doubtful.extend(tokens)
+        elif crossing.held is not None:
+            for token in tokens:
+                ending = self._crossings.crossing(token, Place.STRING)
+                if ending is not None and ending.end is not None and ending.held is not None:
+                    found.holding.append((token, ending.end, ending.held))
+
+    def _name(self, after: int, crossing: Crossing) -> _Name:
+        machine = self._machine
+        if crossing.held is not None or crossing.opened or crossing.number:
+            return 0, DEAD, b""
+        inside = after if after == DEAD or crossing.quoted else machine.byte_step(after, QUOTE)
+        if inside == DEAD or crossing.pending:
+            return 0, inside, crossing.pending
+        return machine.look.inside.n_ways(inside), inside, b""
+
+    def _judge(self, after: int, innermost: bool, crossing: Crossing) -> tuple[int, bytes] | bool:
+        """Is a token free, if the item that it may hold is new?  Or what to ask of the strings that may come."""
+        machine = self._machine
+        opened = crossing.opened
+        in_array = opened != b"{"
+        if crossing.number:
+            mode = Mode.SCALAR
+        elif crossing.quoted:
+            mode = Mode.STRING if in_array else Mode.NAME
+        else:
+            mode = Mode.BETWEEN
+        counts = machine.look.counts
+        inside = after if crossing.quoted else machine.byte_step(after, QUOTE)
+        countable = innermost and not opened and mode is not Mode.SCALAR and inside != DEAD and crossing.held is None
+        if countable and counts.more_than(inside, crossing.pending, MANY):
+            return inside, crossing.pending
+        if machine.look.is_free(after, mode, crossing.pending, in_array, compares=in_array):
+            return crossing.held is None or (innermost and crossing.end is not None)
+        return (inside, crossing.pending) if countable else False
+
+
+def _shape(level: Level | None) -> int:
+    return 0 if level is None else level.shape
