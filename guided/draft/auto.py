@@ -16,7 +16,7 @@ from guided.draft.guessers.recycling import Recycling
 from guided.draft.loop.shared import SharedDrafts
 from guided.draft.policies.goodput import Goodput
 from guided.draft.policies.policy import Policy
-from guided.infer.prefixes import Branches, PrefixTree
+from guided.infer.populations.prefixes import Branches, PrefixTree
 from guided.lm.model import LanguageModel
 
 __all__ = ["Drafting", "auto"]
@@ -40,7 +40,7 @@ class Drafting:
         eos_ids: Iterable[int],
         max_tokens: int,
     ) -> Branches:
-        """The scores of a population's prefixes, drafts scored along: `guided.infer.prefixes.Drafts`."""
+        """The scores of a population's prefixes, drafts scored along: `guided.infer.populations.prefixes.Drafts`."""
         return SharedDrafts(
             self.drafter,
             self.policy,

@@ -1,6 +1,6 @@
 """`guided.choice_probabilities`: the exact probabilities of a finite language's texts, from a model of transformers.
 
-Text to tokens, grammar to constraint, and back; the sums are those of `guided.infer.choices`.
+Text to tokens, grammar to constraint, and back; the sums are those of `guided.infer.analysis.choices`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from guided.constraint.canonical import canonical as make_canonical
 from guided.hf.constraints import constraints_for
 from guided.hf.front.encoding import Conversation, prompt_ids
 from guided.hf.language_model import model_and_ends
-from guided.infer.choices import Choices
-from guided.infer.choices import choice_probabilities as probabilities_of
-from guided.infer.enumeration import MAX_PREFIXES
+from guided.infer.analysis.choices import Choices
+from guided.infer.analysis.choices import choice_probabilities as probabilities_of
+from guided.infer.analysis.enumeration import MAX_PREFIXES
 from guided.vocab import Vocabulary
 
 __all__ = ["choice_probabilities"]
@@ -42,7 +42,7 @@ def choice_probabilities(
     (`Choices.canonical`).
 
     ``mass`` below 1 stops as soon as that share of the probability was found, which long texts need: see
-    `guided.infer.choices.choice_probabilities`, also for the errors.
+    `guided.infer.choice_probabilities`, also for the errors.
     """
     ready, tokenizer, ends = model_and_ends(model, tokenizer)
     if isinstance(tokenizer, Vocabulary):

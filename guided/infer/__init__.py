@@ -1,40 +1,47 @@
 """Sampling from the distribution that a model and its constraints define together, with honest weights.
 
-Reading order: `weights`, `result`, `potential` (what may be asked of a sequence), `text_potentials`, `sql_potential`;
-`distribution` and `chance` (every random choice); `token_samplers`, `awrs`, `set_samplers` (one token with its weight);
-`resampling`, `prefixes`, `particles`, `smc`, `smc_steer`, `local` (many sequences), `checkpoint`; `attempts`,
-`visited`, `exploration`, `rejection`, `cars`, `asap`, `mcmc`, `best_of_n`, `enumeration`; `choices`, `distortion`,
-`fields` (what came out, and how far it is from what was meant).
+Reading order: `weights`, `result`, `potentials` (what may be asked of a sequence); `distribution` and `chance` (every
+random choice); `token_samplers` (one token with its weight); `populations` (many sequences that grow together);
+`sequences` (attempts from the prompt, and chains); `runs` (what a sampler tells while it runs); `analysis` (what came
+out, and how far it is from what was meant).  Here are the values and the chance that all of them share.
 """
 
-from guided.infer.asap import asap
-from guided.infer.attempts import Learned
-from guided.infer.awrs import AWRS, Estimator
-from guided.infer.best_of_n import Ranked, best_of_n
-from guided.infer.cars import Learning, cars
+from guided.infer.analysis.choices import Choices, choice_probabilities
+from guided.infer.analysis.distortion import Distortion, TokenDistortion, distortion, distortions
+from guided.infer.analysis.enumeration import Enumeration, exact
+from guided.infer.analysis.fields import Alternative, FieldPosterior, field_posteriors, posteriors
+from guided.infer.analysis.replay import Recorder
 from guided.infer.chance import Chance, Random, chance_of
-from guided.infer.checkpoint import Checkpoint
-from guided.infer.choices import Choices, choice_probabilities
-from guided.infer.distortion import Distortion, TokenDistortion, distortion, distortions
 from guided.infer.distribution import TokenDistribution
-from guided.infer.enumeration import Enumeration, exact
 from guided.infer.errors import FewSamplesWarning, PotentialError
-from guided.infer.fields import Alternative, FieldPosterior, field_posteriors, posteriors
-from guided.infer.local import local
-from guided.infer.mcmc import Cut, mcmc
-from guided.infer.potential import Anything, ConstraintPotential, Potential, Product, as_potential
-from guided.infer.progress import Progress, Step
-from guided.infer.rejection import rejection
-from guided.infer.replay import Recorder
-from guided.infer.resampling import Resample, Resampled, multinomial, optimal, residual, stratified, systematic
+from guided.infer.populations.local import local
+from guided.infer.populations.resampling import (
+    Resample,
+    Resampled,
+    multinomial,
+    optimal,
+    residual,
+    stratified,
+    systematic,
+)
+from guided.infer.populations.smc import importance, smc
+from guided.infer.populations.smc_steer import smc_steer
+from guided.infer.potentials.potential import Anything, ConstraintPotential, Potential, Product, as_potential
+from guided.infer.potentials.sql_potential import SqlDryRun
+from guided.infer.potentials.text_potentials import TextPotential, TextPredicate, TextScorer, UnitTest
 from guided.infer.result import Cost, Particle, Population, Samples, pooled
-from guided.infer.rounds import Round
-from guided.infer.set_samplers import EagerSets, SetTokenSampler, TopKSets
-from guided.infer.smc import importance, smc
-from guided.infer.smc_steer import smc_steer
-from guided.infer.sql_potential import SqlDryRun
-from guided.infer.text_potentials import TextPotential, TextPredicate, TextScorer, UnitTest
-from guided.infer.token_samplers import Direct, Draw, TokenSampler
+from guided.infer.runs.checkpoint import Checkpoint
+from guided.infer.runs.progress import Progress, Step
+from guided.infer.runs.rounds import Round
+from guided.infer.sequences.asap import asap
+from guided.infer.sequences.attempts import Learned
+from guided.infer.sequences.best_of_n import Ranked, best_of_n
+from guided.infer.sequences.cars import Learning, cars
+from guided.infer.sequences.mcmc import Cut, mcmc
+from guided.infer.sequences.rejection import rejection
+from guided.infer.token_samplers.awrs import AWRS, Estimator
+from guided.infer.token_samplers.set_samplers import EagerSets, SetTokenSampler, TopKSets
+from guided.infer.token_samplers.token_sampler import Direct, Draw, TokenSampler
 
 __all__ = [
     "AWRS",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from guided.constraint.protocol import Constrains
-from guided.infer.potential import Potential, as_potential
+from guided.infer.potentials.potential import Potential, as_potential
 
 __all__ = ["check_potential"]
 

@@ -10,13 +10,13 @@ from collections import defaultdict
 import pytest
 
 from guided.errors import LimitError
-from guided.infer.asap import asap
-from guided.infer.attempts import Evidence
-from guided.infer.cars import Learning, Unmasked, cars
 from guided.infer.errors import FewSamplesWarning
-from guided.infer.exploration import Exploration
-from guided.infer.rejection import rejection
-from guided.infer.visited import ROOT
+from guided.infer.sequences.asap import asap
+from guided.infer.sequences.attempts import Evidence
+from guided.infer.sequences.cars import Learning, Unmasked, cars
+from guided.infer.sequences.exploration import Exploration
+from guided.infer.sequences.rejection import rejection
+from guided.infer.sequences.visited import ROOT
 from tests.amounts import mostly_slow
 from tests.twin.enumeration import enumerate_choices
 from tests.twin.tiny_problems import PATTERNS, problem, soft_problem

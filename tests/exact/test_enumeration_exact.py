@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from guided.infer.cars import cars
-from guided.infer.enumeration import exact
+from guided.infer.analysis.enumeration import exact
+from guided.infer.sequences.cars import cars
 from tests.twin.tiny_problems import PATTERNS, problem, soft_problem
 
 
@@ -15,7 +15,7 @@ from tests.twin.tiny_problems import PATTERNS, problem, soft_problem
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize(("batch", "chunk"), [(1, 64), (3, 1), (64, 2)])
 def test_every_sequence_and_no_other(make, pattern, batch, chunk, monkeypatch):
-    monkeypatch.setattr("guided.infer.enumeration._CHUNK", chunk)
+    monkeypatch.setattr("guided.infer.analysis.enumeration._CHUNK", chunk)
     tiny = make(pattern, seed=7)
     found = exact(*tiny.arguments, max_tokens=4, batch=batch)
     assert {p.tokens: math.exp(p.logw) for p in found.particles} == pytest.approx(tiny.weights(), abs=1e-14)
@@ -29,7 +29,7 @@ def test_every_sequence_and_no_other(make, pattern, batch, chunk, monkeypatch):
 @pytest.mark.parametrize("mass", [0.3, 0.8, 0.99])
 @pytest.mark.parametrize("chunk", [1, 2, 64])
 def test_a_share_of_the_mass_is_bounded(pattern, mass, chunk, monkeypatch):
-    monkeypatch.setattr("guided.infer.enumeration._CHUNK", chunk)
+    monkeypatch.setattr("guided.infer.analysis.enumeration._CHUNK", chunk)
     tiny = problem(pattern, seed=1)
     whole = math.fsum(tiny.weights().values())
     found = exact(*tiny.arguments, max_tokens=4, mass=mass, batch=1)

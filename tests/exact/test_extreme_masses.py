@@ -11,9 +11,9 @@ import torch
 
 import guided
 from guided.infer import AWRS, Direct, EagerSets, Estimator, TextPredicate, importance, smc, smc_steer
-from guided.infer.cars import Learning, cars
 from guided.infer.chance import Pool, chance_of, geometric
 from guided.infer.distribution import TokenDistribution, distributions_of
+from guided.infer.sequences.cars import Learning, cars
 from guided.infer.weights import log_sum_exp
 from guided.lm import TableModel, transformed
 from guided.testing.enumeration import enumerate_choices

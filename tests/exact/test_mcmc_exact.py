@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from guided.infer.exploration import Exploration
-from guided.infer.mcmc import Cut, mcmc, moved, visited
-from guided.infer.potential import Anything
+from guided.infer.potentials.potential import Anything
+from guided.infer.sequences.exploration import Exploration
+from guided.infer.sequences.mcmc import Cut, mcmc, moved, visited
 from tests.amounts import some
 from tests.twin.enumeration import enumerate_choices
 from tests.twin.tiny_problems import PATTERNS, VOCABULARY, Problem, problem, soft_problem

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from guided.infer.chance import Drawn
-from guided.infer.resampling import multinomial, optimal, residual, stratified, systematic
+from guided.infer.populations.resampling import multinomial, optimal, residual, stratified, systematic
 from guided.testing.enumeration import enumerate_choices
 
 WAYS = [multinomial, systematic, stratified, residual, optimal]

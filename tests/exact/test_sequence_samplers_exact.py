@@ -11,13 +11,13 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from guided.infer.awrs import AWRS, Estimator
-from guided.infer.potential import Anything, Potential
-from guided.infer.resampling import multinomial, optimal, residual, stratified, systematic
+from guided.infer.populations.resampling import multinomial, optimal, residual, stratified, systematic
+from guided.infer.populations.smc import importance, smc
+from guided.infer.populations.smc_steer import smc_steer
+from guided.infer.potentials.potential import Anything, Potential
 from guided.infer.result import pooled
-from guided.infer.smc import importance, smc
-from guided.infer.smc_steer import smc_steer
-from guided.infer.token_samplers import Direct
+from guided.infer.token_samplers.awrs import AWRS, Estimator
+from guided.infer.token_samplers.token_sampler import Direct
 from guided.lm import TableModel
 from guided.testing.enumeration import enumerate_choices
 from guided.vocab import Vocabulary
@@ -161,7 +161,7 @@ class Masked(Listed):
 
 def test_smc_that_chooses_between_masks_and_rejection(monkeypatch):
     """What the draw before kept, and which particles share a prefix, decide how each token is drawn."""
-    monkeypatch.setattr("guided.infer.awrs.FEW", 0)
+    monkeypatch.setattr("guided.infer.token_samplers.awrs.FEW", 0)
     masked = Masked({(0,): 0.0, (1, 0): 0.0, (1, 1): 0.0})
     target = truth(MODEL, masked, None, 3)
     for sampler in (AWRS(max_rejects=2), AWRS(max_rejects=3, narrow_after=1)):

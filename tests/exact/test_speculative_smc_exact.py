@@ -30,9 +30,9 @@ from guided.draft import (
     auto,
 )
 from guided.infer import AWRS, Direct, importance, smc
-from guided.infer.awrs import Estimator
-from guided.infer.potential import Potential, as_potential
-from guided.infer.resampling import multinomial, residual, systematic
+from guided.infer.populations.resampling import multinomial, residual, systematic
+from guided.infer.potentials.potential import Potential, as_potential
+from guided.infer.token_samplers.awrs import Estimator
 from guided.lm.table import TableModel
 from guided.steer import Contrastive, Stack
 from guided.testing.enumeration import enumerate_choices

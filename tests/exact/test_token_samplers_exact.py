@@ -11,11 +11,11 @@ import math
 import numpy as np
 import pytest
 
-from guided.infer.awrs import AWRS, Estimator
 from guided.infer.distribution import TokenDistribution
-from guided.infer.potential import Potential
-from guided.infer.set_samplers import EagerSets, TopKSets
-from guided.infer.token_samplers import Direct
+from guided.infer.potentials.potential import Potential
+from guided.infer.token_samplers.awrs import AWRS, Estimator
+from guided.infer.token_samplers.set_samplers import EagerSets, TopKSets
+from guided.infer.token_samplers.token_sampler import Direct
 from guided.testing.enumeration import enumerate_choices
 from guided.vocab import Vocabulary
 from tests.amounts import mostly_slow, some
@@ -155,7 +155,7 @@ def test_what_is_known_to_be_impossible_changes_no_expectation(sampler, after):
 @pytest.mark.parametrize("few", [0, 5])
 def test_masks_change_no_expectation(monkeypatch, after, before, few):
     """Taken at once, after some rejections, or never; with one particle, or two that share a prefix."""
-    monkeypatch.setattr("guided.infer.awrs.FEW", few)
+    monkeypatch.setattr("guided.infer.token_samplers.awrs.FEW", few)
     for options in ({}, {"max_rejects": 2}, {"max_rejects": 3}, {"masks": False, "max_rejects": 4}):
         sampler = AWRS(narrow_after=after, **options)
         for shape in ("flat", "steep"):

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 import guided
-from guided.infer.potential import Potential, as_potential
+from guided.infer.potentials.potential import Potential, as_potential
 from guided.lm import TableModel
 
 VOCABULARY = guided.Vocabulary.from_tokens([b"a", b"b", b"ab", None], eos_ids=[3])

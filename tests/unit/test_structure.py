@@ -57,16 +57,15 @@ LONGEST_KERNEL = 150
 CIRCLES = {"grammar": 6, "steer": 2, "hf": 6, "cli": 2}
 """Modules of each part that are in circles of the imports that run."""
 
-TYPE_CIRCLES = {"automata": 12, "constraint": 28, "grammar": 6, "steer": 4, "hf": 6, "cli": 5, "monitor": 2}
+TYPE_CIRCLES = {"automata": 12, "constraint": 29, "grammar": 6, "steer": 4, "hf": 6, "cli": 5, "monitor": 2}
 """The same, where imports for type checking count."""
 
 FOLDERS = {
-    "automata": 37,
+    "automata": 38,
     "cli": 38,
     "constraint": 70,
     "hf": 38,
-    "infer": 38,
-    "kernels": 42,
+    "kernels": 44,
 }
 """Python files in each folder that has too many."""
 

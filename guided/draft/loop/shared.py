@@ -25,7 +25,7 @@ from guided.draft.policies.policy import Policy, Round
 from guided.draft.proposal import Proposal
 from guided.infer.chance import Drawn
 from guided.infer.distribution import TokenDistribution, distributions_of
-from guided.infer.prefixes import Branches, PrefixTree
+from guided.infer.populations.prefixes import Branches, PrefixTree
 from guided.infer.result import Cost
 from guided.lm.model import LanguageModel, Scores, Tree
 

@@ -18,7 +18,7 @@ from guided.hf.front.encoding import check_room, is_single, prompt_ids
 from guided.hf.front.joint import Joint, joined_as_asked
 from guided.hf.language_model import TransformersModel, check_tokenizer, model_and_ends
 from guided.hf.loading import LoadedModel, end_ids
-from guided.infer.potential import Potential
+from guided.infer.potentials.potential import Potential
 from guided.lm import LanguageModel, transformed
 from guided.steer import EntropyAdaptive, Stack, Steerer, Steering
 from guided.vocab import Vocabulary, vocabulary_of

@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 from guided.constraint.protocol import Constrains
 from guided.hf.front.request import Request, checked_options, name_of, truncated
 from guided.hf.front.sampling_bar import sampling_bar
-from guided.infer.best_of_n import Ranked
-from guided.infer.enumeration import Enumeration
-from guided.infer.potential import Potential
+from guided.infer.analysis.enumeration import Enumeration
+from guided.infer.potentials.potential import Potential
 from guided.infer.result import Population, Samples
+from guided.infer.sequences.best_of_n import Ranked
 from guided.lm import LanguageModel
 
 __all__ = ["Sampled", "Sampler", "run_sampler", "run_samplers"]

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from guided.infer.progress import Step
-from guided.infer.rounds import Round
+from guided.infer.runs.progress import Step
+from guided.infer.runs.rounds import Round
 
 __all__ = ["sampling_bar"]
 

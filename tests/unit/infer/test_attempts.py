@@ -13,15 +13,15 @@ import pytest
 
 import guided
 from guided.errors import GuidedError, LimitError, UnsatisfiableError, UnsupportedError
-from guided.infer.asap import asap
-from guided.infer.attempts import Learned
-from guided.infer.best_of_n import best_of_n
-from guided.infer.cars import Learning, cars
-from guided.infer.enumeration import exact
+from guided.infer.analysis.enumeration import exact
 from guided.infer.errors import FewSamplesWarning, PotentialError
-from guided.infer.mcmc import Cut, mcmc
-from guided.infer.potential import Potential
-from guided.infer.rejection import rejection
+from guided.infer.potentials.potential import Potential
+from guided.infer.sequences.asap import asap
+from guided.infer.sequences.attempts import Learned
+from guided.infer.sequences.best_of_n import best_of_n
+from guided.infer.sequences.cars import Learning, cars
+from guided.infer.sequences.mcmc import Cut, mcmc
+from guided.infer.sequences.rejection import rejection
 from guided.lm import TableModel
 from tests.twin.tiny_problems import VOCABULARY, Problem, problem, soft_problem
 

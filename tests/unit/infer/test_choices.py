@@ -10,7 +10,7 @@ import pytest
 
 import guided
 from guided.errors import LimitError, UnsatisfiableError, UnsupportedError
-from guided.infer.choices import choice_probabilities, lattice_of
+from guided.infer.analysis.choices import choice_probabilities, lattice_of
 from guided.lm import TableModel
 
 AMBIGUOUS = guided.Vocabulary.from_tokens(

@@ -8,8 +8,8 @@ import pytest
 
 import guided
 from guided.errors import GuidedError, TextError
-from guided.infer.distortion import distortion, distortions
-from guided.infer.enumeration import exact
+from guided.infer.analysis.distortion import distortion, distortions
+from guided.infer.analysis.enumeration import exact
 from guided.lm import TableModel
 from tests.twin.tiny_problems import PATTERNS, problem, soft_problem
 

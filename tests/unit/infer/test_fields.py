@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import guided
 from guided.errors import GuidedError, LimitError, TextError
-from guided.infer.enumeration import exact
-from guided.infer.fields import field_posteriors, posteriors
+from guided.infer.analysis.enumeration import exact
+from guided.infer.analysis.fields import field_posteriors, posteriors
 from guided.infer.result import Particle, Population, Samples
 from guided.lm import TableModel
 

@@ -10,17 +10,17 @@ import pytest
 import guided
 from guided.hf import load
 from guided.hf.language_model import TransformersModel
-from guided.infer.asap import asap
-from guided.infer.awrs import AWRS
-from guided.infer.cars import cars
-from guided.infer.choices import choice_probabilities
-from guided.infer.distortion import distortions
-from guided.infer.enumeration import exact
-from guided.infer.fields import posteriors
-from guided.infer.mcmc import mcmc
-from guided.infer.rejection import rejection
+from guided.infer.analysis.choices import choice_probabilities
+from guided.infer.analysis.distortion import distortions
+from guided.infer.analysis.enumeration import exact
+from guided.infer.analysis.fields import posteriors
+from guided.infer.populations.smc import smc
 from guided.infer.result import pooled
-from guided.infer.smc import smc
+from guided.infer.sequences.asap import asap
+from guided.infer.sequences.cars import cars
+from guided.infer.sequences.mcmc import mcmc
+from guided.infer.sequences.rejection import rejection
+from guided.infer.token_samplers.awrs import AWRS
 from guided.infer.weights import log_sum_exp
 from guided.lm import next_logits, transformed
 from guided.nano import extraction_prompt

@@ -403,7 +403,7 @@ def test_rejection_sampling_fills_no_mask():
 @pytest.mark.parametrize("few", [0, 5])
 def test_what_a_constraint_remembers_changes_nothing(monkeypatch, few):
     """A resumed run has a constraint that has seen nothing, and must draw as the first one did."""
-    monkeypatch.setattr("guided.infer.awrs.FEW", few)
+    monkeypatch.setattr("guided.infer.token_samplers.awrs.FEW", few)
     known = constraint("a(ab|b){1,3}|bb|(ba){0,4}")
     for _ in range(3):
         again = smc(5, model(), PROMPT, known, n=8, max_tokens=7)

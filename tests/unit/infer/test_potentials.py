@@ -11,8 +11,8 @@ import pytest
 import guided
 from guided.errors import GuidedError, VocabularyError
 from guided.infer.errors import PotentialError
-from guided.infer.potential import Anything, ConstraintPotential, Potential, Product, as_potential
-from guided.infer.text_potentials import TextPredicate, TextScorer, UnitTest
+from guided.infer.potentials.potential import Anything, ConstraintPotential, Potential, Product, as_potential
+from guided.infer.potentials.text_potentials import TextPredicate, TextScorer, UnitTest
 from guided.testing import check_potential
 
 # "é" is C3 A9: tokens can end inside of it.
@@ -132,7 +132,7 @@ def test_sql(tmp_path):
         database.execute("CREATE TABLE pet (name TEXT, age INTEGER)")
         database.execute("INSERT INTO pet VALUES ('Rex', 3)")
     database.close()
-    from guided.infer.sql_potential import SqlDryRun
+    from guided.infer.potentials.sql_potential import SqlDryRun
 
     letters = guided.Vocabulary.from_tokens([bytes([i]) for i in range(256)] + [None], eos_ids=[256])
     good = ["SELECT name FROM pet", "SELECT 1", "WITH x AS (SELECT age FROM pet) SELECT max(age) FROM x;", "VALUES (1)"]

@@ -17,15 +17,15 @@ import pytest
 
 import guided
 from guided.errors import GuidedError
-from guided.infer.asap import asap
-from guided.infer.cars import cars
-from guided.infer.local import local
-from guided.infer.mcmc import mcmc
-from guided.infer.replay import Recorder
-from guided.infer.replay_page import PAGE
-from guided.infer.smc import importance, smc
-from guided.infer.smc_steer import smc_steer
-from guided.infer.token_samplers import Direct
+from guided.infer.analysis.replay import Recorder
+from guided.infer.analysis.replay_page import PAGE
+from guided.infer.populations.local import local
+from guided.infer.populations.smc import importance, smc
+from guided.infer.populations.smc_steer import smc_steer
+from guided.infer.sequences.asap import asap
+from guided.infer.sequences.cars import cars
+from guided.infer.sequences.mcmc import mcmc
+from guided.infer.token_samplers.token_sampler import Direct
 from guided.lm import TableModel
 from tests.twin.tiny_problems import VOCABULARY, problem
 
@@ -285,7 +285,7 @@ def test_tokens_of_every_kind_have_a_text():
     vocabulary = guided.Vocabulary.from_tokens([b"\xc3", b"\n", None, None, b"<!--"], eos_ids=[3])
     model = TableModel.random(0, width=5, eos_ids=[3])
     recorder = Recorder(vocabulary, prompt=[4, 0])
-    cars(0, model, (0,), guided.infer.potential.Anything(vocabulary), n=20, max_tokens=5, progress=recorder)
+    cars(0, model, (0,), guided.infer.Anything(vocabulary), n=20, max_tokens=5, progress=recorder)
     texts = recorder.data()["tokens"]
     assert texts["0"] == "\\xc3" and texts["1"] == "\n" and texts["3"] == "end of text"
     assert "<!--" not in Page(recorder.page()).scripts[0][1] and recorder.data()["prompt"] == "<!--\ufffd"

@@ -31,7 +31,7 @@ from guided.infer import (
     smc,
     smc_steer,
 )
-from guided.infer.content import content_of
+from guided.infer.runs.content import content_of
 from guided.lm import TableModel, transformed
 
 VOCABULARY = guided.Vocabulary.from_tokens([b"a", b"b", b"ab", None], eos_ids=[3])

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guided.infer.exploration import Exploration
-from guided.infer.visited import ROOT, Row, Visited
+from guided.infer.sequences.exploration import Exploration
+from guided.infer.sequences.visited import ROOT, Row, Visited
 from tests.twin.tiny_problems import problem
 
 

@@ -1,8 +1,8 @@
 """One token and its weight: what every token sampler returns, and the one that fills masks.
 
 A sampler is properly weighted: for its token x and weight w, ``E[w 1{x = v}] = p(v) exp(logw_next(v))`` for every v,
-where p is the model's distribution before any constraint.  Samplers that test single tokens are in `guided.infer.awrs`,
-those that draw sets in `guided.infer.set_samplers`.
+where p is the model's distribution before any constraint.  Samplers that test single tokens are in `awrs`, those that
+draw sets in `set_samplers`, both beside this file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from guided.infer.chance import Chance, Random, chance_of
 from guided.infer.distribution import TokenDistribution
 from guided.infer.errors import PotentialError
-from guided.infer.potential import Potential
+from guided.infer.potentials.potential import Potential
 
 __all__ = ["Direct", "Draw", "TokenSampler", "dead_draw"]
 

@@ -17,10 +17,10 @@ import numpy as np
 
 from guided.errors import GuidedError
 from guided.infer.chance import Chance, Drawn
-from guided.infer.content import content_of
 from guided.infer.distribution import TokenDistribution
-from guided.infer.potential import Potential
+from guided.infer.potentials.potential import Potential
 from guided.infer.result import Cost
+from guided.infer.runs.content import content_of
 
 __all__ = ["SHOWN", "Checkpoint", "answers", "said", "state_of"]
 

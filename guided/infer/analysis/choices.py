@@ -16,10 +16,10 @@ import numpy as np
 from guided import tokenset
 from guided.constraint.protocol import Constrains
 from guided.errors import LimitError, UnsupportedError
-from guided.infer.enumeration import MAX_PREFIXES, Enumeration, exact
-from guided.infer.exploration import MEMORY
+from guided.infer.analysis.enumeration import MAX_PREFIXES, Enumeration, exact
 from guided.infer.result import Cost
-from guided.infer.rounds import RoundProgress
+from guided.infer.runs.rounds import RoundProgress
+from guided.infer.sequences.exploration import MEMORY
 from guided.infer.weights import log_sum_exp, normalised
 from guided.lm.model import LanguageModel
 

@@ -1,8 +1,9 @@
 """Adaptive weighted rejection sampling: an allowed token and its weight by testing a few tokens, not the vocabulary.
 
 After Lipkin et al., "Fast Controlled Generation from Language Models with Adaptive Weighted Rejection Sampling"
-(COLM 2025, arXiv 2504.05410), in three forms, each of which is properly weighted: `guided.infer.token_samplers` says
-what that means.  The potential is asked about single tokens, and for a mask, if it has one, where that costs less.
+(COLM 2025, arXiv 2504.05410), in three forms, each of which is properly weighted:
+`guided.infer.token_samplers.token_sampler` says what that means.  The potential is asked about single tokens, and for a
+mask, if it has one, where that costs less.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from typing import Any
 from guided.infer.chance import Chance, Pool, Random, chance_of
 from guided.infer.distribution import TokenDistribution
 from guided.infer.errors import PotentialError
-from guided.infer.potential import Potential
-from guided.infer.token_samplers import Direct, Draw, dead_draw
+from guided.infer.potentials.potential import Potential
+from guided.infer.token_samplers.token_sampler import Direct, Draw, dead_draw
 from guided.infer.weights import log_add_exp
 
 __all__ = ["AWRS", "Estimator"]

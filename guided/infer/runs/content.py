@@ -2,7 +2,7 @@
 
 Functions are compared by their code, defaults and the plain values they close over; constraints by their grammar and
 vocabulary; options by their fields.  Objects whose content nobody can know have none: those who compare runs then look
-at answers (`guided.infer.checkpoint`).
+at answers (`guided.infer.runs.checkpoint`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from guided.constraint.limits import Limits
 from guided.grammar.ir import Grammar
-from guided.infer.potential import Potential
+from guided.infer.potentials.potential import Potential
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["content_of", "described"]

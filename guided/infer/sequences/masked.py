@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.infer.chance import Chance
-from guided.infer.exploration import Exploration
-from guided.infer.visited import Row
+from guided.infer.sequences.exploration import Exploration
+from guided.infer.sequences.visited import Row
 
 __all__ = ["continued", "plain"]
 

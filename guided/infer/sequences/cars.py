@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.constraint.protocol import Constrains
-from guided.infer.attempts import Attempt, Learned, Run, require_boolean
 from guided.infer.chance import Chance, Random
-from guided.infer.exploration import MEMORY, Exploration
-from guided.infer.potential import Potential
+from guided.infer.potentials.potential import Potential
 from guided.infer.result import Samples
-from guided.infer.rounds import RoundProgress
-from guided.infer.visited import ROOT, Row
+from guided.infer.runs.rounds import RoundProgress
+from guided.infer.sequences.attempts import Attempt, Learned, Run, require_boolean
+from guided.infer.sequences.exploration import MEMORY, Exploration
+from guided.infer.sequences.visited import ROOT, Row
 from guided.lm.model import LanguageModel
 
 __all__ = ["Learning", "Unmasked", "cars"]

@@ -1,7 +1,7 @@
 """The page that shows a recorded run: HTML, style and script in one text, with nothing fetched from elsewhere.
 
 The script's functions up to ``show`` compute from the data alone and touch no document, so that they can be run and
-tested without a browser.  What is recorded is `guided.infer.replay`'s concern.
+tested without a browser.  What is recorded is `guided.infer.analysis.replay`'s concern.
 """
 
 from __future__ import annotations

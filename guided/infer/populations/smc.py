@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from guided.constraint.protocol import Constrains
-from guided.infer.awrs import AWRS
 from guided.infer.chance import Random, chance_of
-from guided.infer.checkpoint import Checkpoint
-from guided.infer.particles import Particles
-from guided.infer.potential import Potential, as_potential
-from guided.infer.prefixes import Drafts
-from guided.infer.progress import Progress
-from guided.infer.resampling import Resample, systematic
+from guided.infer.populations.particles import Particles
+from guided.infer.populations.prefixes import Drafts
+from guided.infer.populations.resampling import Resample, systematic
+from guided.infer.potentials.potential import Potential, as_potential
 from guided.infer.result import Population
-from guided.infer.token_samplers import Direct, TokenSampler
+from guided.infer.runs.checkpoint import Checkpoint
+from guided.infer.runs.progress import Progress
+from guided.infer.token_samplers.awrs import AWRS
+from guided.infer.token_samplers.token_sampler import Direct, TokenSampler
 from guided.infer.weights import effective_sample_size, log_mean_exp
 from guided.lm.model import LanguageModel
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from guided.infer.errors import PotentialError
-from guided.infer.potential import Potential
+from guided.infer.potentials.potential import Potential
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["TextPotential", "TextPredicate", "TextScorer", "UnitTest"]

@@ -16,15 +16,15 @@ import numpy as np
 from guided.constraint.protocol import Constrains
 from guided.errors import UnsatisfiableError, VocabularyError
 from guided.infer.chance import Chance
-from guided.infer.checkpoint import SHOWN, Checkpoint, answers, said, state_of
-from guided.infer.content import described
 from guided.infer.distribution import TokenDistribution
 from guided.infer.errors import PotentialError
-from guided.infer.potential import ConstraintPotential, Potential, Product
-from guided.infer.prefixes import Branches, Drafts, PrefixTree
-from guided.infer.progress import Step
+from guided.infer.populations.prefixes import Branches, Drafts, PrefixTree
+from guided.infer.potentials.potential import ConstraintPotential, Potential, Product
 from guided.infer.result import Cost, Particle, particle_of
-from guided.infer.token_samplers import Draw, TokenSampler
+from guided.infer.runs.checkpoint import SHOWN, Checkpoint, answers, said, state_of
+from guided.infer.runs.content import described
+from guided.infer.runs.progress import Step
+from guided.infer.token_samplers.token_sampler import Draw, TokenSampler
 from guided.infer.weights import effective_sample_size, log_sum_exp, normalised, relative_error
 from guided.lm.model import LanguageModel
 

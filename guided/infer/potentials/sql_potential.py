@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from guided.infer.text_potentials import TextPotential
+from guided.infer.potentials.text_potentials import TextPotential
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["SqlDryRun"]

@@ -8,11 +8,11 @@ from typing import Any
 
 from guided.constraint.protocol import Constrains
 from guided.infer.chance import Random, chance_of
-from guided.infer.particles import Particles
-from guided.infer.potential import Potential, as_potential
-from guided.infer.progress import Progress
+from guided.infer.populations.particles import Particles
+from guided.infer.potentials.potential import Potential, as_potential
 from guided.infer.result import Samples
-from guided.infer.token_samplers import Direct, TokenSampler
+from guided.infer.runs.progress import Progress
+from guided.infer.token_samplers.token_sampler import Direct, TokenSampler
 from guided.lm.model import LanguageModel
 
 __all__ = ["local"]

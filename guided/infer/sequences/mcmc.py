@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, LimitError
 from guided.infer.chance import Chance, Random, chance_of
-from guided.infer.checkpoint import Checkpoint, state_of
-from guided.infer.content import described
-from guided.infer.exploration import MEMORY, Exploration
-from guided.infer.masked import continued
-from guided.infer.potential import Potential
+from guided.infer.potentials.potential import Potential
 from guided.infer.result import Cost, Samples
-from guided.infer.rounds import Round, RoundProgress
-from guided.infer.visited import ROOT
+from guided.infer.runs.checkpoint import Checkpoint, state_of
+from guided.infer.runs.content import described
+from guided.infer.runs.rounds import Round, RoundProgress
+from guided.infer.sequences.exploration import MEMORY, Exploration
+from guided.infer.sequences.masked import continued
+from guided.infer.sequences.visited import ROOT
 from guided.infer.weights import log_sum_exp
 from guided.lm.model import LanguageModel
 

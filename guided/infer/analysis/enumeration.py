@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, LimitError, UnsatisfiableError, UnsupportedError
-from guided.infer.exploration import MEMORY, Exploration
-from guided.infer.potential import Potential
+from guided.infer.potentials.potential import Potential
 from guided.infer.result import Cost, Particle
-from guided.infer.rounds import Round, RoundProgress
-from guided.infer.visited import ROOT, Row
+from guided.infer.runs.rounds import Round, RoundProgress
+from guided.infer.sequences.exploration import MEMORY, Exploration
+from guided.infer.sequences.visited import ROOT, Row
 from guided.infer.weights import log_sum_exp, normalised
 from guided.lm.model import LanguageModel
 

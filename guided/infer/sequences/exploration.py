@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, UnsatisfiableError
-from guided.infer.potential import Potential, as_potential
+from guided.infer.potentials.potential import Potential, as_potential
 from guided.infer.result import Cost, Particle, particle_of
-from guided.infer.visited import ROOT, UNKNOWN, Row, Visited
+from guided.infer.sequences.visited import ROOT, UNKNOWN, Row, Visited
 from guided.infer.weights import log_sum_exp
 from guided.lm.model import LanguageModel, Sequences
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError
 from guided.infer.distribution import distributions_of
-from guided.infer.potential import Potential, as_potential
+from guided.infer.potentials.potential import Potential, as_potential
 from guided.infer.weights import log_one_minus_exp, log_sum_exp
 from guided.lm.model import LanguageModel
 from guided.vocab.vocabulary import Vocabulary
@@ -95,7 +95,7 @@ class Distortion:
         A container's sum has those of its members in it; ``""`` is the whole value.  Raises `TextError` where the text
         is not whole JSON.
         """
-        from guided.infer.fields import spans_of
+        from guided.infer.analysis.fields import spans_of
 
         running = np.concatenate([np.zeros(1), np.cumsum(self.per_byte)])
         return {pointer: float(running[end] - running[start]) for pointer, (start, end) in spans_of(self.data).items()}

@@ -20,8 +20,8 @@ import numpy as np
 from guided.errors import UnsupportedError
 from guided.infer.chance import Chance, Random, chance_of
 from guided.infer.distribution import SMALLEST, TokenDistribution
-from guided.infer.potential import Potential
-from guided.infer.token_samplers import Draw, dead_draw
+from guided.infer.potentials.potential import Potential
+from guided.infer.token_samplers.token_sampler import Draw, dead_draw
 from guided.infer.weights import log_sum_exp, normalised
 from guided.special_bytes import SENTINEL
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from guided.errors import GuidedError, LimitError, TextError
-from guided.infer.enumeration import Enumeration
+from guided.infer.analysis.enumeration import Enumeration
 from guided.infer.result import Population, Samples
 from guided.infer.weights import normalised
 from guided.reading.json_pointer import pointer_of

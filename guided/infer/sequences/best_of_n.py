@@ -11,12 +11,12 @@ from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, LimitError
 from guided.infer.chance import Random, chance_of
 from guided.infer.errors import PotentialError
-from guided.infer.exploration import MEMORY, Exploration
-from guided.infer.masked import continued
-from guided.infer.potential import Potential
+from guided.infer.potentials.potential import Potential
 from guided.infer.result import Cost, Particle
-from guided.infer.rounds import Round, RoundProgress
-from guided.infer.visited import ROOT
+from guided.infer.runs.rounds import Round, RoundProgress
+from guided.infer.sequences.exploration import MEMORY, Exploration
+from guided.infer.sequences.masked import continued
+from guided.infer.sequences.visited import ROOT
 from guided.lm.model import LanguageModel
 
 __all__ = ["Ranked", "best_of_n"]

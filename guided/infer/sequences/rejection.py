@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from guided.constraint.protocol import Constrains
-from guided.infer.attempts import Attempt, Run
-from guided.infer.cars import Learning, Unmasked
 from guided.infer.chance import Random
 from guided.infer.errors import PotentialError
-from guided.infer.exploration import MEMORY
-from guided.infer.potential import Potential
+from guided.infer.potentials.potential import Potential
 from guided.infer.result import Samples
-from guided.infer.rounds import RoundProgress
+from guided.infer.runs.rounds import RoundProgress
+from guided.infer.sequences.attempts import Attempt, Run
+from guided.infer.sequences.cars import Learning, Unmasked
+from guided.infer.sequences.exploration import MEMORY
 from guided.lm.model import LanguageModel
 
 __all__ = ["rejection"]
@@ -44,7 +44,7 @@ def rejection(
     ``exp(complete(x))``, so no weight may exceed 1: `PotentialError` names the first that does.  ``log_ml`` is the
     logarithm of an unbiased estimate of ``Z``: with the n-th sample in attempt N, ``(n - 1) / (N - 1)``, and the share
     kept where ``max_attempts`` ended it first; None for one sample, which says nothing without bias.  The rest is as
-    with `guided.infer.cars.cars`, which needs fewer attempts for the same samples where the potential is Boolean.
+    with `guided.infer.cars`, which needs fewer attempts for the same samples where the potential is Boolean.
     """
     run = Run(
         "rejection",

@@ -1,6 +1,6 @@
 """`Potential`: a log weight for finished token sequences and for their prefixes; products of them; constraints as such.
 
-Potentials over text are in `guided.infer.text_potentials`.  Nothing here samples.
+Potentials over text are in `guided.infer.potentials.text_potentials`.  Nothing here samples.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from guided.constraint.batch import fill_masks
 from guided.constraint.protocol import Constrains
 from guided.errors import VocabularyError
 from guided.infer.errors import PotentialError
-from guided.infer.lookahead import Lookahead
+from guided.infer.potentials.lookahead import Lookahead
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["Anything", "ConstraintPotential", "Potential", "Product", "as_potential"]
@@ -243,7 +243,7 @@ class ConstraintPotential(Potential[int]):
         return after, (_ZERO if after else _NEVER)
 
     def possible_at(self, state: int) -> NDArray[np.bool_] | None:
-        """The tokens whose first bytes can come next, as far as few questions tell; see `guided.infer.lookahead`."""
+        """The tokens whose first bytes can come next, as far as few questions tell; see `lookahead`."""
         return self._lookahead.tokens(state)
 
     @cached_property

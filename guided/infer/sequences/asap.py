@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from guided.constraint.protocol import Constrains
-from guided.infer.attempts import Attempt, Learned, Run, require_boolean
 from guided.infer.chance import Random
-from guided.infer.exploration import MEMORY
-from guided.infer.masked import continued
-from guided.infer.potential import Potential
+from guided.infer.potentials.potential import Potential
 from guided.infer.result import Samples
-from guided.infer.rounds import RoundProgress
-from guided.infer.visited import ROOT
+from guided.infer.runs.rounds import RoundProgress
+from guided.infer.sequences.attempts import Attempt, Learned, Run, require_boolean
+from guided.infer.sequences.exploration import MEMORY
+from guided.infer.sequences.masked import continued
+from guided.infer.sequences.visited import ROOT
 from guided.lm.model import LanguageModel
 
 __all__ = ["asap"]
@@ -52,7 +52,7 @@ def asap(
     other, and is not among the samples.
 
     The result's ``log_ml`` is ``c`` of the prompt at the end: an upper bound that falls to ``log Z``.  The rest, and
-    the errors, are as with `guided.infer.cars.cars`.
+    the errors, are as with `guided.infer.cars`.
     """
     run = Run(
         "asap",

@@ -1,7 +1,8 @@
 """A run of a sampler as one HTML file: particles as a tree with weights, resampling, and what the mask removed.
 
 `Recorder` is the callback that samplers take as ``progress``; it turns what it is told into plain data
-(`Recorder.data`), which `guided.infer.replay_page` shows.  The file needs nothing from anywhere else, and no network.
+(`Recorder.data`), which `guided.infer.analysis.replay_page` shows.  The file needs nothing from anywhere else, and no
+network.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from guided.errors import GuidedError
-from guided.infer.enumeration import Enumeration
-from guided.infer.progress import Step
-from guided.infer.replay_page import PAGE
+from guided.infer.analysis.enumeration import Enumeration
+from guided.infer.analysis.replay_page import PAGE
 from guided.infer.result import Cost, Population, Samples
-from guided.infer.rounds import Round
+from guided.infer.runs.progress import Step
+from guided.infer.runs.rounds import Round
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["Recorder"]

@@ -21,14 +21,14 @@ import numpy as np
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, LimitError, UnsatisfiableError, UnsupportedError
 from guided.infer.chance import Random, chance_of
-from guided.infer.checkpoint import Checkpoint, state_of
-from guided.infer.content import content_of, described
 from guided.infer.errors import FewSamplesWarning
-from guided.infer.exploration import Exploration
-from guided.infer.potential import Potential, as_potential
+from guided.infer.potentials.potential import Potential, as_potential
 from guided.infer.result import Cost, Particle, Samples, particle_of
-from guided.infer.rounds import Round, RoundProgress
-from guided.infer.visited import ROOT, Visited
+from guided.infer.runs.checkpoint import Checkpoint, state_of
+from guided.infer.runs.content import content_of, described
+from guided.infer.runs.rounds import Round, RoundProgress
+from guided.infer.sequences.exploration import Exploration
+from guided.infer.sequences.visited import ROOT, Visited
 from guided.infer.weights import log_sum_exp
 from guided.lm.model import LanguageModel
 
