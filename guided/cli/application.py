@@ -13,15 +13,15 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from guided.cli.bench import benchmarks
-from guided.cli.check import check
-from guided.cli.evaluate import evaluations
+from guided.cli.commands.bench import benchmarks
+from guided.cli.commands.check import check
+from guided.cli.commands.extract import extract
+from guided.cli.commands.sql import sql
+from guided.cli.commands.version import version, version_text
+from guided.cli.commands.warmup import warmup
+from guided.cli.evaluations.evaluate import evaluations
 from guided.cli.exits import EXIT_HELP, ExitCode, exit_code
-from guided.cli.extract import extract
 from guided.cli.output import print_error, print_text
-from guided.cli.sql import sql
-from guided.cli.version import version, version_text
-from guided.cli.warmup import warmup
 
 __all__ = ["application", "run"]
 

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from guided.cli.options import Decoding
+from guided.cli.methods.options import Decoding
 from guided.cli.output import print_note, stderr_console
 from guided.cli.progress import kernel_compilation, steps
 from guided.errors import LimitError

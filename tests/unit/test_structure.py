@@ -62,7 +62,6 @@ TYPE_CIRCLES = {"automata": 12, "constraint": 29, "grammar": 6, "steer": 4, "hf"
 
 FOLDERS = {
     "automata": 38,
-    "cli": 38,
     "constraint": 70,
     "hf": 38,
     "kernels": 44,

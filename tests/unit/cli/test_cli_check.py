@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 
 import guided
-from guided.cli.byte_texts import judge
-from guided.cli.grammar_facts import facts_of, rule_lines
+from guided.cli.checking.byte_texts import judge
+from guided.cli.checking.grammar_facts import facts_of, rule_lines
 from guided.eval.byte_sampling import compile_bytes, sample_text, shortest_text
 from tests.unit.cli.conftest import PERSON
 

@@ -171,7 +171,7 @@ def test_an_unforeseen_error_is_one_line_and_debug_shows_more(guided_cli, person
     def fail(*arguments, **options):
         raise ZeroDivisionError("unforeseen\ntrouble")
 
-    monkeypatch.setattr("guided.cli.check.read_grammar", fail)
+    monkeypatch.setattr("guided.cli.commands.check.read_grammar", fail)
     result = guided_cli("check", person)
     assert result.exit_code == ExitCode.BUG
     assert "ZeroDivisionError: unforeseen" in one_line(result.stderr)
@@ -185,5 +185,5 @@ def test_interruption(guided_cli, person, monkeypatch):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("guided.cli.check.read_grammar", interrupt)
+    monkeypatch.setattr("guided.cli.commands.check.read_grammar", interrupt)
     assert guided_cli("check", person).exit_code == 130

@@ -11,8 +11,8 @@ import sys
 import pytest
 
 import guided.search
-from guided.cli.search_methods import SEARCHES, SearchKind
-from guided.cli.searching import alternatives, parse_search, search_function
+from guided.cli.methods.search_methods import SEARCHES, SearchKind
+from guided.cli.methods.searching import alternatives, parse_search, search_function
 from guided.errors import GuidedError
 from guided.search import LookAhead, Stopping, block_search, deal_search, neurologic_search
 from tests.unit.cli.conftest import one_line
@@ -226,8 +226,8 @@ def test_help_names_the_searches_without_torch(guided_cli):
     shown = " ".join(guided_cli("extract", "--help").stdout.replace("│", " ").split())
     assert "best-first:beams=8" in shown and "--must-include" in shown and "--must-exclude" in shown
     code = (
-        "import sys\nfrom guided.cli.searching import parse_search, check_search\n"
-        "from guided.cli.options import SamplingOptions, ModelOptions\n"
+        "import sys\nfrom guided.cli.methods.searching import parse_search, check_search\n"
+        "from guided.cli.methods.options import SamplingOptions, ModelOptions\n"
         "check_search(SamplingOptions(search='beam:beams=2,stopping=first'), ModelOptions())\n"
         "print('torch' in sys.modules)"
     )

@@ -14,8 +14,8 @@ import pytest
 from typer.main import get_command
 
 from guided.cli.application import application
-from guided.cli.searching import search_help
-from guided.cli.steering import steering_help
+from guided.cli.methods.searching import search_help
+from guided.cli.methods.steering import steering_help
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples"

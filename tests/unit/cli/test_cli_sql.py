@@ -161,7 +161,7 @@ def test_an_empty_question(guided_cli, database):
 
 
 def test_joins_follow_keys_where_there_are_any():
-    from guided.cli.sql import Joins, _joins
+    from guided.cli.commands.sql import Joins, _joins
     from guided.grammar.sql import Column, DatabaseSchema, ForeignKey, Table
 
     lone = Table("a", (Column("x", "int"),))

@@ -12,8 +12,8 @@ import sys
 import pytest
 import torch
 
-from guided.cli.steering import parse_steering, sources_of, steering_help, steering_stack
-from guided.cli.steering_methods import METHODS, Kind, Sources
+from guided.cli.methods.steering import parse_steering, sources_of, steering_help, steering_stack
+from guided.cli.methods.steering_methods import METHODS, Kind, Sources
 from guided.errors import GuidedError
 from guided.lm import TableModel, next_logits, retokenized
 from guided.steer import (
@@ -219,7 +219,7 @@ def test_quotes_and_commas():
 
 
 def test_importing_the_words_loads_no_torch():
-    code = "import sys, guided.cli.steering as s; s.steering_help(); print('torch' in sys.modules)"
+    code = "import sys, guided.cli.methods.steering as s; s.steering_help(); print('torch' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert found.strip() == "False"
 

@@ -12,8 +12,8 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 import guided
-from guided.cli import kernel_calls
-from guided.cli.kernel_claims import _ClaimedCache, _kernels, shared_kernels
+from guided.cli.compilation import kernel_calls
+from guided.cli.compilation.kernel_claims import _ClaimedCache, _kernels, shared_kernels
 
 
 class Kept:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import guided
-from guided.cli.byte_texts import judge
+from guided.cli.checking.byte_texts import judge
 from guided.eval.byte_sampling import compile_bytes, rambling_text, sample_text, shortest_text
 
 GRAMMAR = guided.gbnf('root ::= (<think> [a-z]* </think>)+ ("yes" | "nope" <|end|>)')

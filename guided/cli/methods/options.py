@@ -33,7 +33,7 @@ _SEARCH = "Search"
 
 
 class SamplerName(str, Enum):
-    """Values of --sampler; `guided.cli.sampling` knows the functions."""
+    """Values of --sampler; `guided.cli.methods.sampling` knows the functions."""
 
     LOCAL = "local"
     IMPORTANCE = "importance"
@@ -50,7 +50,7 @@ class SamplerName(str, Enum):
 def _steering_help(given: list[str] | None) -> list[str] | None:
     """Print the methods for ``--steer help``, before anything else is asked for."""
     if given and "help" in given:
-        from guided.cli.steering import steering_help
+        from guided.cli.methods.steering import steering_help
 
         typer.echo(steering_help())
         raise typer.Exit
@@ -60,7 +60,7 @@ def _steering_help(given: list[str] | None) -> list[str] | None:
 def _search_help(given: str | None) -> str | None:
     """Print the searches for ``--search help``."""
     if given == "help":
-        from guided.cli.searching import search_help
+        from guided.cli.methods.searching import search_help
 
         typer.echo(search_help())
         raise typer.Exit

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from guided.cli.evaluations import check_plot, leave_behind, run_or_go_on
-from guided.cli.options import AsJson, ModelOptions, decoding, runs_a_model
+from guided.cli.evaluations.shared import check_plot, leave_behind, run_or_go_on
+from guided.cli.methods.options import AsJson, ModelOptions, decoding, runs_a_model
 from guided.cli.progress import counted_stages
 from guided.eval.engines.names import EngineName
 

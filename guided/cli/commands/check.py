@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from guided import tokenset
-from guided.cli.grammars import Format, read_grammar
+from guided.cli.checking.grammars import Format, read_grammar
 from guided.cli.inputs import STDIN, located, shown_name
-from guided.cli.options import AsJson, Spelled, Strict
+from guided.cli.methods.options import AsJson, Spelled, Strict
 from guided.cli.output import print_json, stdout_console
 from guided.cli.progress import kernel_compilation
 from guided.errors import GuidedError
 from guided.eval.requests import PACKAGED
 
 if TYPE_CHECKING:
-    from guided.cli.byte_texts import Verdict
-    from guided.cli.grammars import ReadGrammar
+    from guided.cli.checking.byte_texts import Verdict
+    from guided.cli.checking.grammars import ReadGrammar
     from guided.constraint.constraint import Constraint
 
 __all__ = ["check"]
@@ -85,12 +84,12 @@ def check(
     if instances and compare is None:
         raise GuidedError("instances are given without --compare", remedy="Pass --accepts-file for a single one.")
     if report:
-        from guided.cli.enforcement import show_report
+        from guided.cli.checking.enforcement import show_report
 
         show_report(grammar, format, order=order, as_json=as_json)
         return
     if compare is not None:
-        from guided.cli.comparison import show_comparison
+        from guided.cli.checking.comparison import show_comparison
 
         names = instances or []
         name = tokenizer or PACKAGED
@@ -101,7 +100,7 @@ def check(
     with kernel_compilation(quiet=as_json), located(grammar):
         record = _facts(read)
         if rules:
-            from guided.cli.grammar_facts import rule_lines
+            from guided.cli.checking.grammar_facts import rule_lines
 
             record["rule_lines"] = rule_lines(read.grammar)
         verdict = _examine(read, record, text, seed)
@@ -126,7 +125,7 @@ def _text(grammar: str, accepts: str | None, accepts_file: str | None) -> str | 
 
 
 def _facts(read: ReadGrammar) -> dict[str, Any]:
-    from guided.cli.grammar_facts import facts_of
+    from guided.cli.checking.grammar_facts import facts_of
 
     facts = facts_of(read.grammar)
     return {
@@ -144,7 +143,7 @@ def _facts(read: ReadGrammar) -> dict[str, Any]:
 
 def _examine(read: ReadGrammar, record: dict[str, Any], text: str | None, seed: int) -> Verdict | None:
     """Compile over bytes; adds the examples and the verdict on ``text``."""
-    from guided.cli.byte_texts import judge
+    from guided.cli.checking.byte_texts import judge
     from guided.eval.byte_sampling import compile_bytes, sample_text, shortest_text
 
     constraint = compile_bytes(read.grammar)
@@ -171,7 +170,7 @@ def _hint(read: ReadGrammar, text: str) -> str | None:
     """Where a JSON text is not accepted: what the schema itself has against it, or that only its form is at fault."""
     if read.format != "JSON Schema":
         return None
-    from guided.cli.extract import invalid
+    from guided.cli.commands.extract import invalid
 
     fault = invalid(text, read.schema)
     if fault is None:
@@ -186,7 +185,8 @@ def _over_tokens(read: ReadGrammar, tokenizer: str) -> dict[str, Any]:
     import numpy as np
 
     import guided
-    from guided.cli.tokenizer_files import load_vocabulary
+    from guided import tokenset
+    from guided.cli.checking.tokenizer_files import load_vocabulary
 
     vocabulary = load_vocabulary(tokenizer)
     row = np.zeros(vocabulary.n_words, np.uint32)

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from guided.cli.options import Decoding, ModelOptions, SamplerName, SamplingOptions
+from guided.cli.methods.options import Decoding, ModelOptions, SamplerName, SamplingOptions
+from guided.cli.methods.searching import check_search
 from guided.cli.progress import kernel_compilation
-from guided.cli.searching import check_search
 from guided.errors import GuidedError, LimitError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from guided.cli.steering_methods import Sources
+    from guided.cli.methods.steering_methods import Sources
     from guided.constraint.constraint import Constraint
     from guided.draft import Drafting
     from guided.hf import LoadedModel
@@ -76,8 +76,8 @@ class Steered:
     @cached_property
     def sources(self) -> Sources:
         """The model as the samplers and steerers see it, and where they find others."""
+        from guided.cli.methods.steering import sources_of
         from guided.cli.models import load_model
-        from guided.cli.steering import sources_of
 
         def load(name: str) -> LoadedModel:
             return load_model(name, device=self.running.device, offline=self.running.offline, quiet=self.quiet)
@@ -87,7 +87,7 @@ class Steered:
     @cached_property
     def stack(self) -> Stack:
         """The steerers; loads the models that they name."""
-        from guided.cli.steering import steering_stack
+        from guided.cli.methods.steering import steering_stack
 
         return steering_stack(self.sampling.steer or (), self.sources)
 
@@ -101,7 +101,7 @@ class Steered:
     @cached_property
     def drafting(self) -> Drafting | None:
         """What drafts; loads the model that it names."""
-        from guided.cli.drafting import drafting_of
+        from guided.cli.methods.drafting import drafting_of
         from guided.cli.models import load_model
 
         def load(name: str) -> LoadedModel:
@@ -115,8 +115,8 @@ class Steered:
 
 def check_sampling(sampling: SamplingOptions, running: ModelOptions) -> None:
     """Raise `GuidedError` for options that do not fit together or are misspelt, before anything is loaded."""
-    from guided.cli.drafting import check_drafting
-    from guided.cli.steering import parse_steering
+    from guided.cli.methods.drafting import check_drafting
+    from guided.cli.methods.steering import parse_steering
 
     check_drafting(sampling, running.model)
     for specification in sampling.steer or ():
@@ -216,7 +216,7 @@ def _write(recorder: Any, result: Sampled, path: Path) -> None:
 
 
 def _answer(result: Sampled, *, drafted: bool) -> Answer:
-    from guided.cli.drafting import sampled_record
+    from guided.cli.methods.drafting import sampled_record
     from guided.infer import Population, Ranked, Samples
 
     if isinstance(result, Ranked):

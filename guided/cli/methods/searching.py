@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from guided.cli.options import ModelOptions, SamplingOptions
+from guided.cli.methods.options import ModelOptions, SamplingOptions
+from guided.cli.methods.rewards import reward_function
+from guided.cli.methods.search_methods import SEARCHES, SearchKind
+from guided.cli.methods.words import Words, listed, parse_words, read_value
 from guided.cli.progress import kernel_compilation
-from guided.cli.rewards import reward_function
-from guided.cli.search_methods import SEARCHES, SearchKind
-from guided.cli.words import Words, listed, parse_words, read_value
 from guided.errors import GuidedError, LimitError
 
 if TYPE_CHECKING:
-    from guided.cli.sampling import Steered
+    from guided.cli.methods.sampling import Steered
     from guided.constraint.constraint import Constraint
     from guided.hf.front.searching import Search
     from guided.search import Hypothesis

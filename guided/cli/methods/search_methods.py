@@ -11,7 +11,7 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from guided.cli.words import Setting
+from guided.cli.methods.words import Setting
 
 if TYPE_CHECKING:
     from guided.hf.front.searching import Search

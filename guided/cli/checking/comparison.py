@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from guided.cli.grammars import Format, read_schema
+from guided.cli.checking.grammars import Format, read_schema
 from guided.cli.inputs import located, parse_json, read_text, shown_name
 from guided.cli.output import print_json, print_note, stdout_console
 from guided.cli.progress import counted_stages, kernel_compilation
@@ -56,7 +56,7 @@ def show_comparison(
 
     A schema that our own engine refuses is compared like any other: that is one of the findings.
     """
-    from guided.cli.tokenizer_files import load_tokenizer
+    from guided.cli.checking.tokenizer_files import load_tokenizer
     from guided.eval.compare import compare
     from guided.eval.engines.protocol import TokenSpace
     from guided.eval.validation import schema_fault

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from guided.cli.batch import read_batch
+from guided.cli.checking.grammars import Format, read_grammar
 from guided.cli.exits import EXIT_HELP
-from guided.cli.grammars import Format, read_grammar
 from guided.cli.inputs import STDIN, located
-from guided.cli.options import AsJson, ModelOptions, runs_a_model
+from guided.cli.methods.options import AsJson, ModelOptions, runs_a_model
 from guided.cli.output import print_json, print_note, stdout_console
 from guided.cli.progress import counting
 from guided.errors import GuidedError

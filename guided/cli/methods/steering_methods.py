@@ -1,6 +1,6 @@
 """The methods that ``--steer`` knows, by name: their settings, and how to build their steerers.
 
-Nothing here imports torch until a steerer is built.  How a specification is written is `guided.cli.steering`'s.
+Nothing here imports torch until a steerer is built.  How a specification is written is `guided.cli.methods.steering`'s.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from guided.cli.words import Setting
+from guided.cli.methods.words import Setting
 from guided.errors import GuidedError
 
 if TYPE_CHECKING:
@@ -282,4 +282,4 @@ METHODS: dict[str, Method] = {
         _grad,
     ),
 }
-"""Every method by name.  Best of blocks and DeAL compare texts: they are searches, in `guided.cli.search_methods`."""
+"""Every method by name.  Best of blocks and DeAL compare texts: they are searches, in `search_methods`."""

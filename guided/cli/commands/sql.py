@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from guided.cli.options import (
+from guided.cli.methods.options import (
     AsJson,
     MaxNewTokens,
     ModelOptions,
@@ -79,11 +79,11 @@ def sql(
         guided sql --db shop.db --search best-first:beams=8 --must-include "ORDER BY" "Orders by price?"
     """
     import guided
-    from guided.cli.drafting import drafts_in_words
     from guided.cli.inputs import located
+    from guided.cli.methods.drafting import drafts_in_words
+    from guided.cli.methods.sampling import Steered, check_sampling, sample_text
+    from guided.cli.methods.searching import search_text, searches
     from guided.cli.models import budget_for, compile_for, generate_batch, load_model, seed_draws, worded
-    from guided.cli.sampling import Steered, check_sampling, sample_text
-    from guided.cli.searching import search_text, searches
     from guided.eval.requests import sql_request
     from guided.grammar.sql import reflect, run_query
 

@@ -15,8 +15,8 @@ from typing import Annotated, Any
 
 import typer
 
-from guided.cli.kernel_claims import shared_kernels
-from guided.cli.options import AsJson
+from guided.cli.compilation.kernel_claims import shared_kernels
+from guided.cli.methods.options import AsJson
 from guided.cli.output import print_json, print_text
 from guided.cli.progress import kernel_compilation
 
@@ -37,7 +37,7 @@ def warmup(
         guided warmup
         NUMBA_CACHE_DIR=/opt/cache guided warmup --quiet
     """
-    from guided.cli import kernel_calls
+    from guided.cli.compilation import kernel_calls
 
     began, clock = time.perf_counter(), time.time()
     with kernel_compilation(quiet=quiet or as_json) as compiled:
@@ -63,7 +63,10 @@ def _second_process() -> Iterator[None]:
     Whatever comes of it, what it did not compile is compiled here; its work ends with the block.
     """
     with tempfile.TemporaryDirectory(prefix="guided-") as claims:
-        code = "import sys; from guided.cli.warmup import compile_beside; compile_beside(sys.argv[1], int(sys.argv[2]))"
+        code = (
+            "import sys; from guided.cli.commands.warmup import compile_beside;"
+            " compile_beside(sys.argv[1], int(sys.argv[2]))"
+        )
         process = subprocess.Popen(
             [sys.executable, "-c", code, claims, str(os.getpid())],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -78,7 +81,7 @@ def _second_process() -> Iterator[None]:
 
 def compile_beside(claims: str, parent: int) -> None:
     """The second process's share: kernels that no mask needs, steps, then whatever is left."""
-    from guided.cli import kernel_calls
+    from guided.cli.compilation import kernel_calls
 
     with shared_kernels(Path(claims), lambda: os.getppid() == parent), _seldom_collected():
         kernel_calls.alone()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from guided.cli.checking.grammars import Format, read_schema
 from guided.cli.exits import ExitCode
-from guided.cli.grammars import Format, read_schema
 from guided.cli.inputs import located, shown_name
 from guided.cli.output import print_json, stdout_console
 

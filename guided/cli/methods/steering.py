@@ -1,7 +1,7 @@
 """The command line's words for steering: ``contrastive:model=PATH,alpha=0.1`` to steerer objects.
 
-How a specification is written is `guided.cli.words`'.  Nothing here imports torch until a stack is built, and nothing
-loads a model but through `Sources`.
+How a specification is written is `guided.cli.methods.words`'.  Nothing here imports torch until a stack is built, and
+nothing loads a model but through `Sources`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from guided.cli.rewards import reward_function
-from guided.cli.steering_methods import METHODS, Kind, Sources
-from guided.cli.words import Words, listed, parse_words, read_value
+from guided.cli.methods.rewards import reward_function
+from guided.cli.methods.steering_methods import METHODS, Kind, Sources
+from guided.cli.methods.words import Words, listed, parse_words, read_value
 from guided.errors import GuidedError
 
 if TYPE_CHECKING:

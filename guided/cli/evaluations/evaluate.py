@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from guided.cli.awrs import awrs
+from guided.cli.evaluations.awrs import awrs
+from guided.cli.evaluations.jsonschemabench import jsonschemabench
+from guided.cli.evaluations.steering_effects import steering
 from guided.cli.exits import EXIT_HELP
-from guided.cli.jsonschemabench import jsonschemabench
-from guided.cli.steering_effects import steering
 
 __all__ = ["evaluations"]
 

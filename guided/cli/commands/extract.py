@@ -11,7 +11,7 @@ import typer
 
 from guided.cli.batch import BatchItem, BatchOutput, read_batch
 from guided.cli.inputs import STDIN, located, parse_json, read_text
-from guided.cli.options import (
+from guided.cli.methods.options import (
     AsJson,
     Decoding,
     MaxNewTokens,
@@ -27,7 +27,7 @@ from guided.cli.progress import counting
 from guided.errors import GuidedError
 
 if TYPE_CHECKING:
-    from guided.cli.sampling import Answer, Steered
+    from guided.cli.methods.sampling import Answer, Steered
     from guided.constraint.constraint import Constraint
     from guided.draft import Statistics
 
@@ -89,9 +89,9 @@ def extract(
         guided extract -s person.json --sampler smc --particles 16 --json letter.txt
         guided extract -s person.json --must-include "Oslo|Bergen" letter.txt
     """
-    from guided.cli.drafting import drafts_in_words
+    from guided.cli.methods.drafting import drafts_in_words
+    from guided.cli.methods.sampling import Steered, check_sampling
     from guided.cli.models import compile_for, load_model, seed_draws
-    from guided.cli.sampling import Steered, check_sampling
 
     check_sampling(sampling, running)
     if batch and sampling.replay is not None:
@@ -209,8 +209,8 @@ class _Extraction:
 
     def some(self, texts: list[str], *, quiet: bool) -> list[_Written | GuidedError]:
         """The results for a few texts, generated together; a text that cannot be done has its error instead."""
+        from guided.cli.methods.searching import searches
         from guided.cli.models import budget_for, generate_batch, worded
-        from guided.cli.searching import searches
         from guided.eval.requests import extraction_request
 
         results: list[_Written | GuidedError] = []
@@ -252,8 +252,8 @@ class _Extraction:
         return results
 
     def _sampled(self, prompt: Any, budget: int, quiet: bool) -> _Written | GuidedError:
-        from guided.cli.sampling import sample_text
-        from guided.cli.searching import FoundTexts, search_text, searches
+        from guided.cli.methods.sampling import sample_text
+        from guided.cli.methods.searching import FoundTexts, search_text, searches
 
         answer: Answer | FoundTexts
         try:
