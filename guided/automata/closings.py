@@ -59,7 +59,7 @@ class Closings:
             else:
                 if not any(each.violated_at_end for each in owed if each is not None):
                     breaks |= 1 << byte
-                    avoided |= reduce(int.__or__, map(self._alive_on, owed))
+                    avoided |= reduce(int.__or__, map(self._alive_on, owed), 0)
         return breaks, avoided
 
     def _alive_on(self, owed: Owed) -> int:

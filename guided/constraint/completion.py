@@ -235,7 +235,7 @@ class Completions:
         """
         machine = self._machine
         # Where stacks are priced, the text that prices stand for is at hand, and the shortest would have to be found.
-        path = self._by_price(state) if machine.lexed and machine.prices else None
+        path = self._by_price(state) if machine.prices and not machine.plain else None
         if path is None or len(path) + 1 > budget:
             path = self.tokens(state)
             if len(path) + 1 > budget:

@@ -171,7 +171,7 @@ class Constraint:
         machine = self._machine
         with machine.lock:
             near = None
-            if machine.plain and budget > 1:
+            if machine.prices and budget > 1:
                 # The token itself and the end of text count as well.
                 near, need = machine.near(state, budget - 2)
                 self._near = self._needs[state] = need + 2

@@ -63,6 +63,11 @@ class ProductMachine(ABC):
         """As `ConstraintMachine.plain`."""
         return self.inner.plain
 
+    @property
+    def prices(self) -> bool:
+        """As `ConstraintMachine.prices`; stacks have none here."""
+        return self.inner.plain
+
     def begin_prices(self) -> None:
         """See `ConstraintMachine.begin_prices`."""
         self.inner.begin_prices()

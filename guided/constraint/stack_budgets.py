@@ -20,24 +20,31 @@ __all__ = ["closing_text", "near", "need"]
 def near(machine: ConstraintMachine, state: int, limit: int) -> tuple[NDArray[np.uint32] | None, int]:
     """See `ConstraintMachine.near`: each lexer state and stack in which tokens end is priced, the others are tried."""
     row, tried = machine.fill_rows(state, limit)
-    need = int(machine.counters[NEED])
-    for token in tokenset.ids(tried & ~row).tolist():
+    found = int(machine.counters[NEED])
+    for token in _unpriced(machine, state, tried & ~row):
         after = machine.advance_token(state, token)
         if after != DEAD:
-            need = FAR
+            found = FAR
             if machine.completions.is_near(after, limit):
                 tokenset.add(row, token)
-    return row if row.any() else None, need
+    return row if row.any() else None, found
 
 
 def need(machine: ConstraintMachine, state: int, row: NDArray[np.uint32]) -> int:
     """See `ConstraintMachine.need`, of the mask that was filled last; of what has no price most is not in it."""
     found = int(machine.counters[NEED])
-    if found >= FAR:
-        priced, tried = machine.fill_rows(state, FAR - 1)
-        if not (tried & row & ~priced).any():
-            found = int(machine.counters[NEED])
+    if found >= FAR and not _unpriced(machine, state, row):
+        found = int(machine.counters[NEED])
     return found
+
+
+def _unpriced(machine: ConstraintMachine, state: int, row: NDArray[np.uint32]) -> list[int]:
+    """The tokens of a row that have no price, however they are read."""
+    if not row.any():
+        return []
+    priced, tried = machine.fill_rows(state, FAR - 1)
+    tokens: list[int] = tokenset.ids(tried & row & ~priced).tolist()
+    return tokens
 
 
 def closing_text(machine: ConstraintMachine, state: int) -> bytes | None:
@@ -61,4 +68,4 @@ def closing_text(machine: ConstraintMachine, state: int) -> bytes | None:
 def price(machine: ConstraintMachine, state: int) -> int:
     """Bytes that are enough to end the text from a state, `FAR` where that is not known."""
     found: int = machine.run(entry.price_lexed, state)
-    return found
+    return 0 if machine.is_accepting(state) else found

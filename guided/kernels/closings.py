@@ -143,6 +143,7 @@ def price_lexed(table, state):
                 inside = np.int64(lalr.start[top])
                 if inside < 0:
                     want(table, np.int64(WANT_START) << 56 | top)
+                if inside <= 0:
                     continue
             key = inside << 28 | np.int64(machine.thread_obligation[t])
             inside = np.int64(looked_up(table, lalr.under_key, lalr.under_state, WANT_UNDER, key))
