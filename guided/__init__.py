@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from guided.grammar.tags import Tag, ToolChoice, ToolStyle, tags, think, tool_calls
     from guided.hf.choices import choice_probabilities
     from guided.hf.generate import generate
-    from guided.hf.masking import allocate_masks, apply_masks
+    from guided.hf.masking.apply import allocate_masks, apply_masks
     from guided.reading.captures import captures
     from guided.reading.json_stream import FieldState, JsonStream
     from guided.reading.partial_json import partial_json
@@ -58,8 +58,8 @@ _HOMES = {
     "ToolChoice": "guided.grammar.tags",
     "ToolStyle": "guided.grammar.tags",
     "Vocabulary": "guided.vocab.vocabulary",
-    "allocate_masks": "guided.hf.masking",
-    "apply_masks": "guided.hf.masking",
+    "allocate_masks": "guided.hf.masking.apply",
+    "apply_masks": "guided.hf.masking.apply",
     "captures": "guided.reading.captures",
     "canonical": "guided.constraint.canonical",
     "choice": "guided.grammar.choice",

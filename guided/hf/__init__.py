@@ -1,10 +1,10 @@
 """Hugging Face transformers: the logits processor, generation and model loading; the only home of transformers.
 
-Reading order: `processor` (`GuidedLogitsProcessor`), `prompt` (where generated text begins), `encoding` (words to ids),
-`states` and `masking` (its memo and its one tensor operation), `constraints` (what users pass), `generate`, `sampling`
-and `custom_generate` (samplers of `guided.infer` behind both; `generate_call` reads what transformers hands over),
-`loading`.  The model behind `guided.lm`: `language_model` (its face), `architecture`, `network`, `forward` (one pass),
-`row_cache` and `slots` (whose keys and values are where), `sequences`, `probe`, `recomputed`.
+Reading order: `generate` resolves its arguments to a `front.request.Request`, and a runner of `front` decodes:
+`transformers_loop`, `own_loop` (drafts and steering), `sampling`, `searching`.  `processor` (`GuidedLogitsProcessor`)
+rests on `masking`: `prompt` (where generated text begins), `states` (its memo) and `apply` (its one tensor operation).
+`custom_generate` and `speculation` are for ``model.generate(..., custom_generate=...)``.  The model behind `guided.lm`:
+`language_model` (its face), `architecture`, `network`, `forward` (one pass), `probe`, and the rows in `cache`.
 """
 
 from guided.hf.custom_generate import CustomGenerate, custom_generate

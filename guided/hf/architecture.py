@@ -17,7 +17,7 @@ from torch import nn
 from transformers.cache_utils import CacheLayerMixin, DynamicCache
 
 from guided.errors import UnsupportedError
-from guided.hf.row_cache import LayerKind
+from guided.hf.cache.row_cache import LayerKind
 
 __all__ = ["Architecture", "MaskKind"]
 

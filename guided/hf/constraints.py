@@ -14,7 +14,7 @@ from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, LimitError, VocabularyError
 from guided.grammar.given import grammar_of
 from guided.grammar.ir import Grammar
-from guided.hf.states import PrefixStates
+from guided.hf.masking.states import PrefixStates
 from guided.vocab import Vocabulary, vocabulary_of
 
 __all__ = ["constraints_for", "first_masks", "is_whole", "named_special_ids", "too_few"]

@@ -13,11 +13,12 @@ from typing import Any
 from transformers import PreTrainedModel
 
 from guided.errors import GuidedError
+from guided.hf.cache.recomputed import RecomputedSequences
+from guided.hf.cache.sequences import CachedSequences
 from guided.hf.front.encoding import beginning_of_text
 from guided.hf.loading import LoadedModel, decoder_start_ids, end_ids
 from guided.hf.network import Caching, Network
-from guided.hf.recomputed import RecomputedSequences
-from guided.hf.sequences import CachedSequences
+from guided.hf.probe import find_caching
 from guided.lm import NOTHING, Abilities, Calls, LanguageModel, Needs, Sequences, check_needs, retokenized
 
 __all__ = ["Caching", "TransformersModel", "check_tokenizer", "in_tokens_of", "model_and_ends", "wrapped"]
@@ -50,7 +51,7 @@ class TransformersModel:
             model = model.model
         self.model = model
         self.tokenizer = tokenizer
-        self._network = Network(model, decoder_start_ids(model, decoder_start), caching)
+        self._network = Network(model, decoder_start_ids(model, decoder_start), caching or find_caching)
         self._eos_ids = frozenset(_end_ids(model, tokenizer) if eos_ids is None else map(int, eos_ids))
 
     @property

@@ -7,6 +7,7 @@ and through the cache, and the first way whose scores agree is taken.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -18,8 +19,8 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from guided.errors import GuidedError, LimitError, UnsupportedError
 from guided.hf.architecture import Architecture, MaskKind
+from guided.hf.cache.row_cache import RowCache
 from guided.hf.forward import Pass, run_pass
-from guided.hf.row_cache import RowCache
 from guided.lm import NOTHING, Abilities, Calls, Needs, Scores
 
 __all__ = ["Caching", "Encoded", "Network"]
@@ -51,7 +52,9 @@ class Encoded:
 class Network:
     """Inputs of a model of transformers made from plain lists, and its scores."""
 
-    def __init__(self, model: Any, decoder_start: tuple[int, ...], caching: Caching | None) -> None:
+    def __init__(
+        self, model: Any, decoder_start: tuple[int, ...], caching: Caching | Callable[[Network], Caching]
+    ) -> None:
         self.model = model
         self.decoder_start = decoder_start
         self.architecture = Architecture(model)
@@ -79,16 +82,14 @@ class Network:
 
     @cached_property
     def caching(self) -> Caching:
-        """The best caching whose scores agree with plain passes; runs the model once, whoever wraps it."""
-        from guided.hf.probe import find_caching
-
-        if self._wanted_caching is not None:
+        """What was given, or what the function that was given finds: once a model, whoever wraps it."""
+        if isinstance(self._wanted_caching, Caching):
             return self._wanted_caching
         known = _CACHING.setdefault(self.model, {})
         # What a model can be told to change without being another object.
         kind = (getattr(self.model.config, "_attn_implementation", None), self.dtype, self.device, self.decoder_start)
         if kind not in known:
-            known[kind] = find_caching(self)
+            known[kind] = self._wanted_caching(self)
         return known[kind]
 
     @cached_property

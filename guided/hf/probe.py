@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import torch
 
+from guided.hf.cache.sequences import CachedSequences
 from guided.hf.network import Caching, Network
 from guided.lm import NOTHING, Tree
 
@@ -44,8 +45,6 @@ def find_caching(network: Network) -> Caching:
 
 def _run(network: Network) -> Iterator[tuple[tuple[int, ...], tuple[int, ...], torch.Tensor]]:
     """A small run with all that a cache must do: prompt, text after it, and logits after that text."""
-    from guided.hf.sequences import CachedSequences
-
     one, two = _tokens(network, 0, 8), _tokens(network, 3, 10)
     pad = getattr(network.architecture.config, "pad_token_id", None)
     if isinstance(pad, int) and 0 <= pad < network.width:

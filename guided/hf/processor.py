@@ -22,10 +22,10 @@ from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, VocabularyError
 from guided.grammar.ir import Grammar
 from guided.hf.constraints import constraints_for, first_masks, named_special_ids
-from guided.hf.last_mask import LastMask, last_mask_of
-from guided.hf.masking import mask_own_scores, mask_scores
-from guided.hf.prompt import RunningGenerates, SeenPrompts
-from guided.hf.states import PrefixStates
+from guided.hf.masking.apply import mask_own_scores, mask_scores
+from guided.hf.masking.last_mask import LastMask, last_mask_of
+from guided.hf.masking.prompt import RunningGenerates, SeenPrompts
+from guided.hf.masking.states import PrefixStates
 
 __all__ = ["GuidedLogitsProcessor"]
 
@@ -67,7 +67,7 @@ class GuidedLogitsProcessor(LogitsProcessor):
     One object serves any number of calls, decoding methods and threads.  In `generate` the prompt's length is known for
     certain.  In a loop of your own the first call's ids are the prompt and a call that does not continue a known prompt
     starts another; pass ``prompt_length`` (padding included) or call `reset` where a new prompt may be mistaken for the
-    continuation of an old one (see `guided.hf.prompt`).
+    continuation of an old one (see `guided.hf.masking.prompt`).
 
     A row that holds a forbidden token may only end: beam search keeps such rows at score ``-inf`` and verification of
     drafts rejects them, and both need a row without NaN.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from transformers import LogitsProcessor
 
 from guided.errors import GuidedError, UnsupportedError, VocabularyError
-from guided.hf.prompt import RunningGenerate, SeenPrompts, running_generate
+from guided.hf.masking.prompt import RunningGenerate, SeenPrompts, running_generate
 from guided.lm.given import language_model
 from guided.lm.model import LanguageModel, Needs
 from guided.steer.declaration import Steerer

@@ -363,7 +363,7 @@ def test_prompts_that_begin_alike_share_a_pass(small):
 
 
 def test_long_prompts_are_read_in_pieces(small, monkeypatch):
-    monkeypatch.setattr("guided.hf.sequences.PASS_POSITIONS", 16)
+    monkeypatch.setattr("guided.hf.cache.sequences.PASS_POSITIONS", 16)
     prompts = [[4 + (number * at) % 80 for at in range(1, length)] for number, length in ((1, 50), (2, 30), (3, 3))]
     rows = small.start(prompts)
     expected = [plain(small.model, prompt) for prompt in prompts]

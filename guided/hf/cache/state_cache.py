@@ -1,7 +1,8 @@
 """Layers of a `RowCache` whose memory of a text is a state, not keys and values: convolutions and recurrences.
 
 A state after a text says nothing about the text's beginnings, so such a row can be copied and continued, but neither
-rolled back nor padded.  What that asks of passes is the concern of `guided.hf.slots` and `guided.hf.sequences`.
+rolled back nor padded.  What that asks of passes is the concern of `guided.hf.cache.slots` and
+`guided.hf.cache.sequences`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 import torch
 from transformers.cache_utils import LinearAttentionLayer
 
-from guided.hf.row_cache import Place, RowLayer
+from guided.hf.cache.row_layers import Place, RowLayer
 
 __all__ = ["BothLayer", "StateLayer"]
 

@@ -119,7 +119,7 @@ def test_rows_of_a_batch_that_have_ended_need_no_token(loaded, vocabulary):
 
 
 def test_only_temperature_and_truncation_need_no_second_mask(loaded, vocabulary, monkeypatch):
-    from guided.hf import last_mask
+    from guided.hf.masking import last_mask
 
     monkeypatch.setattr(last_mask.LastMask, "__call__", lambda *_: pytest.fail("nothing to mask again"))
     constraint = guided.compile(guided.regex("[a-c]{4}"), vocabulary)

@@ -17,7 +17,7 @@ from packaging.version import Version
 
 import guided
 from guided import tokenset
-from guided.hf import masking
+from guided.hf.masking import apply as masking
 
 DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
 
@@ -147,8 +147,8 @@ def test_allocated_masks_forbid_everything():
 
 INTERPRETED = """
 import numpy as np, torch
-from guided.hf.triton_masks import WORDS, apply_on_gpu
-from tests.unit.hf.test_masking import DTYPES, masked, packed_of, random_mask, random_scores, same
+from guided.hf.masking.triton_masks import WORDS, apply_on_gpu
+from tests.unit.hf.masking.test_masking import DTYPES, masked, packed_of, random_mask, random_scores, same
 rng = np.random.default_rng(5)
 for dtype in DTYPES:
     for rows, width in ((1, 1), (3, 77), (2, 32 * WORDS), (2, 32 * WORDS + 33)):

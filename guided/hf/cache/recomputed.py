@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from guided.errors import GuidedError, UnsupportedError
+from guided.hf.cache.scored import RowScores, ScoreStore
 from guided.hf.network import Network
-from guided.hf.scored import RowScores, ScoreStore
 from guided.lm import Needs, Prefixes, Scores, Tree
 from guided.lm.rows import checked_ids, one_each
 

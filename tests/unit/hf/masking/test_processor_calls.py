@@ -14,7 +14,7 @@ import torch
 import guided
 from guided.errors import GuidedError, LimitError, VocabularyError
 from guided.hf import GuidedLogitsProcessor
-from guided.hf.states import PrefixStates
+from guided.hf.masking.states import PrefixStates
 from guided.vocab import Vocabulary
 from tests.twin.slow_constraint import SlowConstraint
 from tests.unit.hf.conftest import WIDTH, random_text

@@ -32,7 +32,7 @@ from guided.draft import (
     speculate,
 )
 from guided.hf import LoadedModel, TransformersModel, generate
-from guided.hf.row_cache import RowCache
+from guided.hf.cache.row_cache import RowCache
 from guided.infer import smc
 
 PROMPTS = ["yes no maybe", '["a", "b", [1, 22', "the cat sat on the", '{"name": "ann", "n":', "[[1], [22], ["]

@@ -81,7 +81,7 @@ def apply_masks(
     if out is not None:
         out.copy_(logits)
     if logits.device.type == "cuda" and _has_triton():
-        from guided.hf.triton_masks import apply_on_gpu
+        from guided.hf.masking.triton_masks import apply_on_gpu
 
         with torch.cuda.device(logits.device):
             apply_on_gpu(target, masks_there)

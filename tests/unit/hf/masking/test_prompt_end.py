@@ -11,7 +11,7 @@ from transformers import LogitsProcessor, LogitsProcessorList
 
 from guided.hf import GuidedLogitsProcessor
 from guided.hf import processor as processor_module
-from guided.hf.prompt import running_generate
+from guided.hf.masking.prompt import running_generate
 from tests.twin.earley import accepts
 from tests.unit.hf.conftest import generated, text_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guided.hf.shared_prefixes import WORTH_A_PASS, Segment, waves
+from guided.hf.cache.shared_prefixes import WORTH_A_PASS, Segment, waves
 
 
 @given(st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=3), min_size=1, max_size=7), st.integers(1, 40))

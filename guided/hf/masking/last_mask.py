@@ -20,7 +20,7 @@ from transformers import LogitsProcessor
 
 from guided.errors import GuidedError
 from guided.hf.front.reshaping import AFTER, nothing_left
-from guided.hf.masking import mask_scores
+from guided.hf.masking.apply import mask_scores
 from guided.vocab import Vocabulary
 
 __all__ = ["LastMask", "last_mask_of"]

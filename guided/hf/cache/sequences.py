@@ -1,7 +1,7 @@
 """`CachedSequences`: the growing rows of a Transformers model with a cache that rolls back; equal prefixes run once.
 
-Rows are pointers to slots (`guided.hf.slots`); this file turns what callers do to rows into works, works into passes,
-and passes into scores.
+Rows are pointers to slots (`guided.hf.cache.slots`); this file turns what callers do to rows into works, works into
+passes, and passes into scores.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from itertools import groupby
 import torch
 
 from guided.errors import GuidedError
+from guided.hf.cache.scored import RowScores, ScoreStore
+from guided.hf.cache.shared_prefixes import Segment, waves
+from guided.hf.cache.slots import Holder, Prompt, Slots, Work
 from guided.hf.network import Caching, Encoded, Network
-from guided.hf.scored import RowScores, ScoreStore
-from guided.hf.shared_prefixes import Segment, waves
-from guided.hf.slots import Holder, Prompt, Slots, Work
 from guided.lm import Needs, Prefixes, Scores, Tree
 from guided.lm.rows import checked_ids, checked_path, one_each
 
