@@ -21,13 +21,15 @@ from guided.cli.methods.options import (
     Strict,
     decoding,
     runs_a_model,
+    searches,
 )
+from guided.cli.methods.steered import Steered
 from guided.cli.output import print_json, print_note, print_text
 from guided.cli.progress import counting
 from guided.errors import GuidedError
 
 if TYPE_CHECKING:
-    from guided.cli.methods.sampling import Answer, Steered
+    from guided.cli.methods.sampling import Answer
     from guided.constraint.constraint import Constraint
     from guided.draft import Statistics
 
@@ -90,7 +92,7 @@ def extract(
         guided extract -s person.json --must-include "Oslo|Bergen" letter.txt
     """
     from guided.cli.methods.drafting import drafts_in_words
-    from guided.cli.methods.sampling import Steered, check_sampling
+    from guided.cli.methods.sampling import check_sampling
     from guided.cli.models import compile_for, load_model, seed_draws
 
     check_sampling(sampling, running)
@@ -209,7 +211,6 @@ class _Extraction:
 
     def some(self, texts: list[str], *, quiet: bool) -> list[_Written | GuidedError]:
         """The results for a few texts, generated together; a text that cannot be done has its error instead."""
-        from guided.cli.methods.searching import searches
         from guided.cli.models import budget_for, generate_batch, worded
         from guided.eval.requests import extraction_request
 
@@ -253,7 +254,7 @@ class _Extraction:
 
     def _sampled(self, prompt: Any, budget: int, quiet: bool) -> _Written | GuidedError:
         from guided.cli.methods.sampling import sample_text
-        from guided.cli.methods.searching import FoundTexts, search_text, searches
+        from guided.cli.methods.searching import FoundTexts, search_text
 
         answer: Answer | FoundTexts
         try:

@@ -14,7 +14,9 @@ from guided.cli.methods.options import (
     SamplingOptions,
     decoding,
     runs_a_model,
+    searches,
 )
+from guided.cli.methods.steered import Steered
 from guided.cli.output import print_error, print_json, print_note, stdout_console
 from guided.errors import GuidedError, LimitError
 
@@ -81,8 +83,8 @@ def sql(
     import guided
     from guided.cli.inputs import located
     from guided.cli.methods.drafting import drafts_in_words
-    from guided.cli.methods.sampling import Steered, check_sampling, sample_text
-    from guided.cli.methods.searching import search_text, searches
+    from guided.cli.methods.sampling import check_sampling, sample_text
+    from guided.cli.methods.searching import search_text
     from guided.cli.models import budget_for, compile_for, generate_batch, load_model, seed_draws, worded
     from guided.eval.requests import sql_request
     from guided.grammar.sql import reflect, run_query

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from guided.cli.methods.options import SamplerName, SamplingOptions
+from guided.cli.methods.options import SamplerName, SamplingOptions, searches
 from guided.errors import GuidedError
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ def check_drafting(sampling: SamplingOptions, model: str) -> None:
     """Raise `GuidedError` for a draft that is misspelt or does not go with the sampler, before anything is loaded."""
     from difflib import get_close_matches
 
-    from guided.cli.methods.searching import searches
     from guided.eval.requests import PACKAGED as NANO
 
     name = sampling.draft

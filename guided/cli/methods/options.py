@@ -24,6 +24,7 @@ __all__ = [
     "Strict",
     "decoding",
     "runs_a_model",
+    "searches",
 ]
 
 _MODEL = "Model"
@@ -60,7 +61,7 @@ def _steering_help(given: list[str] | None) -> list[str] | None:
 def _search_help(given: str | None) -> str | None:
     """Print the searches for ``--search help``."""
     if given == "help":
-        from guided.cli.methods.searching import search_help
+        from guided.cli.methods.search_methods import search_help
 
         typer.echo(search_help())
         raise typer.Exit
@@ -222,6 +223,11 @@ class SamplingOptions:
     must_exclude: MustExclude = None
     replay: Replay = None
     draft: Draft = None
+
+
+def searches(sampling: SamplingOptions) -> bool:
+    """True where the options ask for a search."""
+    return sampling.search is not None or bool(sampling.must_include or sampling.must_exclude)
 
 
 BLOCKS: dict[str, type[ModelOptions] | type[SamplingOptions]] = {"running": ModelOptions, "sampling": SamplingOptions}

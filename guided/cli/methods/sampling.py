@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from guided.cli.methods.options import Decoding, ModelOptions, SamplerName, SamplingOptions
@@ -19,15 +18,11 @@ from guided.errors import GuidedError, LimitError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from guided.cli.methods.steering_methods import Sources
+    from guided.cli.methods.steered import Steered
     from guided.constraint.constraint import Constraint
-    from guided.draft import Drafting
-    from guided.hf import LoadedModel
     from guided.hf.front.sampling import Sampled, Sampler
-    from guided.lm import LanguageModel
-    from guided.steer import Stack
 
-__all__ = ["Answer", "Steered", "check_sampling", "sample_text"]
+__all__ = ["Answer", "check_sampling", "sample_text"]
 
 _FUNCTIONS = {SamplerName.SMC_STEER: "smc_steer", SamplerName.BEST_OF_N: "best_of_n"}
 """Where a name of the command line is not that of the function."""
@@ -62,55 +57,6 @@ class Answer:
             **({"missing": self.missing} if self.missing else {}),
             **({} if self.drafts is None else {"drafts": self.drafts}),
         }
-
-
-@dataclass(frozen=True)
-class Steered:
-    """A loaded model and what ``--steer`` says; nothing is built or loaded before it is used."""
-
-    loaded: LoadedModel
-    sampling: SamplingOptions
-    running: ModelOptions
-    quiet: bool
-
-    @cached_property
-    def sources(self) -> Sources:
-        """The model as the samplers and steerers see it, and where they find others."""
-        from guided.cli.methods.steering import sources_of
-        from guided.cli.models import load_model
-
-        def load(name: str) -> LoadedModel:
-            return load_model(name, device=self.running.device, offline=self.running.offline, quiet=self.quiet)
-
-        return sources_of(self.loaded, load)
-
-    @cached_property
-    def stack(self) -> Stack:
-        """The steerers; loads the models that they name."""
-        from guided.cli.methods.steering import steering_stack
-
-        return steering_stack(self.sampling.steer or (), self.sources)
-
-    @cached_property
-    def model(self) -> LanguageModel:
-        """The steered model."""
-        if not self.sampling.steer:
-            return self.sources.base
-        return self.stack.over(self.sources.base, same_tokenizer=True)
-
-    @cached_property
-    def drafting(self) -> Drafting | None:
-        """What drafts; loads the model that it names."""
-        from guided.cli.methods.drafting import drafting_of
-        from guided.cli.models import load_model
-
-        def load(name: str) -> LoadedModel:
-            return load_model(name, device=self.running.device, offline=self.running.offline, quiet=self.quiet)
-
-        if self.sampling.draft is None:
-            return None
-        greedy = self.sampling.sampler is None and not self.running.sample and not self.running.temperature
-        return drafting_of(self.sampling.draft, self.sources.base, load, greedy=greedy)
 
 
 def check_sampling(sampling: SamplingOptions, running: ModelOptions) -> None:

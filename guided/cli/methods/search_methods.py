@@ -11,12 +11,12 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from guided.cli.methods.words import Setting
+from guided.cli.methods.words import Setting, listed
 
 if TYPE_CHECKING:
     from guided.hf.front.searching import Search
 
-__all__ = ["SEARCHES", "SearchKind", "SearchMethod"]
+__all__ = ["SEARCHES", "SearchKind", "SearchMethod", "search_help"]
 
 
 class SearchKind(Enum):
@@ -168,3 +168,19 @@ SEARCHES: dict[str, SearchMethod] = {
     ),
 }
 """Every search by name.  Best spans compare pieces of a passage and not texts of a grammar, so they are not here."""
+
+
+def search_help() -> str:
+    """What ``--search help`` prints: all searches and their settings, and how they are used."""
+    return listed(
+        "--search NAME:KEY=VALUE,...: searches, which compare whole texts of the grammar and print the best",
+        {name: (method.settings, method.summary) for name, method in SEARCHES.items()},
+        [
+            "guided extract -s schema.json --search best-first:beams=8,n_best=3 --json letter.txt",
+            'guided extract -s schema.json --must-include "Oslo|Bergen" letter.txt',
+            "guided extract -s schema.json --search deal:reward=mymodule:score,weight=2 letter.txt",
+            "guided extract -s schema.json --search blocks:reward=mymodule:score,blocks=8 --seed 1 letter.txt",
+        ],
+        "MODULE:FUNCTION takes a list of texts, prompts left out, and gives a number for each. All but `blocks` draw"
+        " nothing: the same texts each time.",
+    )

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from guided.cli.methods.options import ModelOptions, SamplingOptions
+from guided.cli.methods.options import ModelOptions, SamplingOptions, searches
 from guided.cli.methods.rewards import reward_function
 from guided.cli.methods.search_methods import SEARCHES, SearchKind
-from guided.cli.methods.words import Words, listed, parse_words, read_value
+from guided.cli.methods.words import Words, parse_words, read_value
 from guided.cli.progress import kernel_compilation
 from guided.errors import GuidedError, LimitError
 
 if TYPE_CHECKING:
-    from guided.cli.methods.sampling import Steered
+    from guided.cli.methods.steered import Steered
     from guided.constraint.constraint import Constraint
     from guided.hf.front.searching import Search
     from guided.search import Hypothesis
@@ -29,9 +29,7 @@ __all__ = [
     "check_search",
     "parse_search",
     "search_function",
-    "search_help",
     "search_text",
-    "searches",
 ]
 
 
@@ -54,11 +52,6 @@ class FoundTexts:
             "texts": [{"text": text, "score": score} for text, score in self.scores],
             "cost": {"passes": self.passes, "rows": self.rows},
         }
-
-
-def searches(sampling: SamplingOptions) -> bool:
-    """True where the options ask for a search."""
-    return sampling.search is not None or bool(sampling.must_include or sampling.must_exclude)
 
 
 def check_search(sampling: SamplingOptions, running: ModelOptions) -> None:
@@ -114,22 +107,6 @@ def search_function(specification: str, decode: Callable[[Sequence[int]], str]) 
     """The search with its options; ``decode`` makes the texts that rewards read."""
     words = parse_search(specification)
     return SEARCHES[words.name].build(_values(words), decode)
-
-
-def search_help() -> str:
-    """What ``--search help`` prints: all searches and their settings, and how they are used."""
-    return listed(
-        "--search NAME:KEY=VALUE,...: searches, which compare whole texts of the grammar and print the best",
-        {name: (method.settings, method.summary) for name, method in SEARCHES.items()},
-        [
-            "guided extract -s schema.json --search best-first:beams=8,n_best=3 --json letter.txt",
-            'guided extract -s schema.json --must-include "Oslo|Bergen" letter.txt',
-            "guided extract -s schema.json --search deal:reward=mymodule:score,weight=2 letter.txt",
-            "guided extract -s schema.json --search blocks:reward=mymodule:score,blocks=8 --seed 1 letter.txt",
-        ],
-        "MODULE:FUNCTION takes a list of texts, prompts left out, and gives a number for each. All but `blocks` draw"
-        " nothing: the same texts each time.",
-    )
 
 
 def alternatives(phrase: str) -> list[str]:

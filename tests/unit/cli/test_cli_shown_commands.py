@@ -14,7 +14,7 @@ import pytest
 from typer.main import get_command
 
 from guided.cli.application import application
-from guided.cli.methods.searching import search_help
+from guided.cli.methods.search_methods import search_help
 from guided.cli.methods.steering import steering_help
 
 ROOT = Path(__file__).resolve().parents[3]
