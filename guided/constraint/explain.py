@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from guided.constraint.distinct.machine import DistinctMachine
 from guided.constraint.machine import ConstraintMachine
 from guided.kernels.layout import DEAD, FINISHED
 from guided.special_bytes import SENTINEL
 
 if TYPE_CHECKING:
     from guided.constraint.constraint import Constraint
-    from guided.constraint.formats.machine import FormatMachine
+    from guided.constraint.product import ProductMachine
 
-    Machine = ConstraintMachine | DistinctMachine | FormatMachine[Any]
+    Machine = ConstraintMachine | ProductMachine[Any]
 
 NAMED = 8
 """Alternatives that one explanation names."""
@@ -50,7 +49,7 @@ def explain(constraint: Constraint, machine: Machine, state: int, token: int) ->
         after = machine.advance(at, bytes([byte]))
         if after == DEAD:
             where = f"after {_show(data[:position])}, " if position else ""
-            repeats = None if isinstance(machine, ConstraintMachine) else machine.repetition(at, byte)
+            repeats = None if isinstance(machine, ConstraintMachine) else machine.why_refused(at, byte)
             if repeats is not None:
                 return f"{_show(data)} is not allowed: {where}{_show(bytes([byte]))} {repeats}"
             return f"{_show(data)} is not allowed: {where}{_show(bytes([byte]))} does not fit; {_expected(machine, at)}"

@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from guided.constraint.distinct.machine import DistinctMachine
 from guided.constraint.distinct.marked_rules import marks_of
 from guided.constraint.limits import Limits
 from guided.constraint.machine import ConstraintMachine
+from guided.constraint.product import ProductMachine
 from guided.errors import UnsupportedError
 from guided.grammar.ir import Grammar, Mark
 from guided.vocab.vocabulary import Vocabulary
 
-if TYPE_CHECKING:
-    from guided.constraint.formats.machine import FormatMachine
 
-
-def machine_for(
-    grammar: Grammar, vocabulary: Vocabulary, limits: Limits
-) -> ConstraintMachine | DistinctMachine | FormatMachine[Any]:
-    """The machine of a grammar: with a checker where some rule is marked for one."""
+def machine_for(grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> ConstraintMachine | ProductMachine[Any]:
+    """The machine of a grammar: a product where some rule is marked for one."""
     if grammar.indentation is not None:
         raise UnsupportedError(
             "a grammar behind an indenter is no grammar of its own", remedy="Compile it with guided.compile."
         )
     marks = marks_of(grammar)
-    machine: ConstraintMachine | DistinctMachine
+    found: ConstraintMachine | ProductMachine[Any]
     if marks - {Mark.PATTERN, Mark.HOST_NAME}:
-        machine = checked = DistinctMachine(grammar, vocabulary, limits)
-        base = checked.inner
+        found = distinct = DistinctMachine(grammar, vocabulary, limits)
+        base = distinct.inner
     else:
-        machine = base = ConstraintMachine(grammar, vocabulary, limits)
-    # Few grammars have such strings, and their checkers bring automata along.
-    found: ConstraintMachine | DistinctMachine | FormatMachine[Any] = machine
+        found = base = ConstraintMachine(grammar, vocabulary, limits)
+    # Few grammars have such strings, and their sides bring automata along.
     if Mark.PATTERN in marks:
         from guided.constraint.formats.patterns import PatternMachine
 

@@ -1,45 +1,112 @@
-"""What a machine with a checker beside it answers as the machine within does, asked about that machine's own state."""
+"""The product of a machine with an automaton beside it that remembers what no context-free language tells.
+
+A state is a pair of the inner machine's state and of the side's.  Pairs are interned here, behind all ids of the inner
+machine; where the side remembers nothing the pair is the inner machine's own state, and costs nothing.  Products nest.
+"""
 
 from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.collection import untrack
+from guided.constraint.limits import Limits
+from guided.grammar.ir import Grammar
 from guided.kernels.layout import DEAD, FAR, FINISHED
+from guided.vocab.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from guided.constraint.distinct.machine import DistinctMachine
-    from guided.constraint.formats.machine import FormatMachine
+    from guided.constraint.completion import Completions
     from guided.constraint.machine import ConstraintMachine
 
 __all__ = ["ProductMachine"]
 
+_FIRST_PAIR = 1 << 32
+"""States of a `ConstraintMachine` are below."""
+_MORE = 8
+"""Each product beside another has 256 times as many ids."""
 
-class ProductMachine(ABC):
-    """States are pairs of the state of a machine within and of what a checker holds; see `ConstraintMachine`."""
+Side = TypeVar("Side")
 
-    inner: ConstraintMachine | DistinctMachine | FormatMachine[Any]
-    lock: threading.RLock
+
+class ProductMachine(ABC, Generic[Side]):
+    """Answers as the inner machine does, about its own state, unless the side has a say; see `ConstraintMachine`."""
+
+    inner: ConstraintMachine | ProductMachine[Any]
+    completions: Completions
+    start: int
+
+    def __init__(self, inner: ConstraintMachine | ProductMachine[Any]) -> None:
+        self.inner = inner
+        self.grammar: Grammar = inner.grammar
+        self.vocabulary: Vocabulary = inner.vocabulary
+        self.limits: Limits = inner.limits
+        self.lock: threading.RLock = inner.lock
+        self.lexed: bool = inner.lexed
+        self.owing: bool = inner.owing
+        self.first_pair: int = inner.first_pair << _MORE if isinstance(inner, ProductMachine) else _FIRST_PAIR
+        """The least id of a pair."""
+        self._pairs: list[tuple[int, Side]] = []
+        self._ids: dict[tuple[int, Side], int] = {}
+
+    def split(self, state: int) -> tuple[int, Side | None]:
+        """The inner machine's state, and the side's, None where it remembers nothing."""
+        return (state, None) if state < self.first_pair else self._pairs[state - self.first_pair]
+
+    def join(self, state: int, side: Side | None) -> int:
+        """The one state of a pair; `DEAD` where nothing can follow."""
+        return state if side is None or state <= FINISHED else self.pair(state, side)
+
+    def pair(self, state: int, side: Side) -> int:
+        """The id of a pair, `DEAD` where nothing can follow."""
+        pair = (state, side)
+        found = self._ids.get(pair)
+        if found is None:
+            found = DEAD
+            if state != DEAD and self.goes_on(state, side):
+                found = self.first_pair + len(self._pairs)
+                self._pairs.append(pair)
+            # It refers to no cycle, and there are thousands.
+            untrack(pair)
+            self._ids[pair] = found
+        return found
+
+    def goes_on(self, state: int, side: Side | None) -> bool:
+        """Can the text go on to an end from a pair that `read` returned?"""
+        return True
 
     @abstractmethod
-    def split(self, state: int) -> tuple[int, Any]:
-        """The state of the machine within, and what the checker holds."""
+    def read(self, state: int, side: Side | None, data: bytes) -> tuple[int, Side | None]:
+        """The pair after some bytes."""
 
     @abstractmethod
-    def join(self, state: int, text: Any) -> int:
-        """The one state of a pair."""
+    def advance_token(self, state: int, token: int) -> int:
+        """The state after a token's bytes (not an end-of-text id)."""
 
     @abstractmethod
     def mask(self, state: int, limit: int = -1) -> NDArray[np.uint32]:
         """The row of tokens that keep ``state`` alive; with ``limit`` only those after which so many tokens suffice."""
 
     @abstractmethod
-    def read(self, state: int, text: Any, data: bytes) -> tuple[int, Any]:
-        """The pair after some bytes."""
+    def alike(self, state: int) -> int:
+        """A state that allows the same tokens and ends alike, and may be at hand."""
+
+    @abstractmethod
+    def visit(self, state: int) -> tuple[NDArray[np.uint32], bool, int]:
+        """As `ConstraintMachine.visit`."""
+
+    @abstractmethod
+    def why_refused(self, state: int, byte: int) -> str | None:
+        """Why the side alone refuses a byte, after "it"; None when the innermost automaton refuses it too."""
+
+    def reads(self, state: int, data: bytes) -> bool:
+        """Can some bytes come next?  As `advance`, but leaves no state behind."""
+        after, side = self.read(*self.split(state), data)
+        return after != DEAD and self.goes_on(after, side)
 
     def advance(self, state: int, data: bytes) -> int:
         """The state after the bytes ``data``."""

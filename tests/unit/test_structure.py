@@ -57,12 +57,12 @@ LONGEST_KERNEL = 150
 CIRCLES = {"grammar": 6, "steer": 2}
 """Modules of each part that are in circles of the imports that run."""
 
-TYPE_CIRCLES = {"automata": 12, "constraint": 29, "grammar": 6, "steer": 4, "monitor": 2}
+TYPE_CIRCLES = {"automata": 12, "constraint": 9, "grammar": 6, "steer": 4, "monitor": 2}
 """The same, where imports for type checking count."""
 
 FOLDERS = {
     "automata": 38,
-    "constraint": 70,
+    "constraint": 38,
     "kernels": 44,
 }
 """Python files in each folder that has too many."""

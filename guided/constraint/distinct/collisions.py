@@ -66,39 +66,6 @@ class Collisions:
         found.update(item[at] for item in like if len(item) > at and item.startswith(text.text))
         return found
 
-    def rests(self, text: Text) -> set[bytes] | None:
-        """What is left of the names or strings that would keep the object in which the text is like another.
-
-        Also where a name or value may begin; None where something else would keep it so as well.
-        """
-        level, size = text.level, len(text.text)
-        if level is None:
-            return None
-        between = text.mode is Mode.BETWEEN
-        if text.mode is Mode.NAME or (between and level.expects is Expects.NAME):
-            candidates = [self._members(value) for value in self.candidates(level)]
-            if between and not level.members and not all(candidates):
-                return None
-            written = {name for name, _ in level.members}
-            names = {name for members in candidates for name in members} - written
-            return {name[size:] for name in names if name.startswith(text.text)}
-        if text.mode is not Mode.STRING and not (between and level.expects is Expects.VALUE):
-            return None
-        found = set()
-        for value in self._expected(level):
-            content = self._content[value]
-            if not isinstance(content, bytes):
-                if between:
-                    return None
-            elif content.startswith(text.text):
-                found.add(content[size:])
-        return found
-
-    def is_nearly_complete(self, level: Level) -> bool:
-        """Would one more member make an object one of those that it is like?"""
-        size = len(level.members) + 1
-        return any(len(self._members(value)) == size for value in self.candidates(level))
-
     def _consistent(self, text: Text, level: Level) -> bool:
         mode = text.mode
         if mode is Mode.NAME:

@@ -25,8 +25,6 @@ _ESCAPES = {
 }
 
 
-NEEDS_ESCAPE = re.compile(rb'[\x00-\x1f"\\]')
-"""What a string holds in an escape only."""
 _HEX = re.compile(rb"\\u[0-9a-f]{4}(?:\\ud[c-f][0-9a-f]{2})?")
 _UNESCAPED = re.compile(rb'[^"\\]*')
 _BETWEEN = re.compile(rb'[^"\[\]{},]*')
@@ -121,11 +119,9 @@ class Text:
     ``pending`` is an escape that is not complete yet, in lower case.
     """
 
-    __slots__ = ("consistent", "level", "mode", "number", "pending", "text")
+    __slots__ = ("consistent", "level", "mode", "pending", "text")
 
-    def __init__(self, number: int, level: Level | None, mode: Mode, text: bytes, pending: bytes) -> None:
-        self.number = number
-        """Of its reader's texts, which it is."""
+    def __init__(self, level: Level | None, mode: Mode, text: bytes, pending: bytes) -> None:
         self.level = level
         self.mode = mode
         self.text = text
@@ -152,7 +148,6 @@ class Reader:
         """By the id of a level and what may come next: the level that differs from it only in that."""
         self._texts: dict[int, dict[bytes, Text]] = {id(None): {}}
         """By the id of the level, and by what is read in it."""
-        self._n_texts = 0
 
     def text(self, level: Level | None, mode: Mode = BETWEEN, text: bytes = b"", pending: bytes = b"") -> Text | None:
         """The one text of this content; idle when nothing is open and nothing is read."""
@@ -162,8 +157,7 @@ class Reader:
         key = b"%c%c%b%b" % (mode, len(pending), pending, text)
         found = texts.get(key)
         if found is None:
-            self._n_texts += 1
-            found = texts[key] = Text(self._n_texts, level, mode, text, pending)
+            found = texts[key] = Text(level, mode, text, pending)
             untrack(found)
         return found
 

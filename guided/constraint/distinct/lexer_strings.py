@@ -49,7 +49,6 @@ class LexerStrings:
         self._ways: dict[int, int] = {}
         self._ascii_ways: dict[int, tuple[int, bool]] = {}
         self._behind_escape: dict[tuple[int, bytes], tuple[tuple[bytes, int], ...]] = {}
-        self._texts: dict[int, tuple[bytes, ...] | None] = {}
         self._numbers: dict[tuple[int, int], int] = {}
         self._data = np.empty(_BYTES, np.uint8)
         self._ends = np.empty(_MOST, np.int64)
@@ -110,6 +109,13 @@ class LexerStrings:
             self._ways[state] = found
         return found
 
+    def needs_escape(self, state: int) -> bool:
+        """May a character come that only an escape spells?  True for states that are not inside a string's text."""
+        return not self.is_text(state) or any(
+            low < _PRINTED or any(low <= byte <= high for byte in _ESCAPED)
+            for low, high, _ in self._states.edges(state)
+        )
+
     def before_escape(self, state: int) -> int:
         """A state, or the one before the escape that it is in, if any character may be spelled so; else 0."""
         arrays = self._states.arrays
@@ -166,18 +172,6 @@ class LexerStrings:
             if any(low <= letter <= high for letter in LETTERS):
                 found.add(target)
         return found
-
-    def texts(self, state: int) -> tuple[bytes, ...] | None:
-        """All texts that may come from such a state, in order; None where they are not few."""
-        if state not in self._texts:
-            number = self._listed(state, _MOST) if self.is_text(state) else _MOST
-            found = None
-            if number < _MOST:
-                ends = self._ends[:number].tolist()
-                data = self._data[: ends[-1]].tobytes() if ends else b""
-                found = tuple([data[first:last] for first, last in zip([0, *ends], ends, strict=False)])
-            self._texts[state] = found
-        return self._texts[state]
 
     def number(self, state: int, most: int) -> int:
         """How many texts may come from such a state, ``most`` for as many at least; -1 where that is not told."""

@@ -3,50 +3,30 @@
 The automaton alone has no dead ends, and every array of distinct items and every object has, by the conditions of
 `guided.grammar.json_schema.satisfiability.distinct`, a new value for each place that must be filled.  So a text that
 can no longer become a duplicate (`guided.constraint.distinct.collisions`) can end.  One that may become a duplicate can
-end exactly if some text leads it away.  That is a depth-first search, usually of one byte.  Where the search takes long
-and finitely many strings may come, these are listed (`guided.constraint.distinct.finite_strings`).
+end exactly if some text leads it away.  That is a depth-first search, usually of one byte, and seldom done: mostly more
+strings may come than are used (`guided.constraint.distinct.supply`).
 """
 
 from __future__ import annotations
 
 import heapq
-import weakref
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-import numpy as np
-
-from guided.constraint.distinct.finite_strings import FiniteStrings
-from guided.constraint.distinct.json_text import BACKSLASH, COLON, COMMA, NEEDS_ESCAPE, QUOTE, Expects, Mode, Text
+from guided.constraint.distinct.json_text import BACKSLASH, COLON, COMMA, QUOTE, Expects, Mode, Text
 from guided.constraint.distinct.json_values import STRING_KEY, is_zero
-from guided.constraint.distinct.lexer_strings import LETTERS
-from guided.constraint.distinct.string_counts import StringCounts
-from guided.constraint.distinct.thread_strings import ThreadStrings
-from guided.constraint.distinct.used_keys import UsedKeys
+from guided.constraint.distinct.spelling import Spelling
+from guided.constraint.distinct.steps import Steps
+from guided.constraint.distinct.supply import Supply
+from guided.constraint.limits import Limits
 from guided.errors import LimitError
 from guided.kernels.layout import DEAD, FINISHED
 
-if TYPE_CHECKING:
-    from guided.constraint.distinct.machine import DistinctMachine
-
-_FIRST = np.asarray(sorted(range(256), key=lambda byte: (not chr(byte).isalnum() or byte > 127, byte == 0x30, byte)))
-"""Bytes in the order in which a way out is looked for: digits and letters, of which one usually is a new one, first.
-
-A zero comes late, since zeros at the end of a number may be undone by an exponent.
-"""
-
-
-_LENGTHENING = {Mode.NAME: LETTERS, Mode.STRING: LETTERS, Mode.SCALAR: b"19"}
-"""Bytes of which each is one more character, or digit that counts."""
-_DIGIT = 0x31
-_BEGINNING = (QUOTE, _DIGIT)
-_PLAIN_ESCAPE = 0x6E
-"""What ends an escape that a backslash begins."""
+_OPEN_MODES = frozenset((Mode.NAME, Mode.STRING, Mode.SCALAR))
+_QUOTED = frozenset((Mode.NAME, Mode.STRING))
 _MOST_SPACES = 128
 """States behind white space that are looked at; where it may be as long as one likes there is one."""
 _ESCAPING = 400
 """States in which a way to a free value is looked for, about 2 ms; a way over a declared name takes some forty."""
-_PATIENCE = 48
-"""States that a search visits before what may come is listed; most find a way out in ten, and a list takes longer."""
 _FRESH, _VALUE, _BEHIND, _STRING, _CONTENT = range(5)
 """A name or value may begin; a value; within or behind a scalar; in a string; in one that is no name."""
 _Reached: TypeAlias = tuple[int, int, bool]
@@ -55,51 +35,50 @@ _READING = {Mode.BETWEEN: _FRESH, Mode.NAME: _STRING, Mode.STRING: _CONTENT}
 _WIDE = 24
 """Bytes after which what a string says hardly matters: two of them are followed, and the string's end."""
 _BRACKETS, _OPEN = b"[]}", 0x7B
-_BEFORE_NAME = frozenset(b'" \t\n\r')
 _BEFORE, _SPACE = {0x7B: _FRESH, COMMA: _FRESH, COLON: _VALUE}, b" \t\n\r"
 _LETTERS = bytes(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
 
 
 class Liveness:
-    """Answers for the pairs of one checked machine."""
+    """Answers for the pairs of one machine; the automaton's lock must be held."""
 
-    def __init__(self, machine: DistinctMachine) -> None:
-        self._machine: DistinctMachine = weakref.proxy(machine)
-        self.inside = ThreadStrings(machine)
-        self.strings = FiniteStrings(machine)
-        self.counts = StringCounts(machine)
+    def __init__(self, steps: Steps, supply: Supply, limits: Limits) -> None:
+        self._steps = steps
+        self._collisions = steps.collisions
+        self.supply = supply
+        self._spelling = None if steps.automaton.vocabulary.byte_complete else Spelling(steps, limits)
+        self._most = limits.search_states
         self._alive: dict[tuple[int, Text], bool] = {}
-        self._open: dict[tuple[int, Mode], bool] = {}
-        self._leads: dict[int, bool] = {}
         self._escaping: dict[_Reached, bool] = {}
         self._spaces: dict[int, tuple[int, ...]] = {}
         self._uniform: dict[tuple[int, Mode], bool] = {}
-        self._bytes: dict[int, list[int]] = {}
-        self._byte_sets: dict[int, frozenset[int]] = {}
-        self._ends: dict[int, bool] = {}
+
+    def lives(self, state: int, text: Text | None, data: bytes) -> bool:
+        """May some bytes come next?"""
+        after, then = self._steps.read(state, text, data)
+        return after != DEAD and self.goes_on(after, then)
+
+    def goes_on(self, state: int, text: Text | None) -> bool:
+        """Do some tokens lead from here to an end of the text, without repeating anything?"""
+        if self._spelling is not None:
+            return self._spelling.alive(state, text)
+        return text is None or self._steps.only_names or self.alive(state, text)
 
     def alive(self, state: int, text: Text | None) -> bool:
         """Is there a text that goes on from here, repeats nothing, and ends?"""
-        machine = self._machine
-        if text is None or not machine.likeness.consistent(text):
+        if text is None or not self._collisions.consistent(text):
             return True
-        if machine.open_names and machine.likeness.is_about_names(text):
+        if self._steps.open_names and self._collisions.is_about_names(text):
             # Only a name is in question, and of infinitely many finitely many are taken.
             return True
         if self.is_open(state, text) or self._is_open_behind_escape(state, text):
             return True
         begins = text.mode is Mode.BETWEEN and text.level is not None and text.level.expects is Expects.VALUE
-        if begins and self._leads_to_open(state):
+        if begins and self.supply.is_open_value(state):
             return True
         found = self._alive.get((state, text))
-        if found is None:
-            found = self._counted(state, text)
         if found is None and self._outnumbers(state, text):
             found = self._alive[state, text] = True
-        if found is None:
-            found = self._has_new_name(state, text)
-            if found is not None:
-                self._alive[state, text] = found
         if found is None:
             found = self._escapes(state, text) or self._search(state, text)
         return found
@@ -107,114 +86,31 @@ class Liveness:
     def _outnumbers(self, state: int, text: Text) -> bool:
         """May more strings come here, as an item or a name, than begin so among those that are there?"""
         level = text.level
-        if level is None or self._machine.likeness.candidates(level):
+        if level is None or self._collisions.candidates(level):
             return False
         names = text.mode is Mode.NAME or (text.mode is Mode.BETWEEN and level.expects is Expects.NAME)
         if not (names or level.compares):
             return False
         if text.mode in (Mode.NAME, Mode.STRING):
             begun = sum(1 for _ in level.seen.beginning(text.text if names else STRING_KEY + text.text))
-            return self.counts.more_than(state, text.pending, begun)
+            return self.supply.more_than(state, text.pending, begun)
         if text.mode is not Mode.BETWEEN or not (names or level.expects is Expects.VALUE):
             return False
-        quote = self._machine.byte_step(state, QUOTE)
-        return quote != DEAD and self.counts.more_than(quote, b"", level.seen.size)
-
-    def _has_new_name(self, state: int, text: Text) -> bool | None:
-        """The same of a name of which few may come; None where they are not told, or might be no names."""
-        level = text.level
-        if level is None or self._machine.likeness.candidates(level):
-            return None
-        if text.mode is Mode.NAME:
-            return self._is_new_name(state, text.text, text.pending, level.seen)
-        if text.mode is not Mode.BETWEEN or level.expects is not Expects.NAME:
-            return None
-        behind = self.behind_space(state)
-        if not behind or any(self.next_byte_set(at) - _BEFORE_NAME for at in behind):
-            return None
-        begun = (self._machine.byte_step(at, QUOTE) for at in behind)
-        found = {self._is_new_name(at, b"", b"", level.seen) for at in begun if at != DEAD}
-        return True if True in found else None if None in found else False
-
-    def _is_new_name(self, state: int, begun: bytes, pending: bytes, seen: UsedKeys) -> bool | None:
-        rests = self.inside.names(state, pending)
-        if rests is None:
-            return None
-        if any(begun + rest not in seen for rest in rests):
-            return True
-        for rest in rests:
-            written = (b"\\u%04x" % rest[0])[len(pending) :] + rest[1:] if pending else rest
-            if NEEDS_ESCAPE.search(rest[1:] if pending else rest):
-                return None
-            after = self._machine.inner.advance_text(state, written + b'"')
-            if after != DEAD and self._machine.frames.without_undeclared_name(after) != DEAD:
-                return None
-        return False
-
-    def _counted(self, state: int, text: Text, *, listing: bool = False) -> bool | None:
-        """The same by the strings that may come; None where these are not listed, or do not tell."""
-        level, mode = text.level, text.mode
-        if level is None or not level.compares or (mode is Mode.BETWEEN and level.expects is not Expects.VALUE):
-            return None
-        if mode not in (Mode.BETWEEN, Mode.STRING) or self._machine.likeness.candidates(level):
-            return None
-        pending = None if mode is Mode.BETWEEN else text.pending
-        rests = (self.strings.listed if listing else self.strings.known)(state, pending)
-        if rests is None:
-            return None
-        return rests.has_new(STRING_KEY + text.text, level.seen) or (False if rests.whole else None)
+        quote = self._steps.byte_step(state, QUOTE)
+        return quote != DEAD and self.supply.more_than(quote, b"", level.seen.size)
 
     def is_open(self, state: int, text: Text) -> bool:
         """Is there a byte that lengthens the name, string or number as often as one likes?
 
         Then infinitely many may come of it, and only finitely many have been seen.
         """
-        tried = _LENGTHENING.get(text.mode)
-        if tried is None or text.pending or (text.mode is Mode.SCALAR and is_zero(text.text)):
+        if text.mode not in _OPEN_MODES or text.pending or (text.mode is Mode.SCALAR and is_zero(text.text)):
             return False
-        return self._has_loop(state, text.mode, tried)
+        return self.supply.is_open(state, text.mode)
 
     def _is_open_behind_escape(self, state: int, text: Text) -> bool:
         """The same behind one way to end the escape that is being read."""
-        return bool(text.pending) and self.is_open_string(state, text.mode, text.pending)
-
-    def is_open_string(self, state: int, mode: Mode, pending: bytes) -> bool:
-        """The same of a string or name, behind one way to end the escape that is being read, if there is one."""
-        if pending:
-            if self.inside.loops_behind_escape(state, pending):
-                return True
-            if len(pending) > 5:
-                return False
-            for byte in (_PLAIN_ESCAPE,) if pending == b"\\" else b"\\u0061"[len(pending) :]:
-                state = self._machine.byte_step(state, byte)
-        return state != DEAD and self._has_loop(state, mode, _LENGTHENING[mode])
-
-    def _has_loop(self, state: int, mode: Mode, tried: bytes) -> bool:
-        key = (state, mode)
-        found = self._open.get(key)
-        if found is None and mode is not Mode.SCALAR and self.inside.has_looping_thread(state):
-            found = self._open[key] = True
-        if found is None:
-            step = self._machine.byte_step
-            self._machine.byte_steps(state, tried)
-            after = [then for byte in tried if (then := step(state, byte)) != DEAD]
-            # One byte further counts as well: names that are declared keep a name from looping at once.
-            found = self._open[key] = state in after or any(
-                step(then, byte) == then for then in after for byte in tried
-            )
-        return found
-
-    def _leads_to_open(self, state: int) -> bool:
-        """Can a string or number begin here of which infinitely many may come?"""
-        found = self._leads.get(state)
-        if found is None:
-            self._machine.byte_steps(state, _BEGINNING)
-            quote = self._machine.byte_step(state, QUOTE)
-            digit = self._machine.byte_step(state, _DIGIT)
-            found = self._leads[state] = (
-                quote != DEAD and self._has_loop(quote, Mode.STRING, _LENGTHENING[Mode.STRING])
-            ) or (digit != DEAD and self._has_loop(digit, Mode.SCALAR, _LENGTHENING[Mode.SCALAR]))
-        return found
+        return bool(text.pending) and self.supply.is_open_string(state, text.mode, text.pending)
 
     def _escapes(self, state: int, text: Text) -> bool:
         """Is it plain to see that the item of which this is a part can still get a value, or a name, of its own?
@@ -223,7 +119,7 @@ class Liveness:
         it depends on the automaton's state alone.  Undeclared names on the way can be new ones, being infinitely many.
         """
         level = text.level
-        if level is None or not level.gathers or not self._machine.open_names or text.mode is Mode.SCALAR:
+        if level is None or not level.gathers or not self._steps.open_names or text.mode is Mode.SCALAR:
             return False
         if text.pending:
             state = self._behind_escape(state, text.pending)
@@ -233,17 +129,11 @@ class Liveness:
 
     def _behind_escape(self, state: int, pending: bytes) -> int:
         """The state behind one way to end an escape; `DEAD` where none is known."""
-        way = self.inside.way_behind_escape(state, pending)
-        return self._machine.inner.advance_text(state, way) if way else DEAD
+        way = self.supply.way_behind_escape(state, pending)
+        return self._steps.automaton.advance_text(state, way) if way else DEAD
 
     def _leads_out(self, state: int, mode: Mode, compares: bool) -> bool:
         place = (state, _READING[mode], not compares)
-        found = self._escaping.get(place)
-        return self._finds_open(place) if found is None else found
-
-    def leads_out_behind(self, state: int) -> bool:
-        """Behind the end of a name or string: is there a way, in the item around it, to a free value?"""
-        place = (state, _BEHIND, True)
         found = self._escaping.get(place)
         return self._finds_open(place) if found is None else found
 
@@ -254,17 +144,17 @@ class Liveness:
         wrong only where it says False.
         """
         if pending:
-            if self.is_open_string(state, mode, pending):
+            if self.supply.is_open_string(state, mode, pending):
                 return True
             state = self._behind_escape(state, pending)
             if state == DEAD:
                 return False
         if mode is Mode.BETWEEN:
-            if in_array and self._leads_to_open(state):
+            if in_array and self.supply.is_open_value(state):
                 return True
-        elif self._has_loop(state, mode, _LENGTHENING[mode]):
+        elif self.supply.is_open(state, mode):
             return True
-        if not self._machine.open_names or mode is Mode.SCALAR or (compares and mode is not Mode.BETWEEN):
+        if not self._steps.open_names or mode is Mode.SCALAR or (compares and mode is not Mode.BETWEEN):
             return False
         return self._leads_out(state, mode, compares)
 
@@ -276,7 +166,7 @@ class Liveness:
             met = {DEAD, state}
             for at in reached:
                 for byte in _SPACE:
-                    then = self._machine.byte_step(at, byte)
+                    then = self._steps.byte_step(at, byte)
                     if then not in met:
                         met.add(then)
                         reached.append(then)
@@ -290,7 +180,7 @@ class Liveness:
 
         What lies on the way that is found leads there too, and is remembered.
         """
-        step, escaping = self._machine.byte_step, self._escaping
+        step, escaping = self._steps.byte_step, self._escaping
         parents: dict[_Reached, _Reached | None] = {place: None}
         stack = [place]
         while stack and len(parents) < _ESCAPING:
@@ -300,20 +190,20 @@ class Liveness:
                 escaping.get(here)
                 # Where a value may begin that leads out, so it may where a name may begin as well.
                 or (reading == _FRESH and escaping.get((at, _VALUE, inside)))
-                or (reading in (_FRESH, _VALUE) and self._leads_to_open(at))
+                or (reading in (_FRESH, _VALUE) and self.supply.is_open_value(at))
             ):
                 passed: _Reached | None = here
                 while passed is not None:
                     escaping[passed] = True
                     passed = parents[passed]
                 return True
-            ways = self.next_bytes(at)
+            ways = self._steps.next_bytes(at)
             if reading == _CONTENT and len(ways) > _WIDE:
                 ways = [QUOTE, *ways[:2]] if QUOTE in ways else ways[:2]
             elif reading not in (_STRING, _CONTENT):
                 # White space that may be left out leads nowhere else, and is as many states as it has characters.
                 ways = [byte for byte in ways if byte not in _SPACE] or ways
-            self._machine.byte_steps(at, (byte for byte in ways if byte != BACKSLASH))
+            self._steps.byte_steps(at, (byte for byte in ways if byte != BACKSLASH))
             for byte in reversed(ways):
                 if reading in (_STRING, _CONTENT):
                     if byte == BACKSLASH:
@@ -333,105 +223,61 @@ class Liveness:
         escaping.update(dict.fromkeys((place,) if stack else parents, False))
         return False
 
-    def bytes_to_new(self, state: int, text: Text) -> int | None:
-        """A bound on the bytes after which an open name, string or number has gone its own way and the text ended.
-
-        By repeating one byte, once more often than anything seen is long in number; None where nothing is open, or not
-        so plainly.
-        """
-        level = text.level
-        if level is None or level.collects or not self.is_open(state, text):
-            return None
-        step, tried = self._machine.byte_step, _LENGTHENING[text.mode]
-        around = [state, *(step(state, byte) for byte in tried)]
-        looping = [at for at in around if at != DEAD and any(step(at, byte) == at for byte in tried)]
-        if not looping:
-            return None
-        return level.seen.size + 2 + self._machine.inner.cost(looping[0])
-
     def is_uniform(self, state: int, text: Text) -> bool:
         """Is it open, and do all digits, or all characters that need no escape, leave the automaton where it is?"""
         if not self.is_open(state, text):
             return False
         key = (state, text.mode)
         found = self._uniform.get(key)
-        if found is None and text.mode is not Mode.SCALAR and self.inside.holds_any_text(state):
+        if found is None and text.mode is not Mode.SCALAR and self.supply.holds_any_text(state):
             found = self._uniform[key] = True
         if found is None:
             tried = b"0123456789" if text.mode is Mode.SCALAR else _LETTERS
-            found = self._uniform[key] = all(self._machine.byte_step(state, byte) == state for byte in tried)
-        return found
-
-    def next_bytes(self, state: int) -> list[int]:
-        """The bytes that the automaton can read next, likely ways out first."""
-        found = self._bytes.get(state)
-        if found is None:
-            marked = self._machine.inner.next_bytes(state)
-            found = self._bytes[state] = _FIRST[marked[_FIRST] != 0].tolist()
-        return found
-
-    def next_byte_set(self, state: int) -> frozenset[int]:
-        """The same without order."""
-        found = self._byte_sets.get(state)
-        if found is None:
-            found = self._byte_sets[state] = frozenset(self.next_bytes(state))
-        return found
-
-    def may_end(self, state: int) -> bool:
-        """May the whole text end in a state of the automaton?"""
-        found = self._ends.get(state)
-        if found is None:
-            found = self._ends[state] = self._machine.inner.is_accepting(state)
+            found = self._uniform[key] = all(self._steps.byte_step(state, byte) == state for byte in tried)
         return found
 
     def _search(self, state: int, text: Text) -> bool:
-        machine = self._machine
-        likeness, reader = machine.likeness, machine.reader
+        steps, collisions = self._steps, self._collisions
         parents: dict[tuple[object, ...], tuple[object, ...] | None] = {}
-        start = (state, *likeness.key(text))
+        start = (state, *collisions.key(text))
         parents[start] = None
         pairs: list[tuple[int, Text, tuple[object, ...]]] = [(state, text, start)]
         work = [0]
-        visited = 0
         while work:
-            if visited == _PATIENCE:
-                counted = self._counted(state, text, listing=True)
-                if counted is not None:
-                    return counted
-            visited += 1
             at, now, key = pairs[work.pop()]
             known = self._alive.get((at, now))
-            if known is None:
-                known = self._counted(at, now)
             if known:
                 self._remember(parents, key, pairs)
                 return True
             if known is False:
                 continue
             ending = []
-            if self.may_end(at):
+            if steps.may_end(at):
                 self._remember(parents, key, pairs)
                 return True
-            for byte in self.next_bytes(at):
-                inside = reader.inside(now, byte) if now.mode is not Mode.BETWEEN else None
+            plain = now.mode in _QUOTED and not now.pending and not self.supply.needs_escape(at)
+            for byte in steps.next_bytes(at):
+                if plain and byte == BACKSLASH:
+                    continue
+                inside = steps.reader.inside(now, byte) if now.mode is not Mode.BETWEEN else None
                 # Inside a name, string or number a byte needs no automaton to show that it leads away.
-                if inside is not None and not likeness.consistent(inside):
+                if inside is not None and not collisions.consistent(inside):
                     self._remember(parents, key, pairs)
                     return True
                 ending.append(byte)
             for byte in reversed(ending):
-                after, then = machine.step(at, now, byte)
+                after, then = steps.step(at, now, byte)
                 if after == DEAD:
                     continue
-                if then is None or not likeness.consistent(then):
+                if then is None or not collisions.consistent(then):
                     self._remember(parents, key, pairs)
                     return True
-                following = (after, *likeness.key(then))
+                following = (after, *collisions.key(then))
                 if following not in parents:
                     parents[following] = key
                     work.append(len(pairs))
                     pairs.append((after, then, following))
-            if len(pairs) > machine.limits.search_states:
+            if len(pairs) > self._most:
                 raise LimitError(
                     f"whether a name or item can still be a new one was not decided in {len(pairs)} states",
                     remedy="Let names or items be longer or freer, or pass Limits(search_states=...).",
@@ -457,23 +303,23 @@ class Liveness:
 
         There is one, since no dead end is entered, so it is looked for as long as it takes.
         """
-        machine = self._machine
+        steps, collisions = self._steps, self._collisions
         seen: set[tuple[object, ...]] = set()
         queue: list[tuple[int, bytes, int, int]] = [(0, b"", 0, state)]
         texts: list[Text | None] = [text]
         while queue:
             _, written, index, at = heapq.heappop(queue)
             now = texts[index]
-            if now is None or not machine.likeness.consistent(now):
+            if now is None or not collisions.consistent(now):
                 return written
-            key = (at, *machine.likeness.key(now))
+            key = (at, *collisions.key(now))
             if key in seen:
                 continue
             seen.add(key)
-            for byte in self.next_bytes(at):
-                after, then = machine.step(at, now, byte)
+            for byte in steps.next_bytes(at):
+                after, then = steps.step(at, now, byte)
                 if after > FINISHED:
                     texts.append(then)
-                    price = len(written) + 1 + machine.inner.cost(after)
+                    price = len(written) + 1 + steps.automaton.cost(after)
                     heapq.heappush(queue, (price, written + bytes((byte,)), len(texts) - 1, after))
         raise AssertionError("a live state has a way out")

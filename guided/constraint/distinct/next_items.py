@@ -8,23 +8,21 @@ where not every one can go on in infinitely many ways.
 
 from __future__ import annotations
 
-import weakref
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.constraint.distinct.json_text import QUOTE, Level, Mode, Text
 from guided.constraint.distinct.json_values import STRING_KEY
+from guided.constraint.distinct.liveness import Liveness
 from guided.constraint.distinct.next_verdicts import DOUBTFUL, NAMED, NEXT, Questions, around
-from guided.constraint.distinct.string_counts import MANY
+from guided.constraint.distinct.steps import Steps
+from guided.constraint.distinct.supply import MANY, Supply
 from guided.constraint.distinct.token_kinds import TokenKinds
 from guided.constraint.distinct.token_shapes import Crossing, Place, TokenShapes
-from guided.constraint.distinct.token_texts import Reach, TokenTexts
+from guided.constraint.distinct.token_texts import Reach
 from guided.kernels.layout import DEAD
-
-if TYPE_CHECKING:
-    from guided.constraint.distinct.machine import DistinctMachine
 
 _Name: TypeAlias = tuple[int, int, bytes]
 """By how many bytes a name that has just begun may go on, each to another; the state in it, `DEAD` where a token
@@ -45,14 +43,16 @@ class _Verdicts(NamedTuple):
 
 
 class NextItems:
-    """Verdicts for the states of one checked machine."""
+    """Verdicts for the states of one automaton."""
 
-    def __init__(self, machine: DistinctMachine) -> None:
-        self._machine: DistinctMachine = weakref.proxy(machine)
-        self._texts = TokenTexts.of(machine.vocabulary)
-        self._crossings = TokenShapes.of(machine.vocabulary)
-        self._kinds = TokenKinds.of(machine.vocabulary)
-        self._questions = Questions.of(machine.vocabulary)
+    def __init__(self, steps: Steps, supply: Supply, liveness: Liveness) -> None:
+        self._steps = steps
+        self._supply = supply
+        self._liveness = liveness
+        vocabulary = steps.automaton.vocabulary
+        self._crossings = TokenShapes.of(vocabulary)
+        self._kinds = TokenKinds.of(vocabulary)
+        self._questions = Questions.of(vocabulary)
         self._verdicts: dict[tuple[int, Place, int], _Verdicts] = {}
         # By the state behind a token, which is that of many states before it, and by the token's kind.
         self._names: dict[tuple[int, int], _Name] = {}
@@ -69,7 +69,7 @@ class NextItems:
         """
         level = text.level
         if text.pending or text.mode is Mode.SKIPPED_ESCAPE:
-            return self._texts.reaching(reaches, place, row)
+            return self._steps.tokens.reaching(reaches, place, row)
         # A name that has begun where nothing else is remembered is the first of its object.
         key = (own, place, _shape(level))
         found = self._verdicts.get(key)
@@ -78,10 +78,10 @@ class NextItems:
         if not found.counted and not found.holding and not found.named:
             return found.doubtful
         doubtful = found.doubtful.copy()
-        more_than = self._machine.look.counts.more_than
+        more_than = self._supply.more_than
         for closed, names in found.named.items():
             outer = around(level, closed)
-            if outer is not None and self._machine.likeness.candidates(outer):
+            if outer is not None and self._steps.collisions.candidates(outer):
                 for _, some in names:
                     doubtful += some
                 continue
@@ -108,12 +108,12 @@ class NextItems:
         self, own: int, level: Level | None, place: Place, reaches: frozenset[Reach], row: NDArray[np.uint32]
     ) -> _Verdicts:
         found = _Verdicts([], {}, [], {})
-        asked, questions = self._questions.asked(level, place, reaches, self._machine.open_names)
+        asked, questions = self._questions.asked(level, place, reaches, self._steps.open_names)
         tokens, kinds = asked.within(row)
         if not tokens:
             return found
         groups: dict[tuple[int, int], list[int]] = {}
-        after_each = self._machine.inner.advance_each(own, tokens)
+        after_each = self._steps.automaton.advance_each(own, tokens)
         for group, token in zip(zip(after_each, kinds, strict=True), tokens, strict=True):
             if group in groups:
                 groups[group].append(token)
@@ -154,17 +154,15 @@ class NextItems:
                     found.holding.append((token, ending.end, ending.held))
 
     def _name(self, after: int, crossing: Crossing) -> _Name:
-        machine = self._machine
         if crossing.held is not None or crossing.opened or crossing.number:
             return 0, DEAD, b""
-        inside = after if after == DEAD or crossing.quoted else machine.byte_step(after, QUOTE)
+        inside = after if after == DEAD or crossing.quoted else self._steps.byte_step(after, QUOTE)
         if inside == DEAD or crossing.pending:
             return 0, inside, crossing.pending
-        return machine.look.inside.n_ways(inside), inside, b""
+        return self._supply.n_ways(inside), inside, b""
 
     def _judge(self, after: int, innermost: bool, crossing: Crossing) -> tuple[int, bytes] | bool:
         """Is a token free, if the item that it may hold is new?  Or what to ask of the strings that may come."""
-        machine = self._machine
         opened = crossing.opened
         in_array = opened != b"{"
         if crossing.number:
@@ -173,12 +171,11 @@ class NextItems:
             mode = Mode.STRING if in_array else Mode.NAME
         else:
             mode = Mode.BETWEEN
-        counts = machine.look.counts
-        inside = after if crossing.quoted else machine.byte_step(after, QUOTE)
+        inside = after if crossing.quoted else self._steps.byte_step(after, QUOTE)
         countable = innermost and not opened and mode is not Mode.SCALAR and inside != DEAD and crossing.held is None
-        if countable and counts.more_than(inside, crossing.pending, MANY):
+        if countable and self._supply.more_than(inside, crossing.pending, MANY):
             return inside, crossing.pending
-        if machine.look.is_free(after, mode, crossing.pending, in_array, compares=in_array):
+        if self._liveness.is_free(after, mode, crossing.pending, in_array, compares=in_array):
             return crossing.held is None or (innermost and crossing.end is not None)
         return (inside, crossing.pending) if countable else False
 

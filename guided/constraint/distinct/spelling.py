@@ -7,23 +7,21 @@ searched token by token: the automaton's own shortest text first, then best firs
 from __future__ import annotations
 
 import heapq
-import weakref
-from typing import TYPE_CHECKING
 
 from guided import tokenset
 from guided.constraint.distinct.json_text import Text
+from guided.constraint.distinct.steps import Steps
+from guided.constraint.limits import Limits
 from guided.errors import LimitError
 from guided.kernels.layout import DEAD, FINISHED
 
-if TYPE_CHECKING:
-    from guided.constraint.distinct.machine import DistinctMachine
-
 
 class Spelling:
-    """Answers for the pairs of one checked machine."""
+    """Answers for the pairs of one machine."""
 
-    def __init__(self, machine: DistinctMachine) -> None:
-        self._machine: DistinctMachine = weakref.proxy(machine)
+    def __init__(self, steps: Steps, limits: Limits) -> None:
+        self._steps = steps
+        self._most = limits.search_states
         self._alive: dict[tuple[int, Text | None], bool] = {}
 
     def alive(self, state: int, text: Text | None) -> bool:
@@ -37,16 +35,16 @@ class Spelling:
         return found
 
     def _ends(self, state: int) -> bool:
-        return self._machine.inner.is_accepting(state)
+        return self._steps.may_end(state)
 
     def _straight(self, state: int, text: Text | None) -> bool:
-        machine = self._machine
-        whole = machine.inner.completions.text(state)
-        return bool(not whole or machine.inner.spell(whole)) and self._ends(machine.read(state, text, whole)[0])
+        automaton = self._steps.automaton
+        whole = automaton.completions.text(state)
+        return bool(not whole or automaton.spell(whole)) and self._ends(self._steps.read(state, text, whole)[0])
 
     def _search(self, state: int, text: Text | None) -> bool:
-        machine = self._machine
-        spelled = machine.vocabulary.spelled
+        automaton = self._steps.automaton
+        spelled = automaton.vocabulary.spelled
         first = (state, text)
         parents: dict[tuple[int, Text | None], tuple[int, Text | None] | None] = {first: None}
         queue: list[tuple[int, int, int, Text | None]] = [(0, 0, state, text)]
@@ -60,12 +58,12 @@ class Spelling:
                     self._alive[pair] = True
                     pair = parents[pair]
                 return True
-            for token in tokenset.ids(machine.inner.mask(at)).tolist():
-                after = machine.read(at, now, spelled(token) or b"")
+            for token in tokenset.ids(automaton.mask(at)).tolist():
+                after = self._steps.read(at, now, spelled(token) or b"")
                 if after[0] != DEAD and after not in parents:
                     parents[after] = (at, now)
-                    heapq.heappush(queue, (machine.inner.cost(after[0]), len(parents), *after))
-            if len(parents) > machine.limits.search_states:
+                    heapq.heappush(queue, (automaton.cost(after[0]), len(parents), *after))
+            if len(parents) > self._most:
                 raise LimitError(
                     f"whether the vocabulary can spell a text was not decided in {len(parents)} states",
                     remedy="Use a tokenizer that knows every byte, or pass Limits(search_states=...).",

@@ -44,22 +44,8 @@ class Crossing(NamedTuple):
     """The string that it holds as a whole item, between two commas."""
 
 
-class Ending(NamedTuple):
-    """Where a token ends that is more than a part of a string."""
-
-    closed: int
-    """Containers that it closes beside those that it opens."""
-    inner: bytes
-    """The bracket of the innermost container that it opens and leaves open, if any."""
-    quoted: bool
-    """Does it end in a string or name?"""
-    pending: bytes
-    """The escape in which it ends."""
-
-
 _QUOTED = re.compile(rb'(?:[^"\\]|\\[\s\S])*"')
 _BEHIND = re.compile(rb'\s*(?:([\[{])\s*)?(?:("(?:[^"\\]|\\["\\/bfnrt])*)(\\?)|(-?[0-9]*))\Z')
-_OPEN = re.compile(rb'(?:[^"\\]|\\["\\/bfnrt])*(\\?)\Z')
 _HELD = re.compile(rb'\s*"([^"\\]*)"\s*,')
 
 
@@ -69,17 +55,6 @@ class TokenShapes(PerVocabulary):
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._spelling = vocabulary.spelling
         self._found: dict[tuple[int, Place], Crossing | None] = {}
-        self._endings: dict[tuple[int, Place], Ending | None] = {}
-
-    def ending(self, token: int, place: Place) -> Ending | None:
-        """Where a token ends; one that begins in a string ends that.
-
-        None where it ends in a number or literal, or holds a comma within a container that it opens.
-        """
-        key = (token, place)
-        if key not in self._endings:
-            self._endings[key] = _ending(self._bytes(token), place)
-        return self._endings[key]
 
     def _bytes(self, token: int) -> bytes:
         start, stop = self._spelling.offsets[token : token + 2].tolist()
@@ -150,27 +125,3 @@ def _behind(data: bytes, at: int, closed: int, end: bytes | None) -> Crossing | 
 
 
 _INSIDE = Crossing(False)
-
-
-def _ending(data: bytes, place: Place) -> Ending | None:
-    start = 0
-    if place is Place.STRING:
-        quoted = _QUOTED.match(data)
-        assert quoted is not None
-        start = quoted.end()
-    opened: list[bytes] = []
-    closed = 0
-    for byte, at in _outside(data, start):
-        if byte == QUOTE:
-            begun = _OPEN.match(data, at)
-            return begun and Ending(closed, opened[-1] if opened else b"", True, begun[1])
-        if byte in b"[{":
-            opened.append(bytes((byte,)))
-        elif byte in b"]}":
-            if opened:
-                opened.pop()
-            else:
-                closed += 1
-        elif (byte == COMMA and opened) or (byte not in b",: \t\n\r" and at == len(data)):
-            return None
-    return Ending(closed, opened[-1] if opened else b"", False, b"")

@@ -39,7 +39,6 @@ _ENDED = rb',\s*"[\s\S]*"'
 _TWO_NAMES = rb'"[\s\S]*"\s*:[\s\S]*'
 _CLOSED = rb'"[\s\S]*'
 _SPANNING = re.compile(rb'"\s*:[\s\S]*,\s*"[\s\S]*"')
-_MEMBER = re.compile(rb',\s*"(?:[^"\\]|\\[\s\S])*"\s*:[\s\S]*[\]}]')
 _BEGINS = re.compile(rb',\s*"([^"]*)\Z')
 _NEXT = rb"[\]}][\s\S]*,"
 # Two items may be equal only behind an array's bracket with which the first of them begins.
@@ -161,8 +160,8 @@ class TokenTexts(PerVocabulary):
         self.opening, self.escaping = self._begun(np.flatnonzero(quotes + self._number_of(b"\\")).tolist())
         """By the beginning of a string, the tokens that are only that and what is before it, and by what comes next in
         a string the tokens that spell it with escapes; each with the escape in which it ends."""
-        self.opening_halves, self.escaping_halves = _halves(self.opening), _halves(self.escaping)
-        """Those of them that end in the escape of a low surrogate, which without a high one is no character."""
+        self.escaping_halves = _halves(self.escaping)
+        """Those that end in the escape of a low surrogate, which without a high one is no character."""
         self.longest_opening = max(map(len, self.opening), default=0)
         self.longest_escaping = max(map(len, self.escaping), default=0)
         self._ids, self.first = memoryview(trie.token_ids.data), memoryview(trie.token_offset.data)
@@ -174,8 +173,6 @@ class TokenTexts(PerVocabulary):
         for token, data in self._with_comma:
             if begins := _BEGINS.search(data):
                 self.following.setdefault(begins[1], []).append(token)
-        self.members = tuple(token for token, data in self._with_comma if b":" in data and _MEMBER.search(data))
-        """The tokens that may hold a member as a whole, and the end of the object."""
         self.short = {self.spelled(token): token for token in np.flatnonzero(np.diff(self._offsets) == 1).tolist()}
         """The tokens of one byte, and those that begin with a colon, by their bytes."""
         self.of_byte = tuple([self.short.get(bytes((byte,))) for byte in range(256)])
@@ -186,10 +183,6 @@ class TokenTexts(PerVocabulary):
     def spelled(self, token: int) -> bytes:
         """The bytes of a token, as automata read it."""
         return self._bytes[self._places[token] : self._places[token + 1]]
-
-    def size(self, token: int) -> int:
-        """The number of a token's bytes."""
-        return self._places[token + 1] - self._places[token]
 
     def _strings(self, tokens: list[int]) -> tuple[_Closings, _Closings, Mapping[bytes, tuple[int, ...]]]:
         """What the tokens with quotation marks close, the strings that they begin with, and those between any two."""

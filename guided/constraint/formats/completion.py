@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import weakref
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from guided.constraint.completion import Completions
+from guided.constraint.product import ProductMachine
 from guided.kernels.layout import DEAD
-
-if TYPE_CHECKING:
-    from guided.constraint.formats.machine import FormatMachine
 
 
 class FormatCompletions(Completions):
     """Short completions of one machine's states."""
 
-    def __init__(self, machine: FormatMachine[Any]) -> None:
+    def __init__(self, machine: ProductMachine[Any]) -> None:
         super().__init__(machine)  # type: ignore[arg-type]
-        self._outer: FormatMachine[Any] = weakref.proxy(machine)
+        self._outer: ProductMachine[Any] = weakref.proxy(machine)
 
     @abstractmethod
     def way_out(self, state: int) -> bytes:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import unicodedata
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +20,12 @@ from guided.constraint.formats.host_sizes import too_long
 from guided.constraint.formats.host_text import HostText
 from guided.constraint.formats.refusals import FormatRefusals, token_array
 from guided.constraint.per_vocabulary import PerVocabulary
+from guided.constraint.product import ProductMachine
 from guided.constraint.token_sets import difference, union
 from guided.grammar.formats.idna_characters import SEPARATORS, characters, composing
 from guided.grammar.formats.idna_labels import DEAD, Kind, labels
 from guided.grammar.formats.idna_names import MOST_IN_LABEL, MOST_IN_NAME, beginning
 from guided.vocab.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from guided.constraint.formats.hosts import HostMachine
 
 _ENDING = 16
 """More octets than what brings a label to an end adds: two characters, of at most six digits each, and a hyphen."""
@@ -108,7 +105,7 @@ class HostTokens(PerVocabulary):
 class HostRefusals(FormatRefusals[HostTokens]):
     """Refused tokens by state of one machine."""
 
-    def __init__(self, machine: HostMachine) -> None:
+    def __init__(self, machine: ProductMachine[HostText]) -> None:
         super().__init__(machine, HostTokens.of(machine.vocabulary))
         self._usual: dict[tuple[int, str], dict[int, bool]] = {}
         """Far from all limits: by the state of the name and what marks compose with, which tokens fail."""

@@ -1,4 +1,4 @@
-"""A machine with a checker beside it for strings that are internationalized host names (format ``idn-hostname``).
+"""The product for strings that are internationalized host names (format ``idn-hostname``).
 
 The automaton knows what is regular of IDNA (`guided.grammar.formats.idna_labels`); the checker counts lengths, in
 the encoding that a label has on the wire, decodes encoded labels, and sees to Unicode's normal form
@@ -14,6 +14,7 @@ from guided.constraint.formats.completion import FormatCompletions
 from guided.constraint.formats.host_refusals import HostRefusals
 from guided.constraint.formats.host_text import HostText
 from guided.constraint.formats.machine import FormatMachine
+from guided.constraint.product import ProductMachine
 from guided.grammar.formats.idna_languages import reads_host_name
 from guided.grammar.formats.idna_names import beginning
 from guided.grammar.regular.expr import Expr
@@ -23,11 +24,32 @@ if TYPE_CHECKING:
     from guided.constraint.machine import ConstraintMachine
 
 
+class HostCompletions(FormatCompletions):
+    """Short completions of one machine's states."""
+
+    def __init__(self, machine: ProductMachine[HostText]) -> None:
+        super().__init__(machine)
+        self._hosts: ProductMachine[HostText] = weakref.proxy(machine)
+
+    def way_out(self, state: int) -> bytes:
+        """A short text after which ``state`` may end, where the automaton's own does not pass."""
+        machine = self._hosts
+        text = machine.split(state)[1]
+        assert text is not None
+        path: list[tuple[int, int]] = []
+        at = state
+        for byte in text.way_out():
+            path.append((at, byte))
+            at = machine.advance_text(at, bytes((byte,)))
+        rest = self.direct(at)
+        assert rest is not None
+        return self._remember(path, rest, at)
+
+
 class HostMachine(FormatMachine[HostText]):
     """The append-only tables of a compiled constraint in which some strings are such names."""
 
     format = "idn-hostname"
-    paired = 1 << 56
 
     def __init__(self, inner: Machine, base: ConstraintMachine) -> None:
         super().__init__(inner, base)
@@ -45,25 +67,3 @@ class HostMachine(FormatMachine[HostText]):
             "leaves no host name: a label or the name is too long in its encoded form, an encoded label stands for "
             "none, or it is not in Unicode's normal form C"
         )
-
-
-class HostCompletions(FormatCompletions):
-    """Short completions of one machine's states."""
-
-    def __init__(self, machine: HostMachine) -> None:
-        super().__init__(machine)
-        self._hosts: HostMachine = weakref.proxy(machine)
-
-    def way_out(self, state: int) -> bytes:
-        """A short text after which ``state`` may end, where the automaton's own does not pass."""
-        machine = self._hosts
-        text = machine.split(state)[1]
-        assert text is not None
-        path: list[tuple[int, int]] = []
-        at = state
-        for byte in text.way_out():
-            path.append((at, byte))
-            at = machine.advance_text(at, bytes((byte,)))
-        rest = self.direct(at)
-        assert rest is not None
-        return self._remember(path, rest, at)

@@ -1,17 +1,14 @@
-"""A machine with a checker beside it for strings whose texts are in no regular language that is small enough.
+"""The product with an automaton that reads strings of a format that no small regular language tells.
 
-The automaton knows some of what is asked of such a text, the checker reads it and takes out of a mask the tokens after
-which it could no longer become one.  What the checker lets pass always has a way on, so nothing is looked ahead.
-
-A state is a pair of the other machine's state and of the place in the text; outside such texts it is the other
-machine's own.  It has the methods of `ConstraintMachine` on which `Constraint` rests, and the same contracts.
+The grammar's automaton knows some of what the format asks for.  The side reads such a string and takes out of a mask
+the tokens after which it could no longer become one.  What the side lets pass always has a way on, so nothing is looked
+ahead.  Outside such strings a state is the inner machine's own.
 """
 
 from __future__ import annotations
 
-import threading
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,22 +16,18 @@ from numpy.typing import NDArray
 from guided import tokenset
 from guided.constraint.distinct.json_text import QUOTE
 from guided.constraint.distinct.token_texts import TokenTexts
+from guided.constraint.formats.completion import FormatCompletions
 from guided.constraint.formats.refusals import FormatRefusals
-from guided.constraint.limits import Limits
 from guided.constraint.product import ProductMachine
 from guided.errors import VocabularyError
-from guided.grammar.ir import Grammar
 from guided.grammar.regular.expr import Expr, Kind
-from guided.kernels.layout import DEAD, FINISHED
+from guided.kernels.layout import DEAD
 from guided.kernels.threads import intern_state
-from guided.vocab.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from guided.constraint.distinct.machine import DistinctMachine
-    from guided.constraint.formats.completion import FormatCompletions
     from guided.constraint.machine import ConstraintMachine
 
-    Machine: TypeAlias = "ConstraintMachine | DistinctMachine | FormatMachine[Any]"
+Machine: TypeAlias = "ConstraintMachine | ProductMachine[Any]"
 
 
 class CheckedText(Protocol):
@@ -59,21 +52,13 @@ class SteppingText(CheckedText, Protocol):
         """The place after one more byte inside the string; None where it cannot become such a text."""
 
 
-class FormatMachine(ProductMachine, Generic[Text]):
+class FormatMachine(ProductMachine[Text]):
     """The append-only tables of a compiled constraint in which some strings are such texts."""
 
     format: ClassVar[str]
     """The format's name."""
-    paired: ClassVar[int]
-    """From here on states are pairs; those of the machine beside are below."""
     beginning: Text
     """Behind the opening quotation mark."""
-    grammar: Grammar
-    vocabulary: Vocabulary
-    limits: Limits
-    lexed: bool
-    owing: bool
-    start: int
     refusals: FormatRefusals[Any]
     completions: FormatCompletions
 
@@ -84,19 +69,11 @@ class FormatMachine(ProductMachine, Generic[Text]):
                 f"{self.format!r} it can spell",
                 remedy="Use a tokenizer that knows every byte, or formats='annotate'.",
             )
-        self.inner = inner
+        super().__init__(inner)
         self.base = base
-        self.grammar = inner.grammar
-        self.vocabulary = inner.vocabulary
-        self.limits = inner.limits
-        self.lock: threading.RLock = inner.lock
-        self.lexed = inner.lexed
-        self.owing = inner.owing
         self.start = inner.start
         self._texts = TokenTexts.of(inner.vocabulary)
         self._quoted = self._texts.events
-        self._pairs: list[tuple[int, Text]] = []
-        self._ids: dict[tuple[int, Text], int] = {}
         self._reads: dict[int, bool] = {}
         """By lexer state: is it inside such a text?"""
         self._inside: dict[int, bool] = {}
@@ -105,28 +82,11 @@ class FormatMachine(ProductMachine, Generic[Text]):
 
     @abstractmethod
     def is_such(self, language: Expr) -> bool:
-        """Is what is left of a string's text the rest of what the checker reads?"""
+        """Is what is left of a string's text the rest of what the side reads?"""
 
     @abstractmethod
     def why(self, text: Text, byte: int) -> str:
-        """Why the checker refuses a byte, after "it"."""
-
-    # Pairs.
-
-    def split(self, state: int) -> tuple[int, Text | None]:
-        """The other machine's state, and the place in the text."""
-        return (state, None) if state < self.paired else self._pairs[state - self.paired]
-
-    def join(self, state: int, text: Text | None) -> int:
-        """The one state of a pair."""
-        if text is None or state <= FINISHED:
-            return state
-        key = (state, text)
-        found = self._ids.get(key)
-        if found is None:
-            found = self._ids[key] = self.paired + len(self._pairs)
-            self._pairs.append(key)
-        return found
+        """Why the side refuses a byte, after "it"."""
 
     def _base_state(self, state: int) -> int:
         machine: Machine = self.inner
@@ -183,7 +143,7 @@ class FormatMachine(ProductMachine, Generic[Text]):
 
     def advance_token(self, state: int, token: int) -> int:
         """The state after a token's bytes (not an end-of-text id)."""
-        if state < self.paired and not self._quoted[token]:
+        if state < self.first_pair and not self._quoted[token]:
             return self.inner.advance_token(state, token)
         with self.lock:
             own, text = self.split(state)
@@ -198,15 +158,12 @@ class FormatMachine(ProductMachine, Generic[Text]):
                 text = self.split(state)[1]
             return self.join(*self.read(own, text, data)) if data else DEAD
 
-    def reads(self, state: int, data: bytes) -> bool:
-        """Can some bytes come next?"""
-        return self.read(*self.split(state), data)[0] != DEAD
-
-    def read(self, state: int, text: Text | None, data: bytes) -> tuple[int, Text | None]:
+    def read(self, state: int, side: Text | None, data: bytes) -> tuple[int, Text | None]:
         """The pair after some bytes.
 
         The other machine is asked at quotation marks and where the text fails, else once.
         """
+        text = side
         at = asked = 0
         size = len(data)
         while at < size:
@@ -265,24 +222,24 @@ class FormatMachine(ProductMachine, Generic[Text]):
 
     def alike(self, state: int) -> int:
         """A state that allows the same tokens and ends alike: the other machine's, where nothing is refused."""
-        if state < self.paired:
+        if state < self.first_pair:
             return self.inner.alike(state)
         with self.lock:
-            own = self._pairs[state - self.paired][0]
+            own = self._pairs[state - self.first_pair][0]
             return state if self.refusals.refused(state).size else self.inner.alike(own)
 
     def visit(self, state: int) -> tuple[NDArray[np.uint32], bool, int]:
         """As `ConstraintMachine.visit`."""
         with self.lock:
-            if state < self.paired:
+            if state < self.first_pair:
                 row, ends, key = self.inner.visit(state)
                 refused = self.refusals.opening(state, row)
                 return (tokenset.without(row, refused), ends, -1) if refused.size else (row, ends, key)
             return self.mask(state).copy(), self.is_accepting(state), -1
 
-    def repetition(self, state: int, byte: int) -> str | None:
-        """Why a checker alone refuses a byte, after "it"; None when the automaton refuses it too."""
+    def why_refused(self, state: int, byte: int) -> str | None:
+        """Why a side alone refuses a byte, after "it"; None when the automaton refuses it too."""
         own, text = self.split(state)
         if text is None or self.inner.advance_text(own, bytes((byte,))) == DEAD:
-            return self.inner.repetition(own, byte) if isinstance(self.inner, ProductMachine) else None
+            return self.inner.why_refused(own, byte) if isinstance(self.inner, ProductMachine) else None
         return self.why(text, byte)

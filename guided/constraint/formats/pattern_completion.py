@@ -7,14 +7,12 @@ known.  A few bytes, tried greatest first, bring it to an end; behind them the a
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING
 
 from guided.constraint.formats.completion import FormatCompletions
+from guided.constraint.formats.pattern_text import PatternText
+from guided.constraint.product import ProductMachine
 from guided.errors import LimitError
 from guided.kernels.layout import DEAD
-
-if TYPE_CHECKING:
-    from guided.constraint.formats.patterns import PatternMachine
 
 _PREFERRED = b'>}]f9d_Fzu\\{"'
 """Ends first, then what makes a number or name great or long."""
@@ -26,9 +24,9 @@ _DEEP = 64
 class PatternCompletions(FormatCompletions):
     """Short completions of one machine's states."""
 
-    def __init__(self, machine: PatternMachine) -> None:
+    def __init__(self, machine: ProductMachine[PatternText]) -> None:
         super().__init__(machine)
-        self._patterns: PatternMachine = weakref.proxy(machine)
+        self._patterns: ProductMachine[PatternText] = weakref.proxy(machine)
 
     def way_out(self, state: int) -> bytes:
         """A short text after which ``state`` may end, where the automaton's own does not pass."""

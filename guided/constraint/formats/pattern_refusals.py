@@ -20,6 +20,7 @@ from guided.constraint.distinct.token_texts import NO_TOKENS, TokenTexts
 from guided.constraint.formats.pattern_text import BEGINNING, FREE_IN_CLASS, PatternText
 from guided.constraint.formats.refusals import FormatRefusals, token_array
 from guided.constraint.per_vocabulary import PerVocabulary
+from guided.constraint.product import ProductMachine
 from guided.constraint.token_sets import difference
 from guided.grammar.formats.pattern_reading import START
 from guided.grammar.formats.regex_automata import SKELETONS
@@ -30,7 +31,6 @@ from guided.vocab.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from guided.constraint.effects import TokenEffects
-    from guided.constraint.formats.patterns import PatternMachine
 
 _REFERRING = re.compile(rb"\\\\[1-9k]|\?<|\\u")
 """Tokens that can fail, where the pattern is free, for what they refer to; others may match too."""
@@ -189,9 +189,9 @@ class PatternTokens(PerVocabulary):
 class PatternRefusals(FormatRefusals[PatternTokens]):
     """Refused tokens by state of one machine."""
 
-    def __init__(self, machine: PatternMachine) -> None:
+    def __init__(self, machine: ProductMachine[PatternText], effects: TokenEffects) -> None:
         super().__init__(machine, PatternTokens.of(machine.vocabulary))
-        self._tokens.prepare(machine.base.effects)
+        self._tokens.prepare(effects)
 
     def inside(self, text: PatternText, row: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Of the tokens of a row, behind a place in a pattern: those that fail, and the doubtful others."""

@@ -1,4 +1,4 @@
-r"""A machine with a checker beside it for strings that are patterns of ECMA-262 (the format ``regex``).
+r"""The product for strings that are patterns of ECMA-262 (the format ``regex``).
 
 The automaton knows how patterns are built, groups and their nesting included (`SKELETONS` in
 `guided.grammar.formats.regex_automata`), and nothing of values: is a class range in order, is ``m <= n`` in
@@ -27,13 +27,12 @@ class PatternMachine(FormatMachine[PatternText]):
     """The append-only tables of a compiled constraint in which some strings are patterns; states are ints into them."""
 
     format = "regex"
-    paired = 1 << 48
 
     def __init__(self, inner: Machine, base: ConstraintMachine) -> None:
         super().__init__(inner, base)
         prepare_names()
         self.beginning = BEGINNING
-        self.refusals = PatternRefusals(self)
+        self.refusals = PatternRefusals(self, base.effects)
         self.completions = PatternCompletions(self)
 
     def is_such(self, language: Expr) -> bool:

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import weakref
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided import tokenset
 from guided.constraint.distinct.token_texts import NO_TOKENS
+from guided.constraint.product import ProductMachine
 from guided.constraint.token_sets import union
-
-if TYPE_CHECKING:
-    from guided.constraint.formats.machine import FormatMachine
 
 __all__ = ["FormatRefusals", "TextTokens", "token_array"]
 
@@ -39,8 +37,8 @@ Tokens = TypeVar("Tokens", bound=TextTokens)
 class FormatRefusals(ABC, Generic[Tokens]):
     """Refused tokens by state of one machine."""
 
-    def __init__(self, machine: FormatMachine[Any], tokens: Tokens) -> None:
-        self._machine: FormatMachine[Any] = weakref.proxy(machine)
+    def __init__(self, machine: ProductMachine[Any], tokens: Tokens) -> None:
+        self._machine: ProductMachine[Any] = weakref.proxy(machine)
         self._tokens = tokens
         self._refused: dict[int, NDArray[np.int64]] = {}
         self._doubtful: dict[int, NDArray[np.int64]] = {}

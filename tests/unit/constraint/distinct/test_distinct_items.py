@@ -18,6 +18,7 @@ import guided
 from guided.constraint.constraint import Constraint
 from guided.constraint.distinct.liveness import Liveness
 from guided.constraint.distinct.machine import DistinctMachine
+from guided.constraint.distinct.supply import Supply
 from guided.testing import check_constraint
 from tests.amounts import some
 
@@ -126,13 +127,14 @@ def searching(constraint: Constraint) -> Constraint:
         def _is_open_behind_escape(self, state: int, text: Any) -> bool:
             return False
 
-        def _leads_to_open(self, state: int) -> bool:
-            return False
-
         def _escapes(self, state: int, text: Any) -> bool:
             return False
 
-    machine.look = Searching(machine)
+    class Closed(Supply):
+        def is_open_value(self, state: int) -> bool:
+            return False
+
+    machine.liveness = Searching(machine.steps, Closed(machine.steps), machine.limits)
     return made
 
 

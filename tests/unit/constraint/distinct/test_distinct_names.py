@@ -109,7 +109,7 @@ def compare(name: str, seed: int, n_texts: int) -> int:
     grammar = guided.json_schema(SCHEMAS[name], **writing)
     constraint = Constraint(grammar, vocabulary)
     machine = constraint._machine
-    assert isinstance(machine, DistinctMachine) and machine.only_names
+    assert isinstance(machine, DistinctMachine) and machine.steps.only_names
     assert machine.refusals.trusts_idle is (seed % 2 == 0)
     alone = ConstraintMachine(grammar, vocabulary, constraint.limits)
     row = np.zeros(vocabulary.n_words, np.uint32)

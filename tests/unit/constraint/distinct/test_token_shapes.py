@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import guided
-from guided.constraint.distinct.token_shapes import Crossing, Ending, Place, TokenShapes
+from guided.constraint.distinct.token_shapes import Crossing, Place, TokenShapes
 
 INSIDE = Crossing(False)
 
@@ -37,17 +37,3 @@ def test_what_is_not_told() -> None:
         assert crossing(data, Place.STRING) is None, data
     for data in (b"[1,", b'{"a":1,'):
         assert crossing(data, Place.BETWEEN) is None, data
-
-
-def ending(data: bytes, place: Place) -> Ending | None:
-    return TokenShapes(guided.Vocabulary.from_tokens([data, None], eos_ids=[1])).ending(0, place)
-
-
-def test_where_tokens_end() -> None:
-    assert ending(b'a"', Place.STRING) == Ending(0, b"", False, b"")
-    assert ending(b'": "x\\', Place.STRING) == Ending(0, b"", True, b"\\")
-    assert ending(b'":[{', Place.STRING) == Ending(0, b"{", False, b"")
-    assert ending(b'":[]}]', Place.STRING) == Ending(2, b"", False, b"")
-    assert ending(b' "a":{"b', Place.BETWEEN) == Ending(0, b"{", True, b"")
-    for data in (b'":1', b'":[1,', b'": "\\u00', b'",-'):
-        assert ending(data, Place.STRING) is None, data

@@ -1,0 +1,234 @@
+"""Masks under a token budget where names or items must not repeat.
+
+The automaton's prices hold for every token after which its own shortest text repeats nothing.  The others are judged
+one by one.  Where the grammar itself asks for several distinct names or items, those are all tokens, and beyond
+`JUDGED` of them only those that the nearest end needs are allowed: fewer than possible, never too many.
+"""
+
+from __future__ import annotations
+
+import weakref
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided import tokenset
+from guided.constraint.distinct.completion import DistinctCompletions
+from guided.constraint.distinct.json_text import Mode, Text
+from guided.constraint.distinct.liveness import Liveness
+from guided.constraint.distinct.refusals import Refusals
+from guided.constraint.distinct.steps import Steps
+from guided.constraint.distinct.token_texts import NO_TOKENS
+from guided.constraint.distinct.used_keys import Link
+from guided.constraint.product import ProductMachine
+from guided.kernels.layout import DEAD, FAR
+from guided.kernels.walks import EVASION
+
+__all__ = ["Budgets"]
+
+JUDGED = 24
+"""Tokens whose completions are searched for one mask: about a millisecond each where arrays are long."""
+
+FEW = 4
+"""Names up to which one more character makes a name none of them: beside those that the automaton counts there are as
+many characters (`guided.kernels.walks.CROWDED`)."""
+
+
+class Budgets:
+    """Priced masks of one machine's states; the machine's lock must be held."""
+
+    def __init__(
+        self,
+        machine: ProductMachine[Text],
+        steps: Steps,
+        liveness: Liveness,
+        refusals: Refusals,
+        completions: DistinctCompletions,
+    ) -> None:
+        self._machine: ProductMachine[Text] = weakref.proxy(machine)
+        self._steps = steps
+        self._automaton = steps.automaton
+        self._texts = steps.tokens
+        self._liveness = liveness
+        self._refusals = refusals
+        self._completions = completions
+        self._judged: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
+        self._begins: dict[int, tuple[Link, list[int], list[int]]] = {}
+        self._near: dict[int, tuple[NDArray[np.int64], NDArray[np.int64] | None, int]] = {}
+        """By state what is refused, `_again`, and `apart`."""
+
+    def near(self, state: int, limit: int) -> tuple[NDArray[np.uint32] | None, int]:
+        """See `DistinctMachine.near`."""
+        own, text = self._machine.split(state)
+        told = self._near.get(state)
+        if told is None:
+            refused = self._refused(state, own, text)
+            told = self._near[state] = refused, self._again(text), self.apart(text)
+        refused, again, apart = told
+        row, need = self._automaton.near(own, limit)
+        if row is not None and again is None:
+            judged = self._judge(state, own, text)
+            if judged is None:
+                row = self._less_far(state, own, text, tokenset.without(row, refused), limit)
+            else:
+                row = tokenset.without(row, np.concatenate((refused, judged[0][judged[1] > limit])))
+        elif row is not None and again is not None:
+            dear = again[tokenset.are_in(row, again)] if again.size else again
+            if dear.size:
+                row = row.copy()
+                less = limit - self._evasion(text)
+                near = self._automaton.near(own, less)[0] if less >= 0 else None
+                refused = np.concatenate((refused, dear if near is None else dear[~tokenset.are_in(near, dear)]))
+            if refused.size:
+                row = tokenset.without(row, refused)
+        return None if row is None or not row.max() else row, min(need + apart, FAR)
+
+    def _refused(self, state: int, own: int, text: Text | None) -> NDArray[np.int64]:
+        idle = text is None and self._refusals.never_idle
+        return NO_TOKENS if idle else self._refusals.refused(state, own, text)
+
+    def _again(self, text: Text | None) -> NDArray[np.int64] | None:
+        """Allowed tokens behind which a name has begun that the object holds already, and a few more; None if not told.
+
+        So the automaton's way on, to end it there, would repeat it.  Only where any names may come and nothing else is
+        compared.
+        """
+        texts = self._texts
+        if not self._any_names or (text is None and not self._refusals.never_idle):
+            return None
+        if text is None:
+            return NO_TOKENS
+        if text.pending or not self._steps.only_names:
+            return None
+        level = around = text.level
+        found: list[int] = []
+        while around is not None:
+            begins, follows = self._beginning(around.seen.link)
+            found += follows if around is not level or text.mode is Mode.NAME else begins
+            around = around.parent
+        if text.mode is Mode.NAME:
+            found += texts.following.get(text.text, ())
+            size = len(text.text)
+            for name in () if level is None else level.seen.beginning(text.text):
+                if rest := name[size:]:
+                    found += texts.beginning(rest, len(rest) - 1)
+                    found += [token for token, _ in texts.escaping.get(rest, ())]
+        return np.asarray(found, np.int64) if found else NO_TOKENS
+
+    def _judge(self, state: int, own: int, text: Text | None) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """Allowed tokens behind which a name has begun as another of its object begins, and what is enough behind each.
+
+        Only where nothing but names is compared; None elsewhere.  Tokens that lead the automaton to one state, and
+        begin one name, are judged by one of them.
+        """
+        machine, texts = self._machine, self._texts
+        if not self._steps.only_names or self._completions.forces or (text is not None and text.pending):
+            return None
+        known = self._judged.get(state)
+        if known is not None:
+            return known
+        level = None if text is None else text.level
+        tried = [token for some in texts.following.values() for token in some]
+        size = len(text.text) if text is not None and text.mode is Mode.NAME else -1
+        for name in () if level is None else level.seen.beginning(text.text if text is not None and size > 0 else b""):
+            rest = name[max(size, 0) :]
+            ways = texts.opening if size < 0 else texts.escaping
+            for n in range(len(rest) + 1):
+                tried += [token for token, _ in ways.get(rest[:n], ())]
+            if size >= 0:
+                tried += texts.beginning(rest)
+        tried = self._refusals.in_row(own, list(dict.fromkeys(tried)))
+        prices: dict[tuple[int, bytes], int] = {}
+        found = []
+        for token, after in zip(tried, self._automaton.advance_each(own, tried), strict=True):
+            data = texts.spelled(token)
+            kind = after, data[data.rfind(b'"') + 1 :]
+            if kind not in prices:
+                prices[kind] = self._completions.enough(machine.advance_token(state, token))
+            found.append(prices[kind])
+        known = self._judged[state] = np.asarray(tried, np.int64), np.asarray(found, np.int64)
+        return known
+
+    def _beginning(self, link: Link | None) -> tuple[list[int], list[int]]:
+        """The tokens that begin one of some names and hold no more of the text than that, and those behind a comma."""
+        new: list[Link] = []
+        while link is not None and id(link) not in self._begins:
+            new.append(link)
+            link = link[1]
+        begins, follows = ([], []) if link is None else self._begins[id(link)][1:]
+        for each in reversed(new):
+            more = self._texts.following.get(each[0], [])
+            opening = [token for token, _ in self._texts.opening.get(each[0], ())]
+            begins, follows = [*begins, *opening, *more], [*follows, *more]
+            # With the link, so that no other comes to have its number.
+            self._begins[id(each)] = each, begins, follows
+        return begins, follows
+
+    def apart(self, text: Text | None) -> int:
+        """Tokens beyond the automaton's with which no name repeats another, whichever token comes; `FAR` if not told.
+
+        Where any names may come, a name that is there can be gone on with as `_bytes_to_new` says.
+        """
+        if self._completions.forces or not self._automaton.vocabulary.byte_complete:
+            return FAR
+        if text is None and self._refusals.never_idle:
+            return 0
+        if self._steps.compares or not self._any_names:
+            return FAR
+        most, level = self._spanned, None if text is None else text.level
+        while level is not None:
+            most = max(most, level.seen.size + self._spanned)
+            level = level.parent
+        return most + 2
+
+    @cached_property
+    def _any_names(self) -> bool:
+        """May all undeclared names be any text but some, and is none asked for?"""
+        prepared = self._automaton.grammar.prepared
+        return prepared is not None and not prepared.names and not self._completions.forces
+
+    @cached_property
+    def _spanned(self) -> int:
+        """The most names that one token holds: each takes four bytes at least."""
+        texts = self._texts
+        return max((len(texts.spelled(token)) // 4 + 1 for token in texts.spanning), default=0)
+
+    def _evasion(self, text: Text | None) -> int:
+        """Tokens beyond the automaton's that are enough where a name that has begun is one that its object holds."""
+        return 1 if text is None or text.level is None or text.level.seen.size <= FEW else EVASION
+
+    def _less_far(
+        self, state: int, own: int, text: Text | None, row: NDArray[np.uint32], limit: int
+    ) -> NDArray[np.uint32]:
+        """A row, priced by the automaton, less the tokens after which ``limit`` tokens are not enough, judged each."""
+        machine, forces = self._machine, self._completions.forces
+        if forces:
+            tried = tokenset.ids(row).tolist()
+            for token in tried[JUDGED:]:
+                tokenset.remove(row, token)
+            tried = tried[:JUDGED]
+        else:
+            doubtful = self._refusals.doubtful(state, own, text).tolist()
+            tried = [token for token in doubtful if tokenset.contains(row, token)]
+        for token in tried:
+            after = machine.advance_token(state, token)
+            if after != DEAD and not forces:
+                enough = self._bytes_to_new(*machine.split(after))
+                if enough is not None and enough <= limit:
+                    continue
+            if after == DEAD or not self._completions.is_near(after, limit):
+                tokenset.remove(row, token)
+        return row
+
+    def _bytes_to_new(self, state: int, text: Text | None) -> int | None:
+        """A bound on the bytes after which an open name, string or number has gone its own way and the text ended.
+
+        By repeating one byte, once more often than anything seen is long in number; None where nothing is open, or not
+        so plainly.
+        """
+        level = None if text is None else text.level
+        if text is None or level is None or level.collects or not self._liveness.is_open(state, text):
+            return None
+        looping = self._liveness.supply.looping(state, text.mode)
+        return None if looping is None else level.seen.size + 2 + self._automaton.cost(looping)
