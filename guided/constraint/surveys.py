@@ -9,24 +9,17 @@ from numpy.typing import NDArray
 
 from guided.automata.states import StateTable
 from guided.constraint.effect_store import EffectStore
+from guided.constraint.requests import RequestBuffer
 from guided.constraint.scratch import small_scratch
 from guided.constraint.token_tries import TokenTries
 from guided.kernels import cores, differences
-from guided.kernels.addresses import address, address_row, address_rows
+from guided.kernels.addresses import address, address_rows
 from guided.kernels.effects import DENSE, OWING, PLACES, closings, paths_to, survey
 from guided.kernels.jit import direct
-from guided.kernels.layout import (
-    EXPAND_STATE,
-    N_COUNTERS,
-    REQUEST,
-    REQUEST_A,
-    Automaton,
-    Effects,
-    Extra,
-    Tokens,
-)
+from guided.kernels.layout import Automaton, Effects, Tokens
 from guided.kernels.pages import gradual_zeros
-from guided.kernels.views import AUTOMATON, EFFECTS, EXTRA, N_ROWS, SCRATCH, TOKENS
+from guided.kernels.requests import EXPAND_STATE, GROW_EXITS
+from guided.kernels.views import AUTOMATON, EFFECTS, N_ROWS, REQUESTS, SCRATCH, TOKENS
 
 __all__ = ["Ends", "Paths", "Stays", "Survey", "Surveys"]
 
@@ -40,6 +33,9 @@ PARTS = 64
 DEAR = 16
 """Of these, combinations of patterns: up to 200 microseconds each."""
 
+
+ASKED = 256
+"""States that one round of a walk asks for: each is compared with those before it."""
 
 MOST_COMPARED = 16
 """States walked last with which one is compared: a fifth of a microsecond each."""
@@ -128,11 +124,11 @@ class Surveys:
         self.store = store
         self._explored: set[int] = set()
         """States whose walks have asked for what they come by, if anything."""
-        self._counters = np.zeros(N_COUNTERS, np.int64)
+        self._requests = RequestBuffer(ASKED)
         self._scratch = small_scratch(tries.longest)
         self._table = np.zeros((N_ROWS, 3), np.int64)
         self._hold_pieces(tries.root)
-        self._table[EXTRA + Extra._fields.index("counters")] = address_row(self._counters)
+        self._table[REQUESTS:] = address_rows(self._requests.arrays)
         offset = tries.arrays.token_offset
         self._whole = store.row(tries.arrays.token_ids[offset[1] : offset[tries.root]])
         """The row of all tokens."""
@@ -140,8 +136,6 @@ class Surveys:
         self._kept = np.zeros(DENSE, np.int32)
         self._noted = np.zeros(0, np.int64)
         self._exit_rows = np.zeros((4096, 4), np.int32)
-        self._unknown = np.zeros(256, np.int32)
-        self._one = np.zeros(1, np.int32)
         self._last = np.zeros(MOST_COMPARED, np.int32)
         """States that were walked last, a ring."""
         self._walked: dict[int, _Walked] = {}
@@ -192,27 +186,27 @@ class Surveys:
         """As `guided.kernels.cores.mark`: the marks, and the number of nodes at and below those that have one."""
         new = np.zeros(high - low, np.uint8)
         before = new[:0] if old is None else np.ascontiguousarray(old)
-        unknown = self._begin(state)
+        self._begin(state)
         while True:
-            n = int(direct(cores.mark)(self._addresses(), low, high, state, core, before, new, unknown))
+            n = int(direct(cores.mark)(self._addresses(), low, high, state, core, before, new))
             if n >= 0:
                 return new, n
-            unknown = self._serve(unknown)
+            self._requests.serve(self, _ANSWERS)
 
     def core(self, low: int, high: int, state: int, core: int, marks: NDArray[np.uint8]) -> Ends:
         """As `guided.kernels.cores.survey`; what is noted of tokens is good until the next walk."""
         offset = self.tries.arrays.token_offset
         self._make_room(int(offset[high]) - int(offset[low]))
-        unknown = self._begin(state or core)
+        self._begin(state or core)
         while True:
             code = int(
                 direct(cores.survey)(
-                    self._addresses(), low, high, state, core, marks, self._kept, self._noted, self._exit_rows, unknown
+                    self._addresses(), low, high, state, core, marks, self._kept, self._noted, self._exit_rows
                 )
             )
             if code >= 0:
                 break
-            unknown = self._serve(unknown)
+            self._requests.serve(self, _ANSWERS)
         n_kept, n_exits = code >> 32, code & 0xFFFFFFFF
         kept = self._kept[:n_kept]
         return Ends(kept[:0], kept, self._noted[:n_kept], self._exit_rows[:n_exits].copy())
@@ -231,25 +225,24 @@ class Surveys:
 
     def _walk(self, low: int, high: int, state: int, row: int, home: int = -1, apart: bool = False) -> int:
         """Run the kernel until it knows all edges that it needs: ``n_kept << 32 | n_exits``, negative where owing."""
-        unknown = self._begin(state)
+        self._begin(state)
         if 3 * (high - low) > self._scratch.tasks.size:
             self._hold_pieces(2 * (high - low))
         whole = self._whole if low == 1 and high == self.tries.root else -1
         while True:
             code: int = direct(survey)(
                 self._addresses(), low, high, state, row, whole, apart, home, self._kept, self._noted, self._exit_rows,
-                unknown,
             )  # fmt: skip
             if code >= 0 or code == OWING:
                 return code
-            unknown = self._serve(unknown)
+            self._requests.serve(self, _ANSWERS)
 
     def differ(self, state: int, near: int = 0) -> int | None:
         """Write the next row from that of a state walked before: the number of exits, negative where owing.
 
         None where there is no such state, or none that has much in common.  ``near`` as of `stays`.
         """
-        unknown = self._begin(state)
+        self._begin(state)
         reach = NEAR if near in self._walked else 0
         if not reach:
             n = min(len(self._walked), MOST_COMPARED)
@@ -260,11 +253,11 @@ class Surveys:
         while True:
             code: int = direct(differences.differ)(
                 self._addresses(), 1, self.tries.root, state, near, reach, other.row, row, other.exits,
-                self._exit_rows, unknown,
+                self._exit_rows,
             )  # fmt: skip
             if code >= 0 or code == OWING:
                 return code
-            unknown = self._serve(unknown)
+            self._requests.serve(self, _ANSWERS)
 
     def remember(self, state: int, row: int, exits: NDArray[np.int32]) -> None:
         """Note a walk of all tokens, for those to come."""
@@ -284,36 +277,39 @@ class Surveys:
 
         None where tokens come to owe something.
         """
-        unknown = self._begin(state)
-        while (code := direct(closings)(self._addresses(), state, paths.bytes_, paths.ends, paths.closes, unknown)) < 0:
+        self._begin(state)
+        while (code := direct(closings)(self._addresses(), state, paths.bytes_, paths.ends, paths.closes)) < 0:
             if code == OWING:
                 return None
-            unknown = self._expand(unknown)
+            self._requests.serve(self, _ANSWERS)
         return paths.closes[paths.at].view(np.bool_)
 
-    def _begin(self, state: int) -> NDArray[np.int32]:
-        """Room for the states that a walk asks for: for one where it may ask for the first time."""
+    def _begin(self, state: int) -> None:
+        """Have a walk gather the states that it asks for, but where it may ask for the first time: that may be all."""
+        # A walk that came to owe something leaves what it asked for.
+        self._requests.take()
+        self._hold_room(ASKED)
         if state in self._explored:
-            return self._unknown
+            return
         self._explored.add(state)
         base = int(self.states.arrays.base[state])
         if self.states.arrays.first[base] < 0:
             self.states.explore([base], AHEAD, PARTS, DEAR // 2)
-            return self._unknown
-        return self._one
+        else:
+            self._hold_room(1)
 
-    def _serve(self, unknown: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Provide what a walk asks for; the room for the states that the next asks for."""
-        if self._counters[REQUEST] == EXPAND_STATE:
-            return self._expand(unknown)
+    def _hold_room(self, room: int) -> None:
+        """Have walks write so many requests before they return."""
+        self._table[REQUESTS, 1] = room
+
+    def _expand(self, asked: list[list[int]]) -> None:
+        """Find the edges of the states that a walk asks for, and of those around."""
+        is_first = self._table[REQUESTS, 1] == 1
+        self.states.explore([state for state, *_ in asked], AHEAD, PARTS, DEAR // 2 if is_first else DEAR)
+        self._hold_room(ASKED)
+
+    def _grow_exits(self, _: list[list[int]]) -> None:
         self._exit_rows = np.zeros((4 * self._exit_rows.shape[0], 4), np.int32)
-        return unknown
-
-    def _expand(self, unknown: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Find the edges of the states that a walk asks for, and of those around; the room for the next."""
-        asked = unknown[: int(self._counters[REQUEST_A])].tolist()
-        self.states.explore(asked, AHEAD, PARTS, DEAR // 2 if unknown is self._one else DEAR)
-        return self._unknown
 
     def _addresses(self) -> int:
         """What kernels get: where the table of addresses is, with those of arrays that others replace."""
@@ -337,3 +333,6 @@ class Surveys:
             n_tokens = max(n_tokens + 1, self.tries.arrays.token_ids.size)
             self._kept = np.zeros(n_tokens, np.int32)
             self._noted = np.zeros(n_tokens, np.int64)
+
+
+_ANSWERS = {EXPAND_STATE: Surveys._expand, GROW_EXITS: Surveys._grow_exits}

@@ -9,14 +9,16 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.constraint.requests import RequestBuffer
 from guided.constraint.scratch import grown
-from guided.kernels.addresses import SharedAddresses, address, address_row
+from guided.kernels.addresses import SharedAddresses, address, address_rows
 from guided.kernels.byte_classes import class_of_byte, phase_after
 from guided.kernels.jit import direct
-from guided.kernels.layout import GROW_SCRATCH, N_COUNTERS, REQUEST, Extra, Tokens
+from guided.kernels.layout import Tokens
 from guided.kernels.records import grown_records, records
+from guided.kernels.requests import GROW_NODES, GROW_TRIES
 from guided.kernels.token_tries import index_trie, merge
-from guided.kernels.views import EXTRA, N_ROWS, TOKENS
+from guided.kernels.views import N_ROWS, REQUESTS, TOKENS
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["TokenTries"]
@@ -55,9 +57,9 @@ class TokenTries:
         self._n_nodes = n_nodes
         self._n_tokens = n_ids
         self._n_fans = 0
-        self._counters = np.zeros(N_COUNTERS, np.int64)
+        self._requests = RequestBuffer(2)
         self._table = np.zeros((N_ROWS, 3), np.int64)
-        self._table[EXTRA + Extra._fields.index("counters")] = address_row(self._counters)
+        self._table[REQUESTS:] = address_rows(self._requests.arrays)
         self._held: Tokens | None = None
         self._nodes = np.zeros((2, 1 << 14), np.int32)
         self._stamp = np.full(vocabulary.size, -1, np.int32)
@@ -144,21 +146,24 @@ class TokenTries:
             if stop >= 0:
                 break
             self._stamp.fill(-1)
-            if self._counters[REQUEST] == GROW_SCRATCH:
-                self._nodes = np.zeros((2, 4 * self._nodes.shape[1]), np.int32)
-                continue
-            tokens = self.arrays
-            self.arrays = tokens._replace(
-                **grown_records(tokens, "byte", 2 * tokens.byte.size),
-                token_ids=grown(tokens.token_ids, 2 * tokens.token_ids.size),
-                classes=grown(tokens.classes, 2 * tokens.classes.size),
-            )
-            self.version += 1
+            self._requests.serve(self, _ANSWERS)
         found = self._merged[key] = (self._n_nodes, int(stop))
         self._index(self._n_nodes, int(stop))
         self._n_nodes = int(stop)
         self._n_tokens = int(self.arrays.token_offset[stop])
         return found
+
+    def _grow_nodes(self, _: list[list[int]]) -> None:
+        self._nodes = np.zeros((2, 4 * self._nodes.shape[1]), np.int32)
+
+    def _grow_tries(self, _: list[list[int]]) -> None:
+        tokens = self.arrays
+        self.arrays = tokens._replace(
+            **grown_records(tokens, "byte", 2 * tokens.byte.size),
+            token_ids=grown(tokens.token_ids, 2 * tokens.token_ids.size),
+            classes=grown(tokens.classes, 2 * tokens.classes.size),
+        )
+        self.version += 1
 
     def _index(self, low: int, high: int) -> None:
         """Note what bytes are below the nodes of a new trie, and give those with many children tables of them."""
@@ -186,6 +191,7 @@ class TokenTries:
         return address(self._table)
 
 
+_ANSWERS = {GROW_NODES: TokenTries._grow_nodes, GROW_TRIES: TokenTries._grow_tries}
 _NONE = np.zeros(0, np.int32)
 _ALL_BYTES = np.ones(512, np.uint8)
 _CLASS_OF_BYTE = class_of_byte()

@@ -11,9 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from guided.kernels import views
-from guided.kernels.effects import note_exits, note_unknown
+from guided.kernels.asking import ask
+from guided.kernels.effects import note_exits
 from guided.kernels.jit import entry, inner
-from guided.kernels.layout import GROW_SCRATCH, REQUEST
+from guided.kernels.requests import EXPAND_STATE
 from guided.kernels.strings import edge
 
 __all__ = ["INSIDE", "LEAVES", "mark", "survey"]
@@ -59,7 +60,7 @@ def _leaves_alike(automaton, tokens, state, core, low, high):
 
 
 @entry
-def mark(table, low, high, state, core, old, new, unknown):
+def mark(table, low, high, state, core, old, new):
     """Mark in ``new[node - low]`` the nodes of a range by where they lead a lexer that began in ``state``.
 
     With ``old``, of the same size, only what is marked there, or is below a node that is `INSIDE` there and would be
@@ -67,7 +68,6 @@ def mark(table, low, high, state, core, old, new, unknown):
     the states in ``unknown``, as `guided.kernels.effects.survey`.
     """
     automaton = views.automaton(table)
-    counters = views.counters(table)
     scratch = views.scratch(table)
     tokens = views.tokens(table)
     states = scratch.walk_state
@@ -76,7 +76,7 @@ def mark(table, low, high, state, core, old, new, unknown):
     ends = scratch.walk_end
     narrows = old.shape[0] > 0
     new[:] = 0
-    n_unknown = np.int64(0)
+    requests = views.requests(table)
     n_below = np.int64(0)
     level = 0
     states[0] = state
@@ -86,7 +86,7 @@ def mark(table, low, high, state, core, old, new, unknown):
     while True:
         while node >= ends[level]:
             if level == 0:
-                return np.int64(-1) if n_unknown else n_below
+                return np.int64(-1) if requests.count[0] else n_below
             level -= 1
         end = np.int64(tokens.end[node])
         byte = np.int64(tokens.byte[node])
@@ -104,8 +104,7 @@ def mark(table, low, high, state, core, old, new, unknown):
                 kind = np.int64(old[node - low])
                 behind = np.int64(core if kind == INSIDE else 0)
         if after < 0 or behind < 0:
-            n_unknown = note_unknown(counters, unknown, n_unknown, -after if after < 0 else -behind)
-            if n_unknown < 0:
+            if not ask(table, EXPAND_STATE, np.int64(-after if after < 0 else -behind), 0, 0):
                 return np.int64(-1)
             node = end
             continue
@@ -120,8 +119,7 @@ def mark(table, low, high, state, core, old, new, unknown):
         if alike > 0 and behind and behind != core:
             alike = np.int64(_leaves_alike(automaton, tokens, behind, core, node + 1, end))
         if alike < 0:
-            n_unknown = note_unknown(counters, unknown, n_unknown, -2 - alike)
-            if n_unknown < 0:
+            if not ask(table, EXPAND_STATE, np.int64(-2 - alike), 0, 0):
                 return np.int64(-1)
         elif alike:
             new[node - low] = LEAVES
@@ -129,9 +127,6 @@ def mark(table, low, high, state, core, old, new, unknown):
             node = end
         else:
             level += 1
-            if level + 1 >= states.shape[0]:
-                counters[REQUEST] = GROW_SCRATCH
-                return np.int64(-1)
             states[level] = after
             within[level] = behind
             ends[level] = end
@@ -139,7 +134,7 @@ def mark(table, low, high, state, core, old, new, unknown):
 
 
 @entry
-def survey(table, low, high, state, core, marks, kept, places, exits, unknown):
+def survey(table, low, high, state, core, marks, kept, places, exits):
     """What tokens do at and below the nodes of a range that are `INSIDE`, and behind those at which a match `LEAVES`.
 
     With ``state``, in which a lexer begins, what they do elsewhere; with 0 there, where the lexer is in ``core``.
@@ -147,14 +142,13 @@ def survey(table, low, high, state, core, marks, kept, places, exits, unknown):
     as of `guided.kernels.effects.survey`.  Returns ``n_kept << 32 | n_exits``; -1: request.
     """
     automaton = views.automaton(table)
-    counters = views.counters(table)
     scratch = views.scratch(table)
     tokens = views.tokens(table)
     states = scratch.walk_state
     ends = scratch.walk_end
     n_kept = np.int64(0)
     n_exits = np.int64(0)
-    n_unknown = np.int64(0)
+    requests = views.requests(table)
     level = 0
     states[0] = state
     ends[0] = high
@@ -162,7 +156,7 @@ def survey(table, low, high, state, core, marks, kept, places, exits, unknown):
     while True:
         while node >= ends[level]:
             if level == 0:
-                return np.int64(-1) if n_unknown else n_kept << 32 | n_exits
+                return np.int64(-1) if requests.count[0] else n_kept << 32 | n_exits
             level -= 1
         end = np.int64(tokens.end[node])
         mark = marks[node - low]
@@ -184,8 +178,7 @@ def survey(table, low, high, state, core, marks, kept, places, exits, unknown):
             node = end
             continue
         if after < 0 or (automaton.tag[after] >= 0 and automaton.first[after] < 0):
-            n_unknown = note_unknown(counters, unknown, n_unknown, abs(after))
-            if n_unknown < 0:
+            if not ask(table, EXPAND_STATE, np.int64(abs(after)), 0, 0):
                 return np.int64(-1)
             node = end
             continue
@@ -199,9 +192,6 @@ def survey(table, low, high, state, core, marks, kept, places, exits, unknown):
             n_kept += 1
         if end > node + 1 and (automaton.tag[after] < 0 or automaton.count[after] > 0):
             level += 1
-            if level + 1 >= states.shape[0]:
-                counters[REQUEST] = GROW_SCRATCH
-                return np.int64(-1)
             states[level] = after
             ends[level] = end
             node += 1

@@ -10,10 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from guided.kernels import views
-from guided.kernels.effects import OWING, fetch, note_exits, note_unknown, tell_bytes
+from guided.kernels.asking import ask
+from guided.kernels.effects import OWING, fetch, note_exits, tell_bytes
 from guided.kernels.jit import entry, inner
-from guided.kernels.layout import GROW_SCRATCH, REQUEST
 from guided.kernels.local_arrays import local_ints
+from guided.kernels.requests import EXPAND_STATE, GROW_EXITS
 from guided.kernels.strings import SPELLED, enter, glance, move
 
 _MASK32 = 0xFFFFFFFF
@@ -85,7 +86,7 @@ def most_like(table, state, others, n_others, weights):
 
 
 @entry
-def differ(table, low, high, state, other, near, like, row, told, exits, unknown):
+def differ(table, low, high, state, other, near, like, row, told, exits):
     """Write to ``row`` of `Effects.masks` the tokens of ``[low, high)`` that stay inside or end from ``state``.
 
     Those from ``other`` are in the row ``like``, and its exits, as `survey` notes them, are ``told``.  Tokens of up to
@@ -93,7 +94,6 @@ def differ(table, low, high, state, other, near, like, row, told, exits, unknown
     many; -1 with a request, as `survey`; `OWING` where tokens come to owe something.
     """
     automaton = views.automaton(table)
-    counters = views.counters(table)
     scratch = views.scratch(table)
     tokens = views.tokens(table)
     masks = views.effects(table).masks
@@ -111,14 +111,14 @@ def differ(table, low, high, state, other, near, like, row, told, exits, unknown
     tell_bytes(automaton, places[0], mine)
     tell_bytes(automaton, beside[0], theirs)
     n_exits = np.int64(0)
-    n_unknown = np.int64(0)
+    requests = views.requests(table)
     at_told = 0
     node = np.int64(low)
     fetch(table, node)
     while True:
         while node >= ends[level]:
             if level == 0:
-                return -1 if n_unknown else n_exits
+                return -1 if requests.count[0] else n_exits
             level -= 1
         here = places[level]
         there = beside[level]
@@ -135,8 +135,7 @@ def differ(table, low, high, state, other, near, like, row, told, exits, unknown
                     # Where its walk has not looked, below what was kept as a whole, edges need not be known.
                     then = max(_after(automaton, there, byte), np.int64(_UNTOLD))
             if place < 0:
-                n_unknown = note_unknown(counters, unknown, n_unknown, -place)
-                if n_unknown < 0:
+                if not ask(table, EXPAND_STATE, np.int64(-place), 0, 0):
                     return -1
                 node = end
                 continue
@@ -145,7 +144,7 @@ def differ(table, low, high, state, other, near, like, row, told, exits, unknown
                 at_told += 1
             while at_told < told.shape[0] and told[at_told, 0] < end:
                 if n_exits == exits.shape[0]:
-                    counters[REQUEST] = GROW_SCRATCH
+                    ask(table, GROW_EXITS, 0, 0, 0)
                     return -1
                 for column in range(4):
                     exits[n_exits, column] = told[at_told, column]
@@ -169,8 +168,7 @@ def differ(table, low, high, state, other, near, like, row, told, exits, unknown
         inside = True
         if automaton.tag[after] >= 0:
             if automaton.first[after] < 0:
-                n_unknown = note_unknown(counters, unknown, n_unknown, np.int64(after))
-                if n_unknown < 0:
+                if not ask(table, EXPAND_STATE, np.int64(after), 0, 0):
                     return -1
                 node = end
                 continue

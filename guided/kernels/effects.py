@@ -8,19 +8,17 @@ from __future__ import annotations
 import numpy as np
 
 from guided.kernels import views
+from guided.kernels.asking import ask
 from guided.kernels.byte_classes import UNPLAIN
 from guided.kernels.jit import entry, inner
 from guided.kernels.layout import (
     CLOSES,
-    EXPAND_STATE,
-    GROW_SCRATCH,
     MATCHED,
-    REQUEST,
-    REQUEST_A,
     STRING,
 )
 from guided.kernels.local_arrays import local_int_rows, local_longs
 from guided.kernels.refused import classes_refused
+from guided.kernels.requests import EXPAND_STATE, GROW_EXITS
 from guided.kernels.strings import SPELLED, enter, glance, move
 from guided.kernels.walks import payable_below
 
@@ -48,27 +46,14 @@ DENSE = 512
 
 
 @inner
-def note_unknown(counters, unknown, n, state):
-    """Note that the edges of a state are not known; how many such states there are, -1 where there is no room."""
-    for i in range(n):
-        if unknown[i] == state:
-            return n
-    unknown[n] = state
-    counters[REQUEST] = EXPAND_STATE
-    counters[REQUEST_A] = n + 1
-    return n + 1 if n + 1 < unknown.shape[0] else -1
-
-
-@inner
 def note_exits(table, exits, n, node, state, count):
     """Note the ways in which a match ends at a node in a state; how many exits there are, -1: request."""
     automaton = views.automaton(table)
-    counters = views.counters(table)
     tokens = views.tokens(table)
     ending = np.int64(state)
     while ending:
         if n == exits.shape[0]:
-            counters[REQUEST] = GROW_SCRATCH
+            ask(table, GROW_EXITS, 0, 0, 0)
             return np.int64(-1)
         pending = np.int64(automaton.pending[ending])
         # Behind a word that goes on there is an exit at each node, and hardly any has a byte below that is none of it.
@@ -187,7 +172,7 @@ def fetch(table, node):
 
 
 @entry
-def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits, unknown):
+def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits):
     """Walk ``[low, high)`` from ``state``: tokens that stay or end, and the nodes where matches end; -1: request.
 
     With ``row`` >= 0 tokens that stay or end are ``kept`` where they are no more than `DENSE`, else set in that row of
@@ -199,11 +184,10 @@ def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits,
     ``home``, plus one when it ends between two such times, or -1 - count when it ends exactly where a match ends and
     nothing can follow inside; with `PLACES`, the place in which it ends, or before the character in which it ends,
     where all lead back there.  ``exits`` rows are ``(node, tag, pending, count)``.  States whose edges are not known
-    are gathered in ``unknown`` and their subtrees skipped, so that one round asks for as many as that has room for; the
+    are asked for and their subtrees skipped, so that one round asks for as many as that has room for; the
     request holds their number.  Returns ``n_kept << 32 | n_exits``, or `OWING`.
     """
     automaton = views.automaton(table)
-    counters = views.counters(table)
     scratch = views.scratch(table)
     tokens = views.tokens(table)
     places = scratch.walk_state
@@ -222,13 +206,13 @@ def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits,
     n_pieces = np.int64(0)
     n_kept = np.int64(0)
     n_exits = np.int64(0)
-    n_unknown = np.int64(0)
+    requests = views.requests(table)
     node = np.int64(low)
     fetch(table, node)
     while True:
         while node >= ends[level]:
             if level == 0:
-                if n_unknown:
+                if requests.count[0]:
                     return -1
                 n_kept = (
                     _set_bits(table, row, whole, low, high, n_pieces, kept)
@@ -308,8 +292,7 @@ def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits,
             if place == SPELLED:
                 place = move(automaton, at, byte)
         if place < 0:
-            n_unknown = note_unknown(counters, unknown, n_unknown, -place)
-            if n_unknown < 0:
+            if not ask(table, EXPAND_STATE, np.int64(-place), 0, 0):
                 return -1
             node = ends[level] if -place == at else end
             continue
@@ -326,8 +309,7 @@ def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits,
             count += 1
         if tag >= 0:
             if automaton.first[after] < 0:
-                n_unknown = note_unknown(counters, unknown, n_unknown, np.int64(after))
-                if n_unknown < 0:
+                if not ask(table, EXPAND_STATE, np.int64(after), 0, 0):
                     return -1
                 node = end
                 continue
@@ -346,9 +328,6 @@ def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits,
             n_pieces = _keep(table, n_pieces, node, node + 1, ended)
         if inside and end > node + 1:
             level += 1
-            if level + 1 >= places.shape[0]:
-                counters[REQUEST] = GROW_SCRATCH
-                return -1
             places[level] = place
             counts[level] = count
             ends[level] = end
@@ -379,21 +358,20 @@ def paths_to(table, low, nodes, found):
 
 
 @entry
-def closings(table, state, path_bytes, path_ends, closes, unknown):
+def closings(table, state, path_bytes, path_ends, closes):
     """For each of the nodes on some paths: does a string that goes on from ``state`` close there?
 
     Of each node there is the byte, and the place behind those below it.  Writes to ``closes``; -1: request for edges,
     as `survey`; `OWING` where tokens come to owe something.
     """
     automaton = views.automaton(table)
-    counters = views.counters(table)
     scratch = views.scratch(table)
     places = scratch.walk_state
     ends = scratch.walk_end
     level = 0
     places[0] = enter(automaton, np.int64(state))
     ends[0] = path_bytes.shape[0]
-    n_unknown = np.int64(0)
+    requests = views.requests(table)
     closes[:] = 0
     at = 0
     while at < path_bytes.shape[0]:
@@ -403,10 +381,8 @@ def closings(table, state, path_bytes, path_ends, closes, unknown):
         place = glance(automaton, places[level], byte)
         if place == SPELLED:
             place = move(automaton, places[level], byte)
-        if place < 0:
-            n_unknown = note_unknown(counters, unknown, n_unknown, -place)
-            if n_unknown < 0:
-                return -1
+        if place < 0 and not ask(table, EXPAND_STATE, np.int64(-place), 0, 0):
+            return -1
         if place > 0 and automaton.owes[place & _MASK32]:
             return OWING
         if place == MATCHED:
@@ -419,7 +395,7 @@ def closings(table, state, path_bytes, path_ends, closes, unknown):
             at += 1
         else:
             at = path_ends[at]
-    return -1 if n_unknown else 0
+    return -1 if requests.count[0] else 0
 
 
 @entry

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from guided.kernels import views
+from guided.kernels.asking import ask
 from guided.kernels.jit import entry, inner
-from guided.kernels.layout import GROW_MACHINE, GROW_SCRATCH, REQUEST
 from guided.kernels.local_arrays import local_ints
+from guided.kernels.requests import GROW_NODES, GROW_TRIES
 
 FEW = 32
 """Nodes that are sorted by insertion; more are by counting, whose table of 256 costs as much as so many."""
@@ -139,13 +140,12 @@ def merge(table, starts, n_starts, nodes_used, tokens_used, nodes, spare, stamp,
     Children of bytes that have no 1 in ``allowed[:256]`` are left out; those of ``allowed[256:]`` all have.
 
     The new trie is the range from ``nodes_used``, where ``token_offset`` is ``tokens_used``; returns its end, or -1
-    with a request: `GROW_MACHINE` when the pool is full, `GROW_SCRATCH` when ``nodes`` and ``spare`` are.  ``stamp``
+    with a request: `GROW_TRIES` when the pool is full, `GROW_NODES` when ``nodes`` and ``spare`` are.  ``stamp``
     is ``int32[tokens]`` of -1, and so it must be again after a request.  Rows of ``frames`` are the place in ``nodes``
     that a level has come to, its end, and the node that it is below.  What only one of the nodes has below a byte is
     copied as it lies, so that the work is what tries share.
     """
     tokens = views.tokens(table)
-    counters = views.counters(table)
     used = nodes_used
     held = tokens_used
     depth = 0
@@ -155,7 +155,7 @@ def merge(table, starts, n_starts, nodes_used, tokens_used, nodes, spare, stamp,
     )
     frames[0, 2] = -1
     if frames[0, 1] < 0:
-        counters[REQUEST] = GROW_SCRATCH
+        ask(table, GROW_NODES, 0, 0, 0)
         return -1
     while depth >= 0:
         at = np.int64(frames[depth, 0])
@@ -181,7 +181,7 @@ def merge(table, starts, n_starts, nodes_used, tokens_used, nodes, spare, stamp,
             for i in range(at, last):
                 n_ids += tokens.token_offset[nodes[i] + 1] - tokens.token_offset[nodes[i]]
         if used + size >= tokens.byte.shape[0] or held + n_ids > tokens.token_ids.shape[0]:
-            counters[REQUEST] = GROW_MACHINE
+            ask(table, GROW_TRIES, 0, 0, 0)
             return -1
         if last == at + 1:
             for i in range(size):
@@ -206,7 +206,7 @@ def merge(table, starts, n_starts, nodes_used, tokens_used, nodes, spare, stamp,
         tokens.token_offset[used] = held
         below = _sorted_children(tokens, nodes, at, last, nodes, end, spare, allowed, np.int64(256))
         if below < 0:
-            counters[REQUEST] = GROW_SCRATCH
+            ask(table, GROW_NODES, 0, 0, 0)
             return -1
         if below == end:
             tokens.end[node] = used

@@ -29,6 +29,7 @@ from numba.np.numpy_support import from_dtype
 
 from guided.kernels.layout import Automaton, Effects, Extra, Lalr, Machine, Parts, Rules, Scratch, Segments, Tokens
 from guided.kernels.records import of_record
+from guided.kernels.requests import Requests
 
 AUTOMATON = 0
 RULES = AUTOMATON + len(Automaton._fields)
@@ -40,12 +41,13 @@ EFFECTS = TOKENS + len(Tokens._fields)
 SEGMENTS = EFFECTS + len(Effects._fields)
 EXTRA = SEGMENTS + len(Segments._fields)
 """Rows of a table at which the groups begin."""
-N_ROWS = EXTRA + len(Extra._fields)
+REQUESTS = EXTRA + len(Extra._fields)
+N_ROWS = REQUESTS + len(Requests._fields)
 
 
 _TWO_DIMENSIONS = {
     "action", "goto", "children", "siblings", "masks", "joined", "rows", "opening_live", "frees",
-    "debts",
+    "debts", "entries",
 }  # fmt: skip
 """Fields that are rows; all others are flat."""
 
@@ -209,6 +211,9 @@ effects = _all(Effects, EFFECTS)
 
 segments = _all(Segments, SEGMENTS)
 """What boundaries allow of trie ranges."""
+
+requests = _all(Requests, REQUESTS)
+"""What was asked."""
 
 counters = _one(Extra, "counters", EXTRA)
 """The counters."""
