@@ -24,7 +24,8 @@ from guided.errors import UnsupportedError
 from guided.grammar.ir import Grammar, Lexing
 from guided.grammar.lexing import LalrTables
 from guided.kernels.addresses import address_rows
-from guided.kernels.layout import WANT_REST, WANT_START, WANT_UNDER, WANT_VERDICT, Lalr
+from guided.kernels.layout import Lalr
+from guided.kernels.requests import WANT_REST, WANT_START, WANT_UNDER, WANT_VERDICT
 
 
 def lexer_states(grammar: Grammar, states: StateTable) -> tuple[list[int], list[int]]:
@@ -213,9 +214,8 @@ class LalrStacks:
             ways=self._ways.numbers,
         )  # fmt: skip
 
-    def provide(self, wanted: int) -> None:
-        """Make known what a mask has asked for, as `guided.kernels.lexed` writes it."""
-        kind, what = wanted >> 56, wanted & ((1 << 56) - 1)
+    def provide(self, kind: int, what: int) -> None:
+        """Make known what a mask asks for: see the kinds of requests in `guided.kernels.requests`."""
         if kind == WANT_START:
             state = self._lexer.start(self.tables.accepts[what])
             self.arrays.start[what] = self._states.add(state) if state.edges() else 0

@@ -1,8 +1,9 @@
-"""One grammar met with one vocabulary: owns the tables of a constraint and serves what kernels ask for.
+"""One grammar met with one vocabulary: owns the tables of a constraint and runs its kernels.
 
 Every public method runs a kernel until it has what it needs: a kernel that misses something writes a request and
-returns, `_serve` provides it (edges of a lexer state, a lowered rule, a token effect, room), and the kernel starts
-again, finding everything it had already added.  One lock per constraint; the kernels hold no interpreter lock.
+returns, `guided.constraint.answers` provides it (edges of a lexer state, a lowered rule, a token effect, room), and
+the kernel starts again, finding everything it had already added.  One lock per constraint; the kernels hold no
+interpreter lock.
 """
 
 from __future__ import annotations
@@ -21,10 +22,9 @@ from guided.automata.distances import minimum, minimum_owing, tags
 from guided.automata.endings import Endings
 from guided.automata.graph import RuleGraph
 from guided.automata.openings import explore_openings
-from guided.automata.spelling import state_inside
 from guided.automata.stacks import NO_TABLES, LalrStacks, lexer_states, no_tables
 from guided.collection import hold, release, untrack
-from guided.constraint import combinations, rounds, stack_budgets
+from guided.constraint import answers, stack_budgets
 from guided.constraint.completion import Completions
 from guided.constraint.effects import TokenEffects
 from guided.constraint.first_arrays import (
@@ -38,27 +38,20 @@ from guided.constraint.first_arrays import (
 )
 from guided.constraint.limits import Limits
 from guided.constraint.prices import BytePrices, spell
+from guided.constraint.requests import RequestBuffer
 from guided.constraint.survival import check_start, ending_tokens, endings_of, payable, spellable
 from guided.constraint.token_costs import TokenCosts
-from guided.errors import LimitError
 from guided.grammar.ir import Grammar, Lexing, Mark
 from guided.grammar.regular.derivative import prepare_combinations
 from guided.kernels import entry
 from guided.kernels.addresses import Fresh, address, address_row
 from guided.kernels.jit import direct
 from guided.kernels.layout import (
-    ASKED,
     DEAD,
     ENDS,
-    EXPAND_NODE,
-    EXPAND_STATE,
     FAR,
     FINISHED,
     FUEL,
-    GROW_LISTED,
-    GROW_MACHINE,
-    GROW_SCRATCH,
-    GROW_SEGMENTS,
     LONGEST,
     MOST_ITEMS,
     MOST_ROWS,
@@ -68,25 +61,19 @@ from guided.kernels.layout import (
     N_SETS,
     N_STATES,
     NEED,
-    NEED_COST,
-    NEED_EFFECT,
-    NEED_LEXED,
-    NEED_PARTIAL,
-    NEED_TERMINAL,
-    OPEN_BOUNDARY,
-    OUT_OF_FUEL,
     OWING,
     PRICES,
-    REQUEST,
-    REQUEST_A,
-    REQUEST_B,
     Extra,
     Scratch,
     Segments,
-)
+)  # fmt: skip
 from guided.kernels.loading import load_compiled
+from guided.kernels.requests import OUT_OF_FUEL
 from guided.kernels.views import N_ROWS
 from guided.vocab.vocabulary import Vocabulary
+
+ROOM = 128
+"""Requests that one round of a kernel makes before it returns: each is compared with those before it."""
 
 _WORTH_A_CALL = 3
 """Tokens from which on one call for all is faster than one for each."""
@@ -153,7 +140,8 @@ class ConstraintMachine:
         self.counters[LONGEST] = self.effects.tries.longest
         self.counters[FUEL] = self._fuel
         # A checker asks which rules are called from each item by itself.
-        self.counters[MOST_ITEMS] = combinations.MANY_ITEMS if tells is None else FAR
+        self.counters[MOST_ITEMS] = answers.MANY_ITEMS if tells is None else FAR
+        self._requests = RequestBuffer(ROOM)
         self._addresses = np.zeros((N_ROWS, 3), np.int64)
         self.table = address(self._addresses)
         """What kernels get: where the addresses of all arrays are."""
@@ -194,7 +182,8 @@ class ConstraintMachine:
         return BytePrices(self.graph, partial(minimum, self.states))
 
     @cached_property
-    def _token_costs(self) -> TokenCosts:
+    def token_costs(self) -> TokenCosts:
+        """What token budgets count."""
         return TokenCosts(self)
 
     def begin_prices(self) -> None:
@@ -204,11 +193,11 @@ class ConstraintMachine:
             if self.lexed:
                 self.counters[PRICES] = self.prices
             elif not self.owing:
-                self._token_costs.begin()
+                self.token_costs.begin()
 
     def need(self, state: int) -> int:
         """So many tokens are enough to end the text, whichever token of the mask comes next; `FAR` if not known."""
-        return self._token_costs.need(state) if self.prices else FAR
+        return self.token_costs.need(state) if self.prices else FAR
 
     def _start(self) -> int:
         with self.lock:
@@ -376,7 +365,7 @@ class ConstraintMachine:
         """A text to the end in the tokens that budgets count; see `TokenCosts.cheapest_text`."""
         if self.lexed and self.prices:
             return stack_budgets.closing_text(self, state)
-        return None if self.owing else self._token_costs.cheapest_text(state)
+        return None if self.owing else self.token_costs.cheapest_text(state)
 
     def next_bytes(self, state: int) -> NDArray[np.uint8]:
         """``uint8[256]``: 1 for every byte that some thread can read next; valid until the next call."""
@@ -455,8 +444,7 @@ class ConstraintMachine:
         """
         held = hold()
         try:
-            if self.counters[REQUEST] != OUT_OF_FUEL:
-                self._serve()
+            self._serve(OUT_OF_FUEL)
             self.counters[FUEL] = self._fuel
             while True:
                 if self._seen != self._versions:
@@ -480,7 +468,7 @@ class ConstraintMachine:
         states, effects = self.states, self.effects
         groups: tuple[Any, ...] = (
             states.arrays, self.graph.arrays, self.lalr, self.tables, self._scratch, effects.tries.arrays,
-            effects.store.arrays, self._segments, self._extra,
+            effects.store.arrays, self._segments, self._extra, self._requests.arrays,
         )  # fmt: skip
         shared = {0: states.addresses, 5: effects.tries.addresses, 6: effects.store.addresses}
         row = 0
@@ -507,51 +495,34 @@ class ConstraintMachine:
             self._fill = direct(entry.fill)
             self._advance_one = direct(entry.advance)
 
-    def _serve(self) -> None:
-        self.counters[ASKED] = 1
-        request, a, b = (int(self.counters[i]) for i in (REQUEST, REQUEST_A, REQUEST_B))
-        if request == EXPAND_STATE:
-            self.states.expand(a)
-        elif request == EXPAND_NODE:
-            self.graph.expand(a, *(self.scratch.longs[:b].tolist() if b else ()))
-            # Also where prices have replaced the arrays, behind the kernels' backs.
-            if self.graph.arrays is not self._held[1]:
-                self._seen = -1
-        elif request == NEED_PARTIAL:
-            state_inside(self.states, a)
-        elif request == NEED_EFFECT:
-            rounds.serve(self, a, self._list_inside)
-        elif request == NEED_LEXED:
-            rounds.serve_lexed(self, a, b)
-        elif request == GROW_MACHINE:
-            self._grow()
-        elif request == GROW_SCRATCH:
-            self._grow_scratch()
-        elif request == GROW_SEGMENTS:
-            self._grow_segments()
-        elif request == GROW_LISTED:
-            scratch = self.scratch
-            self._scratch = scratch._replace(listed=np.zeros(8 * scratch.listed.size, np.int64))
-            self._seen = -1
-        elif request == NEED_TERMINAL:
-            self._token_costs.tokens_of(a)
-        elif request == NEED_COST:
-            self._token_costs.price_nodes()
-        elif request == OPEN_BOUNDARY:
-            self._open(a)
-        elif request == OUT_OF_FUEL:
-            raise LimitError(
-                f"one step of this constraint took more than {self.limits.step_work} units of work",
-                remedy="The grammar is highly ambiguous here; simplify it, or pass Limits(step_work=...).",
-            )
-        else:
-            self._extra = combinations.serve(self, request, a, b, self._extra)
+    def _serve(self, ignored: int = 0) -> None:
+        """Answer what a kernel asks, and make room for more where it asked for as much as it could."""
+        is_full = self._requests.is_full
+        self._requests.serve(self, answers.ANSWERS, ignored)
+        if is_full:
+            self._requests.grow()
             self._seen = -1
 
-    def _list_inside(self, low: int, high: int, state: int) -> NDArray[np.int64]:
+    def list_inside(self, low: int, high: int, state: int) -> NDArray[np.int64]:
         """See `guided.kernels.masks.price_inside`: prices ``<< 32``, and tokens."""
         self.run(entry.price_inside, low, high, state)
         return self.scratch.listed[: self.counters[N_LISTED]]
+
+    def hold_graph(self) -> None:
+        """Have kernels see the rule graph as it is now, also where prices have replaced its arrays."""
+        if self.graph.arrays is not self._held[1]:
+            self._seen = -1
+
+    @property
+    def joined(self) -> NDArray[np.int64]:
+        """What is known about pairs of obligations; see `guided.kernels.layout.Extra`."""
+        found: NDArray[np.int64] = self._extra.joined
+        return found
+
+    def hold_joined(self, rows: NDArray[np.int64]) -> None:
+        """Have kernels know so much about pairs of obligations."""
+        self._extra = self._extra._replace(joined=rows)
+        self._seen = -1
 
     def hold_tables(self) -> None:
         """Have kernels see the LALR tables as they are now."""
@@ -559,7 +530,7 @@ class ConstraintMachine:
             self.lalr = self.stacks.arrays
             self._seen = -1
 
-    def _open(self, continuation: int) -> None:
+    def open_boundary(self, continuation: int) -> None:
         """Make known what may come at a boundary."""
         if self.stacks is None:
             while entry.open_boundary(self.table, False, continuation) < 0:
@@ -570,25 +541,34 @@ class ConstraintMachine:
         self.hold_tables()
         at = int(self.counters[N_CLOSURE])
         if at + 1 > self.tables.closure_state.shape[0]:
-            self._grow()
+            self.grow_tables()
         tables = self.tables
         tables.closure_state[at], tables.closure_next[at], tables.closure_label[at] = start, continuation, -1
         tables.closure_count[continuation] = 1 if start else 0
         tables.closure_first[continuation] = at
         self.counters[N_CLOSURE] = at + 1
 
-    def _grow(self) -> None:
+    def grow_tables(self) -> None:
+        """Make room for more continuations and states."""
         self.tables = grown_tables(self.tables, self.counters, self.limits)
         self.refresh()
         entry.rehash(self.table, False)
 
-    def _grow_scratch(self) -> None:
+    def grow_listed(self) -> None:
+        """Make room for more tokens listed with their prices."""
+        scratch = self.scratch
+        self._scratch = scratch._replace(listed=np.zeros(8 * scratch.listed.size, np.int64))
+        self._seen = -1
+
+    def grow_scratch(self) -> None:
+        """Make room in the working memory."""
         self._scratch = grown_scratch(self.scratch, self.limits)
         rows = self._extra.rows
         self._extra = self._extra._replace(rows=np.zeros((min(2 * rows.shape[0], MOST_ROWS), rows.shape[1]), np.uint32))
         self._seen = -1
 
-    def _grow_segments(self) -> None:
+    def grow_segments(self) -> None:
+        """Make room for more kept parts of masks."""
         self._segments = grown_segments(self.segments, int(self.counters[N_SEGMENTS]))
         self.refresh()
         entry.rehash(self.table, True)

@@ -11,9 +11,6 @@ from guided.kernels.layout import Scratch
 
 __all__ = ["grown", "small_scratch"]
 
-UNKNOWN = 128
-"""States whose edges one round of a mask asks for: each is compared with those before it."""
-
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
@@ -24,7 +21,6 @@ def small_scratch(longest: int, size: int = 1 << 10) -> Scratch:
     longs.update(tasks=3 * size, visited=3 * size, united=2 * size, walk_state=depth, walk_beside=depth)
     ints = dict.fromkeys(("call_rules", "emit_labels", "thread_b", "thread_d", "closings"), size)
     ints.update(dict.fromkeys(("walk_obligation", "walk_end", "walk_other", "walk_fan", "walk_way"), depth))
-    ints["unknown"] = UNKNOWN
     arrays: dict[str, Any] = {name: np.zeros(length, np.int64) for name, length in longs.items()}
     arrays.update((name, np.zeros(length, np.int32)) for name, length in ints.items())
     return Scratch(**arrays)

@@ -16,6 +16,8 @@ def ask(table, kind, first, second, third):
     """
     requests = views.requests(table)
     n = requests.count[0]
+    if n == requests.entries.shape[0]:
+        return False
     for i in range(n):
         if (
             requests.entries[i, 0] == kind

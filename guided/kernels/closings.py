@@ -10,26 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from guided.kernels import views
+from guided.kernels.asking import ask
 from guided.kernels.jit import entry, inner
-from guided.kernels.layout import (
-    FAR,
-    FUEL,
-    N_LOCAL,
-    N_MISSING,
-    N_UNKNOWN,
-    N_WANTED,
-    NEED_LEXED,
-    REQUEST,
-    REQUEST_A,
-    REQUEST_B,
-    STAMP,
-    WANT_REST,
-    WANT_START,
-    WANT_UNDER,
-    WANT_WAYS,
-)
+from guided.kernels.layout import FAR, FUEL, N_LOCAL, STAMP
 from guided.kernels.local_arrays import local_longs
-from guided.kernels.local_stacks import ASKED, LOCAL, beyond, forget, looked_up, pushed_on, top_of, want
+from guided.kernels.local_stacks import ASKED, LOCAL, beyond, forget, looked_up, pushed_on, top_of
+from guided.kernels.requests import WANT_REST, WANT_START, WANT_UNDER, WANT_WAYS
 
 __all__ = ["price_in", "price_lexed"]
 
@@ -106,7 +92,7 @@ def price_in(table, state, stack, stamp, asked):
     if state < lalr.rest_row.shape[0]:
         row = np.int64(lalr.rest_row[state])
     if row < 0:
-        want(table, np.int64(WANT_REST) << 56 | state)
+        ask(table, WANT_REST, np.int64(state), 0, 0)
         return np.int64(FAR)
     least = np.int64(FAR)
     for i in range(lalr.rest_first[row], lalr.rest_first[row + 1]):
@@ -131,7 +117,7 @@ def price_lexed(table, state):
     counters = views.counters(table)
     lalr = views.lalr(table)
     asked = local_longs(ASKED)
-    counters[N_UNKNOWN] = counters[N_WANTED] = counters[N_MISSING] = counters[N_LOCAL] = 0
+    counters[N_LOCAL] = 0
     counters[STAMP] += 1
     stamp = counters[STAMP]
     least = np.int64(FAR)
@@ -142,7 +128,7 @@ def price_lexed(table, state):
                 top = (np.int64(top_of(machine, views.scratch(table).longs, stack)) >> 32) - 1
                 inside = np.int64(lalr.start[top])
                 if inside < 0:
-                    want(table, np.int64(WANT_START) << 56 | top)
+                    ask(table, WANT_START, np.int64(top), 0, 0)
                 if inside <= 0:
                     continue
             key = inside << 28 | np.int64(machine.thread_obligation[t])
@@ -154,9 +140,6 @@ def price_lexed(table, state):
         if price < 0:
             return price
         least = min(least, price)
-    if counters[N_WANTED]:
-        counters[REQUEST] = NEED_LEXED
-        counters[REQUEST_A] = 0
-        counters[REQUEST_B] = counters[N_WANTED]
+    if views.requests(table).count[0]:
         return np.int64(-1)
     return least

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from guided.kernels import views
+from guided.kernels.asking import ask
 from guided.kernels.jit import entry, inner
 from guided.kernels.layout import (
     CANONICAL,
@@ -21,13 +22,10 @@ from guided.kernels.layout import (
     N_PRICED,
     N_REACHED,
     N_SETS,
-    NEED_COST,
-    NEED_TERMINAL,
-    REQUEST,
-    REQUEST_A,
     STRING,
 )
 from guided.kernels.local_arrays import local_bytes, local_ints
+from guided.kernels.requests import PRICE_NODES, PRICE_TERMINAL
 from guided.kernels.strings import DIGITS, ESCAPE, HALF, HALF_ESCAPE, KIND
 
 __all__ = [
@@ -169,8 +167,7 @@ def price_new(table):
                 break  # a list of nodes
             elif node >= machine.node_cost.shape[0] or machine.node_cost[node] < 0:
                 counters[N_PRICED] = item
-                counters[REQUEST] = NEED_COST
-                counters[REQUEST_A] = node
+                ask(table, PRICE_NODES, 0, 0, 0)
                 return -1
             else:
                 best = min(best, machine.node_cost[node] + machine.cost[machine.items[i] & _MASK32])
@@ -183,8 +180,7 @@ def price_new(table):
         if start < farthest.shape[0]:
             if farthest[start] == 0 and not _spell_chain(table, start):
                 counters[N_REACHED] = at
-                counters[REQUEST] = NEED_TERMINAL
-                counters[REQUEST_A] = start
+                ask(table, PRICE_TERMINAL, np.int64(start), 0, 0)
                 return -1
             far = np.int64(farthest[start])
         after = machine.closure_next[at]

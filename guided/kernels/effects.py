@@ -11,11 +11,7 @@ from guided.kernels import views
 from guided.kernels.asking import ask
 from guided.kernels.byte_classes import UNPLAIN
 from guided.kernels.jit import entry, inner
-from guided.kernels.layout import (
-    CLOSES,
-    MATCHED,
-    STRING,
-)
+from guided.kernels.layout import CLOSES, MATCHED, STRING
 from guided.kernels.local_arrays import local_int_rows, local_longs
 from guided.kernels.refused import classes_refused
 from guided.kernels.requests import EXPAND_STATE, GROW_EXITS

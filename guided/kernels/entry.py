@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from guided.kernels import parser, segments, threads, views
+from guided.kernels.asking import ask
 from guided.kernels.closings import price_lexed
 from guided.kernels.costs import price_all, price_texts
 from guided.kernels.jit import entry, inner
-from guided.kernels.layout import ASKED, EXPAND_NODE, N_STATES, REQUEST, REQUEST_A, REQUEST_B
+from guided.kernels.layout import N_STATES
 from guided.kernels.lexed import fill_lexed
 from guided.kernels.marks import BEHIND, INSIDE, calls_marked
 from guided.kernels.masks import fill, price_inside
 from guided.kernels.members import value_wanted
+from guided.kernels.requests import EXPAND_NODE
 from guided.kernels.threads import next_bytes, open_boundary
 
 __all__ = [
@@ -61,22 +63,19 @@ def advance(t, lexed, marking, state, token):
     With ``token`` < 0 after so many bytes of the ``text``.  With ``marking`` the state ``<< 2``, with what
     `guided.kernels.marks` says of marked rules.
 
-    A token that ends in a name asks for the value as well, if nothing else was asked for since the one before: the
-    colon's mask needs it next, and then asks for its lexer states.
+    A token that comes to a new state in which a name ends asks for the value as well: the colon's mask needs it next,
+    and then asks for its lexer states.
     """
     counters = views.counters(t)
     n_states = counters[N_STATES]
     after = _advance(t, lexed, marking, state, token)
     if after < 0:
         return after
-    if token >= 0 and counters[N_STATES] > n_states and not (lexed or counters[ASKED]):
+    if token >= 0 and counters[N_STATES] > n_states and not lexed:
         node = value_wanted(t, n_states)
         if node:
-            counters[REQUEST] = EXPAND_NODE
-            counters[REQUEST_A] = node
-            counters[REQUEST_B] = 0
+            ask(t, EXPAND_NODE, np.int64(node), 0, 0)
             return np.int64(-1)
-    counters[ASKED] = 0
     return after
 
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from guided.kernels import views
+from guided.kernels.asking import ask
 from guided.kernels.jit import inner
-from guided.kernels.layout import FUEL, GROW_MACHINE, N_CLOSURE, OPEN_BOUNDARY, REQUEST, REQUEST_A
+from guided.kernels.layout import FUEL, N_CLOSURE
 from guided.kernels.local_arrays import local_ints, local_longs
 from guided.kernels.parser import intern_set
+from guided.kernels.requests import GROW_MACHINE, OPEN_BOUNDARY
 
 _MASK32 = 0xFFFFFFFF
 
@@ -92,10 +94,9 @@ def open_stack(table, stack):
     lalr = views.lalr(table)
     machine = views.machine(table)
     counters = views.counters(table)
-    counters[REQUEST] = OPEN_BOUNDARY
-    counters[REQUEST_A] = stack
     words = lalr.opening_live.shape[1]
     if words > MOST_LIVE_WORDS:
+        ask(table, OPEN_BOUNDARY, stack, 0, 0)
         return -1
     state = (machine.items[machine.set_offset[stack]] >> 32) - 1
     live = local_longs(MOST_LIVE_WORDS)
@@ -105,6 +106,7 @@ def open_stack(table, stack):
         terminal = np.int64(lalr.context[i])
         accepted = 1 if lalr.is_ignored[terminal] else accepts(lalr, machine, stack, terminal)
         if accepted < 0:
+            ask(table, OPEN_BOUNDARY, stack, 0, 0)
             return -1
         live[terminal >> 6] |= np.int64(accepted) << (terminal & 63)
     counters[FUEL] -= lalr.context_first[state + 1] - lalr.context_first[state]
@@ -117,6 +119,7 @@ def open_stack(table, stack):
     while True:
         found = np.int64(lalr.opening_slot[slot])
         if found < 0:
+            ask(table, OPEN_BOUNDARY, stack, 0, 0)
             return -1
         same = lalr.opening_state[found] == state
         for i in range(words):
@@ -128,7 +131,7 @@ def open_stack(table, stack):
             slot = 0
     at = counters[N_CLOSURE]
     if at + 1 > machine.closure_state.shape[0]:
-        counters[REQUEST] = GROW_MACHINE
+        ask(table, GROW_MACHINE, 0, 0, 0)
         return -1
     start = lalr.opening_start[found]
     machine.closure_state[at] = start

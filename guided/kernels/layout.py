@@ -1,9 +1,4 @@
-"""The flat arrays that kernels share: what each holds, and the requests by which a kernel asks Python for more.
-
-A kernel never calls back.  When it needs something that Python must make (edges of an automaton state nobody has
-visited, room in a pool), it writes a request into ``counters`` and returns a negative number; the caller serves the
-request and calls again.  Kernels are restartable: everything they add is interned, so a second run finds it.
-"""
+"""The flat arrays that kernels share: what each holds.  What kernels ask for is in `guided.kernels.requests`."""
 
 from __future__ import annotations
 
@@ -247,7 +242,6 @@ class Scratch(NamedTuple):
     walk_other: Ints
     walk_fan: Ints
     walk_way: Ints
-    unknown: Ints
     listed: Longs
     closings: Ints
 
@@ -366,24 +360,12 @@ FAR = 1 << 28
 
 # Slots of `counters`.
 N_SETS, N_ITEMS, N_CLOSURE, N_STATES, N_THREADS, N_PRICED = range(6)
-FUEL, STAMP, REQUEST, REQUEST_A, REQUEST_B = range(6, 11)
-OWING, N_SEGMENTS, N_SEGMENT_TOKENS, N_UNKNOWN, SHARES, NOTED, LONGEST, ASKED = range(11, 19)
-PRICES, N_REACHED, NEED, FARTHEST, N_LISTED, MOST_ITEMS, N_LOCAL, N_WANTED, N_MISSING = range(19, 28)
-N_COUNTERS = 28
+FUEL, STAMP, OWING, N_SEGMENTS, N_SEGMENT_TOKENS, SHARES, NOTED, LONGEST = range(6, 14)
+PRICES, N_REACHED, NEED, FARTHEST, N_LISTED, MOST_ITEMS, N_LOCAL = range(14, 21)
+N_COUNTERS = 21
 
 ANY, LISTED = -1, -2
 """In the place of a limit: tokens are taken whatever they cost, or listed with their prices."""
 
 MOST_ROWS = 64
 """Rows of the mask and its shares, each nested in one token, that there are at the most."""
-
-# Requests.
-EXPAND_STATE, EXPAND_NODE, GROW_MACHINE, GROW_SCRATCH = 1, 2, 3, 4
-OUT_OF_FUEL, NEED_EFFECT, JOIN_OBLIGATIONS, OPEN_BOUNDARY, NEED_COST = 5, 6, 7, 8, 9
-NEED_PARTIAL, GROW_SEGMENTS, NEED_TERMINAL, GROW_LISTED, COMPOSE, COMPARE = 10, 11, 12, 13, 14, 15
-NEED_LEXED = 16
-
-WANT_START, WANT_UNDER, WANT_VERDICT, WANT_REST, WANT_WAYS = 1, 2, 3, 4, 5
-"""What `NEED_LEXED` asks for, above 56 bits of `Scratch.emits`: the lexer of an LALR state, a lexer state under an
-obligation (two numbers of 28 bits), the verdict of a lexer state; under token budgets the rests of a lexer state, and
-the ways in which a state above another is left (each plus one, two numbers of 28 bits)."""

@@ -18,34 +18,25 @@ from __future__ import annotations
 import numpy as np
 
 from guided.kernels import views
+from guided.kernels.asking import ask
 from guided.kernels.closings import price_in
 from guided.kernels.jit import entry, inner
-from guided.kernels.layout import (
-    FAR,
-    FUEL,
+from guided.kernels.layout import FAR, FUEL, N_LOCAL, NEED, PRICES, STAMP
+from guided.kernels.local_arrays import local_longs
+from guided.kernels.local_stacks import ASKED, beyond, forget, is_accepted, looked_up, top_of
+from guided.kernels.masks import ENOUGH, apply_effect, find_effect
+from guided.kernels.requests import (
+    EXPAND_STATE,
     GROW_SCRATCH,
-    N_LOCAL,
-    N_MISSING,
-    N_UNKNOWN,
-    N_WANTED,
-    NEED,
     NEED_LEXED,
     OUT_OF_FUEL,
-    PRICES,
-    REQUEST,
-    REQUEST_A,
-    REQUEST_B,
-    STAMP,
     WANT_START,
     WANT_UNDER,
     WANT_VERDICT,
 )
-from guided.kernels.local_arrays import local_longs
-from guided.kernels.local_stacks import ASKED, beyond, forget, is_accepted, looked_up, top_of, want
-from guided.kernels.masks import ENOUGH, apply_effect, find_effect
 from guided.kernels.segments import first_visit, push
 from guided.kernels.strings import edge
-from guided.kernels.walks import begins, payable_below, wait_for, way, ways
+from guided.kernels.walks import begins, payable_below, way, ways
 
 __all__ = ["fill_lexed"]
 
@@ -69,7 +60,7 @@ def _verdict(table, state, stack, stamp, asked):
     if state < lalr.verdict.shape[0]:
         row = np.int64(lalr.verdict[state])
     if row < 0:
-        want(table, np.int64(WANT_VERDICT) << 56 | state)
+        ask(table, WANT_VERDICT, np.int64(state), 0, 0)
         return np.int64(REFUSED)
     found = np.int64(is_accepted(table, stack, lalr.frees[row], stamp, asked))
     if found:
@@ -95,18 +86,6 @@ def _push_exits(table, depth, low, high, ending, stack, stamp, asked):
                     return np.int64(-1)
         ending = np.int64(automaton.also[ending])
     return np.int64(depth)
-
-
-@inner
-def _need_effect(table, low, high, state):
-    """Ask for the effect by which a range is read from a lexer state."""
-    counters = views.counters(table)
-    scratch = views.scratch(table)
-    n = counters[N_MISSING]
-    if n < scratch.thread_a.shape[0]:
-        scratch.thread_a[n] = np.int64(low) << 32 | high
-        scratch.thread_b[n] = state
-        counters[N_MISSING] = n + 1
 
 
 @inner
@@ -178,12 +157,12 @@ def _walk(table, depth, low, high, state, stack, stamp, asked, limit):
         after = np.int64(edge(automaton, states[level], np.int64(tokens.byte[node])))
         inside = after > 0
         if after < 0:
-            if not wait_for(table, -after):
+            if not ask(table, EXPAND_STATE, np.int64(-after), 0, 0):
                 return np.int64(-1)
         elif inside:
             if automaton.tag[after] >= 0:
                 if automaton.first[after] < 0:
-                    if not wait_for(table, after):
+                    if not ask(table, EXPAND_STATE, np.int64(after), 0, 0):
                         return np.int64(-1)
                     node = end
                     continue
@@ -207,7 +186,7 @@ def _walk(table, depth, low, high, state, stack, stamp, asked, limit):
         if inside and end > node + 1:
             level += 1
             if level + 1 >= states.shape[0]:
-                counters[REQUEST] = GROW_SCRATCH
+                ask(table, GROW_SCRATCH, 0, 0, 0)
                 return np.int64(-1)
             states[level] = after
             ends[level] = beyond_at[level] = end
@@ -243,7 +222,7 @@ def fill_lexed(table, root, state, limit):
     apart = np.int64(ENOUGH if counters[PRICES] else 0)
     rows[0, :] = 0
     rows[doubtful, :] = 0
-    counters[N_UNKNOWN] = counters[N_WANTED] = counters[N_MISSING] = counters[N_LOCAL] = counters[NEED] = 0
+    counters[N_LOCAL] = counters[NEED] = 0
     counters[STAMP] += 1
     stamp = counters[STAMP]
     depth = np.int64(0)
@@ -257,7 +236,7 @@ def fill_lexed(table, root, state, limit):
     while depth > 0:
         counters[FUEL] -= 1
         if counters[FUEL] < 0:
-            counters[REQUEST] = OUT_OF_FUEL
+            ask(table, OUT_OF_FUEL, 0, 0, 0)
             return np.int64(-1)
         depth -= 1
         low = scratch.tasks[3 * depth] >> 32
@@ -269,7 +248,7 @@ def fill_lexed(table, root, state, limit):
             top = (np.int64(top_of(machine, scratch.longs, stack)) >> 32) - 1
             inside = np.int64(lalr.start[top])
             if inside < 0:
-                want(table, np.int64(WANT_START) << 56 | top)
+                ask(table, WANT_START, np.int64(top), 0, 0)
                 continue
         if obligation:
             key = np.int64(inside) << 28 | obligation
@@ -277,7 +256,7 @@ def fill_lexed(table, root, state, limit):
             if inside < 0:
                 continue
         if automaton.first[inside] < 0:
-            if not wait_for(table, inside):
+            if not ask(table, EXPAND_STATE, np.int64(inside), 0, 0):
                 return np.int64(-1)
             continue
         if not begins(automaton, tokens, inside, low, high):
@@ -290,7 +269,7 @@ def fill_lexed(table, root, state, limit):
             continue
         found = np.int64(find_effect(effects, low, high, inside | apart))
         if found < 0:
-            _need_effect(table, low, high, inside | apart)
+            ask(table, NEED_LEXED, np.int64(low), np.int64(high), np.int64(inside | apart))
             continue
         first = np.int64(effects.exit_first[found])
         for i in range(first, first + effects.exit_count[found]):
@@ -312,9 +291,6 @@ def fill_lexed(table, root, state, limit):
             if at >= 0:
                 apply_effect(table, found, rows[at])
             found = np.int64(effects.more[found])
-    if counters[N_MISSING] or counters[N_UNKNOWN] or counters[N_WANTED]:
-        counters[REQUEST] = NEED_LEXED
-        counters[REQUEST_A] = counters[N_MISSING]
-        counters[REQUEST_B] = counters[N_WANTED]
+    if views.requests(table).count[0]:
         return np.int64(-1)
     return np.int64(0)

@@ -10,12 +10,14 @@ import numpy as np
 from numba.cpython.unsafe.numbers import trailing_zeros
 
 from guided.kernels import views
+from guided.kernels.asking import ask
 from guided.kernels.jit import inner
 from guided.kernels.lalr import MOST_LIVE_WORDS, MOST_PUSHED
-from guided.kernels.layout import GROW_SCRATCH, N_LOCAL, N_WANTED, REQUEST
+from guided.kernels.layout import N_LOCAL
 from guided.kernels.local_arrays import local_ints
+from guided.kernels.requests import GROW_SCRATCH
 
-__all__ = ["ASKED", "LOCAL", "beyond", "forget", "is_accepted", "looked_up", "pushed_on", "shifted", "top_of", "want"]
+__all__ = ["ASKED", "LOCAL", "beyond", "forget", "is_accepted", "looked_up", "pushed_on", "shifted", "top_of"]
 
 _MASK32 = 0xFFFFFFFF
 
@@ -25,17 +27,6 @@ LOCAL = 1 << 31
 ASKED = 2 + 2 * MOST_LIVE_WORDS
 """Numbers that are noted of one stack: the last terminal that was shifted and what it led to, and which terminals are
 accepted and which are not."""
-
-
-@inner
-def want(table, what):
-    """Ask Python for something, with all else that this round comes to."""
-    counters = views.counters(table)
-    wanted = views.scratch(table).emits
-    n = counters[N_WANTED]
-    if n < wanted.shape[0] and (n == 0 or wanted[n - 1] != what):
-        wanted[n] = what
-        counters[N_WANTED] = n + 1
 
 
 @inner
@@ -64,7 +55,7 @@ def pushed_on(table, state, below, stamp):
             slot = 0
     n = counters[N_LOCAL]
     if n == scratch.longs.shape[0] or 2 * n >= size:
-        counters[REQUEST] = GROW_SCRATCH
+        ask(table, GROW_SCRATCH, 0, 0, 0)
         return np.int64(-1)
     scratch.longs[n] = item
     scratch.closings[n] = -1
@@ -176,5 +167,5 @@ def looked_up(table, keys, values, kind, key):
         slot += 1
         if slot == size:
             slot = 0
-    want(table, np.int64(kind) << 56 | key)
+    ask(table, kind, np.int64(key), 0, 0)
     return np.int64(-1)

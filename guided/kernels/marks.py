@@ -6,9 +6,13 @@ that calls the rule, and so does a thread that has just read the name.
 
 from __future__ import annotations
 
+import numpy as np
+
 from guided.kernels import views
+from guided.kernels.asking import ask
 from guided.kernels.jit import inner
-from guided.kernels.layout import CALL, EXPAND_NODE, REQUEST, REQUEST_A, REQUEST_B
+from guided.kernels.layout import CALL
+from guided.kernels.requests import EXPAND_NODE
 
 INSIDE, BEHIND = 1, 2
 """What `guided.kernels.entry.advance` says of the steps of a token, as bits.
@@ -24,7 +28,6 @@ def calls_marked(t, n, inside):
     machine = views.machine(t)
     rules = views.rules(t)
     scratch = views.scratch(t)
-    counters = views.counters(t)
     marked = views.marked(t)
     for i in range(n):
         if ((scratch.thread_a[i] >> 32) != 0) != inside:
@@ -34,9 +37,7 @@ def calls_marked(t, n, inside):
             node = machine.items[at] >> 32
             first = rules.node_first[node]
             if first < 0:
-                counters[REQUEST] = EXPAND_NODE
-                counters[REQUEST_A] = node
-                counters[REQUEST_B] = 0
+                ask(t, EXPAND_NODE, np.int64(node), 0, 0)
                 return -1
             for edge in range(first, first + rules.node_count[node]):
                 if rules.kind[edge] == CALL and marked[rules.argument[edge]]:

@@ -13,13 +13,13 @@ from __future__ import annotations
 import numpy as np
 
 from guided.kernels import views
+from guided.kernels.asking import ask
 from guided.kernels.costs import price_new, reach_of
 from guided.kernels.jit import entry, inner
 from guided.kernels.layout import (
     ANY,
     FAR,
     FUEL,
-    GROW_SCRATCH,
     LISTED,
     LONGEST,
     MOST_ROWS,
@@ -29,20 +29,16 @@ from guided.kernels.layout import (
     N_REACHED,
     N_SEGMENT_TOKENS,
     N_SETS,
-    N_UNKNOWN,
     NEED,
-    NEED_EFFECT,
     NOTED,
-    OUT_OF_FUEL,
     OWING,
     PRICES,
-    REQUEST,
-    REQUEST_A,
     SHARES,
     STAMP,
 )
 from guided.kernels.local_arrays import local_longs
 from guided.kernels.parser import close
+from guided.kernels.requests import EXPAND_STATE, GROW_SCRATCH, NEED_EFFECT, NEED_NEAR, OUT_OF_FUEL
 from guided.kernels.rows import fingerprint
 from guided.kernels.segments import (
     LEAST_NODES,
@@ -60,7 +56,7 @@ from guided.kernels.segments import (
     need_of,
     push,
 )
-from guided.kernels.walks import EVASION, SMALL_RANGE, begins, forbid, payable_below, wait_for, walk
+from guided.kernels.walks import EVASION, SMALL_RANGE, begins, forbid, payable_below, walk
 
 _MASK32 = 0xFFFFFFFF
 
@@ -168,10 +164,9 @@ def _open_share(table, depth, level, low, high, kind):
 
     It is an empty range at the root.
     """
-    counters = views.counters(table)
     scratch = views.scratch(table)
     if level + 2 == views.rows(table).shape[0] or 3 * depth + 3 > scratch.tasks.shape[0]:
-        counters[REQUEST] = GROW_SCRATCH
+        ask(table, GROW_SCRATCH, 0, 0, 0)
         return -1
     scratch.tasks[3 * depth] = 0
     scratch.tasks[3 * depth + 1] = (np.int64(low) << 32) | high
@@ -184,16 +179,12 @@ def price_inside(table, low, high, state):
     """List the tokens that stay inside a terminal or end with it, and what is enough to its end; -1: request."""
     counters = views.counters(table)
     row = views.rows(table)[0]
-    counters[N_LISTED] = counters[N_UNKNOWN] = 0
+    counters[N_LISTED] = 0
     nothing = np.int64(0)
     done = walk(table, row, row, nothing, low, high, state, nothing, nothing, counters[STAMP], LISTED)
     if done < 0:
         return -1
-    if counters[N_UNKNOWN]:
-        counters[REQUEST] = NEED_EFFECT
-        counters[REQUEST_A] = 0
-        return -1
-    return 0
+    return -1 if views.requests(table).count[0] else 0
 
 
 @entry
@@ -232,10 +223,9 @@ def fill(table, root, state, limit):
     if counters[OWING]:
         doubtful[:] = 0
     ends = np.int64(0)
-    # Effects, stacks and lexer states that are met for the first time are gathered, and what is behind them left out:
+    # Effects, stacks and lexer states that are met for the first time are asked for, and what is behind them left out:
     # one round asks for all that it comes to, since each begins again.
-    counters[N_UNKNOWN] = 0
-    n_missing = np.int64(0)
+    requests = views.requests(table)
     level = np.int64(0)
     stamps = local_longs(MOST_ROWS)
     counters[STAMP] += 1
@@ -251,7 +241,7 @@ def fill(table, root, state, limit):
             return -1
     while depth > 0:
         if counters[FUEL] < 0:
-            counters[REQUEST] = OUT_OF_FUEL
+            ask(table, OUT_OF_FUEL, 0, 0, 0)
             return -1
         depth -= 1
         bounds = scratch.tasks[3 * depth]
@@ -265,7 +255,7 @@ def fill(table, root, state, limit):
             low = scratch.tasks[3 * depth + 1] >> 32
             high = scratch.tasks[3 * depth + 1] & _MASK32
             if obligation & SEGMENT:
-                whole = n_missing + counters[N_UNKNOWN] == 0
+                whole = requests.count[0] == 0
                 key = (np.int64(low) << 32) | (obligation & _MASK32)
                 if limits[level] == ANY:
                     if close_segment(table, key, rows[level], rows[level - 1], whole) < 0:
@@ -334,7 +324,7 @@ def fill(table, root, state, limit):
             # grammar has the state without one.
             inside = np.int64(automaton.boundless[inside])
         if automaton.first[automaton.base[inside]] < 0:
-            if not wait_for(table, np.int64(automaton.base[inside])):
+            if not ask(table, EXPAND_STATE, np.int64(automaton.base[inside]), 0, 0):
                 return -1
             continue
         loops = automaton.loops[inside]
@@ -376,18 +366,14 @@ def fill(table, root, state, limit):
             )
             if depth < 0:
                 return -1
-            if noting and counters[N_UNKNOWN] == 0 and keep_noted(table, key, counters[NOTED], 0) < 0:
+            if noting and requests.count[0] == 0 and keep_noted(table, key, counters[NOTED], 0) < 0:
                 return -1
             continue
         found = find_effect(effects, low, high, inside)
         near = found if found < 0 or room == FAR else find_effect(effects, low, high, inside | ENOUGH)
         if near < 0:
-            if n_missing == scratch.thread_a.shape[0]:
-                counters[REQUEST] = GROW_SCRATCH
+            if not ask(table, NEED_EFFECT if found < 0 else NEED_NEAR, np.int64(low), np.int64(high), inside):
                 return -1
-            scratch.thread_a[n_missing] = (np.int64(low) << 32) | high
-            scratch.thread_b[n_missing] = inside if found < 0 else inside | ENOUGH
-            n_missing += 1
             continue
         if obligation != 0:
             alone = _is_empty(rows[level])
@@ -420,10 +406,7 @@ def fill(table, root, state, limit):
             depth = push(table, depth, low, high, np.int64(0), continuation, owed)
             if depth < 0:
                 return -1
-    if n_missing or counters[N_UNKNOWN]:
-        # In `thread_a` and `thread_b`.
-        counters[REQUEST] = NEED_EFFECT
-        counters[REQUEST_A] = n_missing
+    if requests.count[0]:
         return -1
     counters[SHARES] = 0
     if limit != ANY:

@@ -14,28 +14,10 @@ from __future__ import annotations
 import numpy as np
 
 from guided.kernels import views
+from guided.kernels.asking import ask
 from guided.kernels.jit import entry, inner
-from guided.kernels.layout import (
-    CALL,
-    COMPOSE,
-    EMPTY,
-    EXPAND_NODE,
-    FINAL,
-    FUEL,
-    GROW_MACHINE,
-    GROW_SCRATCH,
-    MOST_ITEMS,
-    N_CLOSURE,
-    N_ITEMS,
-    N_SETS,
-    OPEN,
-    OUT_OF_FUEL,
-    READ,
-    REQUEST,
-    REQUEST_A,
-    REQUEST_B,
-    STAMP,
-)
+from guided.kernels.layout import CALL, EMPTY, FINAL, FUEL, MOST_ITEMS, N_CLOSURE, N_ITEMS, N_SETS, OPEN, READ, STAMP
+from guided.kernels.requests import COMPOSE, EXPAND_NODE, GROW_MACHINE, GROW_SCRATCH, OUT_OF_FUEL
 
 _MASK32 = 0xFFFFFFFF
 
@@ -124,7 +106,7 @@ def intern_set(table, values, n):
     new = counters[N_SETS]
     start = counters[N_ITEMS]
     if start + n > machine.items.shape[0] or 2 * new + 2 > size or new + 2 > machine.set_offset.shape[0]:
-        counters[REQUEST] = GROW_MACHINE
+        ask(table, GROW_MACHINE, 0, 0, 0)
         return -1
     for i in range(n):
         machine.items[start + i] = values[i]
@@ -149,8 +131,7 @@ def _swap(values, n):
 def intern_items(table, n):
     """Intern the items ``Scratch.longs[:n]``, in any order, many of them with composites; -1: request.
 
-    One request for all composites that are not made: how many there are, with the lists of their nodes in the same
-    place (`guided.automata.composites`).
+    All composites that are not made (`guided.automata.composites`) are asked for.
     """
     machine = views.machine(table)
     counters = views.counters(table)
@@ -159,7 +140,7 @@ def intern_items(table, n):
         return intern_set(table, out, sort_unique(out, n))
     n = _swap(out, n)
     m = np.int64(0)
-    missing = np.int64(0)
+    is_known = True
     i = np.int64(0)
     while i < n:
         frame = out[i] >> 32
@@ -176,15 +157,14 @@ def intern_items(table, n):
                 return -1
             item = frame << 32 | machine.composed[listed]
             if machine.composed[listed] == 0:
-                out[missing] = listed
-                missing += 1
-        if missing == 0:
+                is_known = False
+                if not ask(table, COMPOSE, listed, 0, 0):
+                    return -1
+        if is_known:
             out[m] = item
             m += 1
         i = stop
-    if missing:
-        counters[REQUEST] = COMPOSE
-        counters[REQUEST_A] = missing
+    if not is_known:
         return -1
     m = _swap(out, m)
     counters[FUEL] -= n
@@ -221,7 +201,7 @@ def _unite(table, m, at, ended):
                     slot = 0
             if slots[2 * slot + 1] != stamp:
                 if 2 * m >= size or m + 1 >= at:
-                    counters[REQUEST] = GROW_SCRATCH
+                    ask(table, GROW_SCRATCH, 0, 0, 0)
                     return -1
                 slots[2 * slot] = item
                 slots[2 * slot + 1] = stamp
@@ -234,7 +214,7 @@ def _unite(table, m, at, ended):
 def settle(table, pairs, n):
     """Intern ``pairs[:n]`` after returning from every rule that may end: -1 with a request when not possible yet.
 
-    One request for all nodes that are not made: the last of them, and with it how many others `Scratch.longs` holds.
+    All nodes that are not made are asked for.
     """
     rules = views.rules(table)
     machine = views.machine(table)
@@ -242,21 +222,17 @@ def settle(table, pairs, n):
     scratch = views.scratch(table)
     out = scratch.longs
     m = np.int64(0)
-    missing = np.int64(0)
+    is_known = True
     for i in range(n):
         node = pairs[i] >> 32
         if rules.node_first[node] < 0:
-            if missing == out.shape[0]:
+            is_known = False
+            if not ask(table, EXPAND_NODE, np.int64(node), 0, 0):
                 break
-            out[missing] = node
-            missing += 1
-    if missing > 0:
-        counters[REQUEST] = EXPAND_NODE
-        counters[REQUEST_A] = out[missing - 1]
-        counters[REQUEST_B] = missing - 1
+    if not is_known:
         return -1
     if 2 * n > out.shape[0]:
-        counters[REQUEST] = GROW_SCRATCH
+        ask(table, GROW_SCRATCH, 0, 0, 0)
         return -1
     # What is returned to is kept at the upper end: many nodes may return to the same continuation.
     top = out.shape[0]
@@ -277,7 +253,7 @@ def settle(table, pairs, n):
         total += machine.set_offset[out[i] + 1] - machine.set_offset[out[i]]
     if total <= MANY:
         if total > at:
-            counters[REQUEST] = GROW_SCRATCH
+            ask(table, GROW_SCRATCH, 0, 0, 0)
             return -1
         for i in range(at, at + ended):
             for j in range(machine.set_offset[out[i]], machine.set_offset[out[i] + 1]):
@@ -305,7 +281,6 @@ def settle(table, pairs, n):
 def union_sets(table, first, second):
     """The union of two continuations."""
     machine = views.machine(table)
-    counters = views.counters(table)
     scratch = views.scratch(table)
     if first == second:
         return first
@@ -316,7 +291,7 @@ def union_sets(table, first, second):
         start = machine.set_offset[item]
         stop = machine.set_offset[item + 1]
         if m + stop - start > out.shape[0]:
-            counters[REQUEST] = GROW_SCRATCH
+            ask(table, GROW_SCRATCH, 0, 0, 0)
             return -1
         for j in range(start, stop):
             out[m] = machine.items[j]
@@ -345,15 +320,13 @@ def _gather(table, at, frame, n_emits, n_calls):
         node = stack[depth]
         first = rules.node_first[node]
         if first < 0:
-            counters[REQUEST] = EXPAND_NODE
-            counters[REQUEST_A] = node
-            counters[REQUEST_B] = 0
+            ask(table, EXPAND_NODE, np.int64(node), 0, 0)
             return -1, -1
         for edge in range(first, first + rules.node_count[node]):
             kind = rules.kind[edge]
             if kind == READ:
                 if n_emits == scratch.emits.shape[0]:
-                    counters[REQUEST] = GROW_SCRATCH
+                    ask(table, GROW_SCRATCH, 0, 0, 0)
                     return -1, -1
                 scratch.emits[n_emits] = (np.int64(rules.to[edge]) << 32) | frame
                 scratch.emit_states[n_emits] = rules.argument[edge]
@@ -361,7 +334,7 @@ def _gather(table, at, frame, n_emits, n_calls):
                 n_emits += 1
             elif kind == CALL:
                 if n_calls == scratch.calls.shape[0]:
-                    counters[REQUEST] = GROW_SCRATCH
+                    ask(table, GROW_SCRATCH, 0, 0, 0)
                     return -1, -1
                 scratch.calls[n_calls] = (np.int64(rules.to[edge]) << 32) | frame
                 scratch.call_rules[n_calls] = rules.argument[edge]
@@ -370,7 +343,7 @@ def _gather(table, at, frame, n_emits, n_calls):
                 target = rules.to[edge]
                 if rules.met[target] != stamp:
                     if depth == stack.shape[0]:
-                        counters[REQUEST] = GROW_SCRATCH
+                        ask(table, GROW_SCRATCH, 0, 0, 0)
                         return -1, -1
                     rules.met[target] = stamp
                     stack[depth] = target
@@ -389,14 +362,14 @@ def close(table, continuation):
     if machine.closure_first[continuation] >= 0:
         return 0
     if counters[FUEL] < 0:
-        counters[REQUEST] = OUT_OF_FUEL
+        ask(table, OUT_OF_FUEL, 0, 0, 0)
         return -1
     n_emits = np.int64(0)
     n_calls = np.int64(0)
     start = machine.set_offset[continuation]
     n_items = machine.set_offset[continuation + 1] - start
     if n_items > scratch.longs.shape[0]:
-        counters[REQUEST] = GROW_SCRATCH
+        ask(table, GROW_SCRATCH, 0, 0, 0)
         return -1
     # By what they return to: nodes that several of them lead to are looked at once.
     by_frame = scratch.longs
@@ -440,7 +413,7 @@ def close(table, continuation):
     length = machine.set_offset[continuation + 1] - start
     first = counters[N_CLOSURE]
     if first + n_emits + n_ignored > machine.closure_state.shape[0]:
-        counters[REQUEST] = GROW_MACHINE
+        ask(table, GROW_MACHINE, 0, 0, 0)
         return -1
     # Group by automaton state: two uses of one terminal run as one thread with both continuations.
     order = scratch.calls

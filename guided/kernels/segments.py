@@ -12,18 +12,10 @@ import numpy as np
 from numba.cpython.unsafe.numbers import trailing_zeros
 
 from guided.kernels import views
+from guided.kernels.asking import ask
 from guided.kernels.jit import inner
-from guided.kernels.layout import (
-    GROW_LISTED,
-    GROW_SCRATCH,
-    GROW_SEGMENTS,
-    LISTED,
-    N_LISTED,
-    N_SEGMENT_TOKENS,
-    N_SEGMENTS,
-    NEED,
-    REQUEST,
-)
+from guided.kernels.layout import LISTED, N_LISTED, N_SEGMENT_TOKENS, N_SEGMENTS, NEED
+from guided.kernels.requests import GROW_LISTED, GROW_SCRATCH, GROW_SEGMENTS
 from guided.kernels.rows import LINE, filled_words
 
 LEAST_NODES, MOST_NODES = 32, 4096
@@ -65,12 +57,11 @@ def slot_of(segments, key):
 @inner
 def push(table, depth, low, high, state, continuation, obligation):
     """Put a task on the stack; its new depth, -1: request."""
-    counters = views.counters(table)
     scratch = views.scratch(table)
     if low >= high:
         return depth
     if 3 * depth + 3 > scratch.tasks.shape[0]:
-        counters[REQUEST] = GROW_SCRATCH
+        ask(table, GROW_SCRATCH, 0, 0, 0)
         return -1
     scratch.tasks[3 * depth] = (np.int64(low) << 32) | high
     scratch.tasks[3 * depth + 1] = (np.int64(state) << 32) | continuation
@@ -162,7 +153,7 @@ def keep_noted(table, key, at, need):
     if at < 0 and first + MOST_TOKENS <= segments.tokens.shape[0]:
         return 0
     if at < 0 or n == segments.key.shape[0]:
-        counters[REQUEST] = GROW_SEGMENTS
+        ask(table, GROW_SEGMENTS, 0, 0, 0)
         return -1
     segments.key[n] = key
     segments.first[n] = first
@@ -223,7 +214,7 @@ def list_token(table, token, price):
     listed = views.scratch(table).listed
     n = counters[N_LISTED]
     if n == listed.shape[0]:
-        counters[REQUEST] = GROW_LISTED
+        ask(table, GROW_LISTED, 0, 0, 0)
         return -1
     listed[n] = (np.int64(price) << 32) | token
     counters[N_LISTED] = n + 1

@@ -10,25 +10,21 @@ from __future__ import annotations
 import numpy as np
 
 from guided.kernels import views
+from guided.kernels.asking import ask
 from guided.kernels.jit import entry, inner
 from guided.kernels.lalr import open_stack, shift
-from guided.kernels.layout import (
+from guided.kernels.layout import FUEL, N_STATES, N_THREADS
+from guided.kernels.parser import close, intern_items, stable_order
+from guided.kernels.requests import (
     COMPARE,
     EXPAND_STATE,
-    FUEL,
     GROW_MACHINE,
     GROW_SCRATCH,
     JOIN_OBLIGATIONS,
-    N_STATES,
-    N_THREADS,
     NEED_PARTIAL,
     OPEN_BOUNDARY,
     OUT_OF_FUEL,
-    REQUEST,
-    REQUEST_A,
-    REQUEST_B,
 )
-from guided.kernels.parser import close, intern_items, stable_order
 from guided.kernels.strings import SPELLED, enter, glance, move, owe, partial
 
 _MASK32 = 0xFFFFFFFF
@@ -51,7 +47,6 @@ def answered(joined, key):
 @inner
 def join(table, one, other):
     """The obligation that holds when both do; 0 is none; -1 with a request when Python must make it."""
-    counters = views.counters(table)
     if one == 0 or one == other:
         return other
     if other == 0:
@@ -61,9 +56,7 @@ def join(table, one, other):
     found = answered(views.joined(table), np.int64(low) << 32 | high)
     if found >= 0:
         return found
-    counters[REQUEST] = JOIN_OBLIGATIONS
-    counters[REQUEST_A] = low
-    counters[REQUEST_B] = high
+    ask(table, JOIN_OBLIGATIONS, np.int64(low), np.int64(high), 0)
     return -1
 
 
@@ -98,10 +91,9 @@ def open_boundary(table, lexed, continuation):
 
 @inner
 def _add(table, n, state, obligation, continuation):
-    counters = views.counters(table)
     scratch = views.scratch(table)
     if n == scratch.thread_a.shape[0]:
-        counters[REQUEST] = GROW_SCRATCH
+        ask(table, GROW_SCRATCH, 0, 0, 0)
         return -1
     scratch.thread_c[n] = (np.int64(state) << 32) | obligation
     scratch.thread_d[n] = continuation
@@ -112,22 +104,19 @@ def _add(table, n, state, obligation, continuation):
 def _advance_thread(table, lexed, n, state, continuation, obligation, byte):
     """Add to the next threads what one thread inside a terminal becomes after ``byte``; the new length, -1: request."""
     automaton = views.automaton(table)
-    counters = views.counters(table)
     at = enter(automaton, state)
     place = glance(automaton, at, byte)
     if place == SPELLED:
         place = move(automaton, at, byte)
     if place < 0:
-        counters[REQUEST] = EXPAND_STATE
-        counters[REQUEST_A] = -place
+        ask(table, EXPAND_STATE, np.int64(-place), 0, 0)
         return -1
     if place == 0:
         return n
     if place >> 32:
         inside = partial(automaton, place)
         if inside < 0:
-            counters[REQUEST] = NEED_PARTIAL
-            counters[REQUEST_A] = place
+            ask(table, NEED_PARTIAL, np.int64(place), 0, 0)
             return -1
         return _add(table, n, inside, obligation, continuation)
     after = place
@@ -138,8 +127,7 @@ def _advance_thread(table, lexed, n, state, continuation, obligation, byte):
     tag = automaton.tag[after]
     # A state in which no match may end goes on by construction; only the others need their edges known here.
     if tag >= 0 and automaton.first[after] < 0:
-        counters[REQUEST] = EXPAND_STATE
-        counters[REQUEST_A] = after
+        ask(table, EXPAND_STATE, np.int64(after), 0, 0)
         return -1
     if tag < 0 or automaton.count[after] > 0:
         n = _add(table, n, after, obligation, continuation)
@@ -203,7 +191,7 @@ def _merge(table, lexed, n):
                 start = machine.set_offset[item]
                 stop = machine.set_offset[item + 1]
                 if length + stop - start > scratch.longs.shape[0]:
-                    counters[REQUEST] = GROW_SCRATCH
+                    ask(table, GROW_SCRATCH, 0, 0, 0)
                     return -1
                 for q in range(start, stop):
                     scratch.longs[length] = machine.items[q]
@@ -223,13 +211,12 @@ def _merge(table, lexed, n):
 def _drop_forbidden(table, n):
     """Drop of the current threads ``[:n]`` those of which another forbids less and is alike; how many are left.
 
-    -1: request, one for all obligations that were not compared yet: how many pairs, which `Scratch.longs` holds.
+    -1: request, for all pairs of obligations that were not compared yet.
     """
-    counters = views.counters(table)
     scratch = views.scratch(table)
     joined = views.joined(table)
     dropped = scratch.thread_d
-    unknown = np.int64(0)
+    is_known = True
     i = np.int64(0)
     m = np.int64(0)
     while i < n:
@@ -250,9 +237,9 @@ def _drop_forbidden(table, n):
                     break
                 more = answered(joined, -(owed << 32 | less))
                 if more < 0:
-                    if unknown < scratch.longs.shape[0]:
-                        scratch.longs[unknown] = owed << 32 | less
-                        unknown += 1
+                    is_known = False
+                    if not ask(table, COMPARE, owed, less, 0):
+                        return np.int64(-1)
                 elif more > 0 and (q < p or answered(joined, -(less << 32 | owed)) == 0):
                     # Of those that forbid the same the first stays.
                     dropped[p] = 1
@@ -263,9 +250,7 @@ def _drop_forbidden(table, n):
                 scratch.thread_b[m] = scratch.thread_b[p]
                 m += 1
         i = stop
-    if unknown:
-        counters[REQUEST] = COMPARE
-        counters[REQUEST_A] = unknown
+    if not is_known:
         return np.int64(-1)
     return m
 
@@ -279,7 +264,7 @@ def step(table, lexed, n, byte):
     scratch = views.scratch(table)
     counters[FUEL] -= n
     if counters[FUEL] < 0:
-        counters[REQUEST] = OUT_OF_FUEL
+        ask(table, OUT_OF_FUEL, 0, 0, 0)
         return -1
     m = np.int64(0)
     for t in range(n):
@@ -290,8 +275,7 @@ def step(table, lexed, n, byte):
         if obligation:
             owed = owe(automaton, obligation, np.int64(automaton.decode[state]), byte)
             if owed < 0:
-                counters[REQUEST] = EXPAND_STATE
-                counters[REQUEST_A] = -owed
+                ask(table, EXPAND_STATE, np.int64(-owed), 0, 0)
                 return -1
             if owed > 0 and automaton.tag[owed] >= 0:
                 continue
@@ -346,7 +330,7 @@ def intern_state(table, n):
     new = counters[N_STATES]
     start = counters[N_THREADS]
     if start + n > machine.thread_state.shape[0] or 2 * new + 2 > size or new + 2 > machine.state_offset.shape[0]:
-        counters[REQUEST] = GROW_MACHINE
+        ask(table, GROW_MACHINE, 0, 0, 0)
         return -1
     for i in range(n):
         machine.thread_state[start + i] = scratch.thread_a[i] >> 32
@@ -379,7 +363,6 @@ def next_bytes(table, state):
     """Mark in the ``bytes_out`` array the bytes that some thread can read next, obligations aside; -1: request."""
     automaton = views.automaton(table)
     machine = views.machine(table)
-    counters = views.counters(table)
     scratch = views.scratch(table)
     out = views.bytes_out(table)
     out[:] = 0
@@ -392,8 +375,7 @@ def next_bytes(table, state):
         if inside == 0:
             if machine.closure_first[continuation] < 0:
                 # Opened by the caller: with the parser, this would be twice as much to compile.
-                counters[REQUEST] = OPEN_BOUNDARY
-                counters[REQUEST_A] = continuation
+                ask(table, OPEN_BOUNDARY, np.int64(continuation), 0, 0)
                 return -1
             first = machine.closure_first[continuation]
             stop = first + machine.closure_count[continuation]
@@ -403,8 +385,7 @@ def next_bytes(table, state):
                 if not out[byte]:
                     after = move(automaton, place, byte)
                     if after < 0:
-                        counters[REQUEST] = EXPAND_STATE
-                        counters[REQUEST_A] = -after
+                        ask(table, EXPAND_STATE, np.int64(-after), 0, 0)
                         return -1
                     out[byte] = after != 0
     return 0

@@ -5,24 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from guided.kernels import views
+from guided.kernels.asking import ask
 from guided.kernels.byte_classes import LINES, TEXT
 from guided.kernels.costs import left_inside
 from guided.kernels.jit import inner
-from guided.kernels.layout import (
-    ANY,
-    CLOSES,
-    EXPAND_STATE,
-    FAR,
-    FUEL,
-    GROW_SCRATCH,
-    LISTED,
-    N_UNKNOWN,
-    NEED_EFFECT,
-    NOTED,
-    REQUEST,
-    REQUEST_A,
-    STRING,
-)
+from guided.kernels.layout import ANY, CLOSES, FAR, FUEL, LISTED, NOTED, STRING
+from guided.kernels.requests import EXPAND_STATE, GROW_SCRATCH, MEASURE_STATE
 from guided.kernels.segments import first_visit, list_token, note, note_after, push
 from guided.kernels.strings import ESCAPE, SPELLED, edge, enter, glance, move
 from guided.kernels.threads import join
@@ -135,27 +123,6 @@ def stays_below(automaton, tokens, place, node):
 
 
 @inner
-def wait_for(table, state):
-    """Note that the edges of a state are needed, so that one round asks for all that it comes to; False: no room.
-
-    With all bits inverted: how far it is from the end of a match.
-    """
-    counters = views.counters(table)
-    unknown = views.scratch(table).unknown
-    n = counters[N_UNKNOWN]
-    for i in range(n):
-        if unknown[i] == state:
-            return True
-    if n == unknown.shape[0]:
-        counters[REQUEST] = NEED_EFFECT
-        counters[REQUEST_A] = 0
-        return False
-    unknown[n] = state
-    counters[N_UNKNOWN] = n + 1
-    return True
-
-
-@inner
 def _evasion(automaton, debt):
     """Tokens more where a string may not close, since it would be one of the words that it must not be."""
     return np.int64(1 if automaton.count[debt] < CROWDED else EVASION)
@@ -169,7 +136,7 @@ def walk(table, row, doubtful, depth, low, high, state, continuation, obligation
     then the place behind them, -1 where that was too much.
 
     Tokens after which something is still owed go to ``doubtful``: the caller must see whether the debt can be met.
-    What lies behind states whose edges are not known is left out, and these are noted (`wait_for`).  With
+    What lies behind states whose edges are not known is left out, and these are asked for.  With
     ``limit`` >= 0 only tokens after which so many are enough; with `LISTED` no bits are set, but all tokens listed with
     what is enough after them.  Behind the continuation 0 nothing is walked.
     """
@@ -220,7 +187,7 @@ def walk(table, row, doubtful, depth, low, high, state, continuation, obligation
         stays = debt == 0 and stays_below(automaton, tokens, at, node)
         if stays and limit != ANY:
             # All of them end in one state, or inside a character that leads back to it.
-            if automaton.minimum[at] < 0 and not wait_for(table, ~np.int64(at)):
+            if automaton.minimum[at] < 0 and not ask(table, MEASURE_STATE, np.int64(at), 0, 0):
                 return -1
             left = np.int64(automaton.minimum[at] + machine.cost[continuation])
             is_text = tokens.classes[node] & (TEXT | LINES) != 0
@@ -243,7 +210,7 @@ def walk(table, row, doubtful, depth, low, high, state, continuation, obligation
         if place == SPELLED:
             place = move(automaton, at, byte)
         if place < 0:
-            if not wait_for(table, -place):
+            if not ask(table, EXPAND_STATE, np.int64(-place), 0, 0):
                 return -1
             node = end
             continue
@@ -258,7 +225,7 @@ def walk(table, row, doubtful, depth, low, high, state, continuation, obligation
             if due == SPELLED:
                 due = move(automaton, owing, byte)
             if due < 0:
-                if not wait_for(table, -due):
+                if not ask(table, EXPAND_STATE, np.int64(-due), 0, 0):
                     return -1
                 node = end
                 continue
@@ -282,7 +249,7 @@ def walk(table, row, doubtful, depth, low, high, state, continuation, obligation
         ending = np.int64(0)
         if tag >= 0:
             if automaton.first[after] < 0:
-                if not wait_for(table, np.int64(after)):
+                if not ask(table, EXPAND_STATE, np.int64(after), 0, 0):
                     return -1
                 node = end
                 continue
@@ -304,12 +271,12 @@ def walk(table, row, doubtful, depth, low, high, state, continuation, obligation
         if priced:
             if inside and (limit == LISTED or price > limit):
                 if place > _MASK32 and automaton.first[after] < 0:
-                    if not wait_for(table, np.int64(after)):
+                    if not ask(table, EXPAND_STATE, np.int64(after), 0, 0):
                         return -1
                     node = end
                     continue
                 left = left_inside(table, place)
-                if left < 0 and not wait_for(table, left):
+                if left < 0 and not ask(table, MEASURE_STATE, np.int64(~left), 0, 0):
                     return -1
                 if debt and automaton.mode[debt] & CLOSES:
                     left += _evasion(automaton, debt)
@@ -347,7 +314,7 @@ def walk(table, row, doubtful, depth, low, high, state, continuation, obligation
         elif inside and end > node + 1:
             level += 1
             if level + 1 >= places.shape[0]:
-                counters[REQUEST] = GROW_SCRATCH
+                ask(table, GROW_SCRATCH, 0, 0, 0)
                 return -1
             places[level] = place
             owed[level] = debt
@@ -367,7 +334,6 @@ def forbid(table, share, low, high, obligation, room):
     With ``room`` >= 0 also those behind which the string may not close yet, and so many tokens are not enough to.
     """
     automaton = views.automaton(table)
-    counters = views.counters(table)
     scratch = views.scratch(table)
     tokens = views.tokens(table)
     places = scratch.walk_state
@@ -402,8 +368,7 @@ def forbid(table, share, low, high, obligation, room):
         if place == SPELLED:
             place = move(automaton, places[level], byte)
         if place < 0:
-            counters[REQUEST] = EXPAND_STATE
-            counters[REQUEST_A] = -place
+            ask(table, EXPAND_STATE, np.int64(-place), 0, 0)
             return -1
         end = np.int64(tokens.end[node])
         if place == 0:
@@ -423,7 +388,7 @@ def forbid(table, share, low, high, obligation, room):
         if end > node + 1:
             level += 1
             if level + 1 >= places.shape[0]:
-                counters[REQUEST] = GROW_SCRATCH
+                ask(table, GROW_SCRATCH, 0, 0, 0)
                 return -1
             places[level] = place
             ends[level] = beyond_at[level] = end

@@ -171,7 +171,7 @@ def price_of(machine: ConstraintMachine, state: int) -> tuple[int, bool]:
     for inside, continuation, obligation in machine.threads(state):
         left = minimum(machine.states, inside) if inside else 0
         exact = exact and not machine.states.arrays.decode[inside] and not obligation
-        prices.append(left + machine._token_costs.of(continuation))
+        prices.append(left + machine.token_costs.of(continuation))
     return min(prices), exact
 
 

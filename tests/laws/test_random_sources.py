@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from guided.automata.analysis import productive_rules
-from guided.constraint import combinations
+from guided.constraint import answers
 from guided.errors import UnsatisfiableError
 from guided.grammar.ir import Lexing
 from tests.amounts import some
@@ -110,9 +110,9 @@ def _compare_gbnf(seed: int) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("most_items", [1, combinations.MANY_ITEMS])
+@pytest.mark.parametrize("most_items", [1, answers.MANY_ITEMS])
 def test_masks_are_the_twins(kind: str, most_items: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(combinations, "MANY_ITEMS", most_items)
+    monkeypatch.setattr(answers, "MANY_ITEMS", most_items)
     compare = _compare_lark if kind == "lark" else _compare_gbnf
     first = 1000 if most_items > 1 else 3088
     found = [compare(seed) for seed in range(first, first + 30)]

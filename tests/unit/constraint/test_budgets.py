@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
 
 import guided
+from guided.constraint.machine import ConstraintMachine
+from guided.constraint.requests import RequestBuffer
 from guided.grammar.ir import Choice, Grammar, Repetition, Rule, Sequence, Terminal
 from guided.grammar.regular.expr import literal
-from guided.kernels.layout import FINISHED, REQUEST
+from guided.kernels.layout import FINISHED
 
 
 def test_a_longer_text_of_fewer_tokens_is_relied_on_and_kept() -> None:
@@ -85,16 +88,15 @@ def test_states_of_a_bounded_text_are_asked_about_together(monkeypatch: pytest.M
     vocabulary = guided.Vocabulary.from_tokens(tokens, eos_ids=[len(tokens) - 1])
     constraint = guided.compile(guided.json_schema({"type": "string", "minLength": 50, "maxLength": 3000}), vocabulary)
     row = np.zeros(vocabulary.n_words, np.uint32)
-    machine = constraint._machine
-    base = getattr(machine, "inner", machine)
-    served: list[int] = []
-    serve = type(base)._serve
+    served: list[object] = []
+    serve = RequestBuffer.serve
 
-    def count(self: object) -> None:
-        served.append(int(base.counters[REQUEST]))
-        serve(self)
+    def count(requests: RequestBuffer, owner: object, *arguments: Any) -> None:
+        if isinstance(owner, ConstraintMachine):
+            served.append(owner)
+        serve(requests, owner, *arguments)
 
-    monkeypatch.setattr(type(base), "_serve", count)
+    monkeypatch.setattr(RequestBuffer, "serve", count)
     state = constraint.advance(constraint.start, ord('"'))
     constraint.fill_budget_mask(state, row, 60)
     assert 0 < len(served) <= 6

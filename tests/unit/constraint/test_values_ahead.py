@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import guided
 from guided.constraint.machine import ConstraintMachine
-from guided.kernels.layout import ASKED, EXPAND_NODE, REQUEST
+from guided.constraint.requests import RequestBuffer
+from guided.kernels.requests import EXPAND_NODE
 
 VOCABULARY = guided.Vocabulary.from_tokens(
     [*[bytes([byte]) for byte in range(256)], b'{"', b"name", b'":', b"nam", b'":{', None], eos_ids=[261]
@@ -39,13 +42,14 @@ SCHEMAS = [
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The requests that were served."""
     found: list[int] = []
-    serve = ConstraintMachine._serve
+    serve = RequestBuffer.serve
 
-    def served(machine: ConstraintMachine) -> None:
-        found.append(int(machine.counters[REQUEST]))
-        serve(machine)
+    def served(requests: RequestBuffer, owner: object, *arguments: Any) -> None:
+        if isinstance(owner, ConstraintMachine):
+            found.extend(requests.arrays.entries[: requests.arrays.count[0], 0].tolist())
+        serve(requests, owner, *arguments)
 
-    monkeypatch.setattr(ConstraintMachine, "_serve", served)
+    monkeypatch.setattr(RequestBuffer, "serve", served)
     return found
 
 
@@ -81,20 +85,18 @@ def test_a_name_asks_for_its_value_and_the_colon_does_not(schema: dict[str, obje
         assert EXPAND_NODE not in asked[1:]
 
 
-def test_a_token_that_has_asked_for_something_asks_for_no_value(asked: list[int]) -> None:
+def test_a_name_asks_for_its_value_whatever_was_asked_before(asked: list[int]) -> None:
     constraint = guided.compile(guided.json_schema({**SCHEMAS[0], "title": "not asked for before"}), VOCABULARY)
     row = np.zeros(VOCABULARY.n_words, np.uint32)
     constraint.fill_mask(constraint.start, row)
     state = constraint.advance(constraint.start, OPEN)
     constraint.fill_mask(state, row)
-    machine = constraint._machine
-    assert isinstance(machine, ConstraintMachine)
-    machine.counters[ASKED] = 1
+    assert asked
     asked.clear()
     state = constraint.advance(state, NAME)
-    assert not asked
+    assert asked == [EXPAND_NODE]
     constraint.fill_mask(state, row)
-    assert EXPAND_NODE in asked
+    assert EXPAND_NODE not in asked[1:]
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
