@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.automata.distances import minimum, shortest
 from guided.automata.stack_costs import StackCosts
 from guided.constraint.survival import NEAR, measured
@@ -207,7 +208,7 @@ class Completions:
                 return rest
             if len(depth) > machine.limits.search_states:
                 break
-            for token in np.flatnonzero(np.unpackbits(machine.mask(at).view(np.uint8), bitorder="little")).tolist():
+            for token in tokenset.ids(machine.mask(at)).tolist():
                 after = machine.advance_token(at, token)
                 if 1 - behind < depth.get(after, _MANY):
                     depth[after] = 1 - behind
@@ -251,7 +252,7 @@ class Completions:
             row[:] = machine.mask(state)
             self._drop_far(state, row, budget)
         if path and budget >= 2:
-            row[path[0] >> 5] |= np.uint32(1 << (path[0] & 31))
+            tokenset.add(row, path[0])
 
     def _by_price(self, state: int) -> list[int] | None:
         """The tokens of the text that masks under a budget rely on; None where there is none.
@@ -275,10 +276,9 @@ class Completions:
 
     def _drop_far(self, state: int, row: NDArray[np.uint32], budget: int) -> None:
         """Try every allowed token: for grammars whose debts have no price, and vocabularies with gaps."""
-        bits = np.unpackbits(row.view(np.uint8), bitorder="little")
-        for token in np.flatnonzero(bits).tolist():
+        for token in tokenset.ids(row).tolist():
             if not self.is_near(self._machine.advance_token(state, token), budget - 2):
-                row[token >> 5] &= ~np.uint32(1 << (token & 31))
+                tokenset.remove(row, token)
 
     def is_near(self, state: int, limit: int) -> bool:
         """Are so many tokens enough?  False also where no end is found: fewer tokens than possible, never too many."""

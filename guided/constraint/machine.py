@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guided import tokenset
 from guided.automata.adjacency import always_settles
 from guided.automata.analysis import analyse
 from guided.automata.distances import minimum, minimum_owing, tags
@@ -292,7 +293,7 @@ class ConstraintMachine:
             if not (self.settles and self.vocabulary.byte_complete):
                 doubtful, row = doubtful | row, np.zeros_like(row)
             tokens = ending_tokens(self, state, doubtful & ~row)
-            np.bitwise_or.at(row, tokens >> 5, np.uint32(1) << (tokens & 31).astype(np.uint32))
+            tokenset.add_all(row, tokens)
             if self.lexed and self.needs is not None and limit < 0:
                 self.needs[state] = stack_budgets.need(self, state, row)
             return row

@@ -22,7 +22,7 @@ from guided.kernels.layout import DEAD, FAR, FINISHED
 if TYPE_CHECKING:
     from guided.constraint.machine import ConstraintMachine
 
-__all__ = ["NEAR", "check_start", "ending_tokens", "endings_of", "measured", "payable", "spellable", "tokens_of"]
+__all__ = ["NEAR", "check_start", "ending_tokens", "endings_of", "measured", "payable", "spellable"]
 
 STEPS_PER_STATE = 7
 """Steps of deciding which terminals can stand side by side, for each state that a search may visit: some 8 us each."""
@@ -158,9 +158,3 @@ def ending_tokens(machine: ConstraintMachine, state: int, row: NDArray[np.uint32
     after = machine.advance_each(state, tokens)
     alive = {each: spellable(machine, each) != DEAD for each in dict.fromkeys(after)}
     return np.array([token for token, each in zip(tokens, after, strict=True) if alive[each]], np.int64)
-
-
-def tokens_of(row: NDArray[np.uint32]) -> list[int]:
-    """The tokens whose bit is set."""
-    found: list[int] = tokenset.ids(row).tolist()
-    return found

@@ -21,8 +21,6 @@ BY_HAND = re.compile(r">> ?5\b|\bunpackbits|\bpackbits|& 31\b|bitwise_count|bitw
 OTHER_BITS = {"automata/composites.py", "monitor/fm_index.py"}
 """Files with packed bits that are no tokens."""
 
-WAITING = {"constraint/checked_completion.py", "constraint/completion.py", "constraint/machine.py"}
-
 
 def row_of(ids):
     return tokenset.of_ids(ids, tokenset.n_words(SIZE))
@@ -76,7 +74,7 @@ def by_hand(text: str) -> list[str]:
 def test_no_bits_by_hand():
     found = {path.relative_to(PACKAGE).as_posix(): by_hand(path.read_text()) for path in PACKAGE.rglob("*.py")}
     found = {name: lines for name, lines in found.items() if lines and not name.startswith("kernels/")}
-    assert set(found) == {"tokenset.py", *OTHER_BITS, *WAITING}, found
+    assert set(found) == {"tokenset.py", *OTHER_BITS}, found
 
 
 @pytest.mark.parametrize(

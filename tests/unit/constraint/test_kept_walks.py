@@ -89,8 +89,8 @@ def test_masks_are_the_same_where_there_is_hardly_room_to_keep_walks(monkeypatch
     machine._segments = segments_of(1, 4)
     machine._seen = -1
     grown = []
-    grow = machines.ConstraintMachine._grow_segments
-    monkeypatch.setattr(machines.ConstraintMachine, "_grow_segments", lambda own: (grown.append(1), grow(own)))
+    grow = machines.ConstraintMachine.grow_segments
+    monkeypatch.setattr(machines.ConstraintMachine, "grow_segments", lambda own: (grown.append(1), grow(own)))
     for state, row in zip(_states(machine, TEXTS[1]), wanted, strict=True):
         assert np.array_equal(machine.mask(state), row)
     assert len(grown) > 3
