@@ -22,11 +22,11 @@ from guided.errors import (
 
 if TYPE_CHECKING:
     from guided.constraint.batch import fill_masks
-    from guided.constraint.canonical import canonical
     from guided.constraint.compile import compile
     from guided.constraint.constraint import Constraint
-    from guided.constraint.healing import heal
     from guided.constraint.limits import Limits
+    from guided.constraint.spelling.canonical import canonical
+    from guided.constraint.spelling.healing import heal
     from guided.grammar.choice import choice
     from guided.grammar.gbnf import gbnf
     from guided.grammar.ir import Grammar
@@ -61,14 +61,14 @@ _HOMES = {
     "allocate_masks": "guided.hf.masking.apply",
     "apply_masks": "guided.hf.masking.apply",
     "captures": "guided.reading.captures",
-    "canonical": "guided.constraint.canonical",
+    "canonical": "guided.constraint.spelling.canonical",
     "choice": "guided.grammar.choice",
     "choice_probabilities": "guided.hf.choices",
     "compile": "guided.constraint.compile",
     "fill_masks": "guided.constraint.batch",
     "gbnf": "guided.grammar.gbnf",
     "generate": "guided.hf.generate",
-    "heal": "guided.constraint.healing",
+    "heal": "guided.constraint.spelling.healing",
     "json_schema": "guided.grammar.json_schema",
     "lark": "guided.grammar.lark",
     "partial_json": "guided.reading.partial_json",

@@ -82,7 +82,7 @@ def fill_masks(
 
 def _copy(owners: Sequence[Constrains], states: Sequence[int], rows: NDArray[np.uint32], threads: int) -> list[int]:
     """Copy the rows that constraints remember; the numbers of the others."""
-    from guided.kernels.apply import copy_rows
+    from guided.kernels.masking.apply import copy_rows
 
     table = np.zeros((len(owners), 3), np.int64)
     held: list[Any] = []

@@ -1,6 +1,6 @@
 """`Constraint`: a grammar compiled for a vocabulary, whose run-time state is an `int`.
 
-This is the public face; the tables and kernels behind it are in `guided.constraint.machine`.
+This is the public face; the tables and kernels behind it are in `guided.constraint.engine.machine`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.collection import hold, release
+from guided.constraint.effects.shared_rows import SharedRows
 from guided.constraint.end_tokens import EndTokens
 from guided.constraint.explain import explain
 from guided.constraint.limits import Limits
 from guided.constraint.machines import machine_for
-from guided.constraint.shared_rows import SharedRows
 from guided.constraint.special import named_special_tokens
 from guided.grammar.ir import Grammar
-from guided.kernels.addresses import address
-from guided.kernels.layout import DEAD, FINISHED
+from guided.kernels.data.addresses import address
+from guided.kernels.data.layout import DEAD, FINISHED
 from guided.special_bytes import SENTINEL, special_names_in
 from guided.vocab.vocabulary import Vocabulary
 
@@ -132,9 +132,9 @@ class Constraint:
     def forced_tokens(self, state: int, tokenizer: Any, before: Sequence[int]) -> list[int]:
         """The tokens that must come next after the tokens ``before``, in ``tokenizer``'s own spelling.
 
-        See `guided.constraint.forcing.forced_tokens`.
+        See `guided.constraint.spelling.forcing.forced_tokens`.
         """
-        from guided.constraint.forcing import forced_tokens
+        from guided.constraint.spelling.forcing import forced_tokens
 
         return forced_tokens(self, state, tokenizer, before)
 

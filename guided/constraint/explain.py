@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from guided.constraint.machine import ConstraintMachine
-from guided.kernels.layout import DEAD, FINISHED
+from guided.constraint.engine.machine import ConstraintMachine
+from guided.kernels.data.layout import DEAD, FINISHED
 from guided.special_bytes import SENTINEL
 
 if TYPE_CHECKING:

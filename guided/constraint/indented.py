@@ -14,17 +14,17 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.lexemes import Lexemes
-from guided.automata.obligations import Owed, Work
-from guided.automata.ordered import OrderedState, lexer_of, start_state
+from guided.automata.endings.lexemes import Lexemes
+from guided.automata.endings.obligations import Owed, Work
+from guided.automata.lexer.ordered import OrderedState, lexer_of, start_state
 from guided.constraint.constraint import Constraint
+from guided.constraint.engine.machine import ConstraintMachine
 from guided.constraint.limits import Limits
 from guided.constraint.live import LiveConstraint, TokenTree, name_bytes
-from guided.constraint.machine import ConstraintMachine
 from guided.errors import UnsupportedError
 from guided.grammar.ir import Grammar
 from guided.grammar.lexing import CLOSE, DEDENT, INDENT, INSIDE, NEWLINE, OPEN, Indentation
-from guided.kernels.layout import DEAD
+from guided.kernels.data.layout import DEAD
 from guided.special_bytes import SENTINEL, special_bytes
 from guided.vocab.vocabulary import Vocabulary
 
@@ -401,7 +401,7 @@ class IndentedConstraint(LiveConstraint):
 
     def shortest_completion(self, state: int) -> int:
         """Tokens to the nearest end that was found, the end-of-text token not counted; always achievable."""
-        from guided.constraint.prices import spell
+        from guided.constraint.engine.prices import spell
 
         # Not by the state: a nearer end may be found later.
         return len(spell(self.vocabulary, self.shortest_text(state)))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from guided import tokenset
 from guided.constraint.limits import Limits
 from guided.errors import LimitError, VocabularyError
-from guided.kernels.layout import DEAD, FINISHED
+from guided.kernels.data.layout import DEAD, FINISHED
 from guided.special_bytes import SENTINEL
 from guided.vocab.vocabulary import Vocabulary
 
@@ -250,8 +250,8 @@ class LiveConstraint:
         return bytes(out)
 
     def forced_tokens(self, state: int, tokenizer: Any, before: Sequence[int]) -> list[int]:
-        """The tokens that must come next; see `guided.constraint.forcing.forced_tokens`."""
-        from guided.constraint.forcing import forced_tokens
+        """The tokens that must come next; see `guided.constraint.spelling.forcing.forced_tokens`."""
+        from guided.constraint.spelling.forcing import forced_tokens
 
         return forced_tokens(self, state, tokenizer, before)
 
@@ -264,7 +264,7 @@ class LiveConstraint:
         """Tokens to the nearest end by the shortest text, the end-of-text token not counted; always achievable."""
         found = self._lengths.get(state)
         if found is None:
-            from guided.constraint.prices import spell
+            from guided.constraint.engine.prices import spell
 
             found = self._lengths[state] = len(spell(self.vocabulary, self.shortest_text(state)))
         return found

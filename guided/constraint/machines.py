@@ -6,8 +6,8 @@ from typing import Any
 
 from guided.constraint.distinct.machine import DistinctMachine
 from guided.constraint.distinct.marked_rules import marks_of
+from guided.constraint.engine.machine import ConstraintMachine
 from guided.constraint.limits import Limits
-from guided.constraint.machine import ConstraintMachine
 from guided.constraint.product import ProductMachine
 from guided.errors import UnsupportedError
 from guided.grammar.ir import Grammar, Mark

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from guided.collection import untrack
 from guided.constraint.limits import Limits
 from guided.grammar.ir import Grammar
-from guided.kernels.layout import DEAD, FAR, FINISHED
+from guided.kernels.data.layout import DEAD, FAR, FINISHED
 from guided.vocab.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from guided.constraint.completion import Completions
-    from guided.constraint.machine import ConstraintMachine
+    from guided.constraint.engine.completion import Completions
+    from guided.constraint.engine.machine import ConstraintMachine
 
 __all__ = ["ProductMachine"]
 

@@ -1,9 +1,9 @@
 """What a grammar with a lexer adds to the IR: terminals with match order, and LALR tables.
 
-Lark cuts text with Python regular expressions, whose matches are not simply longest: the *preferred* match follows
-the order of alternatives and the laziness of quantifiers.  `LexerTerminal.pattern` keeps that order (a parsed
-pattern, `guided.grammar.regex.syntax`); `guided.automata.ordered` turns it into states that know, when a match ends,
-which other match would have been preferred had the text gone on differently.
+Lark cuts text with Python regular expressions, whose matches are not simply longest: the *preferred* match follows the
+order of alternatives and the laziness of quantifiers.  `LexerTerminal.pattern` keeps that order (a parsed pattern,
+`guided.grammar.regex.syntax`); `guided.automata.lexer.ordered` turns it into states that know, when a match ends, which
+other match would have been preferred had the text gone on differently.
 """
 
 from __future__ import annotations

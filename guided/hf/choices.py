@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from guided.constraint.canonical import canonical as make_canonical
+from guided.constraint.spelling.canonical import canonical as make_canonical
 from guided.hf.constraints import constraints_for
 from guided.hf.front.encoding import Conversation, prompt_ids
 from guided.hf.language_model import model_and_ends

@@ -13,8 +13,8 @@ from pathlib import Path
 def _drop_stale() -> None:
     folder = Path(__file__).parent
     with contextlib.suppress(OSError):
-        newest = max(source.stat().st_mtime_ns for source in folder.glob("*.py"))
-        for index in (folder / "__pycache__").glob("*.nbi"):
+        newest = max(source.stat().st_mtime_ns for source in folder.rglob("*.py"))
+        for index in folder.rglob("__pycache__/*.nbi"):
             if index.stat().st_mtime_ns < newest:
                 index.unlink()
 

@@ -1,21 +1,23 @@
-"""The kernels that `guided.constraint.machine` calls, each with the table of addresses of `guided.kernels.views`."""
+"""The kernels that `machine` calls, each with the table of addresses of `views`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from guided.kernels import parser, segments, threads, views
-from guided.kernels.asking import ask
-from guided.kernels.closings import price_lexed
-from guided.kernels.costs import price_all, price_texts
+from guided.kernels.data import views
+from guided.kernels.data.asking import ask
+from guided.kernels.data.layout import N_STATES
+from guided.kernels.data.requests import EXPAND_NODE
 from guided.kernels.jit import entry, inner
-from guided.kernels.layout import N_STATES
-from guided.kernels.lexed import fill_lexed
-from guided.kernels.marks import BEHIND, INSIDE, calls_marked
-from guided.kernels.masks import fill, price_inside
-from guided.kernels.members import value_wanted
-from guided.kernels.requests import EXPAND_NODE
-from guided.kernels.threads import next_bytes, open_boundary
+from guided.kernels.masking import segments
+from guided.kernels.masking.lexed import fill_lexed
+from guided.kernels.masking.masks import fill, price_inside
+from guided.kernels.parsing import parser, threads
+from guided.kernels.parsing.closings import price_lexed
+from guided.kernels.parsing.costs import price_all, price_texts
+from guided.kernels.parsing.marks import BEHIND, INSIDE, calls_marked
+from guided.kernels.parsing.members import value_wanted
+from guided.kernels.parsing.threads import next_bytes, open_boundary
 
 __all__ = [
     "advance", "advance_each", "boundary_state", "fill", "fill_lexed", "next_bytes", "open_boundary", "price_all",
@@ -61,7 +63,7 @@ def advance(t, lexed, marking, state, token):
     """The state after a token's bytes: 0 when dead or when it has none, -1: request.
 
     With ``token`` < 0 after so many bytes of the ``text``.  With ``marking`` the state ``<< 2``, with what
-    `guided.kernels.marks` says of marked rules.
+    `guided.kernels.parsing.marks` says of marked rules.
 
     A token that comes to a new state in which a name ends asks for the value as well: the colon's mask needs it next,
     and then asks for its lexer states.

@@ -29,8 +29,8 @@ _OPTIONS: dict[str, Any] = {
 }
 """No kernel divides by 0, so none has to be ready to raise that: first masks take a twentieth less.
 
-And none makes an array (`guided.kernels.local_arrays`), so none counts references (``_nrt``): that was a tenth of the
-time of compiling them, and of what a call from Python with arrays takes.
+And none makes an array (`guided.kernels.data.local_arrays`), so none counts references (``_nrt``): that was a tenth of
+the time of compiling them, and of what a call from Python with arrays takes.
 """
 
 
@@ -77,7 +77,7 @@ def kept_elsewhere() -> str:
 
 def _own_folder() -> Path:
     """A folder for temporary files that is ours alone: compiled kernels are code, which nobody else may put there."""
-    sources = Path(__file__).parent.glob("*.py")
+    sources = Path(__file__).parent.rglob("*.py")
     # Numba does not see that a kernel which another one calls has changed.
     stamp = max(source.stat().st_mtime_ns for source in sources)
     own = os.getuid() if hasattr(os, "getuid") else 0
@@ -121,8 +121,7 @@ class _Announcement(event.Listener):  # type: ignore[misc]
         if not self.said and compiled_kernel(of):
             self.said = True
             logger.warning(
-                "guided: compiling kernels, once on this machine: about a minute"
-                " (`guided warmup` does it ahead)%s",
+                "guided: compiling kernels, once on this machine: about a minute (`guided warmup` does it ahead)%s",
                 kept_elsewhere(),
             )
 

@@ -12,24 +12,11 @@ from typing import Any
 
 from numba.core.dispatcher import Dispatcher
 
-from guided.kernels import (
-    determinise,
-    differences,
-    effects,
-    entry,
-    finite_texts,
-    minimal,
-    number_states,
-    parser,
-    part_pairs,
-    places,
-    product,
-    record_nodes,
-    rows,
-    strings,
-    threads,
-    token_tries,
-)
+from guided.kernels import entry
+from guided.kernels.lexing import determinise, finite_texts, minimal, number_states, part_pairs, product, strings
+from guided.kernels.masking import differences, effects, places, rows
+from guided.kernels.parsing import parser, record_nodes, threads
+from guided.kernels.tokens import token_tries
 
 __all__ = ["load_compiled"]
 

@@ -3,7 +3,7 @@
 The documents are indexed reversed, so that appending a symbol to an n-gram is one step of the backward search, and what
 may follow an n-gram are the distinct symbols of the Burrows-Wheeler transform in its interval of rows.  N-grams never
 span documents: between them stand separators that no query asks for.  This file builds the index and answers questions;
-it knows no vocabulary.  The loops are in `guided.kernels.fm_index`.
+it knows no vocabulary.  The loops are in `guided.kernels.tokens.fm_index`.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class FmIndex:
 
     def append(self, interval: tuple[int, int], item: int) -> tuple[int, int]:
         """The interval of an n-gram with one more id; ``(0, 0)`` when it does not occur."""
-        from guided.kernels.fm_index import narrow
+        from guided.kernels.tokens.fm_index import narrow
 
         symbol = self.symbol(item)
         if symbol < 0:
@@ -201,7 +201,7 @@ class FmIndex:
         return found
 
     def _following(self, interval: tuple[int, int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        from guided.kernels.fm_index import distinct
+        from guided.kernels.tokens.fm_index import distinct
 
         room = min(self.ids.size, interval[1] - interval[0])
         symbols, counts = np.empty(room, np.int64), np.empty(room, np.int64)
@@ -229,7 +229,7 @@ class FmIndex:
 
     def positions(self, interval: tuple[int, int]) -> NDArray[np.int64]:
         """Positions in the indexed (reversed) text of the rows of an interval."""
-        from guided.kernels.fm_index import locate
+        from guided.kernels.tokens.fm_index import locate
 
         rows = np.arange(interval[0], interval[1], dtype=np.int64)
         found = np.empty_like(rows)

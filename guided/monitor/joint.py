@@ -21,7 +21,7 @@ from guided.constraint.constraint import Constraint
 from guided.constraint.limits import Limits
 from guided.constraint.live import LiveConstraint, LiveLanguage, TokenTree, name_bytes
 from guided.errors import GuidedError, LimitError, UnsatisfiableError, UnsupportedError, VocabularyError
-from guided.kernels.layout import DEAD
+from guided.kernels.data.layout import DEAD
 from guided.special_bytes import SENTINEL
 
 __all__ = ["GrammarLanguage", "Joint", "joint"]

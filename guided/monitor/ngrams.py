@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from guided import tokenset
 from guided.constraint.limits import Limits
 from guided.errors import LimitError, UnsupportedError, VocabularyError
-from guided.kernels.layout import DEAD, FINISHED
+from guided.kernels.data.layout import DEAD, FINISHED
 from guided.monitor.fm_index import FmIndex
 from guided.vocab.vocabulary import Vocabulary
 

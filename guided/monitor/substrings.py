@@ -92,7 +92,7 @@ class SubstringLanguage:
 
     def row(self, at: _State, tree: TokenTree) -> NDArray[np.uint32]:
         """One walk of the trie by a kernel."""
-        from guided.kernels.fm_index import walk_trie
+        from guided.kernels.tokens.fm_index import walk_trie
 
         row = np.zeros(tree.vocabulary.n_words, np.uint32)
         index, trie, (low, high, missing) = self.index, tree.trie, at

@@ -38,7 +38,7 @@ class BytePairs:
         byte_ids: NDArray[np.int32],
         chunks: NDArray[np.int64],
     ) -> None:
-        from guided.kernels import canonical
+        from guided.kernels.tokens import canonical
 
         self.vocabulary = vocabulary
         self._arguments = (vocabulary, left, right, made, byte_ids, chunks)
@@ -145,7 +145,7 @@ class BytePairs:
             return row
 
     def _fill(self, token: int, row: NDArray[np.uint32]) -> None:
-        from guided.kernels.canonical import successors
+        from guided.kernels.tokens.canonical import successors
 
         covered = np.zeros(self._tree[2].size + 1, np.int32)
         successors(
@@ -155,21 +155,21 @@ class BytePairs:
 
     def stay_apart(self, first: int, second: int) -> bool:
         """Does encoding the two tokens' bytes as one chunk give just them?"""
-        from guided.kernels.canonical import stays
+        from guided.kernels.tokens.canonical import stays
 
         with self._lock:
             return bool(stays(self._merges, *self._bytes, self._symbols, self._ranks, first, second))
 
     def first_apart(self, first: int, seconds: NDArray[np.int64]) -> int:
         """The first of ``seconds`` that stays apart from ``first``, -1 when none does; about 1 us for each tried."""
-        from guided.kernels.canonical import first_apart
+        from guided.kernels.tokens.canonical import first_apart
 
         with self._lock:
             return int(first_apart(self._merges, *self._bytes, self._symbols, self._ranks, first, seconds))
 
     def any_apart(self, firsts: NDArray[np.int64], seconds: NDArray[np.int64]) -> NDArray[np.bool_]:
         """For each of ``firsts``: does some token of ``seconds`` stay apart from it?"""
-        from guided.kernels.canonical import any_stays
+        from guided.kernels.tokens.canonical import any_stays
 
         found = np.zeros(firsts.size, np.bool_)
         with self._lock:
@@ -182,7 +182,7 @@ class BytePairs:
 
     def encode_chunk(self, chunk: bytes) -> list[int]:
         """The tokens of one chunk by merging alone (``ignore_merges`` is the caller's)."""
-        from guided.kernels.canonical import merge_all
+        from guided.kernels.tokens.canonical import merge_all
 
         symbols = self._byte_ids[np.frombuffer(chunk, np.uint8)]
         n, _, _ = merge_all(self._merges, symbols, np.zeros(max(symbols.size, 1), np.int32), symbols.size)

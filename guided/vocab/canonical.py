@@ -234,7 +234,7 @@ def leads(vocabulary: Vocabulary, automaton: Any, state: int) -> NDArray[np.int3
 
     ``automaton`` has ``table`` (``int32[n, 256]``, -1 not known) and ``step(state, byte)``, which makes an entry known.
     """
-    from guided.kernels.canonical import walk
+    from guided.kernels.tokens.canonical import walk
 
     after = np.zeros(vocabulary.size, np.int32)
     if state == DEAD:

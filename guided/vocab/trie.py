@@ -100,7 +100,7 @@ def sort_byte_strings(data: NDArray[np.uint8], offsets: NDArray[np.int64], ids: 
 
 def build_trie(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> Trie:
     """Build the trie of all non-empty strings ``data[offsets[t]:offsets[t + 1]]``; an empty one is no token."""
-    from guided.kernels.trie import fill_trie
+    from guided.kernels.tokens.trie import fill_trie
 
     lengths = np.diff(offsets)
     ids = np.flatnonzero(lengths).astype(np.int32)

@@ -11,10 +11,10 @@ import pytest
 from transformers import AutoTokenizer
 
 import guided
-from guided.automata.distances import minimum
-from guided.constraint.completion import Completions
+from guided.automata.lexer.distances import minimum
 from guided.constraint.constraint import Constraint
-from guided.constraint.machine import ConstraintMachine
+from guided.constraint.engine.completion import Completions
+from guided.constraint.engine.machine import ConstraintMachine
 from guided.errors import LimitError
 from guided.hf.loading import load
 from guided.testing import brute_force_mask
@@ -140,7 +140,7 @@ def test_a_budget_far_from_the_end_asks_for_no_price(name: str, monkeypatch: pyt
     def fail(*_: object) -> None:
         raise AssertionError("a budget that cannot bind was looked at closely")
 
-    monkeypatch.setattr("guided.constraint.completion.Completions.fill", fail)
+    monkeypatch.setattr("guided.constraint.engine.completion.Completions.fill", fail)
     row, plain = (np.zeros(VOCABULARY.n_words, np.uint32) for _ in range(2))
     rnd = random.Random(3)
     state = constraint.start

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import guided
-from guided.constraint.canonical import canonical
-from guided.constraint.forcing import forced_tokens
-from guided.constraint.healing import heal
+from guided.constraint.spelling.canonical import canonical
+from guided.constraint.spelling.forcing import forced_tokens
+from guided.constraint.spelling.healing import heal
 from tests.amounts import some
 from tests.twin.byte_pairs import vocabulary_of
 from tests.unit.constraint.test_canonical import KINDS, _common, ids_of, sentences, tokenizer_of

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from guided.automata.analysis import productive_rules
-from guided.constraint import answers
+from guided.automata.rules.analysis import productive_rules
+from guided.constraint.engine import answers
 from guided.errors import UnsatisfiableError
 from guided.grammar.ir import Lexing
 from tests.amounts import some

@@ -10,12 +10,12 @@ import pytest
 
 import guided
 from guided import tokenset
-from guided.constraint import stack_budgets
-from guided.constraint.completion import Completions
 from guided.constraint.constraint import Constraint
+from guided.constraint.engine import stack_budgets
+from guided.constraint.engine.completion import Completions
 from guided.grammar import library
 from guided.grammar.ir import Lexing
-from guided.kernels.layout import FAR
+from guided.kernels.data.layout import FAR
 from guided.testing import brute_force_mask
 from tests.amounts import some
 from tests.twin.random_sources import random_lark

@@ -1,7 +1,7 @@
 """The slow, obvious twin of the engine for grammars with a lexer: follows every thread, character by character.
 
-A thread is a lexer state, a parser state and what it still owes (`guided.automata.ordered`).  The LALR parser is a plain
-stack; the Earley parser is a chart whose columns are values.  Only `guided.automata.ordered` is shared with the engine.
+A thread is a lexer state, a parser state and what it still owes (`guided.automata.lexer.ordered`).  The LALR parser is a plain
+stack; the Earley parser is a chart whose columns are values.  Only `guided.automata.lexer.ordered` is shared with the engine.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from guided.automata.ordered import OrderedLexer, OrderedState, combine
+from guided.automata.lexer.ordered import OrderedLexer, OrderedState, combine
 from guided.grammar.ir import Body, Choice, Grammar, Lexing, Members, Reference, Repetition, Rule, Sequence, Terminal
 from guided.grammar.regular.expr import Expr, literal
 from tests.twin.earley import productions

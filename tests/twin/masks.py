@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import guided
-from guided.kernels.layout import DEAD
+from guided.kernels.data.layout import DEAD
 
 
 def same_masks(one: guided.Constraint, other: guided.Constraint, text: bytes) -> bool:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import guided
-from guided.automata.states import StateTable
+from guided.automata.lexer.states import StateTable
 from guided.collection import hold, release
 from guided.constraint.constraint import Constraint
 from guided.errors import GuidedError, LimitError

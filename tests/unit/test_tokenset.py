@@ -18,7 +18,7 @@ SIZE = 100
 IDS = st.sets(st.integers(0, SIZE - 1))
 
 BY_HAND = re.compile(r">> ?5\b|\bunpackbits|\bpackbits|& 31\b|bitwise_count|bitwise_(or|and)\.at|\+ 31\) ?// ?32")
-OTHER_BITS = {"automata/composites.py", "monitor/fm_index.py"}
+OTHER_BITS = {"automata/rules/composites.py", "monitor/fm_index.py"}
 """Files with packed bits that are no tokens."""
 
 

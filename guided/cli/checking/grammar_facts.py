@@ -35,7 +35,7 @@ class GrammarFacts:
 
 def facts_of(grammar: Grammar) -> GrammarFacts:
     """The facts of a grammar; linear in its size."""
-    from guided.automata.analysis import references
+    from guided.automata.rules.analysis import references
     from guided.grammar.ir import Lexing
 
     lexed = grammar.lexing is not Lexing.NONE

@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -41,19 +41,20 @@ def warmup(
 
     began, clock = time.perf_counter(), time.time()
     with kernel_compilation(quiet=quiet or as_json) as compiled:
-        folder = _cache_folder()
-        new = not any(folder.glob("*.nbi"))
+        folders = _cache_folders()
+        new = not any(any(folder.glob("*.nbi")) for folder in folders)
         with _second_process() if _processors() > 1 and new else contextlib.nullcontext(), _seldom_collected():
             kernel_calls.masks()
             kernel_calls.everything()
     seconds = time.perf_counter() - began
     # What the second process compiled is seen in the cache alone.
-    count = max(len(compiled), _kept_since(folder, clock)) if new else len(compiled)
+    count = max(len(compiled), _kept_since(folders, clock)) if new else len(compiled)
+    home = os.path.commonpath(folders)
     if as_json:
-        print_json({"compiled": count, "seconds": round(seconds, 3), "cache": str(folder)})
+        print_json({"compiled": count, "seconds": round(seconds, 3), "cache": home})
     elif not quiet:
         done = f"{count} kernels compiled" if count else "all kernels were compiled already"
-        print_text(f"{done} ({seconds:.1f} s); they are kept in {folder}")
+        print_text(f"{done} ({seconds:.1f} s); they are kept in {home}")
 
 
 @contextlib.contextmanager
@@ -105,9 +106,9 @@ def _seldom_collected() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _kept_since(folder: Path, clock: float) -> int:
+def _kept_since(folders: list[Path], clock: float) -> int:
     """How many variants of kernels were put into the cache since."""
-    return sum(path.stat().st_mtime >= clock for path in folder.glob("*.nbc"))
+    return sum(path.stat().st_mtime >= clock for folder in folders for path in folder.glob("*.nbc"))
 
 
 def _processors() -> int:
@@ -117,8 +118,8 @@ def _processors() -> int:
     return os.cpu_count() or 1
 
 
-def _cache_folder() -> Path:
-    from guided.kernels import entry
+def _cache_folders() -> list[Path]:
+    """Where compiled kernels are kept: a folder for each of the sources'."""
+    from guided.cli.compilation.kernel_claims import all_kernels
 
-    stats: Any = entry.fill.stats
-    return Path(stats.cache_path)
+    return sorted({Path(kernel.stats.cache_path) for kernel in all_kernels()})

@@ -40,7 +40,7 @@ def alone() -> None:
 
 def steps() -> None:
     """Read texts and ask what may come next, without any mask."""
-    from guided.constraint.machine import ConstraintMachine
+    from guided.constraint.engine.machine import ConstraintMachine
 
     vocabulary = _vocabulary()
     for grammar, text in _grammars():
@@ -140,8 +140,8 @@ def _apply(vocabulary: Vocabulary) -> None:
     """Copy rows and apply them to scores of 32 and of 16 bits, as arrays: importing torch would take longer."""
     import numpy as np
 
-    from guided.kernels.addresses import address_rows
-    from guided.kernels.apply import apply_rows, copy_rows
+    from guided.kernels.data.addresses import address_rows
+    from guided.kernels.masking.apply import apply_rows, copy_rows
 
     masks = np.zeros((2, vocabulary.n_words), np.uint32)
     copy_rows(address_rows([masks[:1], masks[1:]]), masks)
@@ -171,8 +171,8 @@ def _index(vocabulary: Vocabulary) -> None:
 
 def _combinations() -> None:
     """Make an automaton of two patterns, and parts of its states; ask of one whether any text may come."""
-    from guided.automata.endless_text import EndlessText
-    from guided.automata.states import StateTable
+    from guided.automata.lexer.endless_text import EndlessText
+    from guided.automata.lexer.states import StateTable
     from guided.grammar.regular.expr import ALL, byte_range, concat, intersection, json_string, literal, repeat
 
     table = StateTable()
@@ -185,12 +185,12 @@ def _closings(vocabulary: Vocabulary) -> None:
     """Ask where strings of any text close, at no node, how they differ, and how far no token is from an end."""
     import numpy as np
 
-    from guided.constraint.characters_left import CharactersLeft
-    from guided.constraint.effects import TokenEffects
-    from guided.constraint.surveys import Surveys
+    from guided.constraint.effects.characters_left import CharactersLeft
+    from guided.constraint.effects.surveys import Surveys
+    from guided.constraint.effects.token_effects import TokenEffects
     from guided.grammar.regular.characters import Utf8
     from guided.grammar.regular.expr import json_string
-    from guided.kernels.layout import MATCHED
+    from guided.kernels.data.layout import MATCHED
 
     effects = TokenEffects.of(vocabulary)
     surveys = Surveys(effects.states, effects.tries, effects.store)
@@ -214,8 +214,8 @@ def _growth(vocabulary: Vocabulary) -> None:
     """Make room in hash tables: for continuations and states, for sets of parts, and for pairs of tokens."""
     import numpy as np
 
-    from guided.automata.states import StateTable
-    from guided.kernels.canonical import rehash_pairs
+    from guided.automata.lexer.states import StateTable
+    from guided.kernels.tokens.canonical import rehash_pairs
 
     StateTable().make_room()
 

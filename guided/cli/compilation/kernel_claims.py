@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from typing import Any
 
 __all__ = ["shared_kernels"]
@@ -30,7 +30,7 @@ def shared_kernels(claims: Path, other_lives: Callable[[], bool]) -> Iterator[No
     ``other_lives`` says whether the process is still there with which the folder is shared: the claims of a process
     that is gone count no more.
     """
-    kernels = list(_kernels())
+    kernels = list(all_kernels())
     caches = [kernel._cache for kernel in kernels]
     for kernel, cache in zip(kernels, caches, strict=True):
         function = kernel.py_func
@@ -42,14 +42,14 @@ def shared_kernels(claims: Path, other_lives: Callable[[], bool]) -> Iterator[No
             kernel._cache = cache
 
 
-def _kernels() -> set[Any]:
+def all_kernels() -> set[Any]:
+    """Every kernel, as Numba's dispatchers."""
     from numba.core.dispatcher import Dispatcher
 
     import guided.kernels
 
-    modules = [
-        importlib.import_module(f"guided.kernels.{found.name}") for found in iter_modules(guided.kernels.__path__)
-    ]
+    found = walk_packages(guided.kernels.__path__, "guided.kernels.")
+    modules = [importlib.import_module(module.name) for module in found]
     return {value for module in modules for value in vars(module).values() if isinstance(value, Dispatcher)}
 
 

@@ -22,8 +22,8 @@ from guided.constraint.distinct.steps import Steps
 from guided.constraint.distinct.token_texts import NO_TOKENS
 from guided.constraint.distinct.used_keys import Link
 from guided.constraint.product import ProductMachine
-from guided.kernels.layout import DEAD, FAR
-from guided.kernels.walks import EVASION
+from guided.kernels.data.layout import DEAD, FAR
+from guided.kernels.masking.walks import EVASION
 
 __all__ = ["Budgets"]
 
@@ -32,7 +32,7 @@ JUDGED = 24
 
 FEW = 4
 """Names up to which one more character makes a name none of them: beside those that the automaton counts there are as
-many characters (`guided.kernels.walks.CROWDED`)."""
+many characters (`guided.kernels.masking.walks.CROWDED`)."""
 
 
 class Budgets:

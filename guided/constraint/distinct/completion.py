@@ -11,15 +11,15 @@ import weakref
 
 import numpy as np
 
-from guided.constraint.completion import Completions
 from guided.constraint.distinct.json_text import Expects, Level, Mode, Text
 from guided.constraint.distinct.json_values import STRING_KEY, exact_number, number_key
 from guided.constraint.distinct.liveness import Liveness
 from guided.constraint.distinct.marked_rules import forces_several
 from guided.constraint.distinct.steps import Steps
+from guided.constraint.engine.completion import Completions
 from guided.constraint.product import ProductMachine
 from guided.errors import LimitError
-from guided.kernels.layout import DEAD, FAR
+from guided.kernels.data.layout import DEAD, FAR
 
 __all__ = ["DistinctCompletions"]
 

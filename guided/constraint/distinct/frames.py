@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from guided.grammar.ir import Mark
-from guided.kernels.layout import CALL
-from guided.kernels.parser import intern_set
-from guided.kernels.threads import intern_state
+from guided.kernels.data.layout import CALL
+from guided.kernels.parsing.parser import intern_set
+from guided.kernels.parsing.threads import intern_state
 
 if TYPE_CHECKING:
-    from guided.constraint.machine import ConstraintMachine
+    from guided.constraint.engine.machine import ConstraintMachine
 
 _MASK32 = 0xFFFFFFFF
 _NONE = memoryview(b"")

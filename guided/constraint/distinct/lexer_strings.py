@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from guided.automata.states import StateTable
-from guided.kernels.byte_classes import UTF8_PHASES
-from guided.kernels.finite_texts import texts_from
-from guided.kernels.layout import CANONICAL, CLOSES, STRING
+from guided.automata.lexer.states import StateTable
+from guided.kernels.data.layout import CANONICAL, CLOSES, STRING
+from guided.kernels.lexing.byte_classes import UTF8_PHASES
+from guided.kernels.lexing.finite_texts import texts_from
 
 __all__ = ["LexerStrings"]
 

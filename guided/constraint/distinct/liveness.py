@@ -19,7 +19,7 @@ from guided.constraint.distinct.steps import Steps
 from guided.constraint.distinct.supply import Supply
 from guided.constraint.limits import Limits
 from guided.errors import LimitError
-from guided.kernels.layout import DEAD, FINISHED
+from guided.kernels.data.layout import DEAD, FINISHED
 
 _OPEN_MODES = frozenset((Mode.NAME, Mode.STRING, Mode.SCALAR))
 _QUOTED = frozenset((Mode.NAME, Mode.STRING))

@@ -26,13 +26,13 @@ from guided.constraint.distinct.marked_rules import marks_of
 from guided.constraint.distinct.refusals import Refusals
 from guided.constraint.distinct.steps import Steps
 from guided.constraint.distinct.supply import Supply
+from guided.constraint.engine.machine import ConstraintMachine
 from guided.constraint.limits import Limits
-from guided.constraint.machine import ConstraintMachine
 from guided.constraint.product import ProductMachine
 from guided.errors import UnsupportedError, VocabularyError
 from guided.grammar.ir import Grammar, Mark
-from guided.kernels.layout import DEAD, FAR
-from guided.kernels.marks import BEHIND, INSIDE
+from guided.kernels.data.layout import DEAD, FAR
+from guided.kernels.parsing.marks import BEHIND, INSIDE
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["DistinctMachine"]

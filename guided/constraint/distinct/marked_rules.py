@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import cast
 
-from guided.automata.runs import is_finite
+from guided.automata.lexer.runs import is_finite
 from guided.errors import LimitError
 from guided.grammar.ir import Body, Choice, Grammar, Mark, Members, Reference, Repetition, Rule, Sequence, Terminal
 from guided.grammar.regular.derivative import edges

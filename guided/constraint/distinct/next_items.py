@@ -22,7 +22,7 @@ from guided.constraint.distinct.supply import MANY, Supply
 from guided.constraint.distinct.token_kinds import TokenKinds
 from guided.constraint.distinct.token_shapes import Crossing, Place, TokenShapes
 from guided.constraint.distinct.token_texts import Reach
-from guided.kernels.layout import DEAD
+from guided.kernels.data.layout import DEAD
 
 _Name: TypeAlias = tuple[int, int, bytes]
 """By how many bytes a name that has just begun may go on, each to another; the state in it, `DEAD` where a token

@@ -27,7 +27,7 @@ from guided.constraint.distinct.token_texts import NO_TOKENS, Reach
 from guided.constraint.distinct.trie_walk import TrieWalk
 from guided.constraint.distinct.used_keys import UsedKeys
 from guided.constraint.distinct.used_strings import UsedStrings
-from guided.kernels.layout import DEAD
+from guided.kernels.data.layout import DEAD
 
 _ROWS = 256
 """Masks of the automaton alone that are kept, since states that differ in what they hold share them."""

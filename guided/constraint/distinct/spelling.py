@@ -13,7 +13,7 @@ from guided.constraint.distinct.json_text import Text
 from guided.constraint.distinct.steps import Steps
 from guided.constraint.limits import Limits
 from guided.errors import LimitError
-from guided.kernels.layout import DEAD, FINISHED
+from guided.kernels.data.layout import DEAD, FINISHED
 
 
 class Spelling:

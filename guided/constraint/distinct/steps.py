@@ -29,9 +29,9 @@ from guided.constraint.distinct.json_text import (
 )  # fmt: skip
 from guided.constraint.distinct.marked_rules import has_open_names
 from guided.constraint.distinct.token_texts import TokenTexts
-from guided.constraint.machine import ConstraintMachine
+from guided.constraint.engine.machine import ConstraintMachine
 from guided.grammar.ir import Mark
-from guided.kernels.layout import DEAD, FINISHED
+from guided.kernels.data.layout import DEAD, FINISHED
 
 _PLAIN = re.compile(rb'[^"\\\[\]{},:]+')
 _NAMES, _NAMES_AND_ARRAYS = re.compile(rb'"'), re.compile(rb'["\[]')

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from guided.constraint.distinct.json_text import BACKSLASH, QUOTE, Mode
 from guided.constraint.distinct.lexer_strings import LETTERS, LexerStrings
 from guided.constraint.distinct.steps import Steps
-from guided.kernels.layout import CANONICAL, DEAD
+from guided.kernels.data.layout import CANONICAL, DEAD
 
 __all__ = ["ANY_ASCII", "MANY", "Supply"]
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from guided import tokenset
 from guided.constraint.distinct.json_text import COLON, QUOTE, Mode, Reader
 from guided.constraint.distinct.token_shapes import Place
+from guided.constraint.effects.token_sets import union
 from guided.constraint.per_vocabulary import PerVocabulary
-from guided.constraint.token_sets import union
 from guided.vocab.vocabulary import Vocabulary
 
 

@@ -11,7 +11,7 @@ from guided import tokenset
 from guided.constraint.distinct.json_text import Mode, Text
 from guided.constraint.distinct.liveness import Liveness
 from guided.constraint.distinct.steps import Steps
-from guided.kernels.layout import DEAD
+from guided.kernels.data.layout import DEAD
 
 __all__ = ["TrieWalk"]
 

@@ -22,7 +22,7 @@ from guided.constraint.distinct.supply import ANY_ASCII, Supply
 from guided.constraint.distinct.token_texts import NO_TOKENS, Closing, is_text
 from guided.constraint.distinct.used_keys import Link, UsedKeys
 from guided.grammar.ir import Mark
-from guided.kernels.layout import DEAD
+from guided.kernels.data.layout import DEAD
 
 _BEHIND_STRINGS = bytes((STRING_KEY[0] + 1,))
 _SETTLED = -(1 << 60)

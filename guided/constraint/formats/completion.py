@@ -6,9 +6,9 @@ import weakref
 from abc import abstractmethod
 from typing import Any
 
-from guided.constraint.completion import Completions
+from guided.constraint.engine.completion import Completions
 from guided.constraint.product import ProductMachine
-from guided.kernels.layout import DEAD
+from guided.kernels.data.layout import DEAD
 
 
 class FormatCompletions(Completions):

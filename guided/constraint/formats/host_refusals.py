@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from guided import tokenset
 from guided.constraint.distinct.json_text import QUOTE
 from guided.constraint.distinct.token_texts import NO_TOKENS, TokenTexts
+from guided.constraint.effects.token_sets import difference, union
 from guided.constraint.formats.host_sizes import too_long
 from guided.constraint.formats.host_text import HostText
 from guided.constraint.formats.refusals import FormatRefusals, token_array
 from guided.constraint.per_vocabulary import PerVocabulary
 from guided.constraint.product import ProductMachine
-from guided.constraint.token_sets import difference, union
 from guided.grammar.formats.idna_characters import SEPARATORS, characters, composing
 from guided.grammar.formats.idna_labels import DEAD, Kind, labels
 from guided.grammar.formats.idna_names import MOST_IN_LABEL, MOST_IN_NAME, beginning

@@ -20,8 +20,8 @@ from guided.grammar.formats.idna_names import beginning
 from guided.grammar.regular.expr import Expr
 
 if TYPE_CHECKING:
+    from guided.constraint.engine.machine import ConstraintMachine
     from guided.constraint.formats.machine import Machine
-    from guided.constraint.machine import ConstraintMachine
 
 
 class HostCompletions(FormatCompletions):

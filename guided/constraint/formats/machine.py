@@ -21,11 +21,11 @@ from guided.constraint.formats.refusals import FormatRefusals
 from guided.constraint.product import ProductMachine
 from guided.errors import VocabularyError
 from guided.grammar.regular.expr import Expr, Kind
-from guided.kernels.layout import DEAD
-from guided.kernels.threads import intern_state
+from guided.kernels.data.layout import DEAD
+from guided.kernels.parsing.threads import intern_state
 
 if TYPE_CHECKING:
-    from guided.constraint.machine import ConstraintMachine
+    from guided.constraint.engine.machine import ConstraintMachine
 
 Machine: TypeAlias = "ConstraintMachine | ProductMachine[Any]"
 

@@ -12,7 +12,7 @@ from guided.constraint.formats.completion import FormatCompletions
 from guided.constraint.formats.pattern_text import PatternText
 from guided.constraint.product import ProductMachine
 from guided.errors import LimitError
-from guided.kernels.layout import DEAD
+from guided.kernels.data.layout import DEAD
 
 _PREFERRED = b'>}]f9d_Fzu\\{"'
 """Ends first, then what makes a number or name great or long."""

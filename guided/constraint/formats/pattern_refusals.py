@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from guided import tokenset
 from guided.constraint.distinct.json_text import QUOTE, escaped
 from guided.constraint.distinct.token_texts import NO_TOKENS, TokenTexts
+from guided.constraint.effects.token_sets import difference
 from guided.constraint.formats.pattern_text import BEGINNING, FREE_IN_CLASS, PatternText
 from guided.constraint.formats.refusals import FormatRefusals, token_array
 from guided.constraint.per_vocabulary import PerVocabulary
 from guided.constraint.product import ProductMachine
-from guided.constraint.token_sets import difference
 from guided.grammar.formats.pattern_reading import START
 from guided.grammar.formats.regex_automata import SKELETONS
 from guided.grammar.formats.regex_languages import skeletons
@@ -30,7 +30,7 @@ from guided.grammar.regular.stepwise import by_byte
 from guided.vocab.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from guided.constraint.effects import TokenEffects
+    from guided.constraint.effects.token_effects import TokenEffects
 
 _REFERRING = re.compile(rb"\\\\[1-9k]|\?<|\\u")
 """Tokens that can fail, where the pattern is free, for what they refer to; others may match too."""

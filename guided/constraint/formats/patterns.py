@@ -19,8 +19,8 @@ from guided.grammar.formats.regex_languages import reads_skeleton
 from guided.grammar.regular.expr import Expr
 
 if TYPE_CHECKING:
+    from guided.constraint.engine.machine import ConstraintMachine
     from guided.constraint.formats.machine import Machine
-    from guided.constraint.machine import ConstraintMachine
 
 
 class PatternMachine(FormatMachine[PatternText]):

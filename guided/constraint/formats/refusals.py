@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from guided import tokenset
 from guided.constraint.distinct.token_texts import NO_TOKENS
+from guided.constraint.effects.token_sets import union
 from guided.constraint.product import ProductMachine
-from guided.constraint.token_sets import union
 
 __all__ = ["FormatRefusals", "TextTokens", "token_array"]
 

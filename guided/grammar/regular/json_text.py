@@ -1,8 +1,8 @@
 """How the text of a JSON string is spelled: first bytes of `json_string` languages, raw characters and escapes.
 
 The content of a string is a language of UTF-8 texts; this file puts RFC 8259's spelling on top of it, so that nothing
-else needs to know escapes.  Compiled constraints read strings by `guided.kernels.strings`; this is the same in terms of
-expressions, for questions that are asked without tables.
+else needs to know escapes.  Compiled constraints read strings by `guided.kernels.lexing.strings`; this is the same in
+terms of expressions, for questions that are asked without tables.
 """
 
 from __future__ import annotations

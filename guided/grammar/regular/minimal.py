@@ -1,7 +1,7 @@
 """Minimal automata as expressions: one register of states in which each language stands once.
 
-An automaton is placed in the register by a kernel (`guided.kernels.minimal`), a state becomes an expression when it is
-looked at.  `guided.grammar.regular.condensed` says what is made of what.
+An automaton is placed in the register by a kernel (`guided.kernels.lexing.minimal`), a state becomes an expression when
+it is looked at.  `guided.grammar.regular.condensed` says what is made of what.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from guided.grammar.regular.expr import (
     switch,
     untrack_edges,
 )
-from guided.kernels import minimal as kernel
-from guided.kernels.pages import gradual_zeros
+from guided.kernels.data.pages import gradual_zeros
+from guided.kernels.lexing import minimal as kernel
 
 Ints: TypeAlias = "NDArray[np.int32]"
 

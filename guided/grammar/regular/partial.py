@@ -2,7 +2,8 @@
 
 Where `guided.grammar.regular.derivative` gives one language for a byte, the union of all ways, here they stay apart.
 There are no more of them than a pattern has letters, whatever sets of them a text comes by; which sets those are is
-found by a kernel (`guided.kernels.determinise`).  Intersections and complements are read as they are there, whole.
+found by a kernel (`guided.kernels.lexing.determinise`). Intersections and complements are read as they are there,
+whole.
 
 Source: Antimirov, "Partial Derivatives of Regular Expressions and Finite Automaton Constructions", 1996.
 """

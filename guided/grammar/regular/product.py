@@ -33,7 +33,7 @@ class UndecidedError(Exception):
 
 
 class Program(NamedTuple):
-    """A combination of operands as `guided.kernels.product` reads it."""
+    """A combination of operands as `guided.kernels.lexing.product` reads it."""
 
     ops: tuple[int, ...]
     size: int

@@ -12,7 +12,7 @@ from typing import TypeAlias, cast
 from guided.grammar.regular.any_text import any_text
 from guided.grammar.regular.expr import Expr, Kind, sequence
 from guided.grammar.regular.json_text import RAW_BYTES
-from guided.kernels.layout import FAR
+from guided.kernels.data.layout import FAR
 
 __all__ = ["most_left", "tell_most_left"]
 

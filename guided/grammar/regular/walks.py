@@ -1,9 +1,9 @@
 """Steps of several operands at once, over the ranges of bytes that none of them tells apart: rows for the kernels.
 
 Operands are walked apart, each by derivatives of its own, which are few and remembered.  Their states are numbered, and
-a kernel combines the numbers (`guided.kernels.product`); when it misses the row of a state, it is filled in here.  One
-walk serves all questions, so a pattern that is compared with many others is read once; a range of bytes is divided when
-the first state is met that tells its parts apart.
+a kernel combines the numbers (`guided.kernels.lexing.product`); when it misses the row of a state, it is filled in
+here.  One walk serves all questions, so a pattern that is compared with many others is read once; a range of bytes is
+divided when the first state is met that tells its parts apart.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from guided.grammar.regular.any_text import text_states
 from guided.grammar.regular.expr import ALL, EMPTY, Expr, Kind, concat, n_expressions
 from guided.grammar.regular.least import least_length
 from guided.grammar.regular.product import Program, RawEdges, UndecidedError, remembered_edges
-from guided.kernels import product as kernel
 from guided.kernels.jit import direct
+from guided.kernels.lexing import product as kernel
 
 Ints: TypeAlias = "NDArray[np.int32]"
 

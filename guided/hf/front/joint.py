@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from guided.constraint.canonical import canonical as make_canonical
 from guided.constraint.constraint import Constraint
-from guided.constraint.healing import heal as take_back
 from guided.constraint.protocol import Constrains
+from guided.constraint.spelling.canonical import canonical as make_canonical
+from guided.constraint.spelling.healing import heal as take_back
 from guided.errors import UnsupportedError
 
 __all__ = ["Joint", "joined_as_asked"]

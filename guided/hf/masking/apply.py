@@ -152,7 +152,7 @@ def _flat(scores: torch.Tensor) -> NDArray[Any]:
 @lru_cache(maxsize=8)
 def _kernel(dtype: torch.dtype) -> tuple[Callable[..., None], Any, NDArray[Any]]:
     """The kernel, minus infinity as an integer, and for each byte of a mask all ones where a bit is 0."""
-    from guided.kernels.apply import apply_rows
+    from guided.kernels.masking.apply import apply_rows
 
     integer = _INTEGERS[dtype.itemsize]
     forbidden = torch.tensor([-torch.inf], dtype=dtype).view(integer).numpy()[0]

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import guided
-from guided.automata.states import StateTable
+from guided.automata.lexer.states import StateTable
 from guided.grammar.regular.expr import byte_set, repeat
-from guided.kernels.byte_classes import BROKEN, LINES, TEXT, UNPLAIN, UTF8_PHASES, class_of_byte, phase_after
-from guided.kernels.layout import EXAMINED
+from guided.kernels.data.layout import EXAMINED
+from guided.kernels.lexing.byte_classes import BROKEN, LINES, TEXT, UNPLAIN, UTF8_PHASES, class_of_byte, phase_after
 from guided.testing import brute_force_mask
 
 WORDS = [

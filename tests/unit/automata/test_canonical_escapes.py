@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from guided.automata.distances import minimum, shortest
-from guided.automata.spelling import move, place_of, state_inside
-from guided.automata.states import StateTable
-from guided.constraint.characters_left import CharactersLeft
+from guided.automata.lexer.distances import minimum, shortest
+from guided.automata.lexer.spelling import move, place_of, state_inside
+from guided.automata.lexer.states import StateTable
+from guided.constraint.effects.characters_left import CharactersLeft
 from guided.grammar.json_schema.keywords.patterns import pattern_language
 from guided.grammar.regular.derivative import matches
 from guided.grammar.regular.expr import json_string

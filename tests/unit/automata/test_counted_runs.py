@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from guided.automata.states import StateTable
+from guided.automata.lexer.states import StateTable
 from guided.grammar.formats.patterns import pattern_language
 from guided.grammar.regular.expr import Expr, byte_range, json_string, literal, repeat
 from guided.grammar.regular.texts import CHARACTER
-from guided.kernels.layout import CLOSES
+from guided.kernels.data.layout import CLOSES
 
 COUNTED = 8
 CLASS = pattern_language("[a-zé😀]")

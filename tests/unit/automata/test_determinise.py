@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from guided.automata.spelling import move, place_of
-from guided.automata.states import StateTable
+from guided.automata.lexer.spelling import move, place_of
+from guided.automata.lexer.states import StateTable
 from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.derivative import edges, inhabited, matches
 from guided.grammar.regular.expr import (
@@ -27,7 +27,7 @@ from guided.grammar.regular.expr import (
     words,
 )
 from guided.grammar.regular.partial import alternatives, begins_with, letter_of
-from guided.kernels.layout import MATCHED, STRING
+from guided.kernels.data.layout import MATCHED, STRING
 from tests.twin.expressions import expression
 
 LETTERS = ["a", "b", "c", "é", "ഀ"]

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import guided
-from guided.automata import stacks as module
-from guided.automata.ordered import lexer_of
+from guided.automata.lalr import stacks as module
+from guided.automata.lexer.ordered import lexer_of
 from guided.constraint.constraint import Constraint
 from guided.constraint.limits import Limits
-from guided.kernels.lalr import MOST_PUSHED
-from guided.kernels.layout import N_SETS
+from guided.kernels.data.layout import N_SETS
+from guided.kernels.parsing.lalr import MOST_PUSHED
 
 VOCABULARY = guided.Vocabulary.from_tokens(
     [*(bytes([byte]) for byte in range(256)), b"((((((((", b")]))", b" if x", None], eos_ids=[259]

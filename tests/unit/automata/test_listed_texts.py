@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import guided
-from guided.automata.names import state_of_texts, states_of_names
-from guided.automata.states import StateTable
+from guided.automata.lexer.names import state_of_texts, states_of_names
+from guided.automata.lexer.states import StateTable
 from guided.grammar.ir import Grammar, ListedTerminal, Rule, Terminal
 from tests.twin.masks import same_masks
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import guided
-from guided.automata.states import LONG
+from guided.automata.lexer.states import LONG
 
 _RANDOM = random.Random(1)
 TEXT = "".join(_RANDOM.choice('abc def ghi "\\é€😀\n') for _ in range(5 * LONG))

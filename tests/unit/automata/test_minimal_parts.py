@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from guided.automata import endless_text, minimal_parts, parts
-from guided.automata.endless import is_endless
-from guided.automata.endless_text import EndlessText
-from guided.automata.states import StateTable
+from guided.automata.lexer import endless_text, minimal_parts, parts
+from guided.automata.lexer.endless import is_endless
+from guided.automata.lexer.endless_text import EndlessText
+from guided.automata.lexer.states import StateTable
 from guided.grammar.regex.lower import search
 from guided.grammar.regex.parse import parse
 from guided.grammar.regex.syntax import Dialect
@@ -17,8 +17,8 @@ from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.condensed import condensed, lengths_of
 from guided.grammar.regular.derivative import edges, inhabited, matches, possible_edges
 from guided.grammar.regular.expr import Expr, Kind, alternation, complement, concat, intersection, json_string, literal
-from guided.kernels.byte_classes import UTF8_PHASES
-from guided.kernels.layout import STRING
+from guided.kernels.data.layout import STRING
+from guided.kernels.lexing.byte_classes import UTF8_PHASES
 
 TEXT = Utf8()
 ATOMS = [

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import guided
-from guided.automata.openings import MOST_PATTERNS
-from guided.automata.states import StateTable
-from guided.automata.traits import begins
+from guided.automata.lexer.openings import MOST_PATTERNS
+from guided.automata.lexer.states import StateTable
+from guided.automata.lexer.traits import begins
 from guided.grammar.ir import DeferredRule, Grammar, Rule
 from guided.grammar.json_schema.keywords.patterns import pattern_language
 from guided.grammar.json_schema.layout import Spelling

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from guided.automata.ordered import OrderedLexer, OrderedState, combine, start_state
+from guided.automata.lexer.ordered import OrderedLexer, OrderedState, combine, start_state
 from guided.errors import GrammarError, UnsupportedError
 from guided.grammar.lexing import LexerTerminal
 from guided.grammar.regex.parse import parse

@@ -6,16 +6,16 @@ import random
 
 import pytest
 
-from guided.automata import parts as parts_module
-from guided.automata.spans import Span, span_of
-from guided.automata.states import StateTable
-from guided.automata.traits import traits_of
+from guided.automata.lexer import parts as parts_module
+from guided.automata.lexer.spans import Span, span_of
+from guided.automata.lexer.states import StateTable
+from guided.automata.lexer.traits import traits_of
 from guided.grammar.formats.patterns import pattern_language
 from guided.grammar.regular.derivative import inhabited, matches
 from guided.grammar.regular.expr import EPSILON, Expr, alternation, concat, intersection, json_string, literal, repeat
 from guided.grammar.regular.texts import CHARACTER
-from guided.kernels.layout import CLOSES
-from guided.kernels.part_pairs import BEGUN, COUNTED, NOTHING, TOLD, WITHIN
+from guided.kernels.data.layout import CLOSES
+from guided.kernels.lexing.part_pairs import BEGUN, COUNTED, NOTHING, TOLD, WITHIN
 
 LETTERS = ["a", "b", "c", "é", "ഀ", " "]
 CLASS = pattern_language("[a-cé]")

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from guided.automata.numbers import state_of_numbers
-from guided.automata.states import StateTable
+from guided.automata.lexer.numbers import state_of_numbers
+from guided.automata.lexer.states import StateTable
 from guided.grammar.json_schema.layout import Spelling
 from guided.grammar.json_schema.numbers.number_text import number_text
 from guided.grammar.json_schema.numbers.ranged_numbers import MOST_PLACES, MOST_WHOLE, ranges_of

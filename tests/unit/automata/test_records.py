@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import guided
-from guided.automata.analysis import analyse
-from guided.automata.beginnings import FEW_RULES
-from guided.automata.graph import RuleGraph
-from guided.automata.names import state_besides, states_of_names
-from guided.automata.records import GROUP
-from guided.automata.states import StateTable
+from guided.automata.lexer.names import state_besides, states_of_names
+from guided.automata.lexer.states import StateTable
+from guided.automata.rules.analysis import analyse
+from guided.automata.rules.beginnings import FEW_RULES
+from guided.automata.rules.graph import RuleGraph
+from guided.automata.rules.records import GROUP
 from guided.grammar.ir import Common, DeferredMembers, Grammar, Rule, Sequence
 from guided.grammar.regular.expr import concat, difference, json_string, literal, words
 from tests.twin.masks import same_masks
@@ -120,7 +120,7 @@ def test_two_tables_of_states_have_beginnings_of_their_own(monkeypatch: pytest.M
 def test_names_are_the_strings_that_they_spell() -> None:
     table = StateTable()
     texts = [b"a", b"", b'"', b"\\", b"a", b"\x00", "é".encode(), b"x" * 5000]
-    from guided.automata.distances import minimum, shortest
+    from guided.automata.lexer.distances import minimum, shortest
 
     for canonical in (False, True):
         found = states_of_names(table, texts, canonical)
@@ -171,7 +171,7 @@ def test_other_names_are_all_that_are_not_declared(names: list[str], spelling: s
 
 @pytest.mark.parametrize("names", BESIDES)
 def test_any_text_but_some_is_known_by_what_it_stands_for(names: list[str]) -> None:
-    from guided.automata.distances import minimum, shortest
+    from guided.automata.lexer.distances import minimum, shortest
     from guided.grammar.regular.any_text import any_text
 
     table, texts = StateTable(), [name.encode() for name in names]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import guided
-from guided.automata import distances
+from guided.automata.lexer import distances
 
 BYTES = guided.Vocabulary.from_tokens([*(bytes((byte,)) for byte in range(256)), None], eos_ids=[256])
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from guided.kernels.layout import Automaton, Effects, Tokens
-from guided.kernels.records import grown_records, of_record, records
+from guided.kernels.data.layout import Automaton, Effects, Tokens
+from guided.kernels.data.records import grown_records, of_record, records
 
 CASES = [(Automaton, "first"), (Automaton, "low"), (Tokens, "byte"), (Effects, "mask"), (Effects, "exit_low")]
 

@@ -8,9 +8,9 @@ import random
 
 import pytest
 
-from guided.automata.distances import minimum, shortest
-from guided.automata.spelling import written_edges
-from guided.automata.states import StateTable
+from guided.automata.lexer.distances import minimum, shortest
+from guided.automata.lexer.spelling import written_edges
+from guided.automata.lexer.states import StateTable
 from guided.grammar.regex import lower, parse
 from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.derivative import edges, matches

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from guided.automata.traits import loops
+from guided.automata.lexer.traits import loops
 from guided.grammar.formats.patterns import pattern_language
 
 

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from guided.automata import states as module
-from guided.automata.states import StateTable
+from guided.automata.lexer import states as module
+from guided.automata.lexer.states import StateTable
 from guided.grammar.regular.expr import EPSILON, concat, json_string, literal, words
-from guided.kernels.layout import CLOSES, MATCHED
+from guided.kernels.data.layout import CLOSES, MATCHED
 
 LETTERS = "ab\x00é~"
 

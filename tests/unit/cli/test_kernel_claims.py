@@ -108,7 +108,7 @@ def test_each_part_runs_by_itself(part):
 
 
 def test_the_kernels_of_an_index_are_called():
-    from guided.kernels import fm_index
+    from guided.kernels.tokens import fm_index
 
     kernel_calls._index(kernel_calls._vocabulary())
     for name in fm_index.__all__:
@@ -118,7 +118,7 @@ def test_the_kernels_of_an_index_are_called():
 def test_rows_are_copied_and_applied_with_the_types_that_tensors_have():
     import torch
 
-    from guided.kernels.apply import apply_rows, copy_rows
+    from guided.kernels.masking.apply import apply_rows, copy_rows
 
     vocabulary = kernel_calls._vocabulary()
     kernel_calls._apply(vocabulary)

@@ -12,7 +12,7 @@ import pytest
 from test_far_bounds import compare_masks
 
 import guided
-from guided.automata.spans import Span, bounded_pattern, span_of
+from guided.automata.lexer.spans import Span, bounded_pattern, span_of
 from guided.grammar.formats.patterns import pattern_language
 from guided.grammar.regular.expr import EPSILON, complement, intersection, repeat
 from guided.grammar.regular.texts import CHARACTER

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import guided
-from guided.constraint.machine import ConstraintMachine
-from guided.constraint.requests import RequestBuffer
+from guided.constraint.engine.machine import ConstraintMachine
+from guided.constraint.engine.requests import RequestBuffer
 from guided.grammar.ir import Choice, Grammar, Repetition, Rule, Sequence, Terminal
 from guided.grammar.regular.expr import literal
-from guided.kernels.layout import FINISHED
+from guided.kernels.data.layout import FINISHED
 
 
 def test_a_longer_text_of_fewer_tokens_is_relied_on_and_kept() -> None:

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import guided
-from guided.constraint.canonical import canonical
-from guided.constraint.forcing import forced_tokens
-from guided.constraint.healing import heal
+from guided.constraint.spelling.canonical import canonical
+from guided.constraint.spelling.forcing import forced_tokens
+from guided.constraint.spelling.healing import heal
 from tests.amounts import mostly_slow, some
 from tests.twin.byte_pairs import PATTERNS, shuffled, train, vocabulary_of, with_whole_chunks
 

@@ -11,7 +11,7 @@ import pytest
 from tokenizers import Tokenizer
 
 import guided
-from guided.constraint.canonical import canonical
+from guided.constraint.spelling.canonical import canonical
 
 TOKENIZERS = ["gpt2", pytest.param("llama3", marks=pytest.mark.slow), pytest.param("qwen2.5", marks=pytest.mark.slow)]
 PROMPTS = ["", "The answer: ", "x", "Result\n", "  ", 'a {"', "12"]

@@ -10,14 +10,14 @@ from functools import cache
 import numpy as np
 import pytest
 
-from guided.automata.spelling import move
-from guided.automata.states import StateTable
-from guided.constraint import characters_left
-from guided.constraint.characters_left import CharactersLeft
+from guided.automata.lexer.spelling import move
+from guided.automata.lexer.states import StateTable
+from guided.constraint.effects import characters_left
+from guided.constraint.effects.characters_left import CharactersLeft
 from guided.grammar.formats.patterns import pattern_language
 from guided.grammar.regular.expr import json_string
-from guided.kernels.layout import MATCHED
-from guided.kernels.places import number_places
+from guided.kernels.data.layout import MATCHED
+from guided.kernels.masking.places import number_places
 
 LETTERS = "aB-é\u2028😀"
 PATTERNS = [

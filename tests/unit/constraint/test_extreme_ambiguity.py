@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import guided
-from guided.automata import adjacency, ordered
-from guided.automata.stacks import reachable
+from guided.automata.endings import adjacency
+from guided.automata.lalr.stacks import reachable
+from guided.automata.lexer import ordered
 from guided.constraint.constraint import Constraint
 from guided.grammar.ir import Lexing
-from guided.kernels.layout import N_ITEMS
+from guided.kernels.data.layout import N_ITEMS
 
 BYTES = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
 

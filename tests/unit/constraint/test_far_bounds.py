@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import guided
-from guided.automata.endless import is_endless
-from guided.automata.runs import comes_to_nothing, may_be_longer, within_reach, without_least
+from guided.automata.lexer.endless import is_endless
+from guided.automata.lexer.runs import comes_to_nothing, may_be_longer, within_reach, without_least
 from guided.grammar.formats.patterns import pattern_language
 from guided.grammar.regular.expr import (
     Expr,
@@ -26,7 +26,7 @@ from guided.grammar.regular.expr import (
     words,
 )
 from guided.grammar.regular.texts import CHARACTER
-from guided.kernels.layout import DEAD
+from guided.kernels.data.layout import DEAD
 from tests.amounts import some
 
 PATTERNS = [

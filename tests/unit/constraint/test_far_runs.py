@@ -7,7 +7,7 @@ import random
 import pytest
 
 import guided
-from guided.automata.runs import NEAR
+from guided.automata.lexer.runs import NEAR
 from tests.twin.masks import fitting_tokens
 
 LETTERS = ["a", "b", "é", "\\n", "\\u00e9", '"', "}", "ab", "日本"]

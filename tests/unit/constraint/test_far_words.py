@@ -11,7 +11,7 @@ import pytest
 from test_far_bounds import compare_masks
 
 import guided
-from guided.automata.words import USUAL, TokenWords, without_far_words
+from guided.automata.lexer.words import USUAL, TokenWords, without_far_words
 from guided.grammar.formats.patterns import pattern_language
 from guided.grammar.json_schema.keywords.patterns import pattern_language as of_schema
 from guided.grammar.regular.derivative import matches
@@ -62,7 +62,7 @@ def test_masks_where_words_are_counted(pattern):
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_masks_differ_where_fewer_words_are_reckoned_with(pattern, monkeypatch):
     """So tokens come near the bounds that are compared with above."""
-    monkeypatch.setattr("guided.automata.words.TokenWords.most", lambda *_: MOST_WORDS - 2)
+    monkeypatch.setattr("guided.automata.lexer.words.TokenWords.most", lambda *_: MOST_WORDS - 2)
     # Of a vocabulary that was seen before the effects are known.
     tokens, vocabulary = some_tokens(b"reckoned")
     with pytest.raises(AssertionError, match="pattern"):

@@ -13,10 +13,10 @@ import guided
 from guided.constraint.constraint import Constraint
 from guided.constraint.distinct.json_text import Expects, Mode, Reader
 from guided.kernels import entry
-from guided.kernels.addresses import address, address_row
+from guided.kernels.data.addresses import address, address_row
+from guided.kernels.data.layout import N_SEGMENTS
 from guided.kernels.jit import direct
-from guided.kernels.layout import N_SEGMENTS
-from guided.kernels.rows import fingerprint, same
+from guided.kernels.masking.rows import fingerprint, same
 
 VOCABULARY = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
 

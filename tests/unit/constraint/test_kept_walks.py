@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import guided
-from guided.constraint import machine as machines
 from guided.constraint.constraint import Constraint
-from guided.constraint.first_arrays import segments_of
-from guided.kernels.layout import N_SEGMENT_TOKENS, N_SEGMENTS
-from guided.kernels.segments import WALK
+from guided.constraint.engine import machine as machines
+from guided.constraint.engine.first_arrays import segments_of
+from guided.kernels.data.layout import N_SEGMENT_TOKENS, N_SEGMENTS
+from guided.kernels.masking.segments import WALK
 
 NAMES = ["ab", "abc", "b", "name", "names", "n"]
 PIECES = [

@@ -13,7 +13,7 @@ import pytest
 import guided
 from guided.constraint.constraint import Constraint
 from guided.grammar import library
-from guided.kernels.lexed import FAR_RANGE
+from guided.kernels.masking.lexed import FAR_RANGE
 
 WORDS = 5_000
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import guided
-from guided.constraint.machine import ConstraintMachine
+from guided.constraint.engine.machine import ConstraintMachine
 from guided.eval.byte_sampling import compile_bytes, sample_text, shortest_text
 
 WORK = ("advance_text", "cost", "closure", "next_bytes", "threads")

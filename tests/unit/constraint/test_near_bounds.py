@@ -7,7 +7,7 @@ import random
 import pytest
 
 import guided
-from guided.constraint.surveys import NEAR, Surveys
+from guided.constraint.effects.surveys import NEAR, Surveys
 from tests.twin.masks import fitting_tokens
 
 BYTES = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import guided
-from guided.automata.obligations import Obligations, Work
-from guided.automata.ordered import lexer_of
+from guided.automata.endings.obligations import Obligations, Work
+from guided.automata.lexer.ordered import lexer_of
 from guided.constraint.limits import Limits
 from guided.errors import LimitError, UnsatisfiableError
 from guided.grammar.ir import Lexing

@@ -10,12 +10,12 @@ import pytest
 from numba import njit
 
 import guided
-from guided.kernels import views
-from guided.kernels.addresses import address, address_rows
-from guided.kernels.layout import Extra
-from guided.kernels.rows import LINE, filled_words
+from guided.kernels.data import views
+from guided.kernels.data.addresses import address, address_rows
+from guided.kernels.data.layout import Extra
+from guided.kernels.masking.rows import LINE, filled_words
 
-SOURCES = sorted((Path(guided.__file__).parent / "kernels").glob("*.py"))
+SOURCES = sorted((Path(guided.__file__).parent / "kernels").rglob("*.py"))
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)

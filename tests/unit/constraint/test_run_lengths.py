@@ -7,14 +7,14 @@ import random
 import numpy as np
 
 import guided
-from guided.automata.states import StateTable
-from guided.constraint.effect_store import EffectStore
-from guided.constraint.run_lengths import RunLengths
-from guided.constraint.surveys import Surveys
-from guided.constraint.token_tries import TokenTries
+from guided.automata.lexer.states import StateTable
+from guided.constraint.effects.effect_store import EffectStore
+from guided.constraint.effects.run_lengths import RunLengths
+from guided.constraint.effects.surveys import Surveys
+from guided.constraint.effects.token_tries import TokenTries
 from guided.grammar.regular.expr import json_string
 from guided.grammar.regular.texts import CONTENT
-from guided.kernels.effects import DENSE
+from guided.kernels.masking.effects import DENSE
 from guided.vocab.vocabulary import Vocabulary
 
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 import guided
-from guided.constraint.effects import TokenEffects, _run_around
+from guided.constraint.effects.token_effects import TokenEffects, _run_around
 from tests.amounts import some
 from tests.twin.masks import fitting_tokens
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import guided
-from guided.constraint.shared_rows import SharedRows
+from guided.constraint.effects.shared_rows import SharedRows
 
 
 def _row(*words: int) -> np.ndarray:
@@ -31,7 +31,7 @@ def test_rows_are_one_exactly_when_they_are_equal(n_words, data):
 
 
 def test_equal_fingerprints_do_not_make_rows_equal(monkeypatch):
-    monkeypatch.setattr("guided.constraint.shared_rows.fingerprint", lambda row, weights: 7)
+    monkeypatch.setattr("guided.constraint.effects.shared_rows.fingerprint", lambda row, weights: 7)
     rows = SharedRows(2)
     one, other = rows.share(_row(1, 2)), rows.share(_row(2, 1))
     assert other.tolist() == [2, 1]

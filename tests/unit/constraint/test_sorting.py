@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
-from guided.kernels import parser
-from guided.kernels.parser import SHORT
+from guided.kernels.parsing import parser
+from guided.kernels.parsing.parser import SHORT
 
 
 @njit

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 import guided
-from guided.automata.spelling import move, place_of
-from guided.automata.states import StateTable
-from guided.constraint.characters_left import CharactersLeft
-from guided.constraint.effect_store import EffectStore
-from guided.constraint.surveys import Stays, Surveys
-from guided.constraint.token_tries import TokenTries
+from guided.automata.lexer.spelling import move, place_of
+from guided.automata.lexer.states import StateTable
+from guided.constraint.effects.characters_left import CharactersLeft
+from guided.constraint.effects.effect_store import EffectStore
+from guided.constraint.effects.surveys import Stays, Surveys
+from guided.constraint.effects.token_tries import TokenTries
 from guided.grammar.formats.patterns import pattern_language
 from guided.grammar.regular.expr import alternation, complement, concat, intersection, json_string, literal
-from guided.kernels.effects import DENSE
-from guided.kernels.layout import MATCHED
+from guided.kernels.data.layout import MATCHED
+from guided.kernels.masking.effects import DENSE
 
 PIECES = [
     b"a", b"b", b"Z", b"7", b"-", b".", b" ", b"\n", b'"', b"\\", b"\\n", b"\\u00", b"e9", b"\\ud83d", b"\\ude00",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from guided.constraint.survivor_prices import TokenPrices, distinct_pairs
+from guided.constraint.spelling.survivor_prices import TokenPrices, distinct_pairs
 
 
 @pytest.mark.parametrize("spread", [1, 3, 254, 255, 256, 300, 70_000])

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 
-from guided.constraint.token_sets import difference, union
+from guided.constraint.effects.token_sets import difference, union
 
 
 def test_unions_and_differences_are_those_of_sets():

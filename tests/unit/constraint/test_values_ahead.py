@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import guided
-from guided.constraint.machine import ConstraintMachine
-from guided.constraint.requests import RequestBuffer
-from guided.kernels.requests import EXPAND_NODE
+from guided.constraint.engine.machine import ConstraintMachine
+from guided.constraint.engine.requests import RequestBuffer
+from guided.kernels.data.requests import EXPAND_NODE
 
 VOCABULARY = guided.Vocabulary.from_tokens(
     [*[bytes([byte]) for byte in range(256)], b'{"', b"name", b'":', b"nam", b'":{', None], eos_ids=[261]

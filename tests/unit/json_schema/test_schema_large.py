@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 import guided
-from guided.automata.chains import GROUP
+from guided.automata.rules.chains import GROUP
 from guided.grammar.json_schema.keywords.patterns import pattern_language
 from guided.grammar.json_schema.numbers.decimals import Decimals
 from guided.grammar.json_schema.numbers.ranges import Notation, NumberRange

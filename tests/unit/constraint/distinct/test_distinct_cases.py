@@ -14,7 +14,7 @@ from guided.constraint.constraint import Constraint
 from guided.constraint.distinct.json_values import exact_number, read_prefix
 from guided.constraint.distinct.machine import DistinctMachine
 from guided.constraint.distinct.used_keys import UsedKeys
-from guided.constraint.machine import ConstraintMachine
+from guided.constraint.engine.machine import ConstraintMachine
 from guided.grammar.embed import embedded_rules
 from guided.grammar.ir import Choice, Grammar, Reference, Rule
 from guided.testing import check_constraint

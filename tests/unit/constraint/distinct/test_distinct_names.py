@@ -17,7 +17,7 @@ import pytest
 import guided
 from guided.constraint.constraint import Constraint
 from guided.constraint.distinct.machine import DistinctMachine
-from guided.constraint.machine import ConstraintMachine
+from guided.constraint.engine.machine import ConstraintMachine
 from guided.testing import check_constraint
 
 NAMES = ["", "a", "ab", "abc", "ax", "b", "é", "éb", "éx", "\U0001f600", 'q"', "k\\", "known", "other", "\n", "/"]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import guided
-from guided.automata.states import StateTable
+from guided.automata.lexer.states import StateTable
 from guided.constraint.constraint import Constraint
 from guided.constraint.distinct.lexer_strings import LexerStrings
 from guided.constraint.distinct.liveness import Liveness

@@ -1,0 +1,1 @@
+"""Grammars with a lexer: which terminals can stand side by side, and what ends a text whatever matches owe."""

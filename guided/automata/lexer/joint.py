@@ -1,0 +1,131 @@
+"""Two lexer states at once: obligations that both hold, and a state that goes on under an obligation."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeAlias
+
+from guided.automata.lexer.spelling import written_edges
+
+if TYPE_CHECKING:
+    from guided.automata.lexer.states import StateTable
+
+Row: TypeAlias = "list[tuple[int, int, int]]"
+"""Sorted, disjoint ``(low, high, target state)``."""
+
+
+MOST_PAIRS = 128
+"""Pairs of states that are looked at to compare two obligations, some 50 us each; most are decided by a few."""
+
+
+class Both:
+    """Several obligations at once: a match of any is a match."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: tuple[int, ...]) -> None:
+        self.parts = parts
+        """States that are none of several, ascending."""
+
+    def tag(self, table: StateTable) -> int:
+        """Non-negative when any of the obligations is violated."""
+        return max(int(table.arrays.tag[part]) for part in self.parts)
+
+    def edges(self, table: StateTable) -> Row:
+        """The bytes on which any of them goes on."""
+        rows = [written_edges(table, part) for part in self.parts]
+        cuts = sorted({cut for row in rows for low, high, _ in row for cut in (low, high + 1)})
+        places = [0] * len(rows)
+        found: Row = []
+        for low, stop in itertools.pairwise(cuts):
+            targets = []
+            for which, row in enumerate(rows):
+                while places[which] < len(row) and row[places[which]][1] < low:
+                    places[which] += 1
+                if places[which] < len(row) and row[places[which]][0] <= low:
+                    targets.append(row[places[which]][2])
+            if targets:
+                found.append((low, stop - 1, table.joined(*targets)))
+        return found
+
+
+def forbids_as_much(table: StateTable, more: int, less: int) -> bool:
+    """Does one obligation forbid whatever another does?  "No" is also said where that takes long to find out."""
+    parts = parts_of(table, more)
+    return all(part in parts or any(_forbids(table, other, part) for other in parts) for part in parts_of(table, less))
+
+
+def parts_of(table: StateTable, obligation: int) -> tuple[int, ...]:
+    """The obligations that one is made of."""
+    key = table.keys[obligation]
+    return key.parts if isinstance(key, Both) else (obligation,)
+
+
+def _forbids(table: StateTable, more: int, less: int) -> bool:
+    found = table.compared.get((more, less))
+    if found is None:
+        pairs = _simulated(table, more, less)
+        found = bool(pairs)
+        # What the one forbids in any of the pairs, the other does.
+        table.compared.update(dict.fromkeys(pairs or [(more, less)], found))
+    return found
+
+
+def _simulated(table: StateTable, more: int, less: int) -> list[tuple[int, int]]:
+    """The pairs of states that a text leads two obligations to; none where the one need not forbid what the other does.
+
+    An obligation that is dead forbids nothing, one that is violated everything.
+    """
+    rows: dict[int, Row] = {}
+
+    def read(state: int) -> Row:
+        return rows.get(state) or rows.setdefault(state, written_edges(table, state))
+
+    pairs = [(more, less)]
+    seen = {(more, less)}
+    for one, other in pairs:
+        if len(pairs) > MOST_PAIRS or (table.forbids_end(other) and not table.forbids_end(one)):
+            return []
+        for _, _, ahead, beside in segments(read(one), read(other)):
+            tags = table.arrays.tag
+            if not beside or ahead == beside or (ahead and tags[ahead] >= 0):
+                continue
+            known = table.compared.get((ahead, beside))
+            if not ahead or tags[beside] >= 0 or known is False:
+                return []
+            if known is None and (ahead, beside) not in seen:
+                seen.add((ahead, beside))
+                pairs.append((ahead, beside))
+    return pairs
+
+
+class Under:
+    """A lexer state that goes on while a match before it must not turn out to have been longer."""
+
+    __slots__ = ("obligation", "state")
+
+    def __init__(self, state: int, obligation: int) -> None:
+        self.state, self.obligation = state, obligation
+
+    def edges(self, table: StateTable) -> Row:
+        """The bytes on which the state goes on and the obligation is not violated, nor followed once it is settled."""
+        row: Row = []
+        for low, high, state, owed in segments(written_edges(table, self.state), written_edges(table, self.obligation)):
+            if state and (owed == 0 or int(table.arrays.tag[owed]) < 0):
+                row.append((low, high, table.under(state, owed)))
+        return row
+
+
+def segments(left: Row, right: Row) -> Iterator[tuple[int, int, int, int]]:
+    """``(low, high, target of left, target of right)`` for maximal ranges on which neither changes."""
+    cuts = sorted({cut for low, high, _ in (*left, *right) for cut in (low, high + 1)})
+    i = j = 0
+    for low, stop in itertools.pairwise(cuts):
+        while i < len(left) and left[i][1] < low:
+            i += 1
+        while j < len(right) and right[j][1] < low:
+            j += 1
+        first = left[i][2] if i < len(left) and left[i][0] <= low else 0
+        second = right[j][2] if j < len(right) and right[j][0] <= low else 0
+        yield low, stop - 1, first, second

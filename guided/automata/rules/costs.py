@@ -1,0 +1,287 @@
+"""How little finishes a rule, from its start and from each of its nodes: for texts that must end within a budget.
+
+Terminals are priced by a function, in bytes or in tokens; the price of a sequence is the sum.
+
+Rules are priced over the IR, when they are asked about, nodes by a search inside their rule; nodes that are made lazily
+(counters, members in free order, records) know their price from what they count, so nothing has to be lowered for it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Sequence as Sequence_
+from typing import TYPE_CHECKING
+
+from guided.automata.lexer.names import states_of_names
+from guided.grammar.ir import (
+    Body,
+    Choice,
+    DeferredMembers,
+    Member,
+    Members,
+    Reference,
+    Repetition,
+    Sequence,
+    Terminal,
+)
+from guided.kernels.data.layout import CALL, EMPTY, FAR
+
+if TYPE_CHECKING:
+    from guided.automata.rules.graph import RuleGraph
+
+
+class RuleCosts:
+    """Prices of the rules and nodes of one graph; ``terminal`` prices a lexer state from which a terminal begins.
+
+    What is asked about is priced with what it rests on, and no more: members that may be left out cost nothing, so
+    those of a record in order are not even made.
+    """
+
+    def __init__(
+        self,
+        graph: RuleGraph,
+        terminal: Callable[[int], int],
+        terminals: Callable[[Sequence_[int]], list[int]],
+        known: tuple[Mapping[int, int], Mapping[int, int]] = ({}, {}),
+    ) -> None:
+        """``terminals``: of several at once; ``known``: prices of rules, and of nodes, that are known already."""
+        self._graph = graph
+        self.terminal = terminal
+        self.terminals = terminals
+        self._rules: dict[int, int] = dict(known[0])
+        self._nodes: dict[int, int] = {0: 0, **known[1]}
+        self.records: dict[int, list[int]] = {}
+        """Of the nodes of each record, by the first of them."""
+        self._bodies: dict[Body, int] = {}
+        """Of bodies that say a value only, which many members have."""
+
+    def rule(self, index: int) -> int:
+        """The least that a text of a rule costs."""
+        found = self._rules.get(index)
+        if found is None:
+            self._settle(index)
+            found = self._rules[index]
+        return found
+
+    def _settle(self, index: int) -> None:
+        """Price a rule and those that it rests on: callees first, again and again where they call each other."""
+        rules, known = self._graph.analysis.rules, self._rules
+        order: list[int] = []
+        entered: set[int] = {index}
+        recursive = False
+        stack = [(index, self._rests_on(rules[index].body))]
+        while stack:
+            at, callees = stack[-1]
+            for callee in callees:
+                if callee in known:
+                    continue
+                if callee not in entered:
+                    entered.add(callee)
+                    stack.append((callee, self._rests_on(rules[callee].body)))
+                    break
+                recursive = True
+            else:
+                stack.pop()
+                order.append(at)
+                # Until its own callees are settled what is recursive costs more than anything.
+                if not recursive:
+                    known[at] = self.body(rules[at].body)
+        if recursive:
+            left = [at for at in order if at not in known]
+            known.update(dict.fromkeys(left, FAR))
+            changed = True
+            while changed:
+                changed = False
+                for at in left:
+                    price = self.body(rules[at].body)
+                    if price < known[at]:
+                        known[at] = price
+                        changed = True
+            self._bodies.clear()
+
+    def _rests_on(self, body: Body) -> Iterator[int]:
+        """The rules that the price of a body depends on."""
+        stack: list[Body] = [body]
+        while stack:
+            item = stack.pop()
+            match item:
+                case Reference(rule):
+                    yield rule
+                case Sequence(parts):
+                    stack.extend(parts)
+                case Choice(options):
+                    stack.extend(options)
+                case Repetition():
+                    if item.low:
+                        stack.append(item.body)
+                        if item.separator is not None:
+                            stack.append(item.separator)
+                case DeferredMembers():
+                    stack.extend(item.source.value(i) for i, needed in enumerate(item.required) if needed)
+                case Members():
+                    stack.append(item.separator)
+                    stack.extend(member.value for member in (*item.declared, *item.extras))
+
+    def body(self, body: Body) -> int:
+        """The least that a text of ``body`` costs."""
+        match body:
+            case Terminal():
+                if not self._graph.analysis.can_finish(body):
+                    return FAR
+                state, _, nullable = self._graph.entered(body)
+                return 0 if nullable else self.terminal(state)
+            case Reference(rule):
+                return self.rule(rule)
+            case Sequence(parts):
+                return min(FAR, sum([self.body(part) for part in parts]))
+            case Choice(options):
+                return min([self.body(option) for option in options], default=FAR)
+            case Repetition():
+                return self.copies(body, 0)
+            case DeferredMembers():
+                return self._deferred(body)
+            case Members():
+                required = [self._member(member) for member in body.declared if member.required]
+                optional = [self._member(member) for member in body.declared if not member.required]
+                most = body.high
+                return self.members(
+                    body.separator, required, optional, body.extras, body.low, 0, False, body.goals, most
+                )
+
+    def _deferred(self, body: DeferredMembers) -> int:
+        """The members that must be there, and nothing else."""
+        chosen = [i for i, needed in enumerate(body.required) if needed]
+        if not chosen:
+            return 0
+        separator = self.body(body.separator)
+        around = self.body(body.lead) + (0 if body.trail is None else self.body(body.trail)) + separator
+        names = [name for i in chosen if (name := body.names[i]) is not None]
+        price = sum(self.terminals(states_of_names(self._graph.states, names, body.canonical)))
+        price += sum([self.body(body.source.key(i)) for i in chosen if body.names[i] is None])
+        price += sum([self.value(body.source.value(i)) for i in chosen])
+        return min(FAR, price + len(chosen) * around - separator)
+
+    def value(self, body: Body) -> int:
+        """As `body`, remembered: few kinds of values are those of many members."""
+        found = self._bodies.get(body)
+        if found is None:
+            found = self._bodies[body] = self.body(body)
+        return found
+
+    def copies(self, body: Repetition, done: int) -> int:
+        """The least that the copies still missing after ``done`` of them take."""
+        missing = body.low - done
+        if missing <= 0:
+            return 0
+        separator = 0 if body.separator is None else self.body(body.separator)
+        return min(FAR, missing * self.body(body.body) + (missing - (done == 0)) * separator)
+
+    def _member(self, member: Member) -> int:
+        return min(FAR, self.body(member.key) + self.body(member.value))
+
+    def members(
+        self,
+        separator: Body,
+        required: list[int],
+        optional: list[int],
+        extras: tuple[Member, ...],
+        low: int,
+        done: int,
+        separated: bool = False,
+        goals: int = 0,
+        most: int | None = None,
+    ) -> int:
+        """The least that the members still missing cost; ``separated``: the separator before the next is written.
+
+        ``done`` members are there; extras must still meet the ``goals``, with no more than ``most`` members in all.
+        """
+        best = FAR
+        for n_meeting, meeting in enumerate(self._meeting(extras, goals)):
+            known = len(required) + n_meeting
+            missing = max(low - done - known, 0)
+            if missing == 0 and separated and not known:
+                missing = 1
+            if meeting == FAR or (most is not None and done + known + missing > most):
+                continue
+            chosen = sorted(optional)[:missing]
+            if len(chosen) < missing or extras:
+                extra = min((self._member(member) for member in extras), default=FAR)
+                chosen = sorted([*optional, *[extra] * missing])[:missing]
+            if len(chosen) < missing:
+                continue
+            count = known + missing
+            between = count - (done == 0 or separated) if count else 0
+            best = min(best, sum(required) + meeting + sum(chosen) + between * self.body(separator))
+        return best
+
+    def _meeting(self, extras: tuple[Member, ...], goals: int) -> list[int]:
+        """For each number of extras, the least that so many cost which together meet the goals."""
+        cheapest = {0: 0}
+        found = [0 if goals == 0 else FAR]
+        for _ in range(goals.bit_count()):
+            more: dict[int, int] = {}
+            for met, price in cheapest.items():
+                for member in extras:
+                    then = met | (member.meets & goals)
+                    if then != met:
+                        more[then] = min(more.get(then, FAR), price + self._member(member))
+            cheapest = more
+            found.append(cheapest.get(goals, FAR))
+        return found
+
+    def node(self, start: int) -> int:
+        """The least that leads from a node to the end of its rule."""
+        found = self._nodes.get(start)
+        if found is not None:
+            return found
+        graph = self._graph
+        if parts := graph.composites.parts(start):
+            found = self._nodes[start] = min(map(self.node, parts))
+            return found
+        # What its maker knows is exact, and needs no search.
+        told = graph.price(self, start)
+        if told is not None:
+            found = self._nodes[start] = min(FAR, told[0] + self.node(told[1]))
+            return found
+        # Dijkstra over the nodes of this rule; a node whose price is known ends the search on its path.
+        best = FAR
+        last = start
+        distance = {start: 0}
+        before: dict[int, int] = {}
+        queue = [(0, start)]
+        while queue:
+            price, node = heapq.heappop(queue)
+            if price > distance[node] or price >= best:
+                continue
+            known = self._nodes.get(node)
+            if known is not None:
+                if price + known < best:
+                    best, last = price + known, node
+                continue
+            for step, target in self._steps(node):
+                if price + step < distance.get(target, FAR):
+                    distance[target] = price + step
+                    before[target] = node
+                    heapq.heappush(queue, (price + step, target))
+            if graph.is_end(node) and price < best:
+                best, last = price, node
+        # The rest of a cheapest way is cheapest itself; else each member of a record would look at all behind it.
+        while last != start:
+            self._nodes[last] = best - distance[last]
+            last = before[last]
+        self._nodes[start] = best
+        return best
+
+    def _steps(self, node: int) -> Iterator[tuple[int, int]]:
+        """What leads on from a node, with its price; a lazy node leads to the end of its body."""
+        graph = self._graph
+        known = graph.price(self, node)
+        if known is not None:
+            yield known
+            return
+        for kind, argument, target in graph.edges(node):
+            if kind == EMPTY:
+                yield 0, target
+            else:
+                yield self.rule(argument) if kind == CALL else self.terminal(argument), target

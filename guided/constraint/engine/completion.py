@@ -1,0 +1,288 @@
+"""Ending in time: the shortest text that completes a state, in tokens, and masks under a token budget.
+
+The text is the shortest in bytes, the first in byte order among equals; its fewest-tokens segmentation is a bound on
+the distance to the end that can always be kept, because the rest of such a text is such a text again.  A mask under a
+budget allows every token after which a cheaper bound fits: the terminal in progress at one token a byte, each later one
+at the fewest tokens of its shortest text.  Where it fits after none, it allows the next token of that segmentation.  So
+it is never empty, and a text is never cut.
+"""
+
+from __future__ import annotations
+
+import heapq
+import weakref
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided import tokenset
+from guided.automata.lalr.stack_costs import StackCosts
+from guided.automata.lexer.distances import minimum, shortest
+from guided.constraint.engine.survival import NEAR, measured
+from guided.errors import LimitError
+from guided.kernels.data.layout import DEAD, FINISHED
+
+if TYPE_CHECKING:
+    from guided.constraint.engine.machine import ConstraintMachine
+
+LONG = 500
+"""Bytes to the end from which on a text is found terminal by terminal: a byte takes 0.02 ms then, and else 0.2 to 2."""
+_MANY = 1 << 30
+"""More tokens than any way has."""
+
+
+class _Texts:
+    """A text for each state.  States on the way through one text share it: those of a long text are many."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[bytes, int]] = {FINISHED: (b"", 0)}
+
+    def __contains__(self, state: int) -> bool:
+        return state in self._found
+
+    def __setitem__(self, state: int, text: bytes) -> None:
+        self._found[state] = text, 0
+
+    def share(self, text: bytes, states: list[int]) -> None:
+        """Note what is left of a text, byte after byte, for each of these states."""
+        self._found.update((state, (text, place)) for place, state in enumerate(states))
+
+    def get(self, state: int) -> bytes | None:
+        """The text of a state."""
+        found = self._found.get(state)
+        return None if found is None else found[0][found[1] :]
+
+
+class Completions:
+    """Shortest completions of one machine's states; remembers every text it has found."""
+
+    def __init__(self, machine: ConstraintMachine) -> None:
+        self._machine: ConstraintMachine = weakref.proxy(machine)
+        self._texts = _Texts()
+        self._priced: dict[int, list[int]] = {}
+        self._nearest: dict[int, list[int]] = {}
+        self._least: StackCosts | None = None
+
+    def text(self, state: int) -> bytes:
+        """The shortest text after which ``state`` may end."""
+        found = self._texts.get(state)
+        if found is None:
+            machine = self._machine
+            found = self._search(state) if machine.owing and machine.endings is None else self._descend(state)
+        return found
+
+    def _descend(self, state: int) -> bytes:
+        """Follow prices down, smallest byte first; far from the end terminal by terminal, which tries no bytes."""
+        machine = self._machine
+        path: list[tuple[int, int]] = []
+        at, left = state, machine.cost(state)
+        leaps = left > LONG and not machine.owing
+        while left and at not in self._texts:
+            piece = self._leap(at) if leaps else b""
+            if piece:
+                begun, before = len(path), at
+                for byte in piece:
+                    path.append((at, byte))
+                    at = machine.advance_text(at, bytes([byte]))
+                    if at == DEAD:
+                        break
+                if at != DEAD and machine.cost(at) == left - len(piece):
+                    left -= len(piece)
+                    continue
+                del path[begun:]
+                at = before
+            for byte in np.flatnonzero(machine.next_bytes(at)).tolist():
+                after = machine.advance_text(at, bytes([byte]))
+                if after != DEAD and machine.cost(after) == left - 1:
+                    break
+            else:
+                return self._search(state)
+            path.append((at, byte))
+            at, left = after, left - 1
+        return self._remember(path, self._texts.get(at) or b"", at)
+
+    def _leap(self, state: int) -> bytes:
+        """The shortest text to where a terminal ends, the next or the one in progress; it may be refused by a debt."""
+        machine = self._machine
+        states = machine.states
+        ways = [
+            (machine.cost_behind(after) + (minimum(states, inside) if inside else 0), inside, after)
+            for inside, after, _ in machine.threads(state)
+        ]
+        _, inside, after = min(ways)
+        if not inside:
+            following = machine.closure(after)
+            ways = [(minimum(states, start) + machine.cost_behind(then), start, then) for start, then, _ in following]
+            inside = min(ways)[1] if ways else 0
+        return shortest(states, inside) if inside else b""
+
+    def _search(self, state: int) -> bytes:
+        """Best first over bytes to the nearest accepting state, smallest text first among equals.
+
+        The price without debts is a lower bound.  Where it is not the whole price, and no end is found soon, the way is
+        taken that lowers it: whatever is owed can be settled, so that comes to an end, which may not be the nearest.
+        """
+        machine = self._machine
+        rough = machine.owing and machine.endings is None
+        greedy = 0
+        seen: set[int] = set()
+        queue: list[tuple[int, bytes, int]] = [(0, b"", state)]
+        while queue:
+            _, text, at = heapq.heappop(queue)
+            if at in seen:
+                continue
+            seen.add(at)
+            if machine.is_accepting(at):
+                self._texts[state] = text
+                return text
+            if len(seen) > NEAR and not greedy:
+                if rough and measured(machine):
+                    return self._descend(state)
+                if rough:
+                    greedy = _MANY
+                    seen = {at}
+                    queue = []
+            if len(seen) > (_MANY if greedy else machine.limits.search_states):
+                break
+            for byte in np.flatnonzero(machine.next_bytes(at).copy()).tolist():
+                after = machine.advance_text(at, bytes([byte]))
+                if after != DEAD and after not in seen:
+                    left = self._least_cost(after) if rough else machine.cost(after)
+                    heapq.heappush(queue, (len(text) + 1 + left * (1 + greedy), text + bytes([byte]), after))
+        raise LimitError(
+            f"no end of the text was found within {machine.limits.search_states} states of this one",
+            remedy="Generate without a token budget, or pass Limits(search_states=...).",
+        )
+
+    def _least_cost(self, state: int) -> int:
+        """No more than the bytes to an end, for grammars with a lexer of which these are not measured."""
+        machine = self._machine
+        if machine.stacks is None:
+            return machine.cost(state)
+        if self._least is None:
+
+            def items(continuation: int) -> list[int]:
+                return machine.items(continuation)
+
+            self._least = StackCosts(machine.grammar, machine.states, items)
+        return min(self._least.cost(inside, continuation) for inside, continuation, _ in machine.threads(state))
+
+    def _remember(self, path: list[tuple[int, int]], text: bytes, end: int) -> bytes:
+        text = bytes([byte for _, byte in path]) + text
+        self._texts.share(text, [*[at for at, _ in path], end])
+        return text
+
+    def tokens(self, state: int) -> list[int]:
+        """The fewest tokens that spell `text`; where it cannot be spelled, or another end was found nearer, to that."""
+        text = self.text(state)
+        found = self._machine.spell(text)
+        known = self._nearest.get(state)
+        if known is None and text and not found:
+            known = self._search_tokens(state)
+        return found if known is None or (found and len(found) <= len(known)) else known
+
+    def _search_tokens(self, state: int) -> list[int]:
+        """Best first over tokens to the nearest end, for vocabularies that cannot spell the shortest text.
+
+        Remembered for every state on the way, so that after the first token the rest is again what is found.
+        """
+        known = self._nearest.get(state)
+        if known is not None:
+            return known
+        machine = self._machine
+        parents: dict[int, tuple[int, int]] = {}
+        depth = {state: 0}
+        queue = [(0, 0, state)]
+        while queue:
+            _, behind, at = heapq.heappop(queue)
+            if -behind > depth[at]:
+                continue
+            rest = [] if machine.is_accepting(at) else self._nearest.get(at)
+            if rest is not None:
+                self._nearest[at] = rest
+                while at != state:
+                    at, token = parents[at]
+                    rest = [token, *rest]
+                    self._nearest[at] = rest
+                return rest
+            if len(depth) > machine.limits.search_states:
+                break
+            for token in tokenset.ids(machine.mask(at)).tolist():
+                after = machine.advance_token(at, token)
+                if 1 - behind < depth.get(after, _MANY):
+                    depth[after] = 1 - behind
+                    parents[after] = (at, token)
+                    heapq.heappush(queue, (1 - behind + self._least_tokens(after), behind - 1, after))
+        raise LimitError(
+            f"no end of the text was found within {machine.limits.search_states} states of this one",
+            remedy="Generate without a token budget, or pass Limits(search_states=...).",
+        )
+
+    def _least_tokens(self, state: int) -> int:
+        """A lower bound on the tokens to an end: what is known, or what the longest tokens could do."""
+        known = self._nearest.get(state)
+        if known is not None:
+            return len(known)
+        machine = self._machine
+        rough = machine.owing and machine.endings is None
+        left = self._least_cost(state) if rough else machine.cost(state)
+        return -(-left // max(machine.vocabulary.spelling.longest, 1))
+
+    def fill(self, state: int, row: NDArray[np.uint32], budget: int) -> None:
+        """The mask of ``state`` under a budget that counts the token itself, all after it, and the end of text.
+
+        Where prices tell (`ConstraintMachine.near`) they have left nothing: then it is the shortest text's next token.
+        """
+        machine = self._machine
+        # Where stacks are priced, the text that prices stand for is at hand, and the shortest would have to be found.
+        path = self._by_price(state) if machine.prices and not machine.plain else None
+        if path is None or len(path) + 1 > budget:
+            path = self.tokens(state)
+            if len(path) + 1 > budget:
+                path = min(path, self._by_price(state) or path, key=len)
+        if len(path) + 1 > budget:
+            raise LimitError(
+                f"{budget} tokens are left, but the shortest completion takes {len(path)} and the end-of-text token",
+                remedy="Raise max_new_tokens.",
+            )
+        if machine.prices or budget < 2:
+            row[:] = 0
+        else:
+            row[:] = machine.mask(state)
+            self._drop_far(state, row, budget)
+        if path and budget >= 2:
+            tokenset.add(row, path[0])
+
+    def _by_price(self, state: int) -> list[int] | None:
+        """The tokens of the text that masks under a budget rely on; None where there is none.
+
+        Remembered for every state on the way, so that what was promised once can be kept.
+        """
+        found = self._priced.get(state)
+        if found is not None:
+            return found
+        text = self._machine.cheapest_text(state)
+        found = None if text is None else self._machine.spell(text)
+        if found is None or (text and not found):
+            return None
+        at = state
+        for i, token in enumerate(found):
+            known = self._priced.get(at)
+            if known is None or len(known) > len(found) - i:
+                self._priced[at] = found[i:]
+            at = self._machine.advance_token(at, token)
+        return found
+
+    def _drop_far(self, state: int, row: NDArray[np.uint32], budget: int) -> None:
+        """Try every allowed token: for grammars whose debts have no price, and vocabularies with gaps."""
+        for token in tokenset.ids(row).tolist():
+            if not self.is_near(self._machine.advance_token(state, token), budget - 2):
+                tokenset.remove(row, token)
+
+    def is_near(self, state: int, limit: int) -> bool:
+        """Are so many tokens enough?  False also where no end is found: fewer tokens than possible, never too many."""
+        try:
+            return len(self.tokens(state)) <= limit
+        except LimitError:
+            return False

@@ -1,0 +1,160 @@
+"""Can a text go on from a state to an end?  For states of `guided.constraint.engine.machine` that may have no way left.
+
+The kernels' own states do, but for two: threads that owe something which no further text can spare them (grammars with
+a lexer), and texts that no tokens spell (vocabularies that lack single bytes).  Both are searched, and remembered.
+With a checker beside the machine it is `guided.constraint.distinct.spelling` that searches for tokens.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided import tokenset
+from guided.automata.endings.endings import Endings
+from guided.errors import LimitError, UnsatisfiableError, VocabularyError
+from guided.kernels.data.layout import DEAD, FAR, FINISHED
+
+if TYPE_CHECKING:
+    from guided.constraint.engine.machine import ConstraintMachine
+
+__all__ = ["NEAR", "check_start", "ending_tokens", "endings_of", "measured", "payable", "spellable"]
+
+STEPS_PER_STATE = 7
+"""Steps of deciding which terminals can stand side by side, for each state that a search may visit: some 8 us each."""
+
+NEAR = 500
+"""States in which an end, or a thread that owes nothing, is looked for before all ends are measured.  Most are found in
+a hundred, and to measure all ends of a grammar of a whole language takes half a second."""
+
+
+def spellable(machine: ConstraintMachine, state: int) -> int:
+    """The state, or `DEAD` when the vocabulary's tokens cannot spell any text from it to the end.
+
+    Only for vocabularies that lack single bytes.  The shortest text is tried first, then all texts, token by token.
+    """
+    if machine.vocabulary.byte_complete or state <= FINISHED:
+        return state
+    with machine.lock:
+        known = machine.spelled.get(state)
+        if known is None:
+            known = machine.spelled[state] = _can_spell(machine, state)
+        return state if known else DEAD
+
+
+def _can_spell(machine: ConstraintMachine, state: int) -> bool:
+    seen = {state}
+    queue = [state]
+    for at in queue:
+        if machine.spelled.get(at) or machine.is_accepting(at):
+            return True
+        if machine.spell(machine.completions.text(at)):
+            return True
+        if len(seen) > machine.limits.search_states:
+            raise LimitError(
+                f"whether the vocabulary can spell a text was not decided in {machine.limits.search_states} states",
+                remedy="Use a tokenizer that knows every byte, or pass Limits(search_states=...).",
+            )
+        for token in tokenset.ids(machine.candidates(at)).tolist():
+            after = machine.advance_token_text(at, token)
+            if after != DEAD and after not in seen and machine.spelled.get(after) is not False:
+                seen.add(after)
+                queue.append(after)
+    machine.spelled.update(dict.fromkeys(seen, False))
+    return False
+
+
+def check_start(machine: ConstraintMachine, start: int) -> None:
+    """Raise `UnsatisfiableError` where no text comes from the start to an end, `VocabularyError` where no tokens do."""
+    if payable(machine, start) == DEAD:
+        raise UnsatisfiableError(
+            "no text satisfies this grammar: its terminals cannot stand side by side, since each match would have been "
+            "longer",
+            remedy="Separate the terminals, or let them not overlap.",
+        )
+    if spellable(machine, start) == DEAD:
+        raise VocabularyError(
+            f"this vocabulary's tokens cannot spell any text of the grammar, such as "
+            f"{machine.completions.text(start)!r}",
+            remedy="Use a tokenizer that has tokens for these characters.",
+        )
+
+
+def endings_of(machine: ConstraintMachine, first: int, most: int | None = None) -> Endings:
+    """What decides which threads can end, of texts that begin in the continuation ``first``; raises `LimitError`.
+
+    ``most`` are the steps that it may take, else as many as compiling may.
+    """
+    # The machine holds it, and completions hold a proxy of that.
+    weak = machine if isinstance(machine, weakref.ProxyType) else weakref.proxy(machine)
+
+    def items(continuation: int) -> list[int]:
+        return cast("ConstraintMachine", weak).items(continuation)
+
+    if most is None:
+        most = STEPS_PER_STATE * machine.limits.search_states
+    return Endings(machine.grammar, machine.states, machine.graph, machine.stacks, items, first, most)
+
+
+def measured(machine: ConstraintMachine) -> bool:
+    """Is `cost` what it takes to the end, debts and all?  Sees to it where that is not too much work."""
+    if machine.endings is None and machine.owing and not machine.is_too_large:
+        ((_, first, _),) = machine.threads(machine.start)
+        try:
+            machine.endings = endings_of(machine, first)
+        except LimitError:
+            machine.is_too_large = True
+    return machine.endings is not None or not machine.owing
+
+
+def payable(machine: ConstraintMachine, state: int) -> int:
+    """The state, or `DEAD` when every thread owes something that no further text can spare it.
+
+    A match that must not have been longer can leave only continuations that would make it so.  Where terminals always
+    settle, a thread that owes nothing is near; else `guided.automata.endings.endings` knows.
+    """
+    if not machine.owing or state <= FINISHED:
+        return state
+    known = machine.paid.get(state)
+    if known is None:
+        known = _can_pay(machine, state) if machine.endings is None else machine.cost(state) < FAR
+        machine.paid[state] = known
+    return state if known else DEAD
+
+
+def _can_pay(machine: ConstraintMachine, state: int) -> bool:
+    """Search breadth first over bytes for a thread that owes nothing, which can end since terminals always settle."""
+    seen = {state}
+    queue = [state]
+    for at in queue:
+        if machine.is_accepting(at) or machine.paid.get(at) or not _all_owe(machine, at):
+            return True
+        if len(seen) > NEAR and measured(machine):
+            return machine.cost(state) < FAR
+        if len(seen) > machine.limits.search_states:
+            # Never refused in the middle of a text: this takes seconds, once.
+            ((_, first, _),) = machine.threads(machine.start)
+            machine.endings = endings_of(machine, first, sys.maxsize)
+            return machine.cost(state) < FAR
+        for byte in np.flatnonzero(machine.next_bytes(at)).tolist():
+            after = machine.read(at, bytes((byte,)))
+            if after != DEAD and after not in seen:
+                seen.add(after)
+                queue.append(after)
+    return False
+
+
+def _all_owe(machine: ConstraintMachine, state: int) -> bool:
+    return all(obligation for _, _, obligation in machine.threads(state))
+
+
+def ending_tokens(machine: ConstraintMachine, state: int, row: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """The tokens of the row behind which some text to the end can be spelled and paid, asking about each state once."""
+    tokens = tokenset.ids(row).tolist()
+    after = machine.advance_each(state, tokens)
+    alive = {each: spellable(machine, each) != DEAD for each in dict.fromkeys(after)}
+    return np.array([token for token, each in zip(tokens, after, strict=True) if alive[each]], np.int64)

@@ -1,0 +1,118 @@
+"""What one machine's texts take in tokens, as budgets count them: prices of nodes, and the cheapest text by them."""
+
+from __future__ import annotations
+
+import weakref
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.automata.lexer.distances import minimum, shortest
+from guided.automata.rules.costs import RuleCosts
+from guided.constraint.engine.prices import CommonPrices, TerminalTokens
+from guided.kernels import entry
+from guided.kernels.data.layout import N_PRICED, N_SEGMENT_TOKENS, N_SEGMENTS, N_SETS, PRICES
+
+if TYPE_CHECKING:
+    from guided.constraint.engine.machine import ConstraintMachine
+
+__all__ = ["TokenCosts"]
+
+
+class TokenCosts:
+    """Serves what kernels ask for to price continuations (`costs`); the machine's lock must be held."""
+
+    def __init__(self, machine: ConstraintMachine) -> None:
+        self._machine: ConstraintMachine = weakref.proxy(machine)
+        own = self._machine
+
+        def price_texts(states: NDArray[np.int64]) -> None:
+            own.run(entry.price_texts, states)
+
+        self.tokens_of = TerminalTokens(machine.vocabulary, machine.effects.prices, price_texts)
+
+    @cached_property
+    def _rules(self) -> RuleCosts:
+        common = self._common()
+        return RuleCosts(self._machine.graph, self.tokens_of, self.tokens_of.each, (common.rules, common.nodes))
+
+    def _common(self) -> CommonPrices:
+        graph, prices = self._machine.graph, self._machine.effects.prices.common
+        found = prices.get(graph.common)
+        if found is None:
+            costs = RuleCosts(graph, self.tokens_of, self.tokens_of.each)
+            found = prices[graph.common] = CommonPrices.of(graph, costs)
+        return found
+
+    def begin(self) -> None:
+        """Let kernels price what they come by; parts of masks that were kept without prices are made anew."""
+        machine = self._machine
+        counters = machine.counters
+        counters[PRICES] = 1
+        machine.tables = machine.tables._replace(node_cost=self._common().node_cost.copy())
+        counters[N_SEGMENTS] = counters[N_SEGMENT_TOKENS] = 0
+        machine.refresh()
+        entry.rehash(machine.table, True)
+
+    def need(self, state: int) -> int:
+        """So many tokens are enough to end the text, whichever token of the mask comes next."""
+        machine = self._machine
+        with machine.lock:
+            machine.begin_prices()
+            assert machine.needs is not None
+            if state not in machine.needs:
+                machine.visit(state)
+            return machine.needs[state]
+
+    def of(self, continuation: int) -> int:
+        """Tokens that are enough to end the text from a continuation."""
+        machine = self._machine
+        if continuation >= machine.counters[N_PRICED]:
+            machine.run(entry.price_all)
+        return int(machine.tables.cost[continuation])
+
+    def price_nodes(self) -> None:
+        """Price the nodes of all continuations that have come since the last ones were priced."""
+        machine, rules = self._machine, self._rules
+        tables = machine.tables
+        first, last = tables.set_offset[machine.counters[[N_PRICED, N_SETS]]].tolist()
+        # Of an ambiguous grammar, there may be a million items and few nodes.
+        met = np.zeros(machine.graph.n_nodes, np.bool_)
+        met[tables.items[first:last] >> 32] = True
+        nodes = np.flatnonzero(met).tolist()
+        size = tables.node_cost.size
+        if max(nodes) >= size:
+            grown = np.full(2 * machine.graph.n_nodes, -1, np.int32)
+            grown[:size] = tables.node_cost
+            machine.tables = tables._replace(node_cost=grown)
+            machine.refresh()
+        known = machine.tables.node_cost.data
+        for node in nodes:
+            if known[node] < 0:
+                known[node] = rules.node(node)
+
+    def cheapest_text(self, state: int) -> bytes | None:
+        """A text to the end: terminal by terminal, each in its own shortest text.
+
+        None where no terminals in a row are as cheap as their prices say.
+        """
+        machine = self._machine
+        with machine.lock:
+            machine.begin_prices()
+            threads = machine.threads(state)
+            left = [
+                (self.of(continuation) + (minimum(machine.states, inside) if inside else 0), i)
+                for i, (inside, continuation, _) in enumerate(threads)
+            ]
+            inside, at, _ = threads[min(left)[1]]
+            text = shortest(machine.states, inside) if inside else b""
+            while not machine.may_end(at):
+                ways = machine.closure(at)
+                price, start, after = min((self.tokens_of(s) + self.of(after), s, after) for s, after, _ in ways)
+                if price > self.of(at):
+                    return None
+                text += shortest(machine.states, start)
+                at = after
+            return text

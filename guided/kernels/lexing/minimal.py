@@ -1,0 +1,277 @@
+"""The states of minimal automata, each language once: a register that automata are placed in.
+
+Of an automaton whose equal states are merged, those that lead to each other are placed together, after all else that
+they lead to: they are found as they have been placed before, or are new.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from guided.kernels.data import views
+from guided.kernels.data.local_arrays import local_int_rows
+from guided.kernels.jit import entry, inner
+from guided.kernels.lexing.part_pairs import NULLABLE
+
+N_STATES, N_EDGES = 0, 1
+"""Counters of a register."""
+FIRST, END, NEAR, AROUND, INFINITE, TEXT, ENDLESS, N_FIELDS = range(8)
+"""Columns about a state: the first of its edges; may the text end; lengths of its texts, in bytes that begin a
+character: the least, and one from which on there are all, or `NEVER`; are there endlessly many; of which any text it is
+part, -1 if that is not known; are there endlessly many of it and of every state that it leads to."""
+NEVER = 1 << 28
+"""A length that no text has."""
+RUN, MOST, SEEDED, TRAITS, PARTS, EDGES, N_ABOUT = range(7)
+"""What `lay` is told: the number of the last call, of how many states the edges are wanted, how many states the
+register began with, the traits that all these parts have, and how many parts and edges of parts there are."""
+NO_ROOM = -1 << 40
+"""What `lay` answers when parts must grow."""
+_ROUNDS = 3
+"""Steps that states must have in common to be compared in full."""
+_MIX = 0x9E3779B97F4A7C15 - (1 << 64)
+
+
+@inner
+def _row(table, state, labels, cuts, row):
+    """The ranges of bytes that lead on from a state, and their targets' labels; returns how many."""
+    n = 0
+    last = -1
+    for column in range(table.shape[1]):
+        after = table[state, column]
+        label = labels[after] if after >= 0 else -1
+        if label >= 0:
+            if label != last:
+                row[n, 0], row[n, 2] = cuts[column], label
+                n += 1
+            row[n - 1, 1] = cuts[column + 1] - 1
+        last = label
+    return n
+
+
+@inner
+def _mixed(digest, value):
+    digest = (digest ^ value) * np.int64(_MIX)
+    return digest ^ ((digest >> 31) & np.int64(0x1FFFFFFFF))
+
+
+@entry
+def place(table, accepting, labels, some, cuts, texts, numbers, states, edges, slots, digests, counters, room):
+    """Find or add all that is reached from label ``labels[0]``; ``numbers [label]`` gets where they are.
+
+    ``table [state, range of bytes]`` leads to states or -1, ``labels`` are -1 for states that lead nowhere; ``some
+    [label]`` is a state of each, ``texts [label]`` is what `TEXT` is.  The register: ``states [state, field]``, ``edges
+    [edge] = low, high, target``; ``slots`` and ``digests`` are its hash table.  There must be
+    room for everything; ``room [8, labels]`` is working memory, zeros.
+
+    Source: Tarjan, "Depth-First Search and Linear Graph Algorithms", 1972.
+    """
+    width = table.shape[1]
+    row = local_int_rows(256, 3)
+    index, lowest, stack, calls = room[0], room[1], room[2], room[3]
+    column, match, digest, after = room[4], room[5], room[6], room[7]
+    match[:] = -1
+    numbers[:] = -1
+    start = labels[0]
+    calls[0] = stack[0] = start
+    depth, top, met = 1, 1, 1
+    index[start] = lowest[start] = 1
+    while depth:
+        state = calls[depth - 1]
+        if column[state] < width:
+            follow = table[some[state], column[state]]
+            column[state] += 1
+            label = labels[follow] if follow >= 0 else -1
+            if label >= 0:
+                if index[label] == 0:
+                    met += 1
+                    index[label] = lowest[label] = met
+                    stack[top] = label
+                    calls[depth] = label
+                    top += 1
+                    depth += 1
+                elif numbers[label] < 0:
+                    lowest[state] = min(lowest[state], index[label])
+            continue
+        depth -= 1
+        if depth:
+            lowest[calls[depth - 1]] = min(lowest[calls[depth - 1]], lowest[state])
+        if lowest[state] < index[state]:
+            continue
+        # All from this state on the stack lead to each other, and otherwise to what is placed.
+        bottom = top - 1
+        while stack[bottom] != state:
+            bottom -= 1
+        for i in range(bottom, top):
+            digest[stack[i]] = accepting[some[stack[i]]]
+        for _ in range(_ROUNDS if top - bottom > 1 else 1):
+            for i in range(bottom, top):
+                label = stack[i]
+                value = _mixed(np.int64(top - bottom), np.int64(accepting[some[label]]))
+                m = _row(table, some[label], labels, cuts, row)
+                for j in range(m):
+                    other = numbers[row[j, 2]]
+                    value = _mixed(value, np.int64(row[j, 0] << 8 | row[j, 1]))
+                    value = _mixed(value, digest[row[j, 2]] if other < 0 else np.int64(other) << 16)
+                after[label] = value
+            for i in range(bottom, top):
+                digest[stack[i]] = after[stack[i]]
+        slot = digest[state] & (slots.shape[0] - 1)
+        same = False
+        while slots[slot] and not same:
+            if digests[slot] == digest[state]:
+                # Compared step by step: `calls`, beyond its depth, is what has been matched and is still to compare.
+                same = True
+                match[state] = slots[slot] - 1
+                calls[depth] = state
+                work, matched = depth, depth + 1
+                while same and work < matched:
+                    label = calls[work]
+                    work += 1
+                    own = match[label]
+                    m = _row(table, some[label], labels, cuts, row)
+                    if states[own, END] != accepting[some[label]] or states[own + 1, FIRST] - states[own, FIRST] != m:
+                        same = False
+                        break
+                    for j in range(m):
+                        at = states[own, FIRST] + j
+                        other = row[j, 2]
+                        known = numbers[other] if numbers[other] >= 0 else match[other]
+                        if edges[at, 0] != row[j, 0] or edges[at, 1] != row[j, 1]:
+                            same = False
+                        elif known >= 0:
+                            same = same and known == edges[at, 2]
+                        else:
+                            match[other] = edges[at, 2]
+                            calls[matched] = other
+                            matched += 1
+                for i in range(depth, matched):
+                    label = calls[i]
+                    if same:
+                        numbers[label] = match[label]
+                    match[label] = -1
+            slot = (slot + 1) & (slots.shape[0] - 1)
+        if not same:
+            for i in range(bottom, top):
+                numbers[stack[i]] = counters[N_STATES] + i - bottom
+            begin = counters[N_STATES]
+            throughout = True
+            for i in range(bottom, top):
+                label = stack[i]
+                own = counters[N_STATES]
+                at = counters[N_EDGES]
+                m = _row(table, some[label], labels, cuts, row)
+                endless = top - bottom > 1
+                for j in range(m):
+                    target = numbers[row[j, 2]]
+                    edges[at + j, 0], edges[at + j, 1], edges[at + j, 2] = row[j, 0], row[j, 1], target
+                    endless = endless or target == own or states[target, INFINITE] != 0
+                    throughout = throughout and (target >= begin or states[target, ENDLESS] != 0)
+                throughout = throughout and endless
+                states[own, END] = accepting[some[label]]
+                states[own, INFINITE] = endless
+                states[own, TEXT] = -1
+                states[own, NEAR] = states[own, AROUND] = NEVER
+                states[own + 1, FIRST] = at + m
+                counters[N_STATES] += 1
+                counters[N_EDGES] += m
+                slot = digest[label] & (slots.shape[0] - 1)
+                while slots[slot]:
+                    slot = (slot + 1) & (slots.shape[0] - 1)
+                slots[slot] = own + 1
+                digests[slot] = digest[label]
+            for i in range(bottom, top):
+                states[numbers[stack[i]], ENDLESS] = throughout
+            for field in range(NEAR, AROUND + 1):
+                changed = True
+                while changed:
+                    changed = False
+                    for i in range(top - 1, bottom - 1, -1):
+                        own = numbers[stack[i]]
+                        least = NEVER
+                        if field == NEAR and states[own, END]:
+                            least = 0
+                        for at in range(states[own, FIRST], states[own + 1, FIRST]):
+                            begins = 0 if 0x80 <= edges[at, 0] < 0xC0 else 1
+                            least = min(least, states[edges[at, 2], field] + begins)
+                            if field == AROUND and edges[at, 2] == own and edges[at, 0] < 0x80:
+                                # A character that leads back can be read any number of times.
+                                least = min(least, states[own, NEAR])
+                        if least < states[own, field]:
+                            states[own, field] = least
+                            changed = True
+        for i in range(bottom, top):
+            own = numbers[stack[i]]
+            if states[own, TEXT] < 0:
+                states[own, TEXT] = texts[stack[i]]
+        top = bottom
+
+
+@entry
+def lay(t, states, edges, places, order, about):
+    """Make parts (`layout.Parts`) of the state ``order[0]`` and of those around it; how many are new.
+
+    Breadth first; of the first ``about[MOST]`` the edges are written.  ``places [state]`` are the part of each, plus
+    one, 0 for none yet, and the number of the last call that has come by.  ``order`` has room for all states, and
+    holds those that the new parts are then.  States that are expressions of another kind (the first ``about[SEEDED]``
+    of the register, finite ones, what begins as a literal) must have their parts: ``-n`` where ``n`` have not, which
+    ``order`` holds then; `NO_ROOM` where the parts or their edges have none.
+    """
+    parts = views.parts(t)
+    about[RUN] += 1
+    run = np.int32(about[RUN])
+    number = np.int64(order[0])
+    places[number, 1] = run
+    n, wanted = 1, order.shape[0]
+    at = 0
+    n_edges = np.int64(about[EDGES])
+    while at < n and at < about[MOST]:
+        number = np.int64(order[at])
+        at += 1
+        n_edges += states[number + 1, FIRST] - states[number, FIRST]
+        for e in range(states[number, FIRST], states[number + 1, FIRST]):
+            target = np.int64(edges[e, 2])
+            if places[target, 1] == run:
+                continue
+            places[target, 1] = run
+            part = np.int64(places[target, 0])
+            first = np.int64(states[target, FIRST])
+            begins = states[target + 1, FIRST] - first == 1 and edges[first, 0] == edges[first, 1]
+            if target < about[SEEDED] or not states[target, INFINITE] or (begins and not states[target, END]):
+                if part == 0:
+                    wanted -= 1
+                    order[wanted] = target
+            elif part == 0 or parts.edge_first[part - 1] < 0:
+                order[n] = target
+                n += 1
+    missing = order.shape[0] - wanted
+    if missing:
+        for i in range(missing):
+            order[i] = order[wanted + i]
+        return -missing
+    begin = np.int64(about[PARTS])
+    if begin + n > parts.traits.shape[0] or n_edges > parts.to.shape[0]:
+        return np.int64(NO_ROOM)
+    new = begin
+    for i in range(n):
+        number = np.int64(order[i])
+        if places[number, 0] == 0:
+            parts.traits[new] = about[TRAITS] | (NULLABLE if states[number, END] else 0)
+            parts.edge_first[new] = -1
+            new += 1
+            places[number, 0] = new
+    edge = np.int64(about[EDGES])
+    for i in range(at):
+        number = np.int64(order[i])
+        part = np.int64(places[number, 0]) - 1
+        parts.edge_first[part] = edge
+        parts.edge_count[part] = states[number + 1, FIRST] - states[number, FIRST]
+        for e in range(states[number, FIRST], states[number + 1, FIRST]):
+            parts.low[edge], parts.high[edge] = edges[e, 0], edges[e, 1]
+            parts.to[edge] = places[edges[e, 2], 0] - 1
+            edge += 1
+    about[EDGES] = edge
+    for i in range(n):
+        part = np.int64(places[order[i], 0]) - 1
+        if part >= begin:
+            order[part - begin] = order[i]
+    return new - begin

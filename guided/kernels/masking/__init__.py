@@ -1,0 +1,1 @@
+"""Kernels of masks: walks of token tries, effects of tokens, and rows of bits."""

@@ -1,0 +1,199 @@
+"""Cores of token tries: subtrees in which the lexer is in one state whatever it began with.
+
+Lexers that begin at different places of a grammar mostly differ in their keywords and signs, and are in the same state
+once a word is none of these.  So of a trie range it is noted below which nodes that is so (`mark`), what the tokens
+below them do is found once, and of each lexer only what is around (`survey`).  There, at nodes where a match can end as
+it does in that state, what is left of tokens is merged with what is left behind the others.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from guided.kernels.data import views
+from guided.kernels.data.asking import ask
+from guided.kernels.data.requests import EXPAND_STATE
+from guided.kernels.jit import entry, inner
+from guided.kernels.lexing.strings import edge
+from guided.kernels.masking.effects import note_exits
+
+__all__ = ["INSIDE", "LEAVES", "mark", "survey"]
+
+INSIDE, LEAVES = 1, 2
+"""Marks: of a node from which on the lexer is in the core's state; of another at which a match can end alike."""
+
+
+@inner
+def _owed_behind(automaton, obligation, byte):
+    """What is owed behind a byte: 0 nothing, -1 it was violated, -2 - state: its edges are not known."""
+    if obligation == 0:
+        return np.int64(0)
+    after = np.int64(edge(automaton, np.int64(obligation), byte))
+    if after < 0:
+        return after - 2
+    if after and automaton.tag[after] >= 0:
+        return np.int64(-1)
+    return after
+
+
+@inner
+def _leaves_alike(automaton, tokens, state, core, low, high):
+    """Does the same match end in a state as in the core, owing the same behind each byte of a range's children?
+
+    -2 - state: the edges of that are not known.
+    """
+    if automaton.tag[core] < 0 or automaton.tag[state] != automaton.tag[core]:
+        return np.int64(0)
+    if automaton.also[state] or automaton.also[core]:
+        return np.int64(0)
+    one, other = np.int64(automaton.pending[state]), np.int64(automaton.pending[core])
+    node = np.int64(low)
+    while node < high and one != other:
+        byte = np.int64(tokens.byte[node])
+        here, there = np.int64(_owed_behind(automaton, one, byte)), np.int64(_owed_behind(automaton, other, byte))
+        if min(here, there) < -1:
+            return min(here, there)
+        if here != there:
+            return np.int64(0)
+        node = np.int64(tokens.end[node])
+    return np.int64(1)
+
+
+@entry
+def mark(table, low, high, state, core, old, new):
+    """Mark in ``new[node - low]`` the nodes of a range by where they lead a lexer that began in ``state``.
+
+    With ``old``, of the same size, only what is marked there, or is below a node that is `INSIDE` there and would be
+    marked from ``core``.  Returns the number of nodes at and below those that are `INSIDE`; -1: request for edges of
+    the states in ``unknown``, as `guided.kernels.masking.effects.survey`.
+    """
+    automaton = views.automaton(table)
+    scratch = views.scratch(table)
+    tokens = views.tokens(table)
+    states = scratch.walk_state
+    # Where a path of tokens has come to from a node that was marked; 0: it has come by none.
+    within = scratch.walk_obligation
+    ends = scratch.walk_end
+    narrows = old.shape[0] > 0
+    new[:] = 0
+    requests = views.requests(table)
+    n_below = np.int64(0)
+    level = 0
+    states[0] = state
+    within[0] = 0
+    ends[0] = high
+    node = np.int64(low)
+    while True:
+        while node >= ends[level]:
+            if level == 0:
+                return np.int64(-1) if requests.count[0] else n_below
+            level -= 1
+        end = np.int64(tokens.end[node])
+        byte = np.int64(tokens.byte[node])
+        after = np.int64(edge(automaton, states[level], byte))
+        behind = np.int64(0)
+        kind = INSIDE
+        if narrows and after > 0:
+            if within[level]:
+                behind = np.int64(edge(automaton, np.int64(within[level]), byte))
+                if behind == 0:
+                    after = np.int64(0)
+                elif behind != core:
+                    kind = LEAVES
+            else:
+                kind = np.int64(old[node - low])
+                behind = np.int64(core if kind == INSIDE else 0)
+        if after < 0 or behind < 0:
+            if not ask(table, EXPAND_STATE, np.int64(-after if after < 0 else -behind), 0, 0):
+                return np.int64(-1)
+            node = end
+            continue
+        if after > 0 and after == core and kind == INSIDE:
+            new[node - low] = INSIDE
+            n_below += end - node
+            node = end
+            continue
+        alike = np.int64(kind if after > 0 and end > node + 1 else 0)
+        if alike:
+            alike = np.int64(_leaves_alike(automaton, tokens, after, core, node + 1, end))
+        if alike > 0 and behind and behind != core:
+            alike = np.int64(_leaves_alike(automaton, tokens, behind, core, node + 1, end))
+        if alike < 0:
+            if not ask(table, EXPAND_STATE, np.int64(-2 - alike), 0, 0):
+                return np.int64(-1)
+        elif alike:
+            new[node - low] = LEAVES
+        if after == 0 or end == node + 1:
+            node = end
+        else:
+            level += 1
+            states[level] = after
+            within[level] = behind
+            ends[level] = end
+            node += 1
+
+
+@entry
+def survey(table, low, high, state, core, marks, kept, places, exits):
+    """What tokens do at and below the nodes of a range that are `INSIDE`, and behind those at which a match `LEAVES`.
+
+    With ``state``, in which a lexer begins, what they do elsewhere; with 0 there, where the lexer is in ``core``.
+    ``kept`` are the tokens that end inside a terminal or with it, ``places`` the states in which they do, and ``exits``
+    as of `guided.kernels.masking.effects.survey`.  Returns ``n_kept << 32 | n_exits``; -1: request.
+    """
+    automaton = views.automaton(table)
+    scratch = views.scratch(table)
+    tokens = views.tokens(table)
+    states = scratch.walk_state
+    ends = scratch.walk_end
+    n_kept = np.int64(0)
+    n_exits = np.int64(0)
+    requests = views.requests(table)
+    level = 0
+    states[0] = state
+    ends[0] = high
+    node = np.int64(low)
+    while True:
+        while node >= ends[level]:
+            if level == 0:
+                return np.int64(-1) if requests.count[0] else n_kept << 32 | n_exits
+            level -= 1
+        end = np.int64(tokens.end[node])
+        mark = marks[node - low]
+        if state and mark == INSIDE:
+            node = end
+            continue
+        if state == 0 and level == 0:
+            if mark == LEAVES and end > node + 1:
+                n_exits = note_exits(table, exits, n_exits, node, np.int64(core), np.int64(0))
+                if n_exits < 0:
+                    return np.int64(-1)
+            if mark != INSIDE:
+                node += 1
+                continue
+            after = np.int64(core)
+        else:
+            after = np.int64(edge(automaton, states[level], np.int64(tokens.byte[node])))
+        if after == 0:
+            node = end
+            continue
+        if after < 0 or (automaton.tag[after] >= 0 and automaton.first[after] < 0):
+            if not ask(table, EXPAND_STATE, np.int64(abs(after)), 0, 0):
+                return np.int64(-1)
+            node = end
+            continue
+        if automaton.tag[after] >= 0 and end > node + 1 and not (state and mark == LEAVES):
+            n_exits = note_exits(table, exits, n_exits, node, after, np.int64(0))
+            if n_exits < 0:
+                return np.int64(-1)
+        for i in range(tokens.token_offset[node], tokens.token_offset[node + 1]):
+            kept[n_kept] = tokens.token_ids[i]
+            places[n_kept] = after
+            n_kept += 1
+        if end > node + 1 and (automaton.tag[after] < 0 or automaton.count[after] > 0):
+            level += 1
+            states[level] = after
+            ends[level] = end
+            node += 1
+        else:
+            node = end

@@ -1,0 +1,402 @@
+"""What the tokens of a trie range do from one automaton state: which stay inside, and where matches end.
+
+Nothing here knows a parser, so the results serve every grammar of a vocabulary.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from guided.kernels.data import views
+from guided.kernels.data.asking import ask
+from guided.kernels.data.layout import CLOSES, MATCHED, STRING
+from guided.kernels.data.local_arrays import local_int_rows, local_longs
+from guided.kernels.data.requests import EXPAND_STATE, GROW_EXITS
+from guided.kernels.jit import entry, inner
+from guided.kernels.lexing.byte_classes import UNPLAIN
+from guided.kernels.lexing.refused import classes_refused
+from guided.kernels.lexing.strings import SPELLED, enter, glance, move
+from guided.kernels.masking.walks import payable_below
+
+_MASK32 = 0xFFFFFFFF
+
+PLACES = -2
+"""In the place of a state to be counted: the places in which tokens end are noted."""
+
+OWING = -2
+"""What `survey` returns from states that come to owe something: their tokens must be walked with the parser."""
+
+ROWS = 64
+"""States whose table of what each byte leads to is kept during a walk, by the last bits of their number: 64 KB."""
+WORTH = 16
+"""Nodes still to come in a state from which on its table, some 100 ns, is made: finding an edge costs 10 ns a node."""
+
+FAR_RANGE = 1024
+"""Nodes still to come from which on it is asked what a text must hold to be refused, some 5 us: twice each."""
+
+UNASKED = -1
+"""Where this was not asked of a state."""
+
+DENSE = 512
+"""Tokens up to which an effect is kept as a list rather than a bitmask row; a guess at where the costs meet."""
+
+
+@inner
+def note_exits(table, exits, n, node, state, count):
+    """Note the ways in which a match ends at a node in a state; how many exits there are, -1: request."""
+    automaton = views.automaton(table)
+    tokens = views.tokens(table)
+    ending = np.int64(state)
+    while ending:
+        if n == exits.shape[0]:
+            ask(table, GROW_EXITS, 0, 0, 0)
+            return np.int64(-1)
+        pending = np.int64(automaton.pending[ending])
+        # Behind a word that goes on there is an exit at each node, and hardly any has a byte below that is none of it.
+        if pending == 0 or payable_below(automaton, tokens, pending, node + 1, np.int64(tokens.end[node])):
+            exits[n, 0] = node
+            exits[n, 1] = automaton.tag[ending]
+            exits[n, 2] = pending
+            exits[n, 3] = count
+            n += 1
+        ending = np.int64(automaton.also[ending])
+    return n
+
+
+@inner
+def tell_bytes(automaton, state, row):
+    """Write to ``row[256]`` the state after each byte, 0 for dead, and -1 where only `glance` knows."""
+    first = np.int64(automaton.first[state])
+    if first < 0:
+        row[:] = -1
+        return
+    row[:] = 0
+    for e in range(first, first + automaton.count[state]):
+        row[np.int64(automaton.low[e]) : np.int64(automaton.high[e]) + 1] = automaton.target[e]
+    if automaton.mode[state] & STRING:
+        row[:0x20] = 0
+        row[0x22] = MATCHED if automaton.mode[state] & CLOSES else 0
+        row[0x5C] = -1
+
+
+@inner
+def _keep(table, n, begin, stop, count):
+    """Note that tokens of the nodes from ``begin`` to ``stop`` are kept; how many such pieces there are then."""
+    pieces = views.scratch(table).tasks
+    if n and pieces[3 * n - 2] == begin and pieces[3 * n - 1] == count:
+        pieces[3 * n - 2] = stop
+        return n
+    pieces[3 * n] = begin
+    pieces[3 * n + 1] = stop
+    pieces[3 * n + 2] = count
+    return n + 1
+
+
+@inner
+def _list(table, n_pieces, kept):
+    """List the tokens of all pieces; how many they are."""
+    tokens = views.tokens(table)
+    pieces = views.scratch(table).tasks
+    n = np.int64(0)
+    for p in range(n_pieces):
+        for i in range(tokens.token_offset[pieces[3 * p]], tokens.token_offset[pieces[3 * p + 1]]):
+            kept[n] = tokens.token_ids[i]
+            n += 1
+    return n
+
+
+@inner
+def _list_noted(table, n_pieces, kept, noted):
+    """List where in `Tokens.token_ids` the tokens of all pieces are, each with what its piece says; how many."""
+    tokens = views.tokens(table)
+    pieces = views.scratch(table).tasks
+    n = np.int64(0)
+    for p in range(n_pieces):
+        for i in range(tokens.token_offset[pieces[3 * p]], tokens.token_offset[pieces[3 * p + 1]]):
+            noted[n] = pieces[3 * p + 2]
+            kept[n] = i
+            n += 1
+    return n
+
+
+@inner
+def _set_bits(table, row, whole, low, high, n_pieces, kept):
+    """Set the tokens of all pieces in a row, or list them where they are few; how many they are."""
+    tokens = views.tokens(table)
+    pieces = views.scratch(table).tasks
+    masks = views.effects(table).masks
+    offset = tokens.token_offset
+    n = np.int64(0)
+    for p in range(n_pieces):
+        n += offset[pieces[3 * p + 1]] - offset[pieces[3 * p]]
+    if n <= DENSE:
+        return _list(table, n_pieces, kept)
+    if whole < 0 or 2 * n < offset[high] - offset[low]:
+        masks[row, :] = 0
+        for p in range(n_pieces):
+            for i in range(offset[pieces[3 * p]], offset[pieces[3 * p + 1]]):
+                token = tokens.token_ids[i]
+                masks[row, token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+        return n
+    for word in range(masks.shape[1]):
+        masks[row, word] = masks[whole, word]
+    begin = np.int64(low)
+    for p in range(n_pieces + 1):
+        stop = high if p == n_pieces else pieces[3 * p]
+        for i in range(offset[begin], offset[stop]):
+            token = tokens.token_ids[i]
+            masks[row, token >> 5] &= ~(np.uint32(1) << np.uint32(token & 31))
+        if p < n_pieces:
+            begin = pieces[3 * p + 1]
+    return n
+
+
+@inner
+def fetch(table, node):
+    """Begin to load the nodes of a range of many that begins at ``node``.
+
+    Each says where the next begins, so a walk waits for one after the other: half its time, where none is in the cache.
+    """
+    tokens = views.tokens(table)
+    fan = np.int64(tokens.fan[node])
+    if fan:
+        i = 0
+        while tokens.siblings[fan - 1, i]:
+            views.prefetch(tokens.end, np.int64(tokens.siblings[fan - 1, i]))
+            views.prefetch(tokens.classes, np.int64(tokens.siblings[fan - 1, i]))
+            i += 1
+
+
+@entry
+def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits):
+    """Walk ``[low, high)`` from ``state``: tokens that stay or end, and the nodes where matches end; -1: request.
+
+    With ``row`` >= 0 tokens that stay or end are ``kept`` where they are no more than `DENSE`, else set in that row of
+    `Effects.masks`, and exits are noted where something is below; nothing else of what follows.  ``whole`` is the row
+    of all tokens of the range where each is there once, else -1.  With ``apart`` tokens behind which nothing can follow
+    inside are left out, and all exits noted.  Without ``row`` every token is noted:
+
+    ``kept[i]`` is where in `Tokens.token_ids` a token is, and ``noted[i]`` how many times its path came to the state
+    ``home``, plus one when it ends between two such times, or -1 - count when it ends exactly where a match ends and
+    nothing can follow inside; with `PLACES`, the place in which it ends, or before the character in which it ends,
+    where all lead back there.  ``exits`` rows are ``(node, tag, pending, count)``.  States whose edges are not known
+    are asked for and their subtrees skipped, so that one round asks for as many as that has room for; the
+    request holds their number.  Returns ``n_kept << 32 | n_exits``, or `OWING`.
+    """
+    automaton = views.automaton(table)
+    scratch = views.scratch(table)
+    tokens = views.tokens(table)
+    places = scratch.walk_state
+    ends = scratch.walk_end
+    counts = scratch.walk_obligation
+    rows = local_int_rows(ROWS, 256)
+    held = local_longs(ROWS)
+    held[:] = 0
+    refused = local_longs(ROWS)
+    n_asked = 0
+    level = 0
+    places[0] = enter(automaton, np.int64(state))
+    ends[0] = high
+    counts[0] = 0
+    plain = row >= 0
+    n_pieces = np.int64(0)
+    n_kept = np.int64(0)
+    n_exits = np.int64(0)
+    requests = views.requests(table)
+    node = np.int64(low)
+    fetch(table, node)
+    while True:
+        while node >= ends[level]:
+            if level == 0:
+                if requests.count[0]:
+                    return -1
+                n_kept = (
+                    _set_bits(table, row, whole, low, high, n_pieces, kept)
+                    if plain
+                    else _list_noted(table, n_pieces, kept, noted)
+                )
+                return (n_kept << 32) | n_exits
+            level -= 1
+        at = places[level]
+        end = np.int64(tokens.end[node])
+        byte = np.int64(tokens.byte[node])
+        place = np.int64(-1)
+        if at <= _MASK32:
+            slot = at & (ROWS - 1)
+            if held[slot] != at and ends[level] - node >= WORTH:
+                tell_bytes(automaton, at, rows[slot])
+                held[slot] = at
+                refused[slot] = UNASKED
+            if held[slot] == at:
+                place = np.int64(rows[slot, byte])
+            stays = automaton.tag[at] < 0
+            staying = np.int64(0)
+            if not plain:
+                staying = at if home == PLACES else counts[level] + 1
+            needed = np.int64(0)
+            if plain and held[slot] == at:
+                if refused[slot] == UNASKED and ends[level] - node >= FAR_RANGE and n_asked < ROWS:
+                    refused[slot] = classes_refused(automaton, at)
+                    n_asked += 1
+                needed = max(refused[slot], np.int64(0))
+                classes = tokens.classes[node]
+                if classes & needed != needed and not classes & UNPLAIN:
+                    # Nothing below has all that a text must have to be refused.
+                    n_pieces = _keep(table, n_pieces, node, end, 0)
+                    node = end
+                    continue
+            if stays and place == at and at != home:
+                # What is below goes on from the same state, as what comes beside it does.
+                begin = node
+                stop = ends[level]
+                node += 1
+                while node < stop and rows[slot, tokens.byte[node]] == at:
+                    classes = tokens.classes[node]
+                    if classes & needed != needed and not classes & UNPLAIN:
+                        node = np.int64(tokens.end[node])
+                    else:
+                        node += 1
+                n_pieces = _keep(table, n_pieces, begin, node, staying)
+                continue
+            if (
+                stays
+                and (place < 0 or place == at or byte >= 0x80)
+                and not tokens.classes[node] & ~automaton.closed[at]
+            ):
+                # Every character here and below leads back: nothing is read but how many of them begin.
+                if at != home:
+                    n_pieces = _keep(table, n_pieces, node, end, staying)
+                    node = end
+                    continue
+                base = level
+                while node < end:
+                    while node >= ends[level]:
+                        level -= 1
+                    count = counts[level] + 1
+                    if tokens.byte[node] & 0xC0 == 0x80:
+                        count -= 1
+                    last = node + 1
+                    n_pieces = _keep(table, n_pieces, node, last, count)
+                    level += 1
+                    counts[level] = count
+                    ends[level] = tokens.end[node]
+                    node = last
+                level = base
+                continue
+        if place < 0:
+            place = glance(automaton, at, byte)
+            if place == SPELLED:
+                place = move(automaton, at, byte)
+        if place < 0:
+            if not ask(table, EXPAND_STATE, np.int64(-place), 0, 0):
+                return -1
+            node = ends[level] if -place == at else end
+            continue
+        if place == 0:
+            node = end
+            continue
+        after = np.int32(place & _MASK32)
+        if automaton.owes[after]:
+            return OWING
+        tag = automaton.tag[after]
+        inside = True
+        count = counts[level]
+        if place == home:
+            count += 1
+        if tag >= 0:
+            if automaton.first[after] < 0:
+                if not ask(table, EXPAND_STATE, np.int64(after), 0, 0):
+                    return -1
+                node = end
+                continue
+            inside = automaton.count[after] > 0
+            if not plain or apart or end > node + 1:
+                n_exits = note_exits(table, exits, n_exits, node, np.int64(after), np.int64(count))
+                if n_exits < 0:
+                    return -1
+        ended = np.int64(0)
+        if home == PLACES:
+            ended = place
+        elif not plain:
+            # Where nothing follows inside, a token ends here.
+            ended = np.int64((count if place == home else count + 1) if inside else -1 - count)
+        if inside or not apart:
+            n_pieces = _keep(table, n_pieces, node, node + 1, ended)
+        if inside and end > node + 1:
+            level += 1
+            places[level] = place
+            counts[level] = count
+            ends[level] = end
+            node += 1
+            fetch(table, node)
+        else:
+            node = end
+
+
+@entry
+def paths_to(table, low, nodes, found):
+    """Write in order the nodes on the paths to some ``nodes`` (ascending) of a range, with these; how many they are."""
+    tokens = views.tokens(table)
+    n = 0
+    node = np.int64(low)
+    at = 0
+    while at < nodes.shape[0]:
+        end = np.int64(tokens.end[node])
+        if nodes[at] >= end:
+            node = end
+            continue
+        found[n] = node
+        n += 1
+        if nodes[at] == node:
+            at += 1
+        node += 1
+    return n
+
+
+@entry
+def closings(table, state, path_bytes, path_ends, closes):
+    """For each of the nodes on some paths: does a string that goes on from ``state`` close there?
+
+    Of each node there is the byte, and the place behind those below it.  Writes to ``closes``; -1: request for edges,
+    as `survey`; `OWING` where tokens come to owe something.
+    """
+    automaton = views.automaton(table)
+    scratch = views.scratch(table)
+    places = scratch.walk_state
+    ends = scratch.walk_end
+    level = 0
+    places[0] = enter(automaton, np.int64(state))
+    ends[0] = path_bytes.shape[0]
+    requests = views.requests(table)
+    closes[:] = 0
+    at = 0
+    while at < path_bytes.shape[0]:
+        while at >= ends[level]:
+            level -= 1
+        byte = np.int64(path_bytes[at])
+        place = glance(automaton, places[level], byte)
+        if place == SPELLED:
+            place = move(automaton, places[level], byte)
+        if place < 0 and not ask(table, EXPAND_STATE, np.int64(-place), 0, 0):
+            return -1
+        if place > 0 and automaton.owes[place & _MASK32]:
+            return OWING
+        if place == MATCHED:
+            closes[at] = 1
+        if place > MATCHED:
+            # No token has more bytes than there are levels.
+            level += 1
+            places[level] = place
+            ends[level] = path_ends[at]
+            at += 1
+        else:
+            at = path_ends[at]
+    return -1 if requests.count[0] else 0
+
+
+@entry
+def mark_tokens(rows, row, kept):
+    """Turn over the bits of some tokens in a row: set them where it has none of them."""
+    for i in range(kept.shape[0]):
+        token = kept[i]
+        rows[row, token >> 5] ^= np.uint32(1) << np.uint32(token & 31)

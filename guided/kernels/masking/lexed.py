@@ -1,0 +1,297 @@
+"""Masks of grammars with an LALR parser: a walk over token tries in which the parser is asked for nothing twice.
+
+Tokens are read by the lexer of the LALR state, whatever of its terminals the stack accepts.  Where a match ends, the
+parser shifts it: the stacks behind it are gone with the mask, so they are not the constraint's continuations but
+entries of working memory, each there once.  Where a token ends inside a terminal, what the lexer state may still match
+decides (`verdict`): one of these terminals must be accepted.  So a boundary within a token costs what its few bytes
+need and not a question for each terminal of the state.
+
+Most of the vocabulary is never walked: words that are no keyword, strings and comments
+(`guided.kernels.masking.cores`). What a match still owes is part of the lexer state in which the next terminal begins
+(`guided.automata.lexer.joint.Under`).
+
+Under a token budget each lexer state and stack in which tokens end has a price, the bytes that are enough to the end of
+the text: terminals in their shortest texts (`guided.automata.lalr.closings`), for which the stack is taken down.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from guided.kernels.data import views
+from guided.kernels.data.asking import ask
+from guided.kernels.data.layout import FAR, FUEL, N_LOCAL, NEED, PRICES, STAMP
+from guided.kernels.data.local_arrays import local_longs
+from guided.kernels.data.requests import (
+    EXPAND_STATE,
+    GROW_SCRATCH,
+    NEED_LEXED,
+    OUT_OF_FUEL,
+    WANT_START,
+    WANT_UNDER,
+    WANT_VERDICT,
+)
+from guided.kernels.jit import entry, inner
+from guided.kernels.lexing.strings import edge
+from guided.kernels.masking.masks import ENOUGH, apply_effect, find_effect
+from guided.kernels.masking.segments import first_visit, push
+from guided.kernels.masking.walks import begins, payable_below, way, ways
+from guided.kernels.parsing.closings import price_in
+from guided.kernels.parsing.local_stacks import ASKED, beyond, forget, is_accepted, looked_up, top_of
+
+__all__ = ["fill_lexed"]
+
+_MASK32 = 0xFFFFFFFF
+
+
+REFUSED, FREE, DOUBTFUL = 0, 1, 2
+"""Verdicts on a token that ends in a lexer state: no terminal that may come of it is accepted; one is, whatever was
+owed; one is, but something is owed."""
+
+FAR_RANGE = 1024
+"""Nodes from which on a range is not walked: its effect is rows and lists of tokens, and tries of what is left of them.
+A guess at where the costs meet: 1,024 nodes are walked in 5 to 20 us, and a row is 1 us."""
+
+
+@inner
+def _verdict(table, state, stack, stamp, asked):
+    """May a token end in a lexer state?  -1: request; what is not known yet is asked for."""
+    lalr = views.lalr(table)
+    row = np.int64(-1)
+    if state < lalr.verdict.shape[0]:
+        row = np.int64(lalr.verdict[state])
+    if row < 0:
+        ask(table, WANT_VERDICT, np.int64(state), 0, 0)
+        return np.int64(REFUSED)
+    found = np.int64(is_accepted(table, stack, lalr.frees[row], stamp, asked))
+    if found:
+        return np.int64(FREE) if found > 0 else found
+    found = np.int64(is_accepted(table, stack, lalr.debts[row], stamp, asked))
+    return np.int64(DOUBTFUL) if found > 0 else found
+
+
+@inner
+def _push_exits(table, depth, low, high, ending, stack, stamp, asked):
+    """Push what is left of tokens behind the ways in which a match ends in a state; the depth, -1: request."""
+    automaton = views.automaton(table)
+    tokens = views.tokens(table)
+    while ending:
+        owed = np.int64(automaton.pending[ending])
+        if payable_below(automaton, tokens, owed, low, high):
+            behind = np.int64(beyond(table, stack, np.int64(automaton.tag[ending]), stamp, asked))
+            if behind < 0:
+                return np.int64(-1)
+            if behind and first_visit(table, stamp, low, behind, owed):
+                depth = np.int64(push(table, depth, low, high, np.int64(0), behind, owed))
+                if depth < 0:
+                    return np.int64(-1)
+        ending = np.int64(automaton.also[ending])
+    return np.int64(depth)
+
+
+@inner
+def _row_of(table, state, stack, stamp, asked, limit):
+    """The row for tokens that end in a lexer state: of those that are free, those that owe; -1: none, -2: request.
+
+    With ``limit`` >= 0 the first row for tokens with which so many are enough, the last for those without a price.
+    """
+    counters = views.counters(table)
+    doubtful = views.rows(table).shape[0] - 1
+    verdict = np.int64(_verdict(table, state, stack, stamp, asked))
+    if verdict < 0:
+        return np.int64(-2)
+    if verdict == REFUSED:
+        return np.int64(-1)
+    if counters[PRICES]:
+        price = np.int64(price_in(table, state, stack, stamp, asked))
+        if price < 0:
+            return np.int64(-2)
+        if price < FAR or limit < 0:
+            counters[NEED] = max(counters[NEED], price)
+        if limit >= 0:
+            return np.int64(0 if price <= limit else doubtful if price >= FAR else -1)
+    return np.int64(0 if verdict == FREE else doubtful)
+
+
+@inner
+def _walk(table, depth, low, high, state, stack, stamp, asked, limit):
+    """Walk a range from one lexer state: sets bits of both rows, pushes what is behind matches; depth, -1: request."""
+    automaton = views.automaton(table)
+    counters = views.counters(table)
+    scratch = views.scratch(table)
+    tokens = views.tokens(table)
+    rows = views.rows(table)
+    states = scratch.walk_state
+    ends = scratch.walk_end
+    fans = scratch.walk_fan
+    next_way = scratch.walk_way
+    beyond_at = scratch.walk_other
+    level = 0
+    states[0] = state
+    node = np.int64(low)
+    ends[0] = beyond_at[0] = high
+    fans[0] = ways(automaton, tokens, states[0], low)
+    if fans[0]:
+        next_way[0] = ends[0] = 0
+    visited = 0
+    # Of the last state that a token ended in: many end in the same.
+    judged = np.int64(0)
+    at = np.int64(-1)
+    while True:
+        while node >= ends[level]:
+            if fans[level]:
+                chosen = way(automaton, states[level], next_way[level])
+                if chosen >= 0:
+                    next_way[level] += 1
+                    child = np.int64(tokens.children[fans[level] - 1, chosen])
+                    if child > 0:
+                        node = child
+                        ends[level] = tokens.end[child]
+                    continue
+                node = np.int64(beyond_at[level])
+            if level == 0:
+                counters[FUEL] -= visited >> 6
+                return np.int64(depth)
+            level -= 1
+        visited += 1
+        end = np.int64(tokens.end[node])
+        after = np.int64(edge(automaton, states[level], np.int64(tokens.byte[node])))
+        inside = after > 0
+        if after < 0:
+            if not ask(table, EXPAND_STATE, np.int64(-after), 0, 0):
+                return np.int64(-1)
+        elif inside:
+            if automaton.tag[after] >= 0:
+                if automaton.first[after] < 0:
+                    if not ask(table, EXPAND_STATE, np.int64(after), 0, 0):
+                        return np.int64(-1)
+                    node = end
+                    continue
+                inside = automaton.count[after] > 0
+                if end > node + 1:
+                    depth = _push_exits(table, depth, node + 1, end, after, stack, stamp, asked)
+                    if depth < 0:
+                        return np.int64(-1)
+            first = tokens.token_offset[node]
+            stop = tokens.token_offset[node + 1]
+            if first < stop:
+                if judged != after:
+                    at = np.int64(_row_of(table, after, stack, stamp, asked, limit))
+                    if at < -1:
+                        return np.int64(-1)
+                    judged = after
+                if at >= 0:
+                    for i in range(first, stop):
+                        token = tokens.token_ids[i]
+                        rows[at, token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+        if inside and end > node + 1:
+            level += 1
+            if level + 1 >= states.shape[0]:
+                ask(table, GROW_SCRATCH, 0, 0, 0)
+                return np.int64(-1)
+            states[level] = after
+            ends[level] = beyond_at[level] = end
+            node += 1
+            fans[level] = ways(automaton, tokens, states[level], node)
+            if fans[level]:
+                next_way[level] = ends[level] = 0
+        else:
+            node = end
+
+
+@entry
+def fill_lexed(table, root, state, limit):
+    """Set in ``rows[0]`` the bit of every token that keeps ``state`` alive; -1: request.
+
+    The last row gets the tokens after which something is still owed.  With ``limit`` >= 0 the first gets only tokens
+    after which ``limit`` tokens are enough to end the text, and the last those of which that is not known.
+
+    With `PRICES` the counter `NEED` says how many tokens are enough to end the text after any token that is not in the
+    last row for having no price.
+    """
+    automaton = views.automaton(table)
+    machine = views.machine(table)
+    counters = views.counters(table)
+    scratch = views.scratch(table)
+    effects = views.effects(table)
+    tokens = views.tokens(table)
+    lalr = views.lalr(table)
+    rows = views.rows(table)
+    doubtful = rows.shape[0] - 1
+    asked = local_longs(ASKED)
+    # Where they are priced, tokens are told apart by how far they are from the ends of terminals as well.
+    apart = np.int64(ENOUGH if counters[PRICES] else 0)
+    rows[0, :] = 0
+    rows[doubtful, :] = 0
+    counters[N_LOCAL] = counters[NEED] = 0
+    counters[STAMP] += 1
+    stamp = counters[STAMP]
+    depth = np.int64(0)
+    for t in range(machine.state_offset[state], machine.state_offset[state + 1]):
+        depth = np.int64(push(
+            table, depth, np.int64(1), root, np.int64(machine.thread_state[t]), np.int64(machine.thread_next[t]),
+            np.int64(machine.thread_obligation[t]),
+        ))  # fmt: skip
+        if depth < 0:
+            return np.int64(-1)
+    while depth > 0:
+        counters[FUEL] -= 1
+        if counters[FUEL] < 0:
+            ask(table, OUT_OF_FUEL, 0, 0, 0)
+            return np.int64(-1)
+        depth -= 1
+        low = scratch.tasks[3 * depth] >> 32
+        high = scratch.tasks[3 * depth] & _MASK32
+        inside = scratch.tasks[3 * depth + 1] >> 32
+        stack = scratch.tasks[3 * depth + 1] & _MASK32
+        obligation = scratch.tasks[3 * depth + 2]
+        if inside == 0:
+            top = (np.int64(top_of(machine, scratch.longs, stack)) >> 32) - 1
+            inside = np.int64(lalr.start[top])
+            if inside < 0:
+                ask(table, WANT_START, np.int64(top), 0, 0)
+                continue
+        if obligation:
+            key = np.int64(inside) << 28 | obligation
+            inside = np.int64(looked_up(table, lalr.under_key, lalr.under_state, WANT_UNDER, key))
+            if inside < 0:
+                continue
+        if automaton.first[inside] < 0:
+            if not ask(table, EXPAND_STATE, np.int64(inside), 0, 0):
+                return np.int64(-1)
+            continue
+        if not begins(automaton, tokens, inside, low, high):
+            continue
+        forget(lalr, asked)
+        if high - low < FAR_RANGE or automaton.loops[inside] == 0:
+            depth = np.int64(_walk(table, depth, low, high, inside, stack, stamp, asked, limit))
+            if depth < 0:
+                return np.int64(-1)
+            continue
+        found = np.int64(find_effect(effects, low, high, inside | apart))
+        if found < 0:
+            ask(table, NEED_LEXED, np.int64(low), np.int64(high), np.int64(inside | apart))
+            continue
+        first = np.int64(effects.exit_first[found])
+        for i in range(first, first + effects.exit_count[found]):
+            behind = np.int64(beyond(table, stack, np.int64(effects.exit_tag[i]), stamp, asked))
+            if behind < 0:
+                return np.int64(-1)
+            owed = np.int64(effects.exit_pending[i])
+            if behind and first_visit(table, stamp, np.int64(effects.exit_low[i]), behind, owed):
+                depth = np.int64(push(
+                    table, depth, np.int64(effects.exit_low[i]), np.int64(effects.exit_high[i]), np.int64(0), behind,
+                    owed,
+                ))  # fmt: skip
+                if depth < 0:
+                    return np.int64(-1)
+        while found >= 0:
+            at = np.int64(_row_of(table, np.int64(effects.ends_in[found]), stack, stamp, asked, limit))
+            if at < -1:
+                return np.int64(-1)
+            if at >= 0:
+                apply_effect(table, found, rows[at])
+            found = np.int64(effects.more[found])
+    if views.requests(table).count[0]:
+        return np.int64(-1)
+    return np.int64(0)

@@ -1,0 +1,414 @@
+"""Which tokens a state allows: a walk over token tries that never meets most of the vocabulary.
+
+The unit of work is a task: one trie range (children of some node), one automaton state with its continuation and
+obligation.  A task for an ordinary state walks the range with the automaton alone; where a match ends at a node, what
+is left below that node is a new task at the parser's boundary.  A task for a state that loops (inside a string, white
+space, digits) copies its cached effect: a row of tokens that stay inside, and small merged tries of what is left of
+the tokens that do not.  So the parser is asked once per boundary, not once per token; and what a boundary allows of
+such a small trie is kept for the constraint (`guided.kernels.masking.segments`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from guided.kernels.data import views
+from guided.kernels.data.asking import ask
+from guided.kernels.data.layout import (
+    ANY,
+    FAR,
+    FUEL,
+    LISTED,
+    LONGEST,
+    MOST_ROWS,
+    N_CLOSURE,
+    N_LISTED,
+    N_PRICED,
+    N_REACHED,
+    N_SEGMENT_TOKENS,
+    N_SETS,
+    NEED,
+    NOTED,
+    OWING,
+    PRICES,
+    SHARES,
+    STAMP,
+)
+from guided.kernels.data.local_arrays import local_longs
+from guided.kernels.data.requests import EXPAND_STATE, GROW_SCRATCH, NEED_EFFECT, NEED_NEAR, OUT_OF_FUEL
+from guided.kernels.jit import entry, inner
+from guided.kernels.masking.rows import fingerprint
+from guided.kernels.masking.segments import (
+    LEAST_NODES,
+    LEAST_WALKED,
+    MOST_NODES,
+    POOL,
+    PRICED,
+    WALK,
+    apply_priced,
+    apply_segment,
+    close_priced,
+    close_segment,
+    first_visit,
+    keep_noted,
+    need_of,
+    push,
+)
+from guided.kernels.masking.walks import EVASION, SMALL_RANGE, begins, forbid, payable_below, walk
+from guided.kernels.parsing.costs import price_new, reach_of
+from guided.kernels.parsing.parser import close
+
+_MASK32 = 0xFFFFFFFF
+
+SEGMENT = 1 << 40
+"""In the place of a task's obligation: this boundary's part of the mask is to be kept."""
+
+ROOM = 24
+"""The bit from which on a share's obligation says 1 more than the tokens that are left for what is inside."""
+
+MOST_ROOM = 100
+"""More are not told apart: a word that a run must not be is left with fewer."""
+
+STATE = (1 << ROOM) - 1
+"""What is below that bit."""
+
+ENOUGH = 1 << ROOM
+"""With an effect's state: not what stays inside but what is enough behind it, see `_apply_near`; of a lexer of LALR
+tables tokens are told apart by how far they are from the ends of terminals as well."""
+
+HORIZON = 128
+"""Tokens up to which parts of masks are kept with prices."""
+
+ALONE = 1 << 41
+"""With a task's obligation: this share has the row of what is around it, in which nothing was yet."""
+
+OWN_RANGE = 2048
+"""Nodes up to which a range is walked from a state that may be this grammar's alone: 10 us, when making an effect
+costs 40 us of Python and the state may never come by again."""
+
+
+@inner
+def find_effect(effects, low, high, state):
+    """The effect of a range and state, or -1."""
+    size = effects.hash_slot.shape[0]
+    mixed = np.uint64(low) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(state) * np.uint64(0xC2B2AE3D27D4EB4F)
+    slot = np.int64((mixed ^ (mixed >> np.uint64(32))) % np.uint64(size))
+    while effects.hash_slot[slot] >= 0:
+        found = effects.hash_slot[slot]
+        if effects.key_low[found] == low and effects.key_high[found] == high and effects.key_state[found] == state:
+            return found
+        slot += 1
+        if slot == size:
+            slot = 0
+    return -1
+
+
+@inner
+def apply_effect(table, found, row):
+    """Put the tokens that an effect keeps inside its terminal into ``row``."""
+    effects = views.effects(table)
+    at = effects.mask[found]
+    if at >= 0:
+        for i in range(row.shape[0]):
+            row[i] |= effects.masks[at, i]
+    first = effects.list_first[found]
+    for i in range(first, first + effects.list_count[found]):
+        token = effects.listed[i]
+        row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+
+
+@inner
+def _apply_near(table, found, near, room, row):
+    """The same of those that have so many tokens to the end of their terminal.
+
+    The list of ``near`` begins with what most of the tokens take and how long its first part is: the tokens that take
+    more, those that take the most first, behind each price (all bits inverted).  Then come those that take less.
+    """
+    effects = views.effects(table)
+    rows = views.rows(table)
+    inside = rows[rows.shape[0] - 1]
+    inside[:] = 0
+    apply_effect(table, found, inside)
+    first = np.int64(effects.list_first[near])
+    stop = first + effects.list_count[near]
+    usual, cheaper = effects.listed[first], first + 2 + effects.listed[first + 1]
+    if room < usual:
+        for at in range(cheaper, stop):
+            token = np.int64(effects.listed[at])
+            if token < 0 and ~token > room:
+                break
+            if token >= 0:
+                row[token >> 5] |= inside[token >> 5] & np.uint32(1) << np.uint32(token & 31)
+        return
+    for at in range(first + 2, cheaper):
+        token = np.int64(effects.listed[at])
+        if token < 0 and ~token <= room:
+            break
+        if token >= 0:
+            inside[token >> 5] &= ~(np.uint32(1) << np.uint32(token & 31))
+    for i in range(row.shape[0]):
+        row[i] |= inside[i]
+
+
+@inner
+def _is_empty(row):
+    found = np.uint32(0)
+    for i in range(row.shape[0]):
+        found |= row[i]
+    return found == 0
+
+
+@inner
+def _open_share(table, depth, level, low, high, kind):
+    """Push the marker that closes a share of the mask when all tasks above it are done; -1: request.
+
+    It is an empty range at the root.
+    """
+    scratch = views.scratch(table)
+    if level + 2 == views.rows(table).shape[0] or 3 * depth + 3 > scratch.tasks.shape[0]:
+        ask(table, GROW_SCRATCH, 0, 0, 0)
+        return -1
+    scratch.tasks[3 * depth] = 0
+    scratch.tasks[3 * depth + 1] = (np.int64(low) << 32) | high
+    scratch.tasks[3 * depth + 2] = kind
+    return depth + 1
+
+
+@entry
+def price_inside(table, low, high, state):
+    """List the tokens that stay inside a terminal or end with it, and what is enough to its end; -1: request."""
+    counters = views.counters(table)
+    row = views.rows(table)[0]
+    counters[N_LISTED] = 0
+    nothing = np.int64(0)
+    done = walk(table, row, row, nothing, low, high, state, nothing, nothing, counters[STAMP], LISTED)
+    if done < 0:
+        return -1
+    return -1 if views.requests(table).count[0] else 0
+
+
+@entry
+def fill(table, root, state, limit):
+    """Set in ``rows[0]`` the bit of every token that keeps ``state`` alive (end-of-text ids aside); -1: request.
+
+    Returns the row's fingerprint ``<< 1``, and 1 when the text may end here (not told of grammars with a lexer).  With
+    `OWING` the last row gets the tokens after which something is still owed.  The others are shares of the mask that
+    are worked out by themselves, one for each that is nested in one token: those of threads that owe something and are
+    not walked, and those to be kept.  With ``limit`` >= 0 only tokens after which ``limit`` tokens are enough to end
+    the text, and in the place of the fingerprint whether there are any.
+
+    With `PRICES` the counter `NEED` says how many tokens are enough to end the text after any token of the row.
+    """
+    automaton = views.automaton(table)
+    machine = views.machine(table)
+    counters = views.counters(table)
+    scratch = views.scratch(table)
+    effects = views.effects(table)
+    tokens = views.tokens(table)
+    rows = views.rows(table)
+    rows[0, :] = 0
+    # Those of shares are left zero, but where a request came in between.
+    rows[1 : counters[SHARES] + 1] = 0
+    counters[SHARES] = 0
+    doubtful = rows[rows.shape[0] - 1]
+    keeps = counters[OWING] == 0 and limit <= HORIZON
+    prices = counters[PRICES] != 0
+    counters[NEED] = 0
+    counters[N_LISTED] = 0
+    # Of each share: the `NEED` of what is around it, its limit, where what is listed for it begins.
+    needs = local_longs(MOST_ROWS)
+    limits = local_longs(MOST_ROWS)
+    firsts = local_longs(MOST_ROWS)
+    limits[0] = limit
+    if counters[OWING]:
+        doubtful[:] = 0
+    ends = np.int64(0)
+    # Effects, stacks and lexer states that are met for the first time are asked for, and what is behind them left out:
+    # one round asks for all that it comes to, since each begins again.
+    requests = views.requests(table)
+    level = np.int64(0)
+    stamps = local_longs(MOST_ROWS)
+    counters[STAMP] += 1
+    stamps[0] = counters[STAMP]
+    depth = np.int64(0)
+    for t in range(machine.state_offset[state], machine.state_offset[state + 1]):
+        inside, continuation = np.int64(machine.thread_state[t]), np.int64(machine.thread_next[t])
+        obligation = np.int64(machine.thread_obligation[t])
+        if inside == 0 and machine.items[machine.set_offset[continuation]] == 1:
+            ends = np.int64(1)
+        depth = push(table, depth, np.int64(1), root, inside, continuation, obligation)
+        if depth < 0:
+            return -1
+    while depth > 0:
+        if counters[FUEL] < 0:
+            ask(table, OUT_OF_FUEL, 0, 0, 0)
+            return -1
+        depth -= 1
+        bounds = scratch.tasks[3 * depth]
+        low = bounds >> 32
+        high = bounds & _MASK32
+        inside = scratch.tasks[3 * depth + 1] >> 32
+        continuation = scratch.tasks[3 * depth + 1] & _MASK32
+        obligation = scratch.tasks[3 * depth + 2]
+        if low == 0:
+            # A share is complete.
+            low = scratch.tasks[3 * depth + 1] >> 32
+            high = scratch.tasks[3 * depth + 1] & _MASK32
+            if obligation & SEGMENT:
+                whole = requests.count[0] == 0
+                key = (np.int64(low) << 32) | (obligation & _MASK32)
+                if limits[level] == ANY:
+                    if close_segment(table, key, rows[level], rows[level - 1], whole) < 0:
+                        return -1
+                elif close_priced(table, key | PRICED, firsts[level], rows[level - 1], limits[level - 1], whole) < 0:
+                    return -1
+            else:
+                room = ((obligation & _MASK32) >> ROOM) - 1
+                if forbid(table, rows[level], low, high, obligation & STATE, room) < 0:
+                    return -1
+                if obligation & ALONE:
+                    counters[STAMP] += 1
+                    stamps[level] = counters[STAMP]
+                    continue
+                for i in range(rows.shape[1]):
+                    rows[level - 1, i] |= rows[level, i]
+                    rows[level, i] = 0
+            counters[NEED] = max(counters[NEED], needs[level])
+            level -= 1
+            continue
+        within = limits[level]
+        if obligation & SEGMENT:
+            key = (np.int64(low) << 32) | continuation
+            if within == ANY or 0 <= need_of(table, key) <= within:
+                if apply_segment(table, key, rows[level], depth, continuation, stamps[level]) >= 0:
+                    continue
+            else:
+                applied = apply_priced(table, key | PRICED, rows[level], within)
+                if applied == -1:
+                    return -1
+                if applied == 0:
+                    continue
+            depth = _open_share(table, depth, level, low, high, continuation | SEGMENT)
+            if depth < 0:
+                return -1
+            level += 1
+            needs[level] = counters[NEED]
+            counters[NEED] = 0
+            within = limits[level] = ANY if within == ANY else LISTED
+            firsts[level] = counters[N_LISTED]
+            counters[SHARES] = max(counters[SHARES], level)
+            counters[STAMP] += 1
+            stamps[level] = counters[STAMP]
+            obligation = np.int64(0)
+        if inside == 0:
+            if close(table, continuation) < 0:
+                return -1
+            first = machine.closure_first[continuation]
+            for i in range(first, first + machine.closure_count[continuation]):
+                inside, following = np.int64(machine.closure_state[i]), np.int64(machine.closure_next[i])
+                if not begins(automaton, tokens, inside, low, high):
+                    continue
+                depth = push(table, depth, low, high, inside, following, obligation)
+                if depth < 0:
+                    return -1
+            continue
+        reach = np.int64(0)
+        if prices:
+            is_new = counters[N_PRICED] < counters[N_SETS] or counters[N_REACHED] < counters[N_CLOSURE]
+            if is_new and price_new(table) < 0:
+                return -1
+            reach = reach_of(table, continuation)
+            counters[NEED] = max(counters[NEED], reach)
+        if automaton.bound[inside] > counters[LONGEST] + max(limit, HORIZON if within == LISTED else 0):
+            # No token comes to the bound, nor does the shortest way on from it where that is short enough; and every
+            # grammar has the state without one.
+            inside = np.int64(automaton.boundless[inside])
+        if automaton.first[automaton.base[inside]] < 0:
+            if not ask(table, EXPAND_STATE, np.int64(automaton.base[inside]), 0, 0):
+                return -1
+            continue
+        loops = automaton.loops[inside]
+        walks = loops == 0 or high - low <= (SMALL_RANGE if loops > 1 else OWN_RANGE)
+        if obligation != 0 and automaton.mode[obligation] == 0:
+            walks = True
+        room = np.int64(FAR)
+        if within == LISTED:
+            walks = True
+        elif reach > within >= 0 and not walks:
+            # Where all that may be left inside is known to be less, nothing is far.
+            room = within - machine.cost[continuation]
+            if 0 <= automaton.widest[inside] <= room - (EVASION if obligation else 0):
+                room = np.int64(FAR)
+        if walks:
+            noting = within == ANY and keeps and obligation == 0 and high - low >= LEAST_WALKED
+            key = WALK | (np.int64(low) << 32) | inside
+            if noting:
+                after = apply_segment(table, key, rows[level], depth, continuation, stamps[level])
+                if after >= 0:
+                    depth = after
+                    continue
+                if after == -1:
+                    return -1
+                noting = counters[N_SEGMENT_TOKENS] <= POOL
+            counters[NOTED] = counters[N_SEGMENT_TOKENS] if noting else -1
+            depth = walk(
+                table,
+                rows[level],
+                doubtful,
+                depth,
+                low,
+                high,
+                inside,
+                continuation,
+                obligation,
+                stamps[level],
+                within,
+            )
+            if depth < 0:
+                return -1
+            if noting and requests.count[0] == 0 and keep_noted(table, key, counters[NOTED], 0) < 0:
+                return -1
+            continue
+        found = find_effect(effects, low, high, inside)
+        near = found if found < 0 or room == FAR else find_effect(effects, low, high, inside | ENOUGH)
+        if near < 0:
+            if not ask(table, NEED_EFFECT if found < 0 else NEED_NEAR, np.int64(low), np.int64(high), inside):
+                return -1
+            continue
+        if obligation != 0:
+            alone = _is_empty(rows[level])
+            left = min(max(room, -1), MOST_ROOM) + 1 if room < FAR else 0
+            kind = obligation | left << ROOM | (ALONE if alone else 0)
+            depth = _open_share(table, depth, level, low, high, kind)
+            if depth < 0:
+                return -1
+            if not alone:
+                level += 1
+                needs[level] = counters[NEED]
+                limits[level] = within
+                counters[SHARES] = max(counters[SHARES], level)
+            counters[STAMP] += 1
+            stamps[level] = counters[STAMP]
+        if room == FAR:
+            apply_effect(table, found, rows[level])
+        elif room >= 0:
+            _apply_near(table, found, near, room, rows[level])
+        first = effects.exit_first[found]
+        for i in range(first, first + effects.exit_count[found]):
+            owed = np.int64(effects.exit_pending[i])
+            low, high = np.int64(effects.exit_low[i]), np.int64(effects.exit_high[i])
+            if not payable_below(automaton, tokens, owed, low, high):
+                continue
+            if keeps and owed == 0 and LEAST_NODES <= high - low <= MOST_NODES:
+                owed = np.int64(SEGMENT)
+            elif not first_visit(table, stamps[level], low, continuation, owed):
+                continue
+            depth = push(table, depth, low, high, np.int64(0), continuation, owed)
+            if depth < 0:
+                return -1
+    if requests.count[0]:
+        return -1
+    counters[SHARES] = 0
+    if limit != ANY:
+        return np.int64(not _is_empty(rows[0])) << 1 | ends
+    return fingerprint(rows[0], views.weights(table)) << 1 | ends

@@ -1,0 +1,248 @@
+"""How many tokens end a text at the most: prices of continuations, and of what a token may begin.
+
+A price is a number of tokens that is enough, so a mask whose tokens all lead to less than a budget has is the mask
+without one.  Prices of a grammar's nodes come from Python (`guided.automata.rules.costs`), and so do those of terminals
+that are more than a chain of single bytes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from guided.kernels.data import views
+from guided.kernels.data.asking import ask
+from guided.kernels.data.layout import (
+    CANONICAL,
+    CLOSES,
+    FAR,
+    FARTHEST,
+    MATCHED,
+    N_CLOSURE,
+    N_PRICED,
+    N_REACHED,
+    N_SETS,
+    STRING,
+)
+from guided.kernels.data.local_arrays import local_bytes, local_ints
+from guided.kernels.data.requests import PRICE_NODES, PRICE_TERMINAL
+from guided.kernels.jit import entry, inner
+from guided.kernels.lexing.strings import DIGITS, ESCAPE, HALF, HALF_ESCAPE, KIND
+
+__all__ = [
+    "ESCAPE_LEFT", "LONG_ESCAPE_LEFT", "left_inside", "price", "price_all", "price_new", "price_texts", "reach_of",
+]  # fmt: skip
+
+_MASK32 = 0xFFFFFFFF
+
+ESCAPE_LEFT = 5
+"""Most bytes that are left of an escape that has begun and becomes one character below U+10000: ``u00e9``."""
+
+LONG_ESCAPE_LEFT = 11
+"""The same of any character: that of a surrogate pair, behind its backslash."""
+
+_LONGEST_TEXT, _PLACES = 256, 257
+"""Bytes of a terminal with one text up to which it is priced here, and places in such a text."""
+
+
+@entry
+def price(machine, counters, node_cost, cost, first):
+    """Fill ``cost[first:]`` for all continuations: the least after which the text may end.
+
+    A continuation returns only to older ones, so one pass in order of ids is enough.  Returns the first node whose
+    own cost is unknown, or -1 when all are priced.
+    """
+    for item in range(max(first, 1), counters[N_SETS]):
+        best = 1 << 30
+        for i in range(machine.set_offset[item], machine.set_offset[item + 1]):
+            node = machine.items[i] >> 32
+            frame = machine.items[i] & _MASK32
+            if node == 0:
+                best = 0
+            elif frame == 0:
+                break  # a list of nodes
+            elif node >= node_cost.shape[0] or node_cost[node] < 0:
+                return node
+            else:
+                best = min(best, node_cost[node] + cost[frame])
+        cost[item] = best
+    return -1
+
+
+@inner
+def _spell_chain(table, start):
+    """Price a terminal of one text, each of whose states leads on with one byte; is it one?"""
+    automaton = views.automaton(table)
+    tokens = views.tokens(table)
+    text = local_bytes(_LONGEST_TEXT)
+    chain = local_ints(_LONGEST_TEXT)
+    best = local_ints(_PLACES)
+    n = 0
+    at = np.int64(start)
+    escapes = 0
+    while True:
+        if n == _LONGEST_TEXT or automaton.first[at] < 0 or automaton.owes[at] or automaton.base[at] != at:
+            return False
+        mode = automaton.mode[at]
+        chain[n] = at
+        if mode & CLOSES:
+            if automaton.count[at]:
+                return False
+            text[n] = 0x22
+            n += 1
+            break
+        if automaton.tag[at] >= 0 or automaton.count[at] != 1:
+            return False
+        edge = automaton.first[at]
+        byte = automaton.low[edge]
+        if byte != automaton.high[edge]:
+            return False
+        if mode & STRING:
+            if byte < 0x20 or byte == 0x22 or byte == 0x5C:
+                return False
+            if not mode & CANONICAL:
+                escapes = max(escapes, LONG_ESCAPE_LEFT if byte >= 0xF0 else ESCAPE_LEFT)
+        text[n] = byte
+        n += 1
+        at = np.int64(automaton.target[edge])
+        if at == MATCHED or (automaton.tag[at] >= 0 and automaton.first[at] >= 0 and automaton.count[at] == 0):
+            break
+    # As `guided.kernels.tokens.tokenize`: the fewest tokens from each place on, from the end.
+    best[n] = 0
+    for begin in range(n - 1, -1, -1):
+        fewest = 1 << 30
+        low, high = np.int64(1), np.int64(tokens.end[0])
+        here = begin
+        while here < n and low < high:
+            fan = np.int64(tokens.fan[low])
+            node = np.int64(0)
+            if fan:
+                node = np.int64(tokens.children[fan - 1, text[here]])
+            else:
+                child = low
+                while child < high and tokens.byte[child] < text[here]:
+                    child = np.int64(tokens.end[child])
+                if child < high and tokens.byte[child] == text[here]:
+                    node = child
+            if node == 0:
+                break
+            here += 1
+            if tokens.token_offset[node + 1] > tokens.token_offset[node]:
+                fewest = min(fewest, best[here] + 1)
+            low, high = node + 1, np.int64(tokens.end[node])
+        if fewest >= 1 << 30:
+            return False
+        best[begin] = fewest
+        state = chain[begin]
+        if automaton.minimum[state] < 0:
+            automaton.minimum[state] = n - begin
+    views.fewest(table)[start] = best[0]
+    # A token a byte, as `left_inside` counts: were it less here, a mask would depend on which of the two was asked.
+    views.farthest(table)[start] = n + escapes
+    return True
+
+
+@entry
+def price_texts(table, states):
+    """Price those terminals, by the states in which they begin, that have one text; 0."""
+    fewest = views.fewest(table)
+    for i in range(states.shape[0]):
+        if states[i] < fewest.shape[0] and fewest[states[i]] == 0:
+            _spell_chain(table, np.int64(states[i]))
+    return np.int64(0)
+
+
+@inner
+def price_new(table):
+    """Price the continuations that have come since, and what may be begun at boundaries; 0, -1: request."""
+    machine = views.machine(table)
+    counters = views.counters(table)
+    farthest = views.farthest(table)
+    for item in range(max(counters[N_PRICED], 1), counters[N_SETS]):
+        best = FAR
+        for i in range(machine.set_offset[item], machine.set_offset[item + 1]):
+            node = machine.items[i] >> 32
+            if node == 0:
+                best = 0
+            elif machine.items[i] & _MASK32 == 0:
+                break  # a list of nodes
+            elif node >= machine.node_cost.shape[0] or machine.node_cost[node] < 0:
+                counters[N_PRICED] = item
+                ask(table, PRICE_NODES, 0, 0, 0)
+                return -1
+            else:
+                best = min(best, machine.node_cost[node] + machine.cost[machine.items[i] & _MASK32])
+        machine.cost[item] = best
+        machine.reach[item] = -1
+    counters[N_PRICED] = counters[N_SETS]
+    for at in range(counters[N_REACHED], counters[N_CLOSURE]):
+        start = np.int64(machine.closure_state[at])
+        far = np.int64(FAR)
+        if start < farthest.shape[0]:
+            if farthest[start] == 0 and not _spell_chain(table, start):
+                counters[N_REACHED] = at
+                ask(table, PRICE_TERMINAL, np.int64(start), 0, 0)
+                return -1
+            far = np.int64(farthest[start])
+        after = machine.closure_next[at]
+        machine.reach[after] = max(machine.reach[after], min(far + machine.cost[after], FAR))
+        counters[FARTHEST] = max(counters[FARTHEST], far)
+    counters[N_REACHED] = counters[N_CLOSURE]
+    return 0
+
+
+@inner
+def reach_of(table, continuation):
+    """Tokens that are enough to end the text from anywhere inside a terminal behind which a continuation comes.
+
+    One that was put together from several, of threads that met, is behind some terminal that was begun.
+    """
+    machine = views.machine(table)
+    reach = np.int64(machine.reach[continuation])
+    if reach < 0:
+        reach = np.int64(machine.cost[continuation]) + views.counters(table)[FARTHEST]
+    return min(reach, np.int64(FAR))
+
+
+@inner
+def _escape_left(decode):
+    """The most bytes that are left of an escape; each byte of it makes that less."""
+    kind, count = decode & KIND, (decode >> 12) & 3
+    if kind == ESCAPE:
+        return np.int64(LONG_ESCAPE_LEFT)
+    if kind in (HALF, HALF_ESCAPE):
+        return np.int64(6 if kind == HALF else 5)
+    is_half = kind == DIGITS and (count == 0 or (decode & 0xFFF) >> (4 * (count - 1)) == 0xD)
+    return np.int64(10 if is_half else 4) - count
+
+
+@inner
+def left_inside(table, place):
+    """Tokens that are enough from a place to the end of its match, one a byte; ``~state`` of one that is not measured.
+
+    Inside an escape they are enough whichever character it becomes; the edges of its state must be known.
+    """
+    automaton = views.automaton(table)
+    state = place & _MASK32
+    if place == state:
+        least = np.int64(automaton.minimum[state])
+        if least < 0 < automaton.bound[state]:
+            # A shortest way that does not come to the bound is a shortest way under it.
+            other = np.int64(automaton.boundless[state])
+            if automaton.minimum[other] < 0:
+                return ~other
+            if automaton.minimum[other] <= automaton.bound[state]:
+                least = np.int64(automaton.minimum[other])
+        return least if least >= 0 else ~state
+    ahead = np.int64(0)
+    for at in range(automaton.first[state], automaton.first[state] + automaton.count[state]):
+        target = np.int64(automaton.target[at])
+        if automaton.minimum[target] < 0:
+            return ~target
+        ahead = max(ahead, np.int64(automaton.minimum[target]))
+    return ahead + _escape_left(place >> 32)
+
+
+@entry
+def price_all(table):
+    """Price all continuations; 0, -1: request."""
+    return np.int64(price_new(table))
