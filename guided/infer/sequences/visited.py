@@ -45,8 +45,9 @@ class Row:
         self._bits: tokenset.Row | None = None
         self.log_weights = log_weights
         """``float32[n]`` or ``float64[n]``, as exact as the model's own; not normalised over the row."""
-        if ids.size * 4 > width // 8:
-            self._ids, self._bits = None, tokenset.of_ids(ids, tokenset.n_words(width))
+        words = tokenset.n_words(width)
+        if ids.size > words:
+            self._ids, self._bits = None, tokenset.of_ids(ids, words)
         self.nbytes = int(log_weights.nbytes + (ids if self._bits is None else self._bits).nbytes)
         """Bytes held."""
 

@@ -20,8 +20,8 @@ def test_rows_give_back_their_tokens(width, data):
     ids = sorted(data.draw(st.sets(st.integers(0, width - 1))))
     row = Row(np.array(ids, np.int32), np.arange(len(ids), dtype=np.float32), width)
     assert row.ids.tolist() == ids and row.ids.dtype == np.int32
-    # Never more than the shorter of both forms.
-    assert row.nbytes <= 4 * len(ids) + min(4 * len(ids), width // 8 + 1)
+    # The shorter of both forms: an id and a word of bits take four bytes each.
+    assert row.nbytes == 4 * len(ids) + 4 * min(len(ids), -(-width // 32))
 
 
 def test_a_row_of_nearly_all_tokens_is_small():
