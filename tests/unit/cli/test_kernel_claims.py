@@ -13,7 +13,7 @@ from numba.core.dispatcher import Dispatcher
 
 import guided
 from guided.cli.compilation import kernel_calls
-from guided.cli.compilation.kernel_claims import _ClaimedCache, _kernels, shared_kernels
+from guided.cli.compilation.kernel_claims import _ClaimedCache, all_kernels, shared_kernels
 
 
 class Kept:
@@ -93,7 +93,7 @@ def test_claims_of_a_process_that_is_gone_count_no_more(tmp_path, kept):
 
 
 def test_kernels_have_their_own_caches_again_afterwards(tmp_path):
-    kernels = list(_kernels())
+    kernels = list(all_kernels())
     caches = [kernel._cache for kernel in kernels]
     with shared_kernels(tmp_path, lambda: True):
         assert all(isinstance(kernel._cache, _ClaimedCache) for kernel in kernels)
@@ -137,21 +137,21 @@ def test_python_calls_no_kernel_that_is_for_kernels_alone():
     package = Path(guided.__file__).parent
     called = set()
     for path in package.rglob("*.py"):
-        if path.parent.name == "kernels":
+        if path.relative_to(package).parts[0] == "kernels":
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
         modules = {}
         for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node.module == "guided.kernels":
-                modules |= {alias.asname or alias.name: f"guided.kernels.{alias.name}" for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("guided.kernels."):
+            if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("guided.kernels."):
+                modules |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
                 called |= {(node.module, alias.name) for alias in node.names}
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
                 called.add((modules[node.value.id], node.attr))
-    kernels = [getattr(importlib.import_module(module), name, None) for module, name in called]
+    folders = {".".join(path.with_suffix("").relative_to(package.parent).parts) for path in package.rglob("*.py")}
+    kernels = [getattr(importlib.import_module(module), name, None) for module, name in called if module in folders]
     kernels = [kernel for kernel in kernels if isinstance(kernel, Dispatcher)]
     assert len(kernels) > 30
     for kernel in kernels:
         assert not kernel.targetoptions.get("no_cpython_wrapper"), kernel
-    assert np.any([kernel.targetoptions.get("no_cpython_wrapper") for kernel in _kernels()])
+    assert np.any([kernel.targetoptions.get("no_cpython_wrapper") for kernel in all_kernels()])
