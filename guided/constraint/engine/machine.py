@@ -290,12 +290,13 @@ class ConstraintMachine:
                 self._run_fill(state, limit)
                 return self._row
             row, doubtful = self.fill_rows(state, limit)
+            need = int(self._counts[NEED])
             if not (self.settles and self.vocabulary.byte_complete):
                 doubtful, row = doubtful | row, np.zeros_like(row)
             tokens = ending_tokens(self, state, doubtful & ~row)
             tokenset.add_all(row, tokens)
             if self.lexed and self.needs is not None and limit < 0:
-                self.needs[state] = stack_budgets.need(self, state, row)
+                self.needs[state] = stack_budgets.need(self, state, row, need)
             return row
 
     def fill_rows(self, state: int, limit: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:

@@ -30,9 +30,8 @@ def near(machine: ConstraintMachine, state: int, limit: int) -> tuple[NDArray[np
     return row if row.any() else None, found
 
 
-def need(machine: ConstraintMachine, state: int, row: NDArray[np.uint32]) -> int:
-    """See `ConstraintMachine.need`, of the mask that was filled last; of what has no price most is not in it."""
-    found = int(machine.counters[NEED])
+def need(machine: ConstraintMachine, state: int, row: NDArray[np.uint32], found: int) -> int:
+    """See `ConstraintMachine.need`: what the kernel found, but for what has no price and is not in the mask."""
     if found >= FAR and not _unpriced(machine, state, row):
         found = int(machine.counters[NEED])
     return found

@@ -27,8 +27,6 @@ from guided.kernels.data.requests import (
     GROW_SCRATCH,
     NEED_LEXED,
     OUT_OF_FUEL,
-    WANT_START,
-    WANT_UNDER,
     WANT_VERDICT,
 )
 from guided.kernels.jit import entry, inner
@@ -37,7 +35,7 @@ from guided.kernels.masking.masks import ENOUGH, apply_effect, find_effect
 from guided.kernels.masking.segments import first_visit, push
 from guided.kernels.masking.walks import begins, payable_below, way, ways
 from guided.kernels.parsing.closings import price_in
-from guided.kernels.parsing.local_stacks import ASKED, beyond, forget, is_accepted, looked_up, top_of
+from guided.kernels.parsing.local_stacks import ASKED, beyond, forget, is_accepted, lexer_at
 
 __all__ = ["fill_lexed"]
 
@@ -245,17 +243,9 @@ def fill_lexed(table, root, state, limit):
         inside = scratch.tasks[3 * depth + 1] >> 32
         stack = scratch.tasks[3 * depth + 1] & _MASK32
         obligation = scratch.tasks[3 * depth + 2]
-        if inside == 0:
-            top = (np.int64(top_of(machine, scratch.longs, stack)) >> 32) - 1
-            inside = np.int64(lalr.start[top])
-            if inside < 0:
-                ask(table, WANT_START, np.int64(top), 0, 0)
-                continue
-        if obligation:
-            key = np.int64(inside) << 28 | obligation
-            inside = np.int64(looked_up(table, lalr.under_key, lalr.under_state, WANT_UNDER, key))
-            if inside < 0:
-                continue
+        inside = np.int64(lexer_at(table, inside, stack, obligation))
+        if inside <= 0:
+            continue
         if automaton.first[inside] < 0:
             if not ask(table, EXPAND_STATE, np.int64(inside), 0, 0):
                 return np.int64(-1)

@@ -11,11 +11,11 @@ import numpy as np
 
 from guided.kernels.data import views
 from guided.kernels.data.asking import ask
-from guided.kernels.data.layout import FAR, FUEL, N_LOCAL, STAMP
+from guided.kernels.data.layout import FAR, N_LOCAL, STAMP
 from guided.kernels.data.local_arrays import local_longs
-from guided.kernels.data.requests import WANT_REST, WANT_START, WANT_UNDER, WANT_WAYS
+from guided.kernels.data.requests import WANT_REST, WANT_WAYS
 from guided.kernels.jit import entry, inner
-from guided.kernels.parsing.local_stacks import ASKED, LOCAL, beyond, forget, looked_up, pushed_on, top_of
+from guided.kernels.parsing.local_stacks import ASKED, LOCAL, beyond, forget, lexer_at, looked_up, pushed_on, top_of
 
 __all__ = ["price_in", "price_lexed"]
 
@@ -32,7 +32,6 @@ def _closing(table, stack, stamp):
     The least over the ways in which its uppermost state is left, each of which makes it lower.
     """
     machine = views.machine(table)
-    counters = views.counters(table)
     scratch = views.scratch(table)
     lalr = views.lalr(table)
     if stack >= LOCAL and scratch.closings[stack - LOCAL] >= 0:
@@ -80,7 +79,6 @@ def _closing(table, stack, stamp):
             scratch.closings[at - LOCAL] = least
         elif n == 0:
             return least
-    counters[FUEL] -= 1
     return np.int64(scratch.closings[stack - LOCAL])
 
 
@@ -123,17 +121,10 @@ def price_lexed(table, state):
     least = np.int64(FAR)
     for t in range(machine.state_offset[state], machine.state_offset[state + 1]):
         inside, stack = np.int64(machine.thread_state[t]), np.int64(machine.thread_next[t])
-        if machine.thread_obligation[t]:
-            if inside == 0:
-                top = (np.int64(top_of(machine, views.scratch(table).longs, stack)) >> 32) - 1
-                inside = np.int64(lalr.start[top])
-                if inside < 0:
-                    ask(table, WANT_START, np.int64(top), 0, 0)
-                if inside <= 0:
-                    continue
-            key = inside << 28 | np.int64(machine.thread_obligation[t])
-            inside = np.int64(looked_up(table, lalr.under_key, lalr.under_state, WANT_UNDER, key))
-            if inside < 0:
+        obligation = np.int64(machine.thread_obligation[t])
+        if inside or obligation:
+            inside = np.int64(lexer_at(table, inside, stack, obligation))
+            if inside <= 0:
                 continue
         forget(lalr, asked)
         price = np.int64(price_in(table, inside, stack, stamp, asked) if inside else _closing(table, stack, stamp))

@@ -13,11 +13,11 @@ from guided.kernels.data import views
 from guided.kernels.data.asking import ask
 from guided.kernels.data.layout import N_LOCAL
 from guided.kernels.data.local_arrays import local_ints
-from guided.kernels.data.requests import GROW_SCRATCH
+from guided.kernels.data.requests import GROW_SCRATCH, WANT_START, WANT_UNDER
 from guided.kernels.jit import inner
 from guided.kernels.parsing.lalr import MOST_LIVE_WORDS, MOST_PUSHED
 
-__all__ = ["ASKED", "LOCAL", "beyond", "forget", "is_accepted", "looked_up", "pushed_on", "shifted", "top_of"]
+__all__ = ["ASKED", "LOCAL", "beyond", "forget", "is_accepted", "lexer_at", "looked_up", "pushed_on", "top_of"]
 
 _MASK32 = 0xFFFFFFFF
 
@@ -66,7 +66,7 @@ def pushed_on(table, state, below, stamp):
 
 
 @inner
-def shifted(table, stack, terminal, makes, stamp):
+def _shifted(table, stack, terminal, makes, stamp):
     """The stack after reducing and shifting a terminal, or whether there is one; 0: refused, -1: request."""
     lalr = views.lalr(table)
     if lalr.is_ignored[terminal]:
@@ -126,7 +126,7 @@ def forget(lalr, asked):
 def beyond(table, stack, terminal, stamp, asked):
     """The stack behind a terminal, asked once for all nodes of a range where the same one ends; as `_shifted`."""
     if asked[0] != terminal + 1:
-        asked[1] = shifted(table, stack, terminal, True, stamp)
+        asked[1] = _shifted(table, stack, terminal, True, stamp)
         asked[0] = terminal + 1
     return asked[1]
 
@@ -147,7 +147,7 @@ def is_accepted(table, stack, terminals, stamp, asked):
             terminal = np.int64(trailing_zeros(left))
             left &= left - np.uint64(1)
             bit = np.int64(np.uint64(1) << np.uint64(terminal))
-            found = np.int64(shifted(table, stack, (word << 6) + terminal, False, stamp))
+            found = np.int64(_shifted(table, stack, (word << 6) + terminal, False, stamp))
             if found:
                 asked[2 + word] |= bit
                 return np.int64(1) if found > 0 else found
@@ -169,3 +169,21 @@ def looked_up(table, keys, values, kind, key):
             slot = 0
     ask(table, kind, np.int64(key), 0, 0)
     return np.int64(-1)
+
+
+@inner
+def lexer_at(table, inside, stack, obligation):
+    """The lexer state in which a thread goes on, at a boundary (``inside`` 0) that of the LALR state's own lexer.
+
+    0 where nothing may come, -1 where it is not known yet, which is asked for.
+    """
+    lalr = views.lalr(table)
+    if inside == 0:
+        top = (np.int64(top_of(views.machine(table), views.scratch(table).longs, stack)) >> 32) - 1
+        inside = np.int64(lalr.start[top])
+        if inside < 0:
+            ask(table, WANT_START, np.int64(top), 0, 0)
+    if obligation and inside > 0:
+        key = np.int64(inside) << 28 | obligation
+        inside = np.int64(looked_up(table, lalr.under_key, lalr.under_state, WANT_UNDER, key))
+    return np.int64(inside)
