@@ -42,7 +42,7 @@ lint: $(STAMP)
 	@$(BIN)/mypy
 
 test: lint
-	@echo "== kernels (the first run compiles them, about a minute)"
+	@echo "== kernels (the first run compiles them, a minute or two)"
 	@$(BIN)/guided warmup
 	@echo "== pytest, by two processes"
 	@$(BIN)/python -m pytest -n 2 --dist loadfile

@@ -126,7 +126,7 @@ def kernel_compilation(*, quiet: bool = False) -> Iterator[list[str]]:
                 return
             if not shown:
                 if progress.disable:
-                    print_note(f"compiling kernels, once on this machine: about a minute{kept_elsewhere()}")
+                    print_note(f"compiling kernels, once on this machine: a minute or two{kept_elsewhere()}")
                 progress.start()
                 shown.append(progress.add_task("compiling kernels, once on this machine", total=None, note=""))
             progress.update(shown[0], note=name)

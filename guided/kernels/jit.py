@@ -17,7 +17,7 @@ from numba.core import event
 __all__ = ["compiled_kernel", "direct", "entry", "inner", "kept_elsewhere", "logger"]
 
 logger = logging.getLogger("guided")
-"""Says once a process that kernels are compiled: nobody should wait a minute without knowing what for."""
+"""Says once a process that kernels are compiled: nobody should wait minutes without knowing what for."""
 
 
 _OPTIONS: dict[str, Any] = {
@@ -121,7 +121,7 @@ class _Announcement(event.Listener):  # type: ignore[misc]
         if not self.said and compiled_kernel(of):
             self.said = True
             logger.warning(
-                "guided: compiling kernels, once on this machine: about a minute (`guided warmup` does it ahead)%s",
+                "guided: compiling kernels, once on this machine: a minute or two (`guided warmup` does it ahead)%s",
                 kept_elsewhere(),
             )
 
