@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "Row", "add", "add_all", "are_in", "contains", "count", "first_ids", "flags", "ids", "n_words", "of_flags",
-    "of_ids", "places", "remove", "remove_all", "without",
+    "Row", "add", "add_all", "are_in", "contains", "count", "difference", "first_ids", "flags", "ids", "n_words",
+    "of_flags", "of_ids", "places", "remove", "remove_all", "union", "without",
 ]  # fmt: skip
 
 Row: TypeAlias = NDArray[np.uint32]
@@ -114,6 +114,24 @@ def without(row: Row, tokens: Ids) -> Row:
     if tokens.size:
         remove_all(row, tokens)
     return row
+
+
+def union(*parts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The ids of some arrays in whatever order, ascending.
+
+    NumPy's own functions for sets hash, at 90 nanoseconds an id, where sorting takes 5; a set may hold most of a
+    vocabulary.
+    """
+    tokens = np.concatenate(parts)
+    tokens.sort()
+    first = np.ones(tokens.size, np.bool_)
+    np.not_equal(tokens[1:], tokens[:-1], out=first[1:])
+    return tokens[first]
+
+
+def difference(tokens: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The ids of one array that are not in another."""
+    return tokens[~np.isin(tokens, others)]
 
 
 def places(tokens: Ids) -> tuple[NDArray[np.int64], Row]:

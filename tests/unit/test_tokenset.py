@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from pathlib import Path
 
@@ -82,3 +83,15 @@ def test_no_bits_by_hand():
 )
 def test_bits_by_hand_are_found(line):
     assert by_hand(line) == [line]
+
+
+def test_unions_and_differences_are_those_of_sets():
+    rng = random.Random(5)
+    for _ in range(300):
+        several = [[rng.randrange(40) for _ in range(rng.choice((0, 0, 1, 3, 30)))] for _ in range(rng.randint(1, 3))]
+        arrays = [np.asarray(some, np.int64) for some in several]
+        kept = [array.copy() for array in arrays]
+        all_of = tokenset.union(*arrays)
+        assert all_of.tolist() == sorted({token for some in several for token in some})
+        assert tokenset.difference(all_of, arrays[0]).tolist() == sorted(set(all_of.tolist()) - set(several[0]))
+        assert all((array == before).all() for array, before in zip(arrays, kept, strict=True))

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from guided import tokenset
 from guided.constraint.distinct.json_text import COLON, QUOTE, Mode, Reader
 from guided.constraint.distinct.token_shapes import Place
-from guided.constraint.effects.token_sets import union
 from guided.constraint.per_vocabulary import PerVocabulary
 from guided.vocab.vocabulary import Vocabulary
 
@@ -273,7 +272,7 @@ class TokenTexts(PerVocabulary):
         key = (reaches, place)
         found = self._lists.get(key)
         if found is None:
-            tokens = union(*(self._reaching[reach, place] for reach in reaches))
+            tokens = tokenset.union(*(self._reaching[reach, place] for reach in reaches))
             found = self._lists[key] = _Tokens(tokens, *tokenset.places(tokens))
         return found
 

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from guided import tokenset
 from guided.constraint.distinct.json_text import QUOTE
 from guided.constraint.distinct.token_texts import NO_TOKENS, TokenTexts
-from guided.constraint.effects.token_sets import difference, union
 from guided.constraint.formats.host_sizes import too_long
 from guided.constraint.formats.host_text import HostText
 from guided.constraint.formats.refusals import FormatRefusals, token_array
@@ -114,9 +113,9 @@ class HostRefusals(FormatRefusals[HostTokens]):
         """Of the tokens of a row, behind a place in a name: those that fail, and the doubtful others."""
         allowed = tokenset.ids(row)
         chosen, far = self._chosen(text, allowed)
-        failed = union(self._failing(text, chosen), self._usually_failing(text, far))
-        doubtful = allowed if text.name.encoded is not None else union(chosen, far)
-        return failed, difference(doubtful, failed)
+        failed = tokenset.union(self._failing(text, chosen), self._usually_failing(text, far))
+        doubtful = allowed if text.name.encoded is not None else tokenset.union(chosen, far)
+        return failed, tokenset.difference(doubtful, failed)
 
     def _usually_failing(self, text: HostText, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
         """The same of tokens that no length matters for."""

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from guided import tokenset
 from guided.constraint.distinct.json_text import QUOTE, escaped
 from guided.constraint.distinct.token_texts import NO_TOKENS, TokenTexts
-from guided.constraint.effects.token_sets import difference
 from guided.constraint.formats.pattern_text import BEGINNING, FREE_IN_CLASS, PatternText
 from guided.constraint.formats.refusals import FormatRefusals, token_array
 from guided.constraint.per_vocabulary import PerVocabulary
@@ -51,7 +50,7 @@ class Found(NamedTuple):
 
     def less(self, tokens: NDArray[np.int64]) -> Found:
         """The same without some tokens."""
-        return Found(*(difference(part, tokens) for part in self))
+        return Found(*(tokenset.difference(part, tokens) for part in self))
 
 
 class PatternTokens(PerVocabulary):

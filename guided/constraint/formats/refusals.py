@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from guided import tokenset
 from guided.constraint.distinct.token_texts import NO_TOKENS
-from guided.constraint.effects.token_sets import union
 from guided.constraint.product import ProductMachine
 
 __all__ = ["FormatRefusals", "TextTokens", "token_array"]
@@ -74,7 +73,7 @@ class FormatRefusals(ABC, Generic[Tokens]):
             self._refused[state], self._doubtful[state] = opening, NO_TOKENS
             return
         failed, self._doubtful[state] = self.inside(text, row)
-        self._refused[state] = union(failed, opening)
+        self._refused[state] = tokenset.union(failed, opening)
 
 
 def token_array(tokens: list[int]) -> NDArray[np.int64]:
