@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.databases import Databases, databases_of_a_session
 
 # One thread for the small matrices here, in processes that tests start, too; torch reads it when it is loaded.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -38,3 +41,13 @@ def data() -> Path:
     if not folder.is_dir():
         pytest.skip("no test data: set GUIDED_DATA")
     return folder
+
+
+@pytest.fixture(scope="session")
+def databases() -> Iterator[Databases]:
+    """The source of a dialect's databases: ``databases("postgresql").create("CREATE TABLE t (a int)")`` is a URL.
+
+    Dialects are those of `tests.databases.DIALECTS`; skips the test where one is not installed.
+    """
+    with databases_of_a_session() as source:
+        yield source
