@@ -13,7 +13,7 @@ from guided.constraint.spelling.forcing import forced_tokens
 from guided.constraint.spelling.healing import heal
 from tests.amounts import some
 from tests.twin.byte_pairs import vocabulary_of
-from tests.unit.constraint.test_canonical import KINDS, _common, ids_of, sentences, tokenizer_of
+from tests.unit.constraint.spelling.test_canonical import KINDS, _common, ids_of, sentences, tokenizer_of
 
 PIECES = [
     "a", "b", "n", "aa", "ab", "ban", "cat", " ", " ", "  ", "\n", "'", "s", "ve", "l", "r", "e", "1", "2", "!", "?",

@@ -19,7 +19,7 @@ from guided.kernels.data.layout import FAR
 from guided.testing import brute_force_mask
 from tests.amounts import some
 from tests.twin.random_sources import random_lark
-from tests.unit.constraint.test_lexed_masks import VOCABULARY as LARGE
+from tests.unit.kernels.masking.test_lexed_masks import VOCABULARY as LARGE
 
 BYTES = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
 READY = ["c_program", "sqlite_select", "python_expression", "arithmetic", "pddl_plan"]

@@ -14,7 +14,7 @@ from guided.grammar.formats.regex_languages import plain_patterns, skeletons
 from guided.grammar.formats.unicode_names import property_expressions
 from guided.grammar.regular.derivative import matches
 from tests.twin import ecma_patterns as twin
-from tests.unit.json_schema.test_format_regex import FORWARD, INVALID, PIECES, VALID
+from tests.unit.constraint.formats.test_format_regex import FORWARD, INVALID, PIECES, VALID
 
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="no node on this machine")

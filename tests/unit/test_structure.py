@@ -17,6 +17,7 @@ import pytest
 import guided
 
 ROOT = Path(guided.__file__).parent
+UNIT = Path(__file__).parent
 
 CONSTRAINTS = {
     "errors", "special_bytes", "collection", "tokenset", "kernels", "vocab", "grammar", "reading", "automata",
@@ -76,6 +77,12 @@ FUNCTIONS = {
     "kernels.walk": 196,
 }
 """Lines of each function that is too long, by part and name."""
+
+ELSEWHERE = {
+    "benchmarks": "tests of the folder at the root",
+    "grammars": "the folder at the root, which is installed as guided.grammars",
+}
+"""Folders below tests/unit that no folder of the package has, and why."""
 
 
 def import_graph(package: str, type_checking: bool = True) -> grimp.ImportGraph:
@@ -148,6 +155,16 @@ def long_functions(root: Path) -> dict[str, int]:
     return found
 
 
+def folders(root: Path) -> set[str]:
+    """The folders below one that hold Python files, by their path from there."""
+    return {Path(path).parent.as_posix() for path, _ in sources(root)} - {"."}
+
+
+def astray(tests: Path, package: Path) -> dict[str, int]:
+    """Folders of tests that are no folders of the package."""
+    return dict.fromkeys(folders(tests) - folders(package), 1)
+
+
 def check_figures(found: Mapping[str, int], listed: Mapping[str, int], what: Iterable[object] = ()) -> None:
     """Nothing beyond what is listed, and nothing listed that is not there any more."""
     beyond = {name: n for name, n in found.items() if n > listed.get(name, 0)}
@@ -180,6 +197,14 @@ def test_files_are_short():
 
 def test_functions_are_short():
     check_figures(long_functions(ROOT), FUNCTIONS)
+
+
+def test_unit_tests_lie_where_the_package_does():
+    check_figures(astray(UNIT, ROOT), dict.fromkeys(ELSEWHERE, 1))
+
+
+def test_folders_of_tests_have_few_files():
+    check_figures(crowded(UNIT.parent), {})
 
 
 LOWER, UPPER = "planted/lower/base.py", "planted/upper/top.py"
@@ -252,6 +277,13 @@ def test_a_crowded_folder_is_found(planted):
 def test_a_long_file_is_found(planted):
     assert not long_files(planted("planted/lower/long.py", "x = 1\n" * MOST_LINES))
     assert long_files(planted("planted/lower/long.py", "y = 1\n")) == {"lower/long.py": MOST_LINES + 1}
+
+
+def test_a_test_astray_is_found(planted, tmp_path):
+    root = planted("tests/unit/lower/test_base.py", "")
+    assert not astray(tmp_path / "tests/unit", root)
+    planted("tests/unit/lower/old/test_other.py", "")
+    assert astray(tmp_path / "tests/unit", root) == {"lower/old": 1}
 
 
 @pytest.mark.parametrize(("own", "most"), [("lower", LONGEST_FUNCTION), ("kernels", LONGEST_KERNEL)])

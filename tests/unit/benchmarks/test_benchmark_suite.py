@@ -11,7 +11,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-FOLDER = Path(__file__).resolve().parents[3] / "benchmarks"
+from tests.conftest import ROOT
+
+FOLDER = ROOT / "benchmarks"
 
 
 @pytest.fixture(autouse=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from guided.nano import MODEL_PATH
+from tests.conftest import ROOT
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+EXAMPLES = ROOT / "examples"
 
 pytestmark = [
     pytest.mark.slow,

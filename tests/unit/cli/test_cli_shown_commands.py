@@ -8,7 +8,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from typer.main import get_command
@@ -16,8 +15,8 @@ from typer.main import get_command
 from guided.cli.application import application
 from guided.cli.methods.search_methods import search_help
 from guided.cli.methods.steering import steering_help
+from tests.conftest import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples"
 ELSEWHERE = re.compile(r"Qwen/|--data |--ray|\./target|MODEL|PATH\b|\[FILE\]|warmup")
 """Lines about models of the hub, about data sets that are fetched, and patterns of lines."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -27,8 +26,9 @@ from guided.hf.draft_heads import nano_heads, nano_small, nano_stopping_head
 from guided.hf.language_model import TransformersModel
 from guided.hf.loading import load
 from guided.nano import DRAFTS_PATH, extraction_prompt
+from tests.conftest import ROOT
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "examples" / "train_nano"))
+sys.path.insert(0, str(ROOT / "examples" / "train_nano"))
 
 from familiar_corpus import random_familiar_case
 from words import HELD_OUT

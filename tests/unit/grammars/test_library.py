@@ -20,8 +20,8 @@ from guided.constraint.constraint import Constraint
 from guided.errors import GrammarError
 from guided.grammar.library import examples, grammar, names, source
 from guided.vocab.vocabulary import Vocabulary
+from tests.conftest import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = [
     pytest.param(name, text, wanted, id=f"{name}-{'accepts' if wanted else 'rejects'}-{number}")
     for name in names()

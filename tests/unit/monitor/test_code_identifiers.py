@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -12,9 +11,10 @@ from guided.monitor.code_text import CPP, GO, JAVA, RUST, TYPESCRIPT
 from guided.monitor.language_server import language_server
 from guided.monitor.monitor import monitored
 from guided.testing import check_constraint
+from tests.conftest import ROOT
 from tests.twin.monitor_words import VOCABULARY
 
-SERVER = Path(__file__).parents[2] / "twin" / "fake_server.py"
+SERVER = ROOT / "tests" / "twin" / "fake_server.py"
 
 
 @pytest.mark.parametrize(

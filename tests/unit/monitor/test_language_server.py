@@ -17,9 +17,10 @@ from guided.monitor.language_server import language_server
 from guided.monitor.monitor import monitored
 from guided.monitor.python_identifiers import python_identifiers
 from guided.testing import check_constraint
+from tests.conftest import ROOT
 from tests.twin.monitor_words import VOCABULARY
 
-SERVER = Path(__file__).parents[2] / "twin" / "fake_server.py"
+SERVER = ROOT / "tests" / "twin" / "fake_server.py"
 BEFORE = "box = make()\nwörld = '𝄞'\n"
 
 

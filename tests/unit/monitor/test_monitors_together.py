@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from guided.monitor.names import IdentifierBytes, Names
 from guided.monitor.substrings import substring
 from guided.nano import MODEL_PATH
 from guided.testing import brute_force_mask, check_constraint
+from tests.conftest import ROOT
 from tests.twin.monitor_words import VOCABULARY, ids_of, random_text
 
 
@@ -150,7 +150,7 @@ def test_sampling_by_rejection_agrees_with_enumeration():
 
 
 def test_everything_is_documented():
-    page = (Path(__file__).parents[3] / "docs" / "MONITORS.md").read_text()
+    page = (ROOT / "docs" / "MONITORS.md").read_text()
     for name in (
         "python_identifiers", "language_server", "sql_scope", "SqlMode", "knowledge_graph", "entity_mentions", "substring",
         "ngrams", "FmIndex", "best_spans", "monitored", "joint", "Agreeing",

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import itertools
 import sys
-from pathlib import Path
 
 import pytest
 
 import guided
+from tests.conftest import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "examples" / "train_nano"))
 
 pytest.importorskip("torch")
 
-from card import model_card  # noqa: E402
-from constrained import grammar_of  # noqa: E402
-from evaluate import examples  # noqa: E402
+from card import model_card
+from constrained import grammar_of
+from evaluate import examples
 
 
 @pytest.fixture(scope="module")

@@ -6,22 +6,22 @@ import itertools
 import json
 import random
 import sys
-from pathlib import Path
 
 import jsonschema
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.conftest import ROOT
+
 sys.path.insert(0, str(ROOT / "examples" / "train_nano"))
 
-import words  # noqa: E402
-from corpus import tasks  # noqa: E402
-from databases import database, same_result  # noqa: E402
-from evaluate import examples, fields_right  # noqa: E402
-from names import RESERVED, column_name  # noqa: E402
-from record_corpus import DRILL, PLAIN, dumped, random_record_case  # noqa: E402
-from sql_corpus import random_schema  # noqa: E402
-from sql_questions import random_question  # noqa: E402
+import words
+from corpus import tasks
+from databases import database, same_result
+from evaluate import examples, fields_right
+from names import RESERVED, column_name
+from record_corpus import DRILL, PLAIN, dumped, random_record_case
+from sql_corpus import random_schema
+from sql_questions import random_question
 
 
 def test_a_seed_gives_one_stream_and_another_seed_another():

@@ -7,7 +7,6 @@ import re
 import numpy as np
 import pytest
 import torch
-from steering_twin import AMATEUR, BASE, WIDTH
 
 import guided
 from guided.errors import GuidedError, LimitError, VocabularyError
@@ -15,6 +14,7 @@ from guided.lm import TableModel, next_logits
 from guided.search import beam_search
 from guided.steer import Contrastive, Masked, Stack, best_of_blocks, deal
 from guided.vocab import Vocabulary
+from tests.unit.steer.steering_twin import AMATEUR, BASE, WIDTH
 
 
 def count_a(texts):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from steering_twin import AMATEUR, BASE, REWARD, agree, alone, text_of, vowels
 
 from guided.lm import Needs, TableModel, next_logits
 from guided.steer import (
@@ -20,6 +19,7 @@ from guided.steer import (
     Stack,
     TextReward,
 )
+from tests.unit.steer.steering_twin import AMATEUR, BASE, REWARD, agree, alone, text_of, vowels
 
 
 class Counting:

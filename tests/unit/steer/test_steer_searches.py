@@ -10,7 +10,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steering_twin import AMATEUR, BASE, WIDTH, agree, random_model, text_of
 
 from guided.errors import GuidedError, UnsupportedError, VocabularyError
 from guided.lm import Needs, TableModel, Tree, next_logits
@@ -20,6 +19,7 @@ from guided.steer.blocks import best_of_blocks
 from guided.steer.lookahead import deal
 from guided.steer.scorer import Example, Target, train_scorer
 from guided.testing import check_language_model
+from tests.unit.steer.steering_twin import AMATEUR, BASE, WIDTH, agree, random_model, text_of
 
 # --- entropy adaptive decoding ---------------------------------------------------------------------------------------
 

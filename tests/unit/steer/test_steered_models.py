@@ -10,21 +10,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steering_twin import (
-    AMATEUR,
-    BASE,
-    HEAD,
-    OTHER,
-    REWARD,
-    STEERERS,
-    WIDTH,
-    agree,
-    alone,
-    random_model,
-    steerers_with,
-    text_of,
-    vowels,
-)
 
 from guided.errors import GuidedError, UnsupportedError, VocabularyError
 from guided.lm import Needs, TableModel, Tree, next_logits
@@ -54,6 +39,21 @@ from guided.steer import (
 )
 from guided.testing import check_language_model
 from guided.vocab import Vocabulary
+from tests.unit.steer.steering_twin import (
+    AMATEUR,
+    BASE,
+    HEAD,
+    OTHER,
+    REWARD,
+    STEERERS,
+    WIDTH,
+    agree,
+    alone,
+    random_model,
+    steerers_with,
+    text_of,
+    vowels,
+)
 
 NAMES = sorted(STEERERS)
 PROMPTS = [(1, 2), (0, 1, 2, 3, 0), (4,)]

@@ -10,7 +10,6 @@ import typing
 
 import numpy as np
 import pytest
-from steering_twin import AMATEUR, OWN_HEAD, REWARD, STEERERS, text_of, vowels
 
 import guided
 from guided.errors import GuidedError, VocabularyError
@@ -37,6 +36,7 @@ from guided.steer import (
 )
 from guided.steer.scorer import Example
 from guided.vocab import Vocabulary
+from tests.unit.steer.steering_twin import AMATEUR, OWN_HEAD, REWARD, STEERERS, text_of, vowels
 
 VOCABULARY = Vocabulary.from_tokens([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
 MADE = {

@@ -17,7 +17,7 @@ from guided.constraint.distinct.liveness import Liveness
 from guided.constraint.distinct.machine import DistinctMachine
 from guided.grammar.regular.expr import json_string
 from tests.amounts import some
-from tests.unit.constraint.test_surveys import pattern_language
+from tests.unit.constraint.effects.test_surveys import pattern_language
 
 ESCAPES = [
     b"\\",
