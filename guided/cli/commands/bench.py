@@ -11,7 +11,8 @@ from guided.cli.batch import read_batch
 from guided.cli.checking.grammars import Format, read_grammar
 from guided.cli.exits import EXIT_HELP
 from guided.cli.inputs import STDIN, located
-from guided.cli.methods.options import AsJson, ModelOptions, runs_a_model
+from guided.cli.methods.blocks import with_option_blocks
+from guided.cli.methods.options import AsJson, ModelOptions
 from guided.cli.output import print_json, print_note, stdout_console
 from guided.cli.progress import counting
 from guided.errors import GuidedError
@@ -41,7 +42,7 @@ def _group() -> None:
 
 
 @benchmarks.command(epilog=EXIT_HELP)
-@runs_a_model
+@with_option_blocks
 def speculation(
     grammar: Annotated[
         str, typer.Argument(metavar="GRAMMAR", help="A file, - for standard input, or the name of a ready grammar.")

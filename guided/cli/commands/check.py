@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from guided.cli.checking.grammars import Format, read_grammar
-from guided.cli.inputs import STDIN, located, shown_name
+from guided.cli.inputs import STDIN, located, read_text, shown_name
+from guided.cli.methods.blocks import with_option_blocks
 from guided.cli.methods.options import AsJson, Spelled, Strict
 from guided.cli.output import print_json, stdout_console
 from guided.cli.progress import kernel_compilation
@@ -25,6 +27,48 @@ __all__ = ["check"]
 SHOWN_RECURSIVE = 6
 
 
+@dataclass(frozen=True)
+class JudgedText:
+    """The text that is judged, as the command line says it."""
+
+    accepts: Annotated[
+        str | None, typer.Option("--accepts", metavar="TEXT", help="Is this text accepted? Exit code 1 if not.")
+    ] = None
+    accepts_file: Annotated[
+        str | None, typer.Option("--accepts-file", metavar="FILE", help="The same for the whole text of a file.")
+    ] = None
+
+    def read(self, grammar: str) -> str | None:
+        """The text; None where there is none.  ``grammar`` is where the grammar came from."""
+        if self.accepts_file is None:
+            return self.accepts
+        if self.accepts_file == grammar == STDIN:
+            raise GuidedError("both the grammar and the text are to be read from standard input", remedy="Name a file.")
+        return read_text(self.accepts_file, "text")
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """What is said of the grammar, as the command line says it."""
+
+    tokenizer: Annotated[
+        str | None,
+        typer.Option("--tokenizer", "-t", metavar="PATH", help="Also compile for a tokenizer: file, folder or name."),
+    ] = None
+    rules: Annotated[bool, typer.Option("--rules", help="Print the rules that it compiled to.")] = False
+    report: Annotated[
+        bool, typer.Option("--report", help="What becomes of each keyword of a JSON Schema: masked, checked, refused.")
+    ] = False
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ENGINES",
+            help="Which engine enforces which keyword of the schema: llguidance,xgrammar,outlines beside ours.",
+        ),
+    ] = None
+
+
+@with_option_blocks
 def check(
     grammar: Annotated[
         str, typer.Argument(metavar="GRAMMAR", help="A file, - for standard input, or the name of a ready grammar.")
@@ -32,12 +76,7 @@ def check(
     instances: Annotated[
         list[str] | None, typer.Argument(metavar="[INSTANCE]...", help="Files of JSON values to judge, for --compare.")
     ] = None,
-    accepts: Annotated[
-        str | None, typer.Option("--accepts", metavar="TEXT", help="Is this text accepted? Exit code 1 if not.")
-    ] = None,
-    accepts_file: Annotated[
-        str | None, typer.Option("--accepts-file", metavar="FILE", help="The same for the whole text of a file.")
-    ] = None,
+    judged: JudgedText = JudgedText(),
     format: Annotated[
         Format | None, typer.Option("--format", "-f", help="The notation, where the file's suffix does not say it.")
     ] = None,
@@ -45,21 +84,7 @@ def check(
         str | None, typer.Option(metavar="RULE", help="Where texts begin, in Lark (start) and GBNF (root).")
     ] = None,
     order: Annotated[str, typer.Option(metavar="schema|any", help="Order of members, for a JSON Schema.")] = "schema",
-    tokenizer: Annotated[
-        str | None,
-        typer.Option("--tokenizer", "-t", metavar="PATH", help="Also compile for a tokenizer: file, folder or name."),
-    ] = None,
-    rules: Annotated[bool, typer.Option("--rules", help="Print the rules that it compiled to.")] = False,
-    report: Annotated[
-        bool, typer.Option("--report", help="What becomes of each keyword of a JSON Schema: masked, checked, refused.")
-    ] = False,
-    compare: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ENGINES",
-            help="Which engine enforces which keyword of the schema: llguidance,xgrammar,outlines beside ours.",
-        ),
-    ] = None,
+    wanted: ReportOptions = ReportOptions(),
     spelling: Spelled = "plain",
     strict: Strict = False,
     seed: Annotated[int, typer.Option(help="Seed of what is sampled.")] = 0,
@@ -79,49 +104,39 @@ def check(
         guided check person.json --report
         guided check person.json --compare llguidance,xgrammar,outlines ada.json bob.json
     """
-    if accepts is not None and accepts_file is not None:
+    if judged.accepts is not None and judged.accepts_file is not None:
         raise GuidedError("--accepts and --accepts-file are both given", remedy="Pass one of them.")
-    if instances and compare is None:
+    if instances and wanted.compare is None:
         raise GuidedError("instances are given without --compare", remedy="Pass --accepts-file for a single one.")
-    if report:
+    if wanted.report:
         from guided.cli.checking.enforcement import show_report
 
         show_report(grammar, format, order=order, as_json=as_json)
         return
-    if compare is not None:
+    if wanted.compare is not None:
         from guided.cli.checking.comparison import show_comparison
 
         names = instances or []
-        name = tokenizer or PACKAGED
-        show_comparison(grammar, format, compare, names, tokenizer=name, seed=seed, as_json=as_json)
+        name = wanted.tokenizer or PACKAGED
+        show_comparison(grammar, format, wanted.compare, names, tokenizer=name, seed=seed, as_json=as_json)
         return
     read = read_grammar(grammar, format, start=start, order=order, spelling=spelling, strict=strict or None)
-    text = _text(grammar, accepts, accepts_file)
+    text = judged.read(grammar)
     with kernel_compilation(quiet=as_json), located(grammar):
         record = _facts(read)
-        if rules:
+        if wanted.rules:
             from guided.cli.checking.grammar_facts import rule_lines
 
             record["rule_lines"] = rule_lines(read.grammar)
         verdict = _examine(read, record, text, seed)
-        if tokenizer is not None:
-            record["tokenizer"] = _over_tokens(read, tokenizer)
+        if wanted.tokenizer is not None:
+            record["tokenizer"] = _over_tokens(read, wanted.tokenizer)
     if as_json:
         print_json(record)
     else:
         _show(record)
     if verdict is not None and not verdict.accepted:
         raise typer.Exit(1)
-
-
-def _text(grammar: str, accepts: str | None, accepts_file: str | None) -> str | None:
-    if accepts_file is None:
-        return accepts
-    from guided.cli.inputs import read_text
-
-    if accepts_file == grammar == STDIN:
-        raise GuidedError("both the grammar and the text are to be read from standard input", remedy="Name a file.")
-    return read_text(accepts_file, "text")
 
 
 def _facts(read: ReadGrammar) -> dict[str, Any]:

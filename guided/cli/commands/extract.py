@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ import typer
 
 from guided.cli.batch import BatchItem, BatchOutput, read_batch
 from guided.cli.inputs import STDIN, located, parse_json, read_text
+from guided.cli.methods.blocks import with_option_blocks
 from guided.cli.methods.options import (
     AsJson,
     Decoding,
@@ -20,8 +22,6 @@ from guided.cli.methods.options import (
     Spelled,
     Strict,
     decoding,
-    runs_a_model,
-    searches,
 )
 from guided.cli.methods.steered import Steered
 from guided.cli.output import print_json, print_note, print_text
@@ -29,9 +29,8 @@ from guided.cli.progress import counting
 from guided.errors import GuidedError
 
 if TYPE_CHECKING:
-    from guided.cli.methods.sampling import Answer
+    from guided.cli.methods.writing import Written
     from guided.constraint.constraint import Constraint
-    from guided.draft import Statistics
 
 __all__ = ["extract"]
 
@@ -42,10 +41,10 @@ WHITESPACE = {"line": " ?", "compact": "compact", "any": "any"}
 """Names for --whitespace; everything else is a pattern."""
 
 
-@runs_a_model
-def extract(
-    schema: Annotated[str, typer.Option("--schema", "-s", metavar="FILE", help="The JSON Schema; - reads a pipe.")],
-    file: Annotated[str, typer.Argument(metavar="FILE", help="The text; - or nothing reads standard input.")] = STDIN,
+@dataclass(frozen=True)
+class BatchOptions:
+    """Whether the file is a batch, and where its lines go, as the command line says it."""
+
     batch: Annotated[
         bool,
         typer.Option(
@@ -53,12 +52,18 @@ def extract(
             help='FILE is JSON Lines (strings, or {"id": .., "text": ".."}); so is the output, in order and as it '
             "comes. What is wrong with a line is that line's error.",
         ),
-    ] = False,
-    out: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Where a batch's lines go, to be gone on with.")
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the lines that --out FILE has already.")] = False,
-    batch_size: Annotated[int, typer.Option(min=1, metavar="N", help="Texts of a batch at a time.")] = 8,
+    ] = False
+    out: Annotated[str | None, typer.Option(metavar="FILE", help="Where a batch's lines go, to be gone on with.")] = (
+        None
+    )
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the lines that --out FILE has already.")] = False
+    batch_size: Annotated[int, typer.Option(min=1, metavar="N", help="Texts of a batch at a time.")] = 8
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How the schema is read, as the command line says it."""
+
     whitespace: Annotated[
         str | None,
         typer.Option(
@@ -66,12 +71,20 @@ def extract(
             help="White space between JSON tokens: at most one space, none, anything, or what a regex matches; by "
             "default as --spelling has it.",
         ),
-    ] = None,
-    spelling: Spelled = "plain",
-    strict: Strict = False,
+    ] = None
+    spelling: Spelled = "plain"
+    strict: Strict = False
     order: Annotated[
         str, typer.Option(metavar="schema|any", help="Members in the schema's order, or as the model likes.")
-    ] = "schema",
+    ] = "schema"
+
+
+@with_option_blocks
+def extract(
+    schema: Annotated[str, typer.Option("--schema", "-s", metavar="FILE", help="The JSON Schema; - reads a pipe.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The text; - or nothing reads standard input.")] = STDIN,
+    lines: BatchOptions = BatchOptions(),
+    reading: ReadingOptions = ReadingOptions(),
     max_new_tokens: MaxNewTokens = None,
     running: ModelOptions = ModelOptions(),  # noqa: B008 - frozen
     sampling: SamplingOptions = SamplingOptions(),  # noqa: B008 - frozen
@@ -91,48 +104,60 @@ def extract(
         guided extract -s person.json --sampler smc --particles 16 --json letter.txt
         guided extract -s person.json --must-include "Oslo|Bergen" letter.txt
     """
-    from guided.cli.methods.drafting import drafts_in_words
     from guided.cli.methods.sampling import check_sampling
     from guided.cli.models import compile_for, load_model, seed_draws
 
     check_sampling(sampling, running)
-    if batch and sampling.replay is not None:
-        raise GuidedError("a replay shows one run", where="--replay", remedy="Leave out --batch.")
-    if not batch and (out is not None or resume):
-        raise GuidedError("only a batch is gone on with", where="--out", remedy="Add --batch.")
+    _check_batch(lines, sampling)
     if schema == STDIN and file == STDIN:
         raise GuidedError("both the schema and the text are to be read from standard input", remedy="Name a file.")
     how = decoding(max_new_tokens, running)
     written = read_text(schema, "schema")
     with located(schema):
         source = parse_json(written, "schema")
-    options = {"order": order, "spelling": spelling, "strict": strict or None}
-    grammar = _grammar(source, schema, whitespace, options)
-    items = _begun(read_batch(file)) if batch else iter(())
-    text = "" if batch else read_text(file, "text")
-    if not batch and not text.strip():
+    grammar = _grammar(source, schema, reading)
+    items = _begun(read_batch(file)) if lines.batch else iter(())
+    text = "" if lines.batch else read_text(file, "text")
+    if not lines.batch and not text.strip():
         raise GuidedError("the text is empty", where=None if file == STDIN else file, remedy="Give some text.")
     loaded = load_model(running.model, device=running.device, offline=running.offline, quiet=as_json)
     with located(schema):
         constraint = compile_for(grammar, loaded, quiet=as_json)
     seed_draws(how)
-    ready = Steered(loaded, sampling, running, as_json)
-    extraction = _Extraction(ready, running.model, constraint, source, how, sampling)
-    if batch:
-        with BatchOutput(out, resume) as output:
-            n_items = extraction.all(items, output, batch_size, quiet=as_json)
-        if output.n_failed:
-            if not as_json:
-                print_note(f"{output.n_failed} of {n_items} texts failed; their lines hold an error")
-            raise typer.Exit(1)
-        return
+    extraction = _Extraction(Steered(loaded, sampling, running, as_json), constraint, source, how)
+    if lines.batch:
+        _extract_batch(extraction, items, lines, as_json)
+    else:
+        _extract_one(extraction, text, as_json)
+
+
+def _check_batch(lines: BatchOptions, sampling: SamplingOptions) -> None:
+    """Raise `GuidedError` for options of a batch without one, and for a batch where there may be none."""
+    if lines.batch and sampling.replay is not None:
+        raise GuidedError("a replay shows one run", where="--replay", remedy="Leave out --batch.")
+    if not lines.batch and (lines.out is not None or lines.resume):
+        raise GuidedError("only a batch is gone on with", where="--out", remedy="Add --batch.")
+
+
+def _extract_batch(extraction: _Extraction, items: Iterator[BatchItem], lines: BatchOptions, as_json: bool) -> None:
+    with BatchOutput(lines.out, lines.resume) as output:
+        n_items = extraction.all(items, output, lines.batch_size, quiet=as_json)
+    if output.n_failed:
+        if not as_json:
+            print_note(f"{output.n_failed} of {n_items} texts failed; their lines hold an error")
+        raise typer.Exit(1)
+
+
+def _extract_one(extraction: _Extraction, text: str, as_json: bool) -> None:
+    from guided.cli.methods.drafting import drafts_in_words
+
     started = time.perf_counter()
     (result,) = extraction.some([text], quiet=as_json)
     if isinstance(result, GuidedError):
         raise result
     if as_json:
         seconds = round(time.perf_counter() - started, 3)
-        facts = {"model": running.model, "tokens": result.tokens, "seconds": seconds, **result.facts}
+        facts = {"model": extraction.name, "tokens": result.tokens, "seconds": seconds, **result.facts}
         print_json(facts, value=result.text)
     else:
         print_text(result.text)
@@ -140,19 +165,20 @@ def extract(
             print_note(drafts_in_words(result.drafts))
 
 
-def _grammar(source: Any, path: str, whitespace: str | None, options: dict[str, Any]) -> Any:
+def _grammar(source: Any, path: str, reading: ReadingOptions) -> Any:
     import guided
 
-    if options["order"] not in ("schema", "any"):
-        raise GuidedError(f"there is no order {options['order']!r}", where="--order", remedy="Use schema or any.")
-    if options["spelling"] not in ("plain", "any"):
-        remedy = "Use plain or any."
-        raise GuidedError(f"there is no spelling {options['spelling']!r}", where="--spelling", remedy=remedy)
+    order, spelling, whitespace = reading.order, reading.spelling, reading.whitespace
+    if order not in ("schema", "any"):
+        raise GuidedError(f"there is no order {order!r}", where="--order", remedy="Use schema or any.")
+    if spelling not in ("plain", "any"):
+        raise GuidedError(f"there is no spelling {spelling!r}", where="--spelling", remedy="Use plain or any.")
     space = None if whitespace is None else WHITESPACE.get(whitespace, whitespace)
     if whitespace not in WHITESPACE:
         # A fault of the pattern is told apart from one of the schema.
         with located("--whitespace"):
             guided.json_schema(True, whitespace=space)
+    options: dict[str, Any] = {"order": order, "spelling": spelling, "strict": reading.strict or None}
     with located(path):
         return guided.json_schema(source, whitespace=space, **options)
 
@@ -162,33 +188,12 @@ def _begun(items: Iterator[BatchItem]) -> Iterator[BatchItem]:
     return chain([next(items)], items)
 
 
-class _Written:
-    """One valid JSON text and how many tokens it took."""
-
-    def __init__(
-        self, text: str, tokens: int, facts: dict[str, Any] | None = None, drafts: Statistics | None = None
-    ) -> None:
-        self.text = text
-        self.tokens = tokens
-        self.facts = facts or {}
-        """What a sampler, a search or a draft says of all the texts that it found."""
-        self.drafts = drafts
-
-
 class _Extraction:
     """A model, a compiled schema and how to decode, applied to texts."""
 
-    def __init__(
-        self,
-        ready: Steered,
-        name: str,
-        constraint: Constraint,
-        schema: Any,
-        how: Decoding,
-        sampling: SamplingOptions,
-    ) -> None:
-        self.ready, self.loaded, self.name, self.constraint = ready, ready.loaded, name, constraint
-        self.schema, self.how, self.sampling = schema, how, sampling
+    def __init__(self, ready: Steered, constraint: Constraint, schema: Any, how: Decoding) -> None:
+        self.ready, self.loaded, self.name, self.constraint = ready, ready.loaded, ready.running.model, constraint
+        self.schema, self.how = schema, how
 
     def all(self, items: Iterator[BatchItem], output: BatchOutput, size: int, *, quiet: bool) -> int:
         """Write one line for each item that has none, in order; returns how many items there are."""
@@ -209,12 +214,13 @@ class _Extraction:
                 advance(len(chunk))
         return n_items
 
-    def some(self, texts: list[str], *, quiet: bool) -> list[_Written | GuidedError]:
+    def some(self, texts: list[str], *, quiet: bool) -> list[Written | GuidedError]:
         """The results for a few texts, generated together; a text that cannot be done has its error instead."""
-        from guided.cli.models import budget_for, generate_batch, worded
+        from guided.cli.methods.writing import compares_texts
+        from guided.cli.models import budget_for, worded
         from guided.eval.requests import extraction_request
 
-        results: list[_Written | GuidedError] = []
+        results: list[Written | GuidedError] = []
         ready: list[int] = []
         prompts: list[Any] = []
         budgets: list[int] = []
@@ -228,55 +234,26 @@ class _Extraction:
             results.append(GuidedError("not generated"))
             ready.append(index)
             prompts.append(prompt)
-        if self.sampling.sampler is not None or searches(self.sampling):
+        if compares_texts(self.ready.sampling):
             for index, prompt, budget in zip(ready, prompts, budgets, strict=True):
-                results[index] = self._sampled(prompt, budget, quiet)
+                try:
+                    (results[index],) = self._written([prompt], budget, quiet)
+                except GuidedError as error:
+                    results[index] = error
             return results
         # Each text has its own room; those that have the same are generated together.
         for budget in dict.fromkeys(budgets):
             alike = [n for n, other in enumerate(budgets) if other == budget]
-            made = generate_batch(
-                self.loaded,
-                [prompts[n] for n in alike],
-                self.constraint,
-                max_new_tokens=budget,
-                how=self.how,
-                draft=self.ready.drafting,
-                steer=self.ready.stack if self.sampling.steer else None,
-                quiet=quiet,
-            )
-            for n, one in zip(alike, made, strict=True):
-                fault = invalid(one.text, self.schema)
-                drafts = one.drafts
-                facts = {} if drafts is None else {"drafts": drafts.record()}
-                results[ready[n]] = fault or _Written(one.text.strip(_SPACE), len(one.token_ids), facts, drafts)
+            made = self._written([prompts[n] for n in alike], budget, quiet)
+            for n, result in zip(alike, made, strict=True):
+                results[ready[n]] = result
         return results
 
-    def _sampled(self, prompt: Any, budget: int, quiet: bool) -> _Written | GuidedError:
-        from guided.cli.methods.sampling import sample_text
-        from guided.cli.methods.searching import FoundTexts, search_text
+    def _written(self, prompts: list[Any], budget: int, quiet: bool) -> list[Written | GuidedError]:
+        from guided.cli.methods.writing import write_texts
 
-        answer: Answer | FoundTexts
-        try:
-            if searches(self.sampling):
-                answer = search_text(
-                    self.ready, prompt, self.constraint, self.sampling, max_new_tokens=budget, quiet=quiet
-                )
-            else:
-                answer = sample_text(
-                    self.ready,
-                    prompt,
-                    self.constraint,
-                    self.sampling,
-                    max_new_tokens=budget,
-                    how=self.how,
-                    replay=self.sampling.replay,
-                    quiet=quiet,
-                )
-        except GuidedError as error:
-            return error
-        fault = invalid(answer.text, self.schema)
-        return fault or _Written(answer.text.strip(_SPACE), answer.tokens, answer.record())
+        made = write_texts(self.ready, prompts, self.constraint, self.how, max_new_tokens=budget, quiet=quiet)
+        return [invalid(each.text, self.schema) or replace(each, text=each.text.strip(_SPACE)) for each in made]
 
 
 def invalid(text: str, schema: Any) -> GuidedError | None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from guided.cli.methods.blocks import with_option_blocks
 from guided.cli.methods.options import (
     AsJson,
     MaxNewTokens,
     ModelOptions,
     SamplingOptions,
     decoding,
-    runs_a_model,
     searches,
 )
 from guided.cli.methods.steered import Steered
@@ -39,13 +40,14 @@ SHOWN_CELL = 80
 """Characters of a value that a table cell shows."""
 
 
-@runs_a_model
-def sql(
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What you want to know, in words.")],
-    db: Annotated[str, typer.Option("--db", metavar="URL", help="sqlite:///x.db, or the path of a SQLite file.")],
+@dataclass(frozen=True)
+class QueryOptions:
+    """Which database is asked, what its statements may hold, and what is shown, as the command line says it."""
+
+    db: Annotated[str, typer.Option("--db", metavar="URL", help="sqlite:///x.db, or the path of a SQLite file.")]
     explain: Annotated[
         bool, typer.Option("--explain", help="Colour the tokens by the probability that the mask took away.")
-    ] = False,
+    ] = False
     sample_values: Annotated[
         int,
         typer.Option(
@@ -53,15 +55,21 @@ def sql(
             metavar="N",
             help="Hold a text column's comparisons to its own values where it has at most N (0: any text).",
         ),
-    ] = 0,
+    ] = 0
     joins: Annotated[
         Joins,
         typer.Option(
             help="Join on declared keys and equal names only, or on any columns; auto: keys if there are any."
         ),
-    ] = Joins.AUTO,
-    no_run: Annotated[bool, typer.Option("--no-run", help="Print the statement only.")] = False,
-    max_rows: Annotated[int, typer.Option(min=1, metavar="N", help="Most rows to fetch.")] = 100,
+    ] = Joins.AUTO
+    no_run: Annotated[bool, typer.Option("--no-run", help="Print the statement only.")] = False
+    max_rows: Annotated[int, typer.Option(min=1, metavar="N", help="Most rows to fetch.")] = 100
+
+
+@with_option_blocks
+def sql(
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What you want to know, in words.")],
+    query: QueryOptions,
     max_new_tokens: MaxNewTokens = None,
     running: ModelOptions = ModelOptions(),  # noqa: B008 - frozen
     sampling: SamplingOptions = SamplingOptions(),  # noqa: B008 - frozen
@@ -83,103 +91,70 @@ def sql(
     import guided
     from guided.cli.inputs import located
     from guided.cli.methods.drafting import drafts_in_words
-    from guided.cli.methods.sampling import check_sampling, sample_text
-    from guided.cli.methods.searching import search_text
-    from guided.cli.models import budget_for, compile_for, generate_batch, load_model, seed_draws, worded
+    from guided.cli.methods.sampling import check_sampling
+    from guided.cli.methods.writing import write_texts
+    from guided.cli.models import budget_for, compile_for, load_model, seed_draws, worded
     from guided.eval.requests import sql_request
-    from guided.grammar.sql import reflect, run_query
+    from guided.grammar.sql import reflect
 
     check_sampling(sampling, running)
-    if explain and sampling.sampler is not None:
-        raise GuidedError(
-            "the colours are those of one text under the mask, and a sampler writes many",
-            where="--explain",
-            remedy="Use --replay FILE.html with --sampler.",
-        )
-    if explain and searches(sampling):
-        raise GuidedError(
-            "the colours are those of tokens taken one by one, and a search compares whole texts",
-            where="--explain",
-            remedy="Leave it out, or --search, --must-include and --must-exclude.",
-        )
-    if explain and sampling.draft is not None:
-        raise GuidedError(
-            "the colours are of what the model says of each token, and drafts leave out passes",
-            where="--explain",
-            remedy="Leave out --explain or --draft.",
-        )
+    if query.explain:
+        _check_explaining(sampling)
     if not question.strip():
         raise GuidedError("the question is empty", remedy='Ask something: "How many users are there?"')
     how = decoding(max_new_tokens, running)
-    database = reflect(db, sample_values=sample_values)
-    with located(db):
-        grammar = guided.sql(database, aliases=_aliases(running.model), joins=_joins(joins, database))
+    database = reflect(query.db, sample_values=query.sample_values)
+    with located(query.db):
+        grammar = guided.sql(database, aliases=_aliases(running.model), joins=_joins(query.joins, database))
     if not as_json:
         for note in grammar.notes:
             print_note(note)
     loaded = load_model(running.model, device=running.device, offline=running.offline, quiet=as_json)
-    with located(db):
+    with located(query.db):
         constraint = compile_for(grammar, loaded, quiet=as_json)
     seed_draws(how)
     prompt, n_tokens = worded(loaded, sql_request(running.model, database, question))
     budget = budget_for(loaded, constraint, n_tokens, how.max_new_tokens)
     ready = Steered(loaded, sampling, running, as_json)
-    trace = _trace(constraint, budget) if explain else None
-    drawn: dict[str, Any] = {}
-    if sampling.sampler is not None:
-        answer = sample_text(
-            ready,
-            prompt,
-            constraint,
-            sampling,
-            max_new_tokens=budget,
-            how=how,
-            replay=sampling.replay,
-            quiet=as_json,
-        )
-        statement, n_written, drawn = answer.text, answer.tokens, answer.record()
-    elif searches(sampling):
-        found = search_text(ready, prompt, constraint, sampling, max_new_tokens=budget, quiet=as_json)
-        statement, n_written, drawn = found.text, found.tokens, found.record()
-    else:
-        (made,) = generate_batch(
-            loaded,
-            [prompt],
-            constraint,
-            max_new_tokens=budget,
-            how=how,
-            processors=[] if trace is None else [trace],
-            draft=ready.drafting,
-            steer=ready.stack if sampling.steer else None,
-            quiet=as_json,
-        )
-        statement, n_written = made.text, len(made.token_ids)
-        if made.drafts is not None:
-            drawn = {"drafts": made.drafts.record()}
-            if not as_json:
-                print_note(drafts_in_words(made.drafts))
-    steps = [] if trace is None else trace.tokens(n_written)
-    record: dict[str, Any] = {"sql": statement, "model": running.model, "tokens": n_written, **drawn}
+    trace = _trace(constraint, budget) if query.explain else None
+    traces = [] if trace is None else [trace]
+    (made,) = write_texts(ready, [prompt], constraint, how, max_new_tokens=budget, processors=traces, quiet=as_json)
+    if made.drafts is not None and not as_json:
+        print_note(drafts_in_words(made.drafts))
+    steps = [] if trace is None else trace.tokens(made.tokens)
+    record: dict[str, Any] = {"sql": made.text, "model": running.model, "tokens": made.tokens, **made.facts}
     if grammar.notes:
         record["notes"] = list(grammar.notes)
-    if explain:
+    if query.explain:
         record["trace"] = _records(steps)
     if not as_json:
-        _show_statement(statement, steps)
-    if no_run:
-        if as_json:
-            print_json(record)
-        return
-    try:
-        columns, rows = run_query(db, statement, limit_rows=max_rows + 1)
-    except GuidedError as error:
-        _failed(record, error, as_json)
-    more = len(rows) > max_rows
-    if as_json:
-        rows_for_json = [[_plain(value) for value in row] for row in rows[:max_rows]]
-        print_json({**record, "columns": list(columns), "rows": rows_for_json, "more": more})
-    else:
-        _show_rows(columns, rows[:max_rows], more)
+        _show_statement(made.text, steps)
+    if not query.no_run:
+        _show_answer(record, query, as_json)
+    elif as_json:
+        print_json(record)
+
+
+def _check_explaining(sampling: SamplingOptions) -> None:
+    """Raise `GuidedError` where no tokens are taken one by one that could be coloured."""
+    if sampling.sampler is not None:
+        raise GuidedError(
+            "the colours are those of one text under the mask, and a sampler writes many",
+            where="--explain",
+            remedy="Use --replay FILE.html with --sampler.",
+        )
+    if searches(sampling):
+        raise GuidedError(
+            "the colours are those of tokens taken one by one, and a search compares whole texts",
+            where="--explain",
+            remedy="Leave it out, or --search, --must-include and --must-exclude.",
+        )
+    if sampling.draft is not None:
+        raise GuidedError(
+            "the colours are of what the model says of each token, and drafts leave out passes",
+            where="--explain",
+            remedy="Leave out --explain or --draft.",
+        )
 
 
 def _joins(wanted: Joins, database: DatabaseSchema) -> str:
@@ -207,7 +182,23 @@ def _records(steps: list[TracedToken]) -> list[dict[str, Any]]:
     return [as_record(step) for step in steps]
 
 
-def _failed(record: dict[str, Any], error: GuidedError, as_json: bool) -> None:
+def _show_answer(record: dict[str, Any], query: QueryOptions, as_json: bool) -> None:
+    """Run the statement of a record, and print the rows."""
+    from guided.grammar.sql import run_query
+
+    try:
+        columns, found = run_query(query.db, record["sql"], limit_rows=query.max_rows + 1)
+    except GuidedError as error:
+        _failed(record, error, as_json)
+    rows, more = found[: query.max_rows], len(found) > query.max_rows
+    if as_json:
+        plain = [[_plain(value) for value in row] for row in rows]
+        print_json({**record, "columns": list(columns), "rows": plain, "more": more})
+    else:
+        _show_rows(columns, rows, more)
+
+
+def _failed(record: dict[str, Any], error: GuidedError, as_json: bool) -> NoReturn:
     """Report a statement that was written but could not be run: the model's fault, so the answer is no."""
     from guided.cli.exits import ExitCode, describe
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from guided.cli.evaluations.shared import check_plot, leave_behind, run_or_go_on
-from guided.cli.methods.options import AsJson, ModelOptions, decoding, runs_a_model
+from guided.cli.evaluations.shared import RUN, Out, RunOptions, check_plot, leave_behind, run_or_go_on
+from guided.cli.methods.blocks import with_option_blocks
+from guided.cli.methods.options import AsJson, ModelOptions, decoding
 from guided.cli.progress import counted_stages
 from guided.errors import GuidedError
 from guided.eval.awrs.methods import MethodName
@@ -20,10 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["awrs"]
 
-_RUN = "Run"
 
-
-@runs_a_model
+@with_option_blocks
 def awrs(
     data: Annotated[
         Path,
@@ -43,9 +42,7 @@ def awrs(
     limit: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="At most N problems of each task; all without it.")
     ] = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where results.jsonl, summary.json and plot.png go.")] = Path(
-        "awrs"
-    ),
+    out: Out = Path("awrs"),
     particles: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Particles or samples of every method.", show_default="the paper's"),
@@ -55,19 +52,9 @@ def awrs(
     ] = 100,
     running: ModelOptions = ModelOptions(),  # noqa: B008 - frozen
     seconds: Annotated[
-        float, typer.Option(min=0.001, metavar="S", help="Limit of one answer.", rich_help_panel=_RUN)
+        float, typer.Option(min=0.001, metavar="S", help="Limit of one answer.", rich_help_panel=RUN)
     ] = 120.0,
-    ray: Annotated[
-        bool,
-        typer.Option("--ray", help="Run on Ray: the cluster of RAY_ADDRESS, else this machine.", rich_help_panel=_RUN),
-    ] = False,
-    workers: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Workers on Ray, each with its own model.", rich_help_panel=_RUN)
-    ] = 2,
-    plot: Annotated[
-        bool | None,
-        typer.Option(help="Draw plot.png; by default where matplotlib is installed.", rich_help_panel=_RUN),
-    ] = None,
+    place: RunOptions = RunOptions(),  # noqa: B008 - frozen
     as_json: AsJson = False,
 ) -> None:
     """Compare masking with sampling from the model's distribution given the constraint, on four tasks.
@@ -90,7 +77,7 @@ def awrs(
     from guided.eval.awrs.run import records_of, tasks_for
 
     silence()
-    check_plot(plot)
+    check_plot(place.plot)
     if running.temperature == 0:
         raise GuidedError("samplers draw", where="--temperature 0", remedy="Give a temperature above 0, or none.")
     settings = AwrsSettings(
@@ -110,8 +97,8 @@ def awrs(
             log.path,
             len(tasks),
             lambda: records_of(tasks, settings, log),
-            lambda: _run(tasks, settings, log, workers if ray else None, quiet=as_json),
-            lambda records: _conclude(records, settings, len(tasks), out, plot, as_json),
+            lambda: _run(tasks, settings, log, place.workers if place.ray else None, quiet=as_json),
+            lambda records: _conclude(records, settings, len(tasks), out, place.plot, as_json),
             quiet=as_json,
         )
 

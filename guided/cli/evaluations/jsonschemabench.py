@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from guided.cli.evaluations.shared import check_plot, leave_behind, run_or_go_on
-from guided.cli.methods.options import AsJson, ModelOptions, decoding, runs_a_model
+from guided.cli.evaluations.shared import RUN, Out, RunOptions, check_plot, leave_behind, run_or_go_on
+from guided.cli.methods.blocks import with_option_blocks
+from guided.cli.methods.options import AsJson, ModelOptions, decoding
 from guided.cli.progress import counted_stages
 from guided.eval.engines.names import EngineName
 
@@ -21,11 +24,46 @@ if TYPE_CHECKING:
 
 __all__ = ["jsonschemabench"]
 
-_RUN = "Run"
 SHOWN_FAILURES = 20
 
 
-@runs_a_model
+@dataclass(frozen=True)
+class RowOptions:
+    """Which rows of the data set are run, as the command line says it."""
+
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="At most N schemas, in turn from every split; all without it."),
+    ] = None
+    split: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this split (Github_easy); may be repeated.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class EngineLimits:
+    """What an engine may take for a schema, as the command line says it."""
+
+    compile_seconds: Annotated[
+        float, typer.Option(min=0.001, metavar="S", help="Limit of compiling one schema.", rich_help_panel=RUN)
+    ] = 40.0
+    generate_seconds: Annotated[
+        float, typer.Option(min=0.001, metavar="S", help="Limit of generating one output.", rich_help_panel=RUN)
+    ] = 60.0
+    isolate: Annotated[
+        bool | None,
+        typer.Option(
+            help="Run in a process that is killed when an engine hangs; by default with any engine but ours.",
+            rich_help_panel=RUN,
+        ),
+    ] = None
+
+    def isolated(self, engines: Collection[EngineName]) -> bool:
+        """Do engines run in a process of their own?"""
+        return bool({*engines} - {EngineName.GUIDED, EngineName.NONE}) if self.isolate is None else self.isolate
+
+
+@with_option_blocks
 def jsonschemabench(
     data: Annotated[
         Path,
@@ -42,44 +80,14 @@ def jsonschemabench(
             help="What constrains the model; repeat it to compare engines in one run.",
         ),
     ] = [EngineName.GUIDED],  # noqa: B006 - typer copies it
-    limit: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="At most N schemas, in turn from every split; all without it."),
-    ] = None,
-    split: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this split (Github_easy); may be repeated.")
-    ] = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where results.jsonl, summary.json and plot.png go.")] = Path(
-        "jsonschemabench"
-    ),
+    chosen: RowOptions = RowOptions(),
+    out: Out = Path("jsonschemabench"),
     max_new_tokens: Annotated[
         int, typer.Option(min=1, metavar="N", help="Most tokens of an output.", rich_help_panel="Decoding")
     ] = 512,
     running: ModelOptions = ModelOptions(),  # noqa: B008 - frozen
-    compile_seconds: Annotated[
-        float, typer.Option(min=0.001, metavar="S", help="Limit of compiling one schema.", rich_help_panel=_RUN)
-    ] = 40.0,
-    generate_seconds: Annotated[
-        float, typer.Option(min=0.001, metavar="S", help="Limit of generating one output.", rich_help_panel=_RUN)
-    ] = 60.0,
-    isolate: Annotated[
-        bool | None,
-        typer.Option(
-            help="Run in a process that is killed when an engine hangs; by default with any engine but ours.",
-            rich_help_panel=_RUN,
-        ),
-    ] = None,
-    ray: Annotated[
-        bool,
-        typer.Option("--ray", help="Run on Ray: the cluster of RAY_ADDRESS, else this machine.", rich_help_panel=_RUN),
-    ] = False,
-    workers: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Workers on Ray, each with its own model.", rich_help_panel=_RUN)
-    ] = 2,
-    plot: Annotated[
-        bool | None,
-        typer.Option(help="Draw plot.png; by default where matplotlib is installed.", rich_help_panel=_RUN),
-    ] = None,
+    limits: EngineLimits = EngineLimits(),
+    place: RunOptions = RunOptions(),  # noqa: B008 - frozen
     failures: Annotated[
         int, typer.Option(min=0, metavar="N", help="Failures to list here; all are in the files.")
     ] = SHOWN_FAILURES,
@@ -108,7 +116,7 @@ def jsonschemabench(
     from guided.eval.settings import Settings
 
     silence()
-    check_plot(plot)
+    check_plot(place.plot)
     how = decoding(max_new_tokens, running)
     settings = Settings(
         model=running.model,
@@ -117,20 +125,19 @@ def jsonschemabench(
         max_new_tokens=max_new_tokens,
         temperature=how.temperature,
         seed=running.seed,
-        compile_seconds=compile_seconds,
-        generate_seconds=generate_seconds,
+        compile_seconds=limits.compile_seconds,
+        generate_seconds=limits.generate_seconds,
     )
-    rows = choose(read_rows(data), limit, split or ())
+    rows = choose(read_rows(data), chosen.limit, chosen.split or ())
     tasks = tasks_for(rows, list(dict.fromkeys(engine)))
-    peers = set(engine) - {EngineName.GUIDED, EngineName.NONE}
-    own = bool(peers) if isolate is None else isolate
+    own = limits.isolated(engine)
     with RecordLog(out / "results.jsonl") as log:
         run_or_go_on(
             log.path,
             len(tasks),
             lambda: records_of(tasks, settings, log),
-            lambda: _run(tasks, settings, log, workers if ray else None, own, quiet=as_json),
-            lambda records: _conclude(records, settings, len(tasks), out, plot, failures, as_json),
+            lambda: _run(tasks, settings, log, place.workers if place.ray else None, own, quiet=as_json),
+            lambda records: _conclude(records, settings, len(tasks), out, place.plot, failures, as_json),
             quiet=as_json,
         )
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
 
@@ -16,9 +17,32 @@ from guided.errors import GuidedError
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["check_plot", "leave_behind", "run_or_go_on"]
+__all__ = ["RUN", "Out", "Plot", "RunOptions", "check_plot", "leave_behind", "run_or_go_on"]
 
 Kept = TypeVar("Kept")
+
+RUN = "Run"
+"""The panel of options about how an evaluation runs."""
+
+Out: TypeAlias = Annotated[Path, typer.Option(metavar="DIR", help="Where results.jsonl, summary.json and plot.png go.")]
+Plot: TypeAlias = Annotated[
+    bool | None, typer.Option(help="Draw plot.png; by default where matplotlib is installed.", rich_help_panel=RUN)
+]
+Ray: TypeAlias = Annotated[
+    bool, typer.Option("--ray", help="Run on Ray: the cluster of RAY_ADDRESS, else this machine.", rich_help_panel=RUN)
+]
+Workers: TypeAlias = Annotated[
+    int, typer.Option(min=1, metavar="N", help="Workers on Ray, each with its own model.", rich_help_panel=RUN)
+]
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Where an evaluation runs, and whether it ends with a plot, as the command line says it."""
+
+    ray: Ray = False
+    workers: Workers = 2
+    plot: Plot = None
 
 
 def check_plot(plot: bool | None) -> None:

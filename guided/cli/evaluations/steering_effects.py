@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from guided.cli.evaluations.shared import check_plot, leave_behind, run_or_go_on
+from guided.cli.evaluations.shared import RUN, Out, Plot, check_plot, leave_behind, run_or_go_on
 from guided.cli.methods.options import AsJson, Device, Offline
 from guided.cli.progress import counted_stages
 from guided.eval.steering.names import MethodName
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["steering"]
 
-_RUN = "Run"
-
 
 def steering(
     method: Annotated[
@@ -27,9 +25,7 @@ def steering(
         typer.Option(metavar="NAME", help="Only this method; may be repeated.", show_default="all"),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most N prompts of each task.")] = 100,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where results.jsonl, summary.json and plot.png go.")] = Path(
-        "steering"
-    ),
+    out: Out = Path("steering"),
     tuning: Annotated[
         bool, typer.Option("--tuning", help="The prompts that strengths were chosen on, not the held-out ones.")
     ] = False,
@@ -45,11 +41,8 @@ def steering(
     ] = "reviews",
     device: Device = None,
     offline: Offline = False,
-    seed: Annotated[int, typer.Option(help="Seed of the draws.", rich_help_panel=_RUN)] = 0,
-    plot: Annotated[
-        bool | None,
-        typer.Option(help="Draw plot.png; by default where matplotlib is installed.", rich_help_panel=_RUN),
-    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the draws.", rich_help_panel=RUN)] = 0,
+    plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare a model with itself steered, each method on the measure that it is for.

@@ -1,15 +1,11 @@
-"""Options that several commands share: annotated types, and the block that every command which runs a model has."""
+"""Options that several commands share: annotated types, and the blocks that commands which run a model have."""
 
 from __future__ import annotations
 
-import dataclasses
-import functools
-import inspect
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, get_type_hints
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -23,7 +19,6 @@ __all__ = [
     "Spelled",
     "Strict",
     "decoding",
-    "runs_a_model",
     "searches",
 ]
 
@@ -228,40 +223,6 @@ class SamplingOptions:
 def searches(sampling: SamplingOptions) -> bool:
     """True where the options ask for a search."""
     return sampling.search is not None or bool(sampling.must_include or sampling.must_exclude)
-
-
-BLOCKS: dict[str, type[ModelOptions] | type[SamplingOptions]] = {"running": ModelOptions, "sampling": SamplingOptions}
-"""The blocks of options that a command can have, by the name of its parameter."""
-
-
-def runs_a_model(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with the options of a block where its parameter ``running`` or ``sampling`` stands.
-
-    The command gets each block's values together.
-    """
-    hints = get_type_hints(command, include_extras=True)
-    parameters: list[inspect.Parameter] = []
-    blocks: dict[str, type[ModelOptions] | type[SamplingOptions]] = {}
-    for parameter in inspect.signature(command).parameters.values():
-        kind = inspect.Parameter.KEYWORD_ONLY
-        block = BLOCKS.get(parameter.name)
-        if block is None:
-            parameters.append(parameter.replace(kind=kind, annotation=hints[parameter.name]))
-            continue
-        blocks[parameter.name] = block
-        shared = get_type_hints(block, include_extras=True)
-        for field in dataclasses.fields(block):
-            parameters.append(inspect.Parameter(field.name, kind, default=field.default, annotation=shared[field.name]))
-
-    @functools.wraps(command)
-    def wrapped(**given: Any) -> None:
-        for name, block in blocks.items():
-            given[name] = block(**{field.name: given.pop(field.name) for field in dataclasses.fields(block)})
-        command(**given)
-
-    wrapped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return wrapped
 
 
 def decoding(max_new_tokens: int | None, running: ModelOptions) -> Decoding:

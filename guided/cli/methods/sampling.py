@@ -88,11 +88,9 @@ def sample_text(
     ready: Steered,
     prompt: Any,
     constraint: Constraint,
-    sampling: SamplingOptions,
     *,
     max_new_tokens: int,
     how: Decoding,
-    replay: Path | None = None,
     quiet: bool = False,
 ) -> Answer:
     """Draw the texts for one prompt; raises `LimitError` where no particle wrote a whole text."""
@@ -100,12 +98,13 @@ def sample_text(
     from guided.hf.front.sampling_bar import sampling_bar
     from guided.infer import Recorder
 
+    sampling = ready.sampling
     if sampling.sampler is None:
         raise ValueError("no sampler was chosen")
     tokenizer = ready.loaded.tokenizer
     recorder = None
     title = f"{sampling.sampler.value}, {sampling.particles} particles"
-    if replay is not None:
+    if sampling.replay is not None:
         recorder = Recorder(constraint.vocabulary, title=title, prompt=prompt if isinstance(prompt, str) else "")
     options: dict[str, Any] = {} if how.temperature is None else {"temperature": how.temperature}
     if ready.drafting is not None:
@@ -124,8 +123,8 @@ def sample_text(
             progress=_both(recorder, bar),
             **options,
         )
-    if recorder is not None and replay is not None:
-        _write(recorder, result, replay)
+    if recorder is not None and sampling.replay is not None:
+        _write(recorder, result, sampling.replay)
     return _answer(result, drafted=ready.drafting is not None)
 
 

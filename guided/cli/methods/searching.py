@@ -134,7 +134,6 @@ def search_text(
     ready: Steered,
     prompt: Any,
     constraint: Constraint,
-    sampling: SamplingOptions,
     *,
     max_new_tokens: int,
     quiet: bool = False,
@@ -142,6 +141,7 @@ def search_text(
     """Search the texts for one prompt; raises `LimitError` where none was found."""
     from guided.hf import generate
 
+    sampling = ready.sampling
     search, seed = None, None
     if sampling.search is not None:
         search = search_function(sampling.search, ready.sources.decode)

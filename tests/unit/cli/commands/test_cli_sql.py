@@ -30,7 +30,9 @@ def test_statements_name_what_is_there(guided_cli, database, model_folder, seed)
 
 
 def test_the_answer_is_a_table(guided_cli, database, model_folder, monkeypatch):
-    monkeypatch.setattr("guided.cli.models.generate_batch", _writes("SELECT name, age FROM people ORDER BY age"))
+    monkeypatch.setattr(
+        "guided.cli.methods.writing.generate_batch", _writes("SELECT name, age FROM people ORDER BY age")
+    )
     result = guided_cli("sql", "--db", f"sqlite:///{database}", QUESTION, "-m", model_folder)
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
@@ -44,7 +46,7 @@ def test_the_answer_is_a_table(guided_cli, database, model_folder, monkeypatch):
 
 
 def test_the_answer_for_machines(guided_cli, database, model_folder, monkeypatch):
-    monkeypatch.setattr("guided.cli.models.generate_batch", _writes("SELECT id, name FROM people"))
+    monkeypatch.setattr("guided.cli.methods.writing.generate_batch", _writes("SELECT id, name FROM people"))
     result = guided_cli("sql", "--db", database, QUESTION, "-m", model_folder, "--json", "--max-rows", 2)
     found = json.loads(result.stdout)
     assert found["columns"] == ["id", "name"]
@@ -53,7 +55,7 @@ def test_the_answer_for_machines(guided_cli, database, model_folder, monkeypatch
 
 
 def test_a_statement_that_fails_is_shown_and_the_answer_is_no(guided_cli, database, model_folder, monkeypatch):
-    monkeypatch.setattr("guided.cli.models.generate_batch", _writes("SELECT salary FROM people"))
+    monkeypatch.setattr("guided.cli.methods.writing.generate_batch", _writes("SELECT salary FROM people"))
     result = guided_cli("sql", "--db", database, QUESTION, "-m", model_folder)
     assert result.exit_code == 1
     assert result.stdout == "SELECT salary FROM people\n"
