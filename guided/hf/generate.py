@@ -1,7 +1,8 @@
 """`guided.generate`: prompt and grammar to text, a thin layer over the `generate` of transformers.
 
-Its arguments are resolved once, to a `guided.hf.front.request.Request`, which one of four runners takes, each a module
-of `guided.hf.front`: `run_transformers`, `run_own_loop` (drafts and steering), `run_samplers`, `run_searches`.
+Its arguments are resolved once (`guided.hf.front.arguments`), to a `guided.hf.front.request.Request`, which one of four
+runners takes, each a module of `guided.hf.front`: `run_transformers`, `run_own_loop` (drafts and steering),
+`run_samplers`, `run_searches`.
 """
 
 from __future__ import annotations
@@ -10,13 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from guided.constraint.protocol import Constrains
-from guided.errors import UnsupportedError
 from guided.grammar.ir import Grammar
+from guided.hf.front.arguments import Arguments
 from guided.hf.front.encoding import Conversation
 from guided.hf.front.generation import Generation
-from guided.hf.front.request import OWN_OPTIONS, Request, read_model, read_prompts, stack_of
 from guided.hf.front.streaming import ends_streamer
-from guided.hf.front.transformers_loop import run_transformers, transformers_options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -176,65 +175,8 @@ def generate(
     the search where none is given, `grid_beam_search` and `neurologic_search`; ``must_exclude`` texts that must not,
     for `neurologic_search`.
     """
-    searches = bool(search is not None or must_include or must_exclude)
-    whole = searches or sampler is not None
-    drafting = None
-    if draft is not None:
-        from guided.hf.front.draft_argument import check_combination, drafting_for
-
-        drafting = drafting_for(draft, model, tokenizer, greedy=sampler is None and not options.get("do_sample"))
-        check_combination(sampler, searches, options)
-    _check(grammar, options, sampled=sampler is not None, searches=searches, heal=heal)
-    show_progress = bool(options.pop("show_progress", False))
-    same_tokenizer = bool(options.pop("same_tokenizer", False))
-    model, tokenizer, ends = read_model(model, tokenizer, whole=whole)
-    if not whole:
-        options = transformers_options(options, tokenizer, n)
-    prompts, single = read_prompts(
-        prompt, grammar, model, tokenizer, ends, max_new_tokens=max_new_tokens, chat=chat, heal=heal,
-        canonical=canonical, potentials=whole,
+    given = Arguments(
+        model, prompt, grammar, sampler, search, must_include, must_exclude, draft, n, seed, steer, tokenizer,
+        max_new_tokens, chat, heal, canonical, options,
     )  # fmt: skip
-    request = Request(
-        model, tokenizer, ends, prompts, max_new_tokens, n, seed, stack_of(steer), same_tokenizer, drafting, options
-    )
-    results: Sequence[Any]
-    if searches:
-        from guided.hf.front.searching import run_searches
-
-        results = run_searches(request, search, must_include, must_exclude)
-    elif sampler is not None:
-        from guided.hf.front.sampling import run_samplers
-
-        results = run_samplers(request, sampler, show_progress=show_progress)
-    elif drafting is not None or request.stack:
-        from guided.hf.front.own_loop import run_own_loop
-
-        results = run_own_loop(request)
-    else:
-        results = run_transformers(request)
-    return results[0] if single and "num_return_sequences" not in options else list(results)
-
-
-def _check(grammar: Any, options: Mapping[str, Any], *, sampled: bool, searches: bool, heal: bool) -> None:
-    """Raise `UnsupportedError` for arguments that do not go together."""
-    if searches and sampled:
-        raise UnsupportedError(
-            "a sampler draws texts and a search compares them",
-            remedy="Leave out sampler=, or search=, must_include= and must_exclude=.",
-        )
-    if searches or sampled:
-        name = "search" if searches else "sampler"
-        if heal:
-            raise UnsupportedError(f"a {name} cannot take back the prompt's end", remedy="Leave out heal=True.")
-        if grammar is None:
-            raise UnsupportedError(
-                "a sampler and a search need a grammar or a potential",
-                remedy="Leave out sampler= and search=, or pass one.",
-            )
-        return
-    for option in OWN_OPTIONS:
-        if option in options:
-            raise UnsupportedError(
-                f"the option {option} cannot be combined with guided.generate",
-                remedy="Call model.generate with a GuidedLogitsProcessor instead.",
-            )
+    return given.results()

@@ -133,14 +133,13 @@ def read_prompts(
     heal: bool,
     canonical: bool,
     potentials: bool,
-) -> tuple[tuple[Prompt, ...], bool]:
-    """Prompts as ids with compiled goals, joined as asked; and whether one was given alone.
+) -> tuple[Prompt, ...]:
+    """Prompts as ids with compiled goals, joined as asked.
 
     With ``potentials`` a `Potential` may stand for a grammar.  Raises `GuidedError` for no prompt, for other numbers of
     prompts and grammars, and for prompts that are too long.
     """
-    single = is_single(prompt)
-    given: Sequence[Any] = [prompt] if single else list(prompt)
+    given: Sequence[Any] = [prompt] if is_single(prompt) else list(prompt)
     if not given:
         raise GuidedError("no prompt given", remedy="Pass a text, or a list of at least one.")
     encoded = [prompt_ids(item, tokenizer, chat) for item in given]
@@ -155,7 +154,7 @@ def read_prompts(
         if not encoder and not any_model:
             check_room(network, len(one.ids), max_new_tokens)
         prompts.append(one)
-    return tuple(prompts), single
+    return tuple(prompts)
 
 
 def _joined(prompt: Prompt, tokenizer: Any, heal: bool, canonical: bool, encoder: bool) -> Prompt:

@@ -1,0 +1,132 @@
+"""`Arguments`: what `guided.generate` was called with, what does not go together, and which runner takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from guided.errors import UnsupportedError
+from guided.hf.front.encoding import is_single
+from guided.hf.front.request import OWN_OPTIONS, Request, read_model, read_prompts, stack_of
+from guided.hf.front.transformers_loop import run_transformers, transformers_options
+
+if TYPE_CHECKING:
+    from guided.draft import Drafting
+    from guided.hf.front.draft_argument import Draft
+    from guided.hf.front.sampling import Sampler
+    from guided.hf.front.searching import Phrase, Search
+    from guided.steer import Steering
+
+__all__ = ["Arguments"]
+
+CALL_OPTIONS = ("show_progress", "same_tokenizer")
+"""Options that are those of `guided.generate`, whichever runner takes the others."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """The arguments as they were given, in the order and with the meanings of `guided.generate`."""
+
+    model: Any
+    prompt: Any
+    grammar: Any
+    sampler: Sampler | None
+    search: Search | None
+    must_include: str | Sequence[Phrase]
+    must_exclude: str | Sequence[Phrase]
+    draft: Draft | None
+    n: int | None
+    seed: Any
+    steer: Steering | None
+    tokenizer: Any
+    max_new_tokens: int
+    chat: bool
+    heal: bool
+    canonical: bool
+    options: Mapping[str, Any]
+
+    def results(self) -> Any:
+        """What the runner gives: one result for one prompt that was given alone, else a list."""
+        request = self._request()
+        results = self._run(request)
+        return results[0] if is_single(self.prompt) and "num_return_sequences" not in request.options else results
+
+    @cached_property
+    def _searches(self) -> bool:
+        return bool(self.search is not None or self.must_include or self.must_exclude)
+
+    @property
+    def _looks_at_whole_texts(self) -> bool:
+        return self._searches or self.sampler is not None
+
+    def _request(self) -> Request:
+        """The arguments resolved.  Raises `GuidedError` for those that do not go together or cannot be read."""
+        drafting = self._drafting()
+        self._check()
+        whole = self._looks_at_whole_texts
+        options = {name: value for name, value in self.options.items() if name not in CALL_OPTIONS}
+        model, tokenizer, ends = read_model(self.model, self.tokenizer, whole=whole)
+        if not whole:
+            options = transformers_options(options, tokenizer, self.n)
+        prompts = read_prompts(
+            self.prompt, self.grammar, model, tokenizer, ends, max_new_tokens=self.max_new_tokens, chat=self.chat,
+            heal=self.heal, canonical=self.canonical, potentials=whole,
+        )  # fmt: skip
+        return Request(
+            model, tokenizer, ends, prompts, self.max_new_tokens, self.n, self.seed, stack_of(self.steer),
+            bool(self.options.get("same_tokenizer", False)), drafting, options,
+        )  # fmt: skip
+
+    def _drafting(self) -> Drafting | None:
+        if self.draft is None:
+            return None
+        from guided.hf.front.draft_argument import check_combination, drafting_for
+
+        greedy = self.sampler is None and not self.options.get("do_sample")
+        drafting = drafting_for(self.draft, self.model, self.tokenizer, greedy=greedy)
+        check_combination(self.sampler, self._searches, self.options)
+        return drafting
+
+    def _check(self) -> None:
+        """Raise `UnsupportedError` for arguments that do not go together."""
+        sampled = self.sampler is not None
+        if self._searches and sampled:
+            raise UnsupportedError(
+                "a sampler draws texts and a search compares them",
+                remedy="Leave out sampler=, or search=, must_include= and must_exclude=.",
+            )
+        if self._looks_at_whole_texts:
+            name = "search" if self._searches else "sampler"
+            if self.heal:
+                raise UnsupportedError(f"a {name} cannot take back the prompt's end", remedy="Leave out heal=True.")
+            if self.grammar is None:
+                raise UnsupportedError(
+                    "a sampler and a search need a grammar or a potential",
+                    remedy="Leave out sampler= and search=, or pass one.",
+                )
+            return
+        for option in OWN_OPTIONS:
+            if option in self.options:
+                raise UnsupportedError(
+                    f"the option {option} cannot be combined with guided.generate",
+                    remedy="Call model.generate with a GuidedLogitsProcessor instead.",
+                )
+
+    def _run(self, request: Request) -> list[Any]:
+        """The results of the runner that the arguments ask for, one or several for each prompt, in order."""
+        if self._searches:
+            from guided.hf.front.searching import run_searches
+
+            return list(run_searches(request, self.search, self.must_include, self.must_exclude))
+        if self.sampler is not None:
+            from guided.hf.front.sampling import run_samplers
+
+            shown = bool(self.options.get("show_progress", False))
+            return list(run_samplers(request, self.sampler, show_progress=shown))
+        if request.draft is not None or request.stack:
+            from guided.hf.front.own_loop import run_own_loop
+
+            return list(run_own_loop(request))
+        return list(run_transformers(request))
