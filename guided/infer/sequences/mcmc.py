@@ -8,7 +8,8 @@ Metropolis and Hastings, where the proposal's probability is the sum over all pl
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, LimitError
 from guided.infer.chance import Chance, Random, chance_of
 from guided.infer.potentials.potential import Potential
-from guided.infer.result import Cost, Samples
+from guided.infer.result import Cost, Particle, Samples
 from guided.infer.runs.checkpoint import Checkpoint, state_of
 from guided.infer.runs.content import described
 from guided.infer.runs.rounds import Round, RoundProgress
@@ -87,50 +88,79 @@ def mcmc(
         "vocabulary": exploration.vocabulary.digest,
         "potential": described(exploration.potential),
     }
-    before, done, accepted = Cost(), 0, 0
     if resume is None:
-        nodes = _first(exploration, chance, n, max_attempts)
+        chains = _Chains(exploration, chance, _first(exploration, chance, n, max_attempts))
     else:
         kept = resume if isinstance(resume, Checkpoint) else Checkpoint.load(resume)
         kept.check(problem)
-        chance, before, done, accepted = kept.chance(), kept.cost, kept.step, int(kept.problem["accepted"])
+        chains = _Chains.resumed(exploration, kept)
+    while chains.steps < steps:
+        chains.move(cut)
+        if save is not None and (chains.steps % save_every == 0 or chains.steps == steps):
+            chains.checkpoint(problem).save(save)
+        if progress is not None:
+            progress(Round(chains.steps, chains.states, chains.steps, steps, None, chains.cost))
+    total = chains.steps * n
+    return Samples(chains.states, chains.accepted / total if total else 1.0, None, chains.cost)
+
+
+@dataclass
+class _Chains:
+    """Chains that move side by side: the leaf that each is at, and what was done so far."""
+
+    exploration: Exploration
+    chance: Chance
+    nodes: list[int]
+    steps: int = 0
+    accepted: int = 0
+    """Moves that were accepted, of all chains."""
+    spent: Cost = field(default_factory=Cost)
+    """What the run that was saved had cost."""
+
+    @classmethod
+    def resumed(cls, exploration: Exploration, kept: Checkpoint) -> _Chains:
+        """The chains that were saved.  Raises `GuidedError` where they weigh something else now."""
         nodes = [visited(exploration, tokens) for tokens in kept.tokens]
         if not np.allclose(kept.logw, _weights(exploration, nodes), atol=_SAME):
             raise GuidedError(
                 "the checkpoint was made with another model or potential: saved sequences weigh something else",
                 remedy="Resume with the arguments of the run that was saved.",
             )
-    for step in range(done, steps):
-        proposals: list[int] = []
-        for start in range(0, n, batch):
-            part = nodes[start : start + batch]
-            after, drawn, taken = moved(exploration, chance, part, cut)
-            nodes[start : start + batch] = after
-            proposals += drawn
-            accepted += sum(taken)
-        if save is not None and ((step + 1) % save_every == 0 or step + 1 == steps):
-            Checkpoint(
-                problem={**problem, "accepted": accepted},
-                step=step + 1,
-                tokens=tuple(exploration.trie.tokens(node) for node in nodes),
-                logw=tuple(_weights(exploration, nodes)),
-                twists=(),
-                status=(),
-                increments=(),
-                resampled=(),
-                cost=before + exploration.cost,
-                rng=state_of(chance),
-            ).save(save)
-        if progress is not None:
-            states = tuple(exploration.particle(node) for node in nodes)
-            progress(Round(step + 1, states, step + 1, steps, None, before + exploration.cost))
-    total = max(done, steps) * n
-    return Samples(
-        tuple(exploration.particle(node) for node in nodes),
-        accepted / total if total else 1.0,
-        None,
-        before + exploration.cost,
-    )
+        return cls(exploration, kept.chance(), nodes, kept.step, int(kept.problem["accepted"]), kept.cost)
+
+    @property
+    def cost(self) -> Cost:
+        """What all of it has cost."""
+        return self.spent + self.exploration.cost
+
+    @property
+    def states(self) -> tuple[Particle, ...]:
+        """The sequence that each chain is at."""
+        return tuple(self.exploration.particle(node) for node in self.nodes)
+
+    def move(self, cut: Cut) -> None:
+        """Move each chain once."""
+        batch = self.exploration.batch
+        for start in range(0, len(self.nodes), batch):
+            after, taken = moved(self.exploration, self.chance, self.nodes[start : start + batch], cut)
+            self.nodes[start : start + batch] = after
+            self.accepted += sum(taken)
+        self.steps += 1
+
+    def checkpoint(self, problem: Mapping[str, Any]) -> Checkpoint:
+        """The chains as data, with what was asked for."""
+        return Checkpoint(
+            problem={**problem, "accepted": self.accepted},
+            step=self.steps,
+            tokens=tuple(self.exploration.trie.tokens(node) for node in self.nodes),
+            logw=tuple(_weights(self.exploration, self.nodes)),
+            twists=(),
+            status=(),
+            increments=(),
+            resampled=(),
+            cost=self.cost,
+            rng=state_of(self.chance),
+        )
 
 
 _SAME = 0.1
@@ -176,10 +206,8 @@ def visited(exploration: Exploration, tokens: Sequence[int]) -> int:
     return node
 
 
-def moved(
-    exploration: Exploration, chance: Chance, nodes: Sequence[int], cut: Cut
-) -> tuple[list[int], list[int], list[bool]]:
-    """One move of each chain from its leaf: where it is then, what was proposed, whether that was accepted."""
+def moved(exploration: Exploration, chance: Chance, nodes: Sequence[int], cut: Cut) -> tuple[list[int], list[bool]]:
+    """One move of each chain from its leaf: where it is then, and whether what was proposed was accepted."""
     trie = exploration.trie
     paths = [trie.path(node) for node in nodes]
     starts = [path[chance.index(np.exp(_cuts(exploration, path, cut)))] for path in paths]
@@ -193,7 +221,7 @@ def moved(
             accept = log_ratio >= 0 or chance.index([math.exp(log_ratio), -math.expm1(log_ratio)]) == 0
         after.append(proposal if accept else node)
         taken.append(accept)
-    return after, proposals, taken
+    return after, taken
 
 
 def _cuts(exploration: Exploration, path: Sequence[int], cut: Cut) -> NDArray[np.float64]:
