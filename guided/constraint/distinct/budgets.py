@@ -56,30 +56,32 @@ class Budgets:
         self._judged: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
         self._begins: dict[int, tuple[Link, list[int], list[int]]] = {}
         self._near: dict[int, tuple[NDArray[np.int64], NDArray[np.int64] | None, int]] = {}
-        """By state what is refused, `_again`, and `apart`."""
+        """By state what is refused, `_repeating`, and `apart`."""
 
     def near(self, state: int, limit: int) -> tuple[NDArray[np.uint32] | None, int]:
         """See `DistinctMachine.near`."""
         own, text = self._machine.split(state)
-        told = self._near.get(state)
-        if told is None:
+        known = self._near.get(state)
+        if known is None:
             refused = self._refused(state, own, text)
-            told = self._near[state] = refused, self._again(text), self.apart(text)
-        refused, again, apart = told
+            known = self._near[state] = refused, self._repeating(text), self.apart(text)
+        refused, repeating, apart = known
         row, need = self._automaton.near(own, limit)
-        if row is not None and again is None:
+        if row is not None and repeating is None:
             judged = self._judge(state, own, text)
             if judged is None:
                 row = self._less_far(state, own, text, tokenset.without(row, refused), limit)
             else:
                 row = tokenset.without(row, np.concatenate((refused, judged[0][judged[1] > limit])))
-        elif row is not None and again is not None:
-            dear = again[tokenset.are_in(row, again)] if again.size else again
-            if dear.size:
+        elif row is not None and repeating is not None:
+            repeats = repeating[tokenset.are_in(row, repeating)] if repeating.size else repeating
+            if repeats.size:
                 row = row.copy()
                 less = limit - self._evasion(text)
                 near = self._automaton.near(own, less)[0] if less >= 0 else None
-                refused = np.concatenate((refused, dear if near is None else dear[~tokenset.are_in(near, dear)]))
+                refused = np.concatenate(
+                    (refused, repeats if near is None else repeats[~tokenset.are_in(near, repeats)])
+                )
             if refused.size:
                 row = tokenset.without(row, refused)
         return None if row is None or not row.max() else row, min(need + apart, FAR)
@@ -88,8 +90,8 @@ class Budgets:
         idle = text is None and self._refusals.never_idle
         return NO_TOKENS if idle else self._refusals.refused(state, own, text)
 
-    def _again(self, text: Text | None) -> NDArray[np.int64] | None:
-        """Allowed tokens behind which a name has begun that the object holds already, and a few more; None if not told.
+    def _repeating(self, text: Text | None) -> NDArray[np.int64] | None:
+        """Allowed tokens that begin a name which the object holds, and a few more; None where that is not known.
 
         So the automaton's way on, to end it there, would repeat it.  Only where any names may come and nothing else is
         compared.
@@ -104,13 +106,13 @@ class Budgets:
         level = around = text.level
         found: list[int] = []
         while around is not None:
-            begins, follows = self._beginning(around.seen.link)
+            begins, follows = self._beginning(around.used.link)
             found += follows if around is not level or text.mode is Mode.NAME else begins
             around = around.parent
         if text.mode is Mode.NAME:
             found += texts.following.get(text.text, ())
             size = len(text.text)
-            for name in () if level is None else level.seen.beginning(text.text):
+            for name in () if level is None else level.used.beginning(text.text):
                 if rest := name[size:]:
                     found += texts.beginning(rest, len(rest) - 1)
                     found += [token for token, _ in texts.escaping.get(rest, ())]
@@ -131,7 +133,7 @@ class Budgets:
         level = None if text is None else text.level
         tried = [token for some in texts.following.values() for token in some]
         size = len(text.text) if text is not None and text.mode is Mode.NAME else -1
-        for name in () if level is None else level.seen.beginning(text.text if text is not None and size > 0 else b""):
+        for name in () if level is None else level.used.beginning(text.text if text is not None and size > 0 else b""):
             rest = name[max(size, 0) :]
             ways = texts.opening if size < 0 else texts.escaping
             for n in range(len(rest) + 1):
@@ -178,7 +180,7 @@ class Budgets:
             return FAR
         most, level = self._spanned, None if text is None else text.level
         while level is not None:
-            most = max(most, level.seen.size + self._spanned)
+            most = max(most, level.used.size + self._spanned)
             level = level.parent
         return most + 2
 
@@ -196,7 +198,7 @@ class Budgets:
 
     def _evasion(self, text: Text | None) -> int:
         """Tokens beyond the automaton's that are enough where a name that has begun is one that its object holds."""
-        return 1 if text is None or text.level is None or text.level.seen.size <= FEW else EVASION
+        return 1 if text is None or text.level is None or text.level.used.size <= FEW else EVASION
 
     def _less_far(
         self, state: int, own: int, text: Text | None, row: NDArray[np.uint32], limit: int
@@ -209,8 +211,8 @@ class Budgets:
                 tokenset.remove(row, token)
             tried = tried[:JUDGED]
         else:
-            doubtful = self._refusals.doubtful(state, own, text).tolist()
-            tried = [token for token in doubtful if tokenset.contains(row, token)]
+            undecided = self._refusals.undecided(state, own, text).tolist()
+            tried = [token for token in undecided if tokenset.contains(row, token)]
         for token in tried:
             after = machine.advance_token(state, token)
             if after != DEAD and not forces:
@@ -231,4 +233,4 @@ class Budgets:
         if text is None or level is None or level.collects or not self._liveness.is_open(state, text):
             return None
         looping = self._liveness.supply.looping(state, text.mode)
-        return None if looping is None else level.seen.size + 2 + self._automaton.cost(looping)
+        return None if looping is None else level.used.size + 2 + self._automaton.cost(looping)

@@ -1,8 +1,8 @@
 """Can what is being read still become like something that is there already?
 
-A text is *consistent* when the name in progress, or the item in progress of some open array that compares, may yet turn
-out equal to one seen before, as far as its own content tells (what the grammar allows is not asked).  A text that is
-not consistent has gone its own way in every open container: nothing that is in progress can become a duplicate.
+A text *may collide* when the name in progress, or the item in progress of some open array that compares, may yet turn
+out equal to one used before, as far as its own content tells (what the grammar allows is not asked).  A text that is
+cannot collide has gone its own way in every open container: nothing that is in progress can become a duplicate.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ class Collisions:
         self._content = reader.values.content
         self._levels: dict[Level, frozenset[int]] = {}
 
-    def consistent(self, text: Text | None) -> bool:
+    def may_collide(self, text: Text | None) -> bool:
         """See above; remembered with the text."""
         if text is None or text.level is None:
             return False
-        found = text.consistent
+        found = text.may_collide
         if found is None:
-            found = text.consistent = self._consistent(text, text.level)
+            found = text.may_collide = self._may_collide(text, text.level)
         return found
 
     def is_about_names(self, text: Text) -> bool:
-        """Of a consistent text: can nothing but the next name become a duplicate?"""
+        """Of a text that may collide: can nothing but the next name become a duplicate?"""
         level = text.level
         if level is None or not level.gathers:
             return True
@@ -50,23 +50,23 @@ class Collisions:
         return names and not self.candidates(level)
 
     def ways_on(self, text: Text) -> set[int] | None:
-        """Bytes after which a consistent name or string may still be so, or ends; None when that is not known."""
+        """Bytes after which a name that may collide or string may still be so, or ends; None when that is not known."""
         level = text.level
         if level is None or text.pending or text.mode not in (Mode.NAME, Mode.STRING):
             return None
         found = {QUOTE, BACKSLASH}
         if text.mode is Mode.NAME:
             like = [name for value in self.candidates(level) for name in self._members(value)] if level.collects else []
-            found |= level.seen.next_bytes(text.text)
+            found |= level.used.next_bytes(text.text)
         else:
             like = [item for value in self._expected(level) if isinstance(item := self._content[value], bytes)]
             if level.compares:
-                found |= level.seen.next_bytes(STRING_KEY + text.text)
+                found |= level.used.next_bytes(STRING_KEY + text.text)
         at = len(text.text)
         found.update(item[at] for item in like if len(item) > at and item.startswith(text.text))
         return found
 
-    def _consistent(self, text: Text, level: Level) -> bool:
+    def _may_collide(self, text: Text, level: Level) -> bool:
         mode = text.mode
         if mode is Mode.NAME:
             return self._name(text, level)
@@ -76,16 +76,16 @@ class Collisions:
             return self._scalar(text.text, level)
         if mode is Mode.BETWEEN:
             if level.expects is Expects.NAME:
-                return bool(level.seen.size) or bool(self.candidates(level))
+                return bool(level.used.size) or bool(self.candidates(level))
             if level.expects is Expects.VALUE and level.gathers:
-                if (level.compares and level.seen.size) or self._expected(level):
+                if (level.compares and level.used.size) or self._expected(level):
                     return True
                 # An array that has just been opened may also be closed.
                 return level.is_array and not level.items.length and bool(self.candidates(level))
         return level.collects and bool(self.candidates(level))
 
     def _name(self, text: Text, level: Level) -> bool:
-        if _goes_on(level.seen, text.text, text.pending):
+        if _goes_on(level.used, text.text, text.pending):
             return True
         if not level.collects:
             return False
@@ -97,7 +97,7 @@ class Collisions:
         )
 
     def _string(self, text: Text, level: Level) -> bool:
-        if level.compares and _goes_on(level.seen, STRING_KEY + text.text, text.pending):
+        if level.compares and _goes_on(level.used, STRING_KEY + text.text, text.pending):
             return True
         for candidate in self._expected(level):
             content = self._content[candidate]
@@ -113,9 +113,9 @@ class Collisions:
         if text[:1] in (b"n", b"t", b"f"):
             value = next(word for word in LITERALS if word.startswith(text))
             entry = self._reader.values.literal(value)
-            return (level.compares and self._reader.values.keys[entry] in level.seen) or entry in self._expected(level)
+            return (level.compares and self._reader.values.keys[entry] in level.used) or entry in self._expected(level)
         prefix: NumberPrefix = read_prefix(text)
-        if level.compares and _has_number(level.seen, prefix):
+        if level.compares and _has_number(level.used, prefix):
             return True
         for candidate in self._expected(level):
             content = self._content[candidate]
@@ -149,7 +149,7 @@ class Collisions:
     def _extends(self, prefix: NumberPrefix, level: Level) -> bool:
         """Has some number of those that the text may become more digits?"""
         sign = NEGATIVE_KEY if prefix.negative else POSITIVE_KEY
-        if level.compares and level.seen.begins(sign + prefix.digits.encode()):
+        if level.compares and level.used.begins(sign + prefix.digits.encode()):
             return True
         return any(
             isinstance(content := self._content[value], NumberValue) and content.value[1].startswith(prefix.digits)
@@ -187,7 +187,7 @@ class Collisions:
         kind = list if level.is_array else dict
         found = set(self._expected(parent))
         if parent.compares:
-            found.update(map(composite_of, parent.seen.beginning(ARRAY_KEY if level.is_array else OBJECT_KEY)))
+            found.update(map(composite_of, parent.used.beginning(ARRAY_KEY if level.is_array else OBJECT_KEY)))
         return frozenset(value for value in found if isinstance(self._content[value], kind))
 
     def _expected(self, level: Level) -> frozenset[int]:
@@ -247,11 +247,11 @@ _SHORT = frozenset(b'"\\/\b\f\n\r\t')
 """Characters with an escape of two bytes, which is complete at once."""
 
 
-def _goes_on(seen: UsedKeys, prefix: bytes, pending: bytes) -> bool:
+def _goes_on(used: UsedKeys, prefix: bytes, pending: bytes) -> bool:
     """Does some key begin so, and go on with a character whose escape begins so if there is one?"""
     if not pending:
-        return seen.begins(prefix)
-    for byte in seen.next_bytes(prefix):
+        return used.begins(prefix)
+    for byte in used.next_bytes(prefix):
         if byte >= 0x80:
             # The first byte of a longer character; which one is not looked at.
             if pending[1:2] in (b"", b"u"):
@@ -261,15 +261,15 @@ def _goes_on(seen: UsedKeys, prefix: bytes, pending: bytes) -> bool:
     return False
 
 
-def _has_number(seen: UsedKeys, prefix: NumberPrefix) -> bool:
+def _has_number(used: UsedKeys, prefix: NumberPrefix) -> bool:
     """May a number that begins so become one of the set?"""
     sign = NEGATIVE_KEY if prefix.negative else POSITIVE_KEY
     if not prefix.digits:
-        return ZERO_KEY in seen or (prefix.exponent is None and seen.begins(sign))
-    if prefix.exponent is None and seen.begins(sign + prefix.digits.encode()):
+        return ZERO_KEY in used or (prefix.exponent is None and used.begins(sign))
+    if prefix.exponent is None and used.begins(sign + prefix.digits.encode()):
         return True
     digits = prefix.digits.rstrip("0")
     return any(
         prefix.may_become((prefix.negative, digits, int(key[key.index(0) + 1 :])))
-        for key in seen.beginning(sign + digits.encode() + b"\0")
+        for key in used.beginning(sign + digits.encode() + b"\0")
     )

@@ -79,7 +79,7 @@ class DistinctCompletions(Completions):
         whole = self._steps.automaton.completions.text(own)
         if self._liveness.lives(own, text, whole):
             return whole
-        if text is not None and self._steps.collisions.consistent(text):
+        if text is not None and self._steps.collisions.may_collide(text):
             level = text.level
             if text.mode is Mode.BETWEEN and level is not None and level.compares and level.expects is Expects.VALUE:
                 for piece in _new_values(level):
@@ -113,8 +113,8 @@ class DistinctCompletions(Completions):
 def _new_values(level: Level) -> tuple[bytes, bytes]:
     """The least whole number that an array does not hold yet, and the least of which it does not hold the string."""
     number = string = 0
-    while number_key(exact_number(b"%d" % number)) in level.seen:
+    while number_key(exact_number(b"%d" % number)) in level.used:
         number += 1
-    while STRING_KEY + b"%d" % string in level.seen:
+    while STRING_KEY + b"%d" % string in level.used:
         string += 1
     return b"%d" % number, b'"%d"' % string

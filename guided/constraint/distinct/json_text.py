@@ -64,7 +64,7 @@ class Level:
     """An open container: what it holds so far, and whether that matters.
 
     ``compares``: an array in which some thread wants all items to differ.  ``collects``: the container is in such an
-    array's item, so its own value matters.  ``seen`` holds the names of an object that were undeclared, or the keys of
+    array's item, so its own value matters.  ``used`` holds the names of an object that were undeclared, or the keys of
     the items of an array that compares; ``items`` and ``members`` the whole content where the level collects.  Of a
     container whose values do not matter, ``expects`` only tells names from everything else.
     """
@@ -80,12 +80,12 @@ class Level:
         "origin",
         "parent",
         "repeating",
-        "seen",
         "shape",
+        "used",
     )
 
     def __init__(
-        self, parent: Level | None, is_array: bool, compares: bool, collects: bool, expects: Expects, seen: UsedKeys,
+        self, parent: Level | None, is_array: bool, compares: bool, collects: bool, expects: Expects, used: UsedKeys,
         items: Items, members: frozenset[tuple[bytes, int]], name: bytes | None,
     ) -> None:  # fmt: skip
         self.parent = parent
@@ -93,7 +93,7 @@ class Level:
         self.compares = compares
         self.collects = collects
         self.expects = expects
-        self.seen = seen
+        self.used = used
         self.items = items
         self.members = members
         self.name = name
@@ -101,10 +101,10 @@ class Level:
         """The same for containers that are open in the same way, whatever they hold."""
         self.origin: Level | None = None
         """The level one part earlier, when it is known."""
-        self.repeating: tuple[int, ...] = seen.tokens
+        self.repeating: tuple[int, ...] = used.tokens
         """The tokens that hold a name of this container, or of one around it, as a whole string."""
         if parent is not None and parent.repeating:
-            self.repeating = tuple(sorted({*seen.tokens, *parent.repeating}))
+            self.repeating = tuple(sorted({*used.tokens, *parent.repeating}))
 
     @property
     def gathers(self) -> bool:
@@ -119,14 +119,14 @@ class Text:
     ``pending`` is an escape that is not complete yet, in lower case.
     """
 
-    __slots__ = ("consistent", "level", "mode", "pending", "text")
+    __slots__ = ("level", "may_collide", "mode", "pending", "text")
 
     def __init__(self, level: Level | None, mode: Mode, text: bytes, pending: bytes) -> None:
         self.level = level
         self.mode = mode
         self.text = text
         self.pending = pending
-        self.consistent: bool | None = None
+        self.may_collide: bool | None = None
         """Remembered by `guided.constraint.distinct.collisions`."""
 
 
@@ -163,17 +163,17 @@ class Reader:
 
     def level(
         self, parent: Level | None, is_array: bool, *, compares: bool = False, collects: bool = False,
-        expects: Expects, seen: UsedKeys | None = None, items: Items | None = None,
+        expects: Expects, used: UsedKeys | None = None, items: Items | None = None,
         members: frozenset[tuple[bytes, int]] = frozenset(), name: bytes | None = None, origin: Level | None = None,
     ) -> Level:  # fmt: skip
         """The one level of this content."""
-        seen = seen or self.nothing
+        used = used or self.nothing
         items = items or self.values.empty
-        key = (id(parent), is_array, compares, collects, expects, id(seen), id(items), members, name)
+        key = (id(parent), is_array, compares, collects, expects, id(used), id(items), members, name)
         found = self._levels.get(key)
         if found is None:
             untrack(key)
-            found = self._levels[key] = Level(parent, is_array, compares, collects, expects, seen, items, members, name)
+            found = self._levels[key] = Level(parent, is_array, compares, collects, expects, used, items, members, name)
             untrack(found)
             found.origin = origin
             shape = (0 if parent is None else parent.shape, is_array, compares)
@@ -182,13 +182,13 @@ class Reader:
         return found
 
     def changed(
-        self, level: Level, *, expects: Expects, seen: UsedKeys | None = None, items: Items | None = None,
+        self, level: Level, *, expects: Expects, used: UsedKeys | None = None, items: Items | None = None,
         members: frozenset[tuple[bytes, int]] | None = None, name: bytes | None = None,
     ) -> Level:  # fmt: skip
         """A level with other content."""
         return self.level(
             level.parent, level.is_array, compares=level.compares, collects=level.collects, expects=expects,
-            seen=seen or level.seen, items=items or level.items,
+            used=used or level.used, items=items or level.items,
             members=level.members if members is None else members, name=name, origin=level,
         )  # fmt: skip
 
@@ -344,29 +344,29 @@ class Reader:
         """The level after one more value; it is new, where that matters, or need not be."""
         if value is None:
             return self.turned(level, Expects.COMMA)
-        seen = level.seen
-        if level.compares and (key := self.values.keys[value]) not in seen:
-            seen = seen.with_key(key)
+        used = level.used
+        if level.compares and (key := self.values.keys[value]) not in used:
+            used = used.with_key(key)
         if not level.collects:
-            return self.changed(level, expects=Expects.COMMA, seen=seen)
+            return self.changed(level, expects=Expects.COMMA, used=used)
         if level.is_array:
-            return self.changed(level, expects=Expects.COMMA, seen=seen, items=level.items.with_item(value))
+            return self.changed(level, expects=Expects.COMMA, used=used, items=level.items.with_item(value))
         members = level.members | {(level.name or b"", value)}
-        return self.changed(level, expects=Expects.COMMA, seen=seen, members=members)
+        return self.changed(level, expects=Expects.COMMA, used=used, members=members)
 
     def with_name(self, level: Level | None, name: bytes, undeclared: bool) -> Text | None:
         """The text behind a name; a name that was not undeclared need not be remembered."""
         if level is None:
             if not undeclared:
                 return None
-            return self.text(self.level(None, False, expects=Expects.COMMA, seen=self._named(self.nothing, name)))
-        seen = self._named(level.seen, name) if undeclared and name not in level.seen else level.seen
+            return self.text(self.level(None, False, expects=Expects.COMMA, used=self._named(self.nothing, name)))
+        used = self._named(level.used, name) if undeclared and name not in level.used else level.used
         if not level.collects:
-            return self.text(self.changed(level, expects=Expects.COMMA, seen=seen))
-        return self.text(self.changed(level, expects=Expects.COLON, seen=seen, name=name))
+            return self.text(self.changed(level, expects=Expects.COMMA, used=used))
+        return self.text(self.changed(level, expects=Expects.COLON, used=used, name=name))
 
-    def _named(self, seen: UsedKeys, name: bytes) -> UsedKeys:
-        return seen.with_key(name, self._wholes.get(name, ()))
+    def _named(self, used: UsedKeys, name: bytes) -> UsedKeys:
+        return used.with_key(name, self._wholes.get(name, ()))
 
 
 def escaped(pending: bytes) -> tuple[bytes, bytes]:

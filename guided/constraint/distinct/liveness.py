@@ -66,7 +66,7 @@ class Liveness:
 
     def alive(self, state: int, text: Text | None) -> bool:
         """Is there a text that goes on from here, repeats nothing, and ends?"""
-        if text is None or not self._collisions.consistent(text):
+        if text is None or not self._collisions.may_collide(text):
             return True
         if self._steps.open_names and self._collisions.is_about_names(text):
             # Only a name is in question, and of infinitely many finitely many are taken.
@@ -92,12 +92,12 @@ class Liveness:
         if not (names or level.compares):
             return False
         if text.mode in (Mode.NAME, Mode.STRING):
-            begun = sum(1 for _ in level.seen.beginning(text.text if names else STRING_KEY + text.text))
+            begun = sum(1 for _ in level.used.beginning(text.text if names else STRING_KEY + text.text))
             return self.supply.more_than(state, text.pending, begun)
         if text.mode is not Mode.BETWEEN or not (names or level.expects is Expects.VALUE):
             return False
         quote = self._steps.byte_step(state, QUOTE)
-        return quote != DEAD and self.supply.more_than(quote, b"", level.seen.size)
+        return quote != DEAD and self.supply.more_than(quote, b"", level.used.size)
 
     def is_open(self, state: int, text: Text) -> bool:
         """Is there a byte that lengthens the name, string or number as often as one likes?
@@ -261,7 +261,7 @@ class Liveness:
                     continue
                 inside = steps.reader.inside(now, byte) if now.mode is not Mode.BETWEEN else None
                 # Inside a name, string or number a byte needs no automaton to show that it leads away.
-                if inside is not None and not collisions.consistent(inside):
+                if inside is not None and not collisions.may_collide(inside):
                     self._remember(parents, key, pairs)
                     return True
                 ending.append(byte)
@@ -269,7 +269,7 @@ class Liveness:
                 after, then = steps.step(at, now, byte)
                 if after == DEAD:
                     continue
-                if then is None or not collisions.consistent(then):
+                if then is None or not collisions.may_collide(then):
                     self._remember(parents, key, pairs)
                     return True
                 following = (after, *collisions.key(then))
@@ -310,7 +310,7 @@ class Liveness:
         while queue:
             _, written, index, at = heapq.heappop(queue)
             now = texts[index]
-            if now is None or not collisions.consistent(now):
+            if now is None or not collisions.may_collide(now):
                 return written
             key = (at, *collisions.key(now))
             if key in seen:

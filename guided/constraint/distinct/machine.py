@@ -180,7 +180,7 @@ class DistinctMachine(ProductMachine[Text]):
         level = text.level
         if text.pending or self.inner.owing or (level is not None and level.collects):
             return DEAD, False
-        if level is not None and text.text + data[: data.index(QUOTE)] in level.seen:
+        if level is not None and text.text + data[: data.index(QUOTE)] in level.used:
             return DEAD, False
         return self._ended(self.inner.step(own, token, True), level, text.text, data), True
 
@@ -226,7 +226,7 @@ class DistinctMachine(ProductMachine[Text]):
         found = super().cheapest_text(state)
         if found is None:
             own, text = self.split(state)
-            if text is not None and self.steps.collisions.consistent(text):
+            if text is not None and self.steps.collisions.may_collide(text):
                 out = self.liveness.way_out(own, text)
                 rest = super().cheapest_text(self.advance_text(state, out))
                 found = None if rest is None else out + rest

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from guided.constraint.distinct.json_text import QUOTE, Level, Mode, Text
 from guided.constraint.distinct.json_values import STRING_KEY
 from guided.constraint.distinct.liveness import Liveness
-from guided.constraint.distinct.next_verdicts import DOUBTFUL, NAMED, NEXT, Questions, around
+from guided.constraint.distinct.next_verdicts import NAMED, NEXT, UNDECIDED, KindChecks, around
 from guided.constraint.distinct.steps import Steps
 from guided.constraint.distinct.supply import MANY, Supply
 from guided.constraint.distinct.token_kinds import TokenKinds
@@ -32,9 +32,9 @@ reaches no name just so, and what is pending there."""
 class _Verdicts(NamedTuple):
     """Of the tokens that reach a next item those that are not surely free."""
 
-    doubtful: list[int]
+    undecided: list[int]
     counted: dict[tuple[int, bytes], list[int]]
-    """Free where more strings may come than are seen: by the state in the string, and what is pending in it."""
+    """Free where more strings may come than are used: by the state in the string, and what is pending in it."""
     holding: list[tuple[int, bytes, bytes]]
     """Free where the string that such a token ends, and the item behind it, are new: the end, and the item."""
     named: dict[int, list[tuple[_Name, list[int]]]]
@@ -52,19 +52,19 @@ class NextItems:
         vocabulary = steps.automaton.vocabulary
         self._crossings = TokenShapes.of(vocabulary)
         self._kinds = TokenKinds.of(vocabulary)
-        self._questions = Questions.of(vocabulary)
+        self._checks = KindChecks.of(vocabulary)
         self._verdicts: dict[tuple[int, Place, int], _Verdicts] = {}
         # By the state behind a token, which is that of many states before it, and by the token's kind.
         self._names: dict[tuple[int, int], _Name] = {}
         self._judged: dict[tuple[int, int, bool], tuple[int, bytes] | bool] = {}
 
-    def doubtful(
+    def undecided(
         self, own: int, text: Text, place: Place, reaches: frozenset[Reach], row: NDArray[np.uint32]
     ) -> list[int]:
         """Of the tokens that reach a next item or name, those that are not surely free.
 
         ``reaches``: how that is called, a function of the other arguments; ``row``: the automaton's mask.
-        Where what is in progress may still turn out to be something seen, the tokens that make it so, and those that
+        Where what is in progress may still turn out to be something used, the tokens that make it so, and those that
         leave that open, are not looked for here.
         """
         level = text.level
@@ -76,40 +76,40 @@ class NextItems:
         if found is None:
             found = self._verdicts[key] = self._judge_all(own, level, place, reaches, row)
         if not found.counted and not found.holding and not found.named:
-            return found.doubtful
-        doubtful = found.doubtful.copy()
+            return found.undecided
+        undecided = found.undecided.copy()
         more_than = self._supply.more_than
         for closed, names in found.named.items():
             outer = around(level, closed)
             if outer is not None and self._steps.collisions.candidates(outer):
                 for _, some in names:
-                    doubtful += some
+                    undecided += some
                 continue
             # One name more is what such a token ends, or what is in progress.
-            taken = 1 if outer is None else outer.seen.size + 1
+            taken = 1 if outer is None else outer.used.size + 1
             for (number, inside, pending), some in names:
                 if number > taken:
                     break
                 if inside == DEAD or not more_than(inside, pending, taken):
-                    doubtful += some
+                    undecided += some
         if level is None:
-            return doubtful
-        seen = level.seen
+            return undecided
+        used = level.used
         # The item that such a token ends is one more.
         for (inside, pending), counted in found.counted.items():
-            if not more_than(inside, pending, seen.size + 1):
-                doubtful += counted
+            if not more_than(inside, pending, used.size + 1):
+                undecided += counted
         for token, end, item in found.holding:
-            if STRING_KEY + item in seen or text.text + end == item:
-                doubtful.append(token)
-        return doubtful
+            if STRING_KEY + item in used or text.text + end == item:
+                undecided.append(token)
+        return undecided
 
     def _judge_all(
         self, own: int, level: Level | None, place: Place, reaches: frozenset[Reach], row: NDArray[np.uint32]
     ) -> _Verdicts:
         found = _Verdicts([], {}, [], {})
-        asked, questions = self._questions.asked(level, place, reaches, self._steps.open_names)
-        tokens, kinds = asked.within(row)
+        checked, checks = self._checks.needed(level, place, reaches, self._steps.open_names)
+        tokens, kinds = checked.within(row)
         if not tokens:
             return found
         groups: dict[tuple[int, int], list[int]] = {}
@@ -120,18 +120,18 @@ class NextItems:
             else:
                 groups[group] = [token]
         for (after, kind), tokens in groups.items():
-            question = questions[kind]
-            if question == NAMED:
+            check = checks[kind]
+            if check == NAMED:
                 name = self._names.get((after, kind))
                 crossing = self._kinds.first[kind]
                 assert crossing is not None
                 if name is None:
                     name = self._names[after, kind] = self._name(after, crossing)
                 found.named.setdefault(crossing.closed, []).append((name, tokens))
-            elif question == DOUBTFUL:
-                found.doubtful.extend(tokens)
+            elif check == UNDECIDED:
+                found.undecided.extend(tokens)
             else:
-                self._add_verdict(found, after, kind, question == NEXT, tokens)
+                self._add_verdict(found, after, kind, check == NEXT, tokens)
         for names in found.named.values():
             names.sort()
         return found
@@ -146,7 +146,7 @@ class NextItems:
         if isinstance(verdict, tuple):
             found.counted.setdefault(verdict, []).extend(tokens)
         elif not verdict:
-            found.doubtful.extend(tokens)
+            found.undecided.extend(tokens)
         elif crossing.held is not None:
             for token in tokens:
                 ending = self._crossings.crossing(token, Place.STRING)

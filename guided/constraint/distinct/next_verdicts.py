@@ -15,15 +15,15 @@ from guided.constraint.distinct.token_texts import Reach
 from guided.constraint.per_vocabulary import PerVocabulary
 from guided.vocab.vocabulary import Vocabulary
 
-__all__ = ["DOUBTFUL", "NAMED", "NEXT", "Questions", "around"]
+__all__ = ["NAMED", "NEXT", "UNDECIDED", "KindChecks", "around"]
 
-_FREE, DOUBTFUL, NAMED, NEXT, _NEXT_AROUND = range(5)
+_FREE, UNDECIDED, NAMED, NEXT, _NEXT_AROUND = range(5)
 """What is asked of a kind: nothing; each token; of the names that may come; of the item behind, in the innermost
 container or in one around it."""
 
 
-class Questions(PerVocabulary):
-    """The questions for one vocabulary's tokens."""
+class KindChecks(PerVocabulary):
+    """The checks that one vocabulary's tokens need."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._kinds = TokenKinds.of(vocabulary)
@@ -31,7 +31,7 @@ class Questions(PerVocabulary):
         """Containers that a token closes."""
         self._asked: dict[object, tuple[KindsOfTokens, list[int]]] = {}
 
-    def asked(
+    def needed(
         self, level: Level | None, place: Place, reaches: frozenset[Reach], open_names: bool
     ) -> tuple[KindsOfTokens, list[int]]:
         """Of which tokens something is asked in a container, and by kind what."""
@@ -44,14 +44,14 @@ class Questions(PerVocabulary):
         found = self._asked.get(key)
         if found is None:
             kinds = self._kinds.of_tokens(reaches, place)
-            questions = [_question(level, crossing, open_names) for crossing in self._kinds.first]
-            found = self._asked[key] = kinds.of_kinds(np.array(questions) != _FREE), questions
+            checks = [_check(level, crossing, open_names) for crossing in self._kinds.first]
+            found = self._asked[key] = kinds.of_kinds(np.array(checks) != _FREE), checks
         return found
 
 
-def _question(level: Level | None, crossing: Crossing | None, open_names: bool) -> int:
+def _check(level: Level | None, crossing: Crossing | None, open_names: bool) -> int:
     if crossing is None:
-        return DOUBTFUL
+        return UNDECIDED
     outer = around(level, crossing.closed)
     if outer is None and (level is not None or crossing.closed):
         return _FREE

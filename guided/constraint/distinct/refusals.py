@@ -49,7 +49,7 @@ class Refusals:
         self._ends: dict[int, bool] = {}
         self._refused: dict[int, NDArray[np.int64]] = {}
         self._free: dict[int, bool] = {}
-        self._doubtful: dict[int, NDArray[np.int64]] = {}
+        self._undecided: dict[int, NDArray[np.int64]] = {}
         self._begun = _BEGUN_OR_ARRAY if steps.compares else _BEGUN
         self._reaching: dict[tuple[int, Place, frozenset[Reach]], list[int]] = {}
 
@@ -121,21 +121,21 @@ class Refusals:
             found: list[int] = []
         else:
             assert text is not None
-            found = self._closing(own, text, level.seen) if text.mode is Mode.NAME else []
+            found = self._closing(own, text, level.used) if text.mode is Mode.NAME else []
             tried = (*level.repeating, *tried)
         if tried:
             found += [token for token in self.in_row(own, tried) if not self._lives(own, text, token)]
         return _tokens(found)
 
-    def _closing(self, own: int, text: Text, seen: UsedKeys) -> list[int]:
-        """Of a name that has begun, the tokens that make it one of those seen."""
+    def _closing(self, own: int, text: Text, used: UsedKeys) -> list[int]:
+        """Of a name that has begun, the tokens that make it one that is used."""
         begun, closing = text.text, self._texts.closing
         found: list[int] = []
-        if seen.size > len(closing):
-            rests = [rest for rest in closing if begun + rest in seen] if seen.begins(begun) else []
+        if used.size > len(closing):
+            rests = [rest for rest in closing if begun + rest in used] if used.begins(begun) else []
         else:
             size = len(begun)
-            rests = [rest for name in seen.beginning(begun) if (rest := name[size:]) in closing]
+            rests = [rest for name in used.beginning(begun) if (rest := name[size:]) in closing]
         if not rests:
             return found
         row = self.row(own)
@@ -151,12 +151,12 @@ class Refusals:
                         found += [token for token in tokens if not self._lives(own, text, token)]
         return found
 
-    def doubtful(self, state: int, own: int, text: Text | None) -> NDArray[np.int64]:
+    def undecided(self, state: int, own: int, text: Text | None) -> NDArray[np.int64]:
         """Allowed tokens after which the automaton's own shortest text may repeat something, and a few more."""
-        found = self._doubtful.get(state)
+        found = self._undecided.get(state)
         if found is None:
             self._refused[state], found = self._find(own, text, doubts=True)
-            self._doubtful[state] = found
+            self._undecided[state] = found
         return found
 
     def row(self, own: int) -> NDArray[np.uint32]:
@@ -178,22 +178,22 @@ class Refusals:
         self, own: int, text: Text | None, *, doubts: bool = False
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         refused: list[int] = []
-        doubtful: list[int] = []
+        undecided: list[int] = []
         told: NDArray[np.int64] | None = None
         if not self._byte_complete:
             tried = tokenset.ids(self.row(own)).tolist()
         else:
             tried = self._tried(own, text, doubts)
-            if text is not None and self._steps.collisions.consistent(text):
+            if text is not None and self._steps.collisions.may_collide(text):
                 told = None if doubts else self._strings.refused(own, self.row(own), text)
                 if told is None:
-                    TrieWalk(self._steps, self._liveness, self.row(own), refused, doubtful, doubts).run(own, text)
+                    TrieWalk(self._steps, self._liveness, self.row(own), refused, undecided, doubts).run(own, text)
         for token in tried:
-            (doubtful if self._lives(own, text, token) else refused).append(token)
+            (undecided if self._lives(own, text, token) else refused).append(token)
         found = _tokens(refused)
         if told is not None and told.size:
             found = np.concatenate((told, found)) if refused else told
-        return found, _tokens(doubtful)
+        return found, _tokens(undecided)
 
     def _tried(self, own: int, text: Text | None, doubts: bool) -> list[int]:
         """The tokens that the automaton allows and that reach a next name or item, having left what was seen."""
@@ -203,13 +203,13 @@ class Refusals:
             if doubts:
                 return self._allowed(own, place, _ITEMS)
             if level.is_array or not self._steps.open_names:
-                return self._next.doubtful(own, text, place, _ITEMS, row)
+                return self._next.undecided(own, text, place, _ITEMS, row)
             # Within an object that is an item only names can repeat; then come other items.
             named = self.in_row(own, (*level.repeating, *self._texts.spanning))
-            found = self._next.doubtful(own, text, place, _NEXT_ITEMS, row)
+            found = self._next.undecided(own, text, place, _NEXT_ITEMS, row)
             return [*named, *(token for token in found if token not in named)] if named else found
         if text is not None and not doubts and not self._steps.open_names:
-            return self._next.doubtful(own, text, place, self._begun, row)
+            return self._next.undecided(own, text, place, self._begun, row)
         found = self._allowed(own, place, self._begun)
         if found and not doubts and self._steps.open_names:
             return self._allowed(own, place, _ENDED_OR_ARRAY if self._steps.compares else _ENDED)

@@ -169,7 +169,7 @@ class Steps:
     def _named(self, state: int, text: Text) -> tuple[int, Text | None]:
         """The pair behind the end of a name; `DEAD` where it repeats another."""
         level = text.level
-        if level is not None and text.text in level.seen:
+        if level is not None and text.text in level.used:
             # Threads for which this is no such name may go on: text beside the JSON, in grammars that allow both.
             state = self.frames.without_undeclared_name(state)
             return (DEAD, None) if state == DEAD else (state, self.reader.with_name(level, text.text, False))
@@ -249,7 +249,7 @@ class Steps:
 
     def _completed(self, state: int, level: Level, value: int) -> tuple[int, Text | None]:
         """The pair after a value; threads in which it must not repeat another are dropped where it does."""
-        if level.compares and self.reader.values.keys[value] in level.seen:
+        if level.compares and self.reader.values.keys[value] in level.used:
             state = self.frames.without(state, Mark.DISTINCT)
             if state == DEAD:
                 return DEAD, None

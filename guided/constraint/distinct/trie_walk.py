@@ -25,7 +25,7 @@ class TrieWalk:
         liveness: Liveness,
         row: NDArray[np.uint32],
         refused: list[int],
-        doubtful: list[int],
+        undecided: list[int],
         doubts: bool,
     ) -> None:
         self._steps = steps
@@ -34,7 +34,7 @@ class TrieWalk:
         self._texts = steps.tokens
         self._ids = steps.automaton.vocabulary.trie.token_ids
         self._refused = refused
-        self._doubtful = doubtful
+        self._undecided = undecided
         self._doubts = doubts
         self._possible: dict[tuple[int, Text], Collection[int]] = {}
         self._taken: dict[tuple[int, Text, int], tuple[int, Text | None, bool]] = {}
@@ -78,11 +78,11 @@ class TrieWalk:
             steps = self._steps
             # Inside a name, string or number no automaton is needed to see that a byte leads away.
             inside = None if now.mode is Mode.BETWEEN else steps.reader.inside(now, value)
-            if inside is not None and not steps.collisions.consistent(inside):
+            if inside is not None and not steps.collisions.may_collide(inside):
                 found = (at, None, True)
             else:
                 after, then = steps.step(at, now, value)
-                consistent = after != DEAD and steps.collisions.consistent(then)
+                consistent = after != DEAD and steps.collisions.may_collide(then)
                 found = (after, then if consistent else None, after == steps.byte_step(at, value))
             self._taken[key] = found
         return found
@@ -98,12 +98,12 @@ class TrieWalk:
                 self._refused.extend(self._in_row(ids[first[node] : first[last]]))
                 return
             if self._doubts:
-                self._doubtful.extend(ids[first[node] : first[node + 1]].tolist())
+                self._undecided.extend(ids[first[node] : first[node + 1]].tolist())
         if last > node + 1:
             if self._matters(after, then, node, last):
                 stack.append((node, after, then))
             elif self._doubts:
-                self._doubtful.extend(ids[first[node] : first[last]].tolist())
+                self._undecided.extend(ids[first[node] : first[last]].tolist())
 
     def _in_row(self, tokens: NDArray[np.int32]) -> list[int]:
         """Those that the automaton allows: below an opened container a few of tens of thousands."""

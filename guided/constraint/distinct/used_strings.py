@@ -74,10 +74,10 @@ class UsedStrings:
             return None
         if mode is Mode.BETWEEN:
             if level.expects is Expects.VALUE:
-                told = level.compares and _only_strings(level.seen)
+                told = level.compares and _only_strings(level.used)
             else:
                 told = level.expects is Expects.NAME
-            if not (told and self._is_free(own, level.seen)):
+            if not (told and self._is_free(own, level.used)):
                 return None
         elif mode is not Mode.NAME and not (mode is Mode.STRING and level.compares):
             return None
@@ -99,10 +99,10 @@ class UsedStrings:
                 return np.concatenate((place.refused, np.asarray(repeating, np.int64)))
         return place.refused
 
-    def _is_free(self, own: int, seen: UsedKeys) -> bool:
+    def _is_free(self, own: int, used: UsedKeys) -> bool:
         """Can a new string begin here, and behind any white space?"""
         more_than = self._supply.more_than
-        return all(quote != DEAD and more_than(quote, b"", seen.size) for quote in self._begun(own))
+        return all(quote != DEAD and more_than(quote, b"", used.size) for quote in self._begun(own))
 
     def _begun(self, own: int) -> tuple[int, ...]:
         """The states in which a string has begun, here and behind any white space."""
@@ -117,16 +117,16 @@ class UsedStrings:
 
     def _follow(self, place: _Place, own: int, row: NDArray[np.uint32], text: Text, level: Level) -> None:
         """Take in the items or names that the place does not know yet."""
-        seen = level.seen
-        if place.upto is seen.link:
+        used = level.used
+        if place.upto is used.link:
             return
         begun = STRING_KEY + text.text if level.is_array else text.text
         inside = text.mode is not Mode.BETWEEN
-        keys = self._joined(place, seen, begun)
+        keys = self._joined(place, used, begun)
         if keys is None:
             place.clear()
-            keys = list(seen.beginning(begun))
-        place.upto = seen.link
+            keys = list(used.beginning(begun))
+        place.upto = used.link
         if not keys:
             return
         rests = [key[len(begun) :] for key in keys]
@@ -141,11 +141,11 @@ class UsedStrings:
         if dead:
             place.refused = np.concatenate((place.refused, np.asarray(dead, np.int64)))
 
-    def _joined(self, place: _Place, seen: UsedKeys, begun: bytes) -> list[bytes] | None:
+    def _joined(self, place: _Place, used: UsedKeys, begun: bytes) -> list[bytes] | None:
         """The keys that begin so and are new to a place; None where it knows none, or those of another container."""
         if place.upto is None:
             return None
-        joined, link = [], seen.link
+        joined, link = [], used.link
         while link is not None and link is not place.upto:
             joined.append(link[0])
             link = link[1]
@@ -218,7 +218,7 @@ class UsedStrings:
     def _lead_on(self, place: _Place, own: int, row: NDArray[np.uint32], level: Level, leading: _Leading) -> None:
         """Take in tokens that lead on in some more strings."""
         automaton, supply = self._steps.automaton, self._supply
-        doubtful: dict[int, int] = {}
+        undecided: dict[int, int] = {}
         for token, (number, pending) in leading.items():
             number += place.counts.get(token, 0)
             place.counts[token] = number
@@ -227,9 +227,9 @@ class UsedStrings:
             if not (
                 pending in ANY_ASCII and supply.more_behind_escape(self._before(own, token, pending), pending, number)
             ):
-                doubtful[token] = number
-        stepped = automaton.advance_each(own, list(doubtful)) if doubtful else []
-        for (token, number), after in zip(doubtful.items(), stepped, strict=True):
+                undecided[token] = number
+        stepped = automaton.advance_each(own, list(undecided)) if undecided else []
+        for (token, number), after in zip(undecided.items(), stepped, strict=True):
             pending = leading[token][1]
             if after == DEAD or supply.more_than(after, pending, number):
                 continue
@@ -252,6 +252,6 @@ def _count(found: _Leading, token: int, pending: bytes) -> None:
     found[token] = (1 if before is None else before[0] + 1, pending)
 
 
-def _only_strings(seen: UsedKeys) -> bool:
-    first = seen.first_from(b"")
-    return first is not None and first.startswith(STRING_KEY) and seen.first_from(_BEHIND_STRINGS) is None
+def _only_strings(used: UsedKeys) -> bool:
+    first = used.first_from(b"")
+    return first is not None and first.startswith(STRING_KEY) and used.first_from(_BEHIND_STRINGS) is None

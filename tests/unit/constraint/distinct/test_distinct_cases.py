@@ -311,16 +311,16 @@ def test_sets_grow_and_keep_what_they_were() -> None:
     for _ in range(60):
         history: list[tuple[UsedKeys, frozenset[bytes]]] = [(UsedKeys(), frozenset())]
         for _ in range(50):
-            seen, twin = rnd.choice(history[-5:])
+            used, twin = rnd.choice(history[-5:])
             key = bytes(rnd.choice(b"ab\xff\x00") for _ in range(rnd.randint(0, 4)))
-            assert (key in seen) == (key in twin)
+            assert (key in used) == (key in twin)
             if key not in twin:
-                history.append((seen.with_key(key), twin | {key}))
-                assert history[-1][0] is seen.with_key(key)
-        for seen, twin in history:
-            assert seen.size == len(twin)
+                history.append((used.with_key(key), twin | {key}))
+                assert history[-1][0] is used.with_key(key)
+        for used, twin in history:
+            assert used.size == len(twin)
             for prefix in (b"", b"a", b"ab", b"\xff", b"\x00a"):
                 under = sorted(key for key in twin if key.startswith(prefix))
-                assert list(seen.beginning(prefix)) == under
-                assert seen.begins(prefix) == bool(under)
-                assert seen.next_bytes(prefix) == {key[len(prefix)] for key in under if len(key) > len(prefix)}
+                assert list(used.beginning(prefix)) == under
+                assert used.begins(prefix) == bool(under)
+                assert used.next_bytes(prefix) == {key[len(prefix)] for key in under if len(key) > len(prefix)}

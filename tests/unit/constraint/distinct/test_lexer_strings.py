@@ -176,7 +176,7 @@ SCHEMAS: list[Any] = [
 
 def searched(self: Liveness, state: int, text: Any) -> bool:
     """`Liveness.alive` by nothing but the search for a way out."""
-    if text is None or not self._collisions.consistent(text):
+    if text is None or not self._collisions.may_collide(text):
         return True
     found = self._alive.get((state, text))
     return self._search(state, text) if found is None else found
