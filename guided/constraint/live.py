@@ -289,10 +289,10 @@ class LiveConstraint:
                 row[:] = self._eos_row
                 return
             row[:] = self._mask(state)
-            doubtful = self.language.unfinished(self._values[state], self._tree, budget - 2)
-            if doubtful is None:
-                doubtful = tokenset.ids(row).tolist()
-            for token in doubtful:
+            undecided = self.language.unfinished(self._values[state], self._tree, budget - 2)
+            if undecided is None:
+                undecided = tokenset.ids(row).tolist()
+            for token in undecided:
                 if tokenset.contains(row, token) and token not in self._eos:
                     after = self.advance(state, token)
                     if self.shortest_completion(after) > budget - 2:

@@ -19,7 +19,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from guided.collection import untrack
-from guided.grammar.regular.any_text import text_besides
+from guided.grammar.regular.any_text import text_excluding
 from guided.grammar.regular.expr import Expr, concat, json_string, literal, words
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Terminal(_Node):
 class ListedTerminal(Terminal):
     """JSON strings with one of several texts, in every spelling or in the canonical one (see `json_string`).
 
-    Engines lay down the texts as they are; the expression and the label are made when they are looked at.
+    Engines write the texts as they are; the expression and the label are made when they are looked at.
     """
 
     __slots__ = ("_place", "canonical", "texts")
@@ -252,7 +252,7 @@ class DeferredMembers(Members):
         if name == "extras":
             keys = [key for key, _ in self.others]
             if self.besides:
-                besides = json_string(text_besides(self.besides), canonical=self.canonical)
+                besides = json_string(text_excluding(self.besides), canonical=self.canonical)
                 keys = [Terminal(concat(literal(b'"'), besides), keys[0].label)]
             self.extras = tuple(
                 [Member(key, Reference(rule)) for key, (_, rule) in zip(keys, self.others, strict=True)]
@@ -369,7 +369,7 @@ class Prepared:
     common: Common | None = None
     """Rules of this grammar that others have too."""
     patterns: tuple[Expr, ...] = ()
-    """Terminals that are dear to read for the first time (`guided.grammar.regular.dear`), the nearest first."""
+    """Terminals that are expensive to visit first (`guided.grammar.regular.expensive`), the nearest first."""
     met_whole: tuple[Expr, ...] = ()
     """Terminals with hundreds of states of which the first mask there asks for most."""
 

@@ -1,4 +1,4 @@
-"""Terminals for the decimal numbers between bounds, which engines lay down by the bounds' digits."""
+"""Terminals for the decimal numbers between bounds, which engines write by the bounds' digits."""
 
 from __future__ import annotations
 

@@ -14,14 +14,14 @@ from numba.core.dispatcher import Dispatcher
 
 from guided.kernels import entry
 from guided.kernels.lexing import determinise, finite_texts, minimal, number_states, part_pairs, product, strings
-from guided.kernels.masking import differences, effects, places, rows
+from guided.kernels.masking import effect_deltas, effects, places, rows
 from guided.kernels.parsing import parser, record_nodes, threads
 from guided.kernels.tokens import token_tries
 
 __all__ = ["load_compiled"]
 
 _MODULES = (
-    entry, determinise, differences, effects, finite_texts, minimal, number_states, part_pairs, places, product,
+    entry, determinise, effect_deltas, effects, finite_texts, minimal, number_states, part_pairs, places, product,
     record_nodes, rows, token_tries,
 )  # fmt: skip
 

@@ -96,7 +96,7 @@ def _explored(table: StateTable, start: int) -> int:
     most = MEASURED if table.arrays.loops[start] else MEASURED_FIXED
     computed = 0
     for item in order:
-        # States inside literals are laid down with them; only the others are work.
+        # States inside literals are written with them; only the others are work.
         computed += table.is_derived(item)
         if computed > most or len(order) > MEASURED:
             break

@@ -1,9 +1,8 @@
-"""Parts that are states of minimal automata, laid down from their register many at a time.
+"""Parts that are states of minimal automata, written from their register many at a time.
 
-A state of a minimal automaton that is found in Python costs 10 to 25 microseconds: an expression is made of it, and one
-of each state that it leads to.  The register has it all in numbers, so a kernel lays down hundreds of states in the
-time of ten (`guided.kernels.lexing.minimal.lay`), and expressions are made only of those that something else is made
-of.
+Python takes 10 to 25 microseconds for a state of a minimal automaton: it makes an expression of the state, and one of
+each state that it leads to.  The register has it all in numbers, so a kernel writes hundreds of states in the time of
+ten (`guided.kernels.lexing.minimal.write_states`).  Expressions are made only of states that something else uses.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ from guided.grammar.regular.expr import Expr, Kind
 from guided.kernels.data.layout import CANONICAL
 from guided.kernels.jit import direct
 from guided.kernels.lexing import minimal as kernel
-from guided.kernels.lexing.part_pairs import DEAR, LOOPS, SPELLED_ONCE, TEXTUAL
+from guided.kernels.lexing.part_pairs import EXPENSIVE, LOOPS, SPELLED_ONCE, TEXTUAL
 
 if TYPE_CHECKING:
     from guided.grammar.regular.minimal import Register
 
-__all__ = ["Laid", "MinimalParts", "Room"]
+__all__ = ["MinimalParts", "Room", "WrittenParts"]
 
-LAID = 512
-"""States whose edges are laid down at once, a tenth of a microsecond each; nearly all automata have fewer."""
+AT_ONCE = 512
+"""States whose edges are written at once, a tenth of a microsecond each; nearly all automata have fewer."""
 
 
 class Room(Protocol):
-    """A table that parts are laid down in."""
+    """A table that parts are written in."""
 
     n_edges: int
 
@@ -42,7 +41,7 @@ class Room(Protocol):
         """Where the kernels find its arrays."""
 
     def part(self, content: Expr, mode: int) -> int:
-        """The part of a language that is no state laid down here."""
+        """The part of a language that is no state written here."""
 
     def grow(self) -> None:
         """Make room for more parts and edges."""
@@ -65,10 +64,10 @@ class MinimalParts:
         if place is not None:
             self._places(place[0], mode).note(place[1], part)
 
-    def lay(self, content: Expr, mode: int, room: Room) -> Laid | None:
+    def write(self, content: Expr, mode: int, room: Room) -> WrittenParts | None:
         """Make known the edges of a state of an automaton, and of those around it; the new parts, None: it is none."""
         place = place_of(content) if content.kind is Kind.RECURSION else None
-        return None if place is None else self._places(place[0], mode).lay(place[1], room)
+        return None if place is None else self._places(place[0], mode).write(place[1], room)
 
     def _places(self, register: Register, mode: int) -> _Places:
         found = self._of.get((register, mode))
@@ -77,8 +76,8 @@ class MinimalParts:
         return found
 
 
-class Laid:
-    """Parts laid down together, from one number on."""
+class WrittenParts:
+    """Parts written together, from one number on."""
 
     __slots__ = ("_first", "_mode", "_register", "numbers")
 
@@ -106,10 +105,10 @@ class _Places:
         self._parts = np.zeros((0, 2), np.int32)
         self._order = np.zeros(0, np.int32)
         self._about = np.zeros(kernel.N_ABOUT, np.int64)
-        self._about[kernel.MOST] = LAID
+        self._about[kernel.MOST] = AT_ONCE
         self._about[kernel.SEEDED] = register.n_seeded
         spelled = (TEXTUAL | SPELLED_ONCE if mode & CANONICAL else TEXTUAL) if mode else 0
-        self._about[kernel.TRAITS] = DEAR | LOOPS | spelled
+        self._about[kernel.TRAITS] = EXPENSIVE | LOOPS | spelled
 
     def part(self, number: int) -> int | None:
         """The part that a state is, None where it is none yet."""
@@ -121,8 +120,8 @@ class _Places:
         self._make_room()
         self._parts[number, 0] = part + 1
 
-    def lay(self, number: int, room: Room) -> Laid:
-        """Lay down a state and those around it."""
+    def write(self, number: int, room: Room) -> WrittenParts:
+        """Write a state and those around it."""
         self._make_room()
         about = self._about
         while True:
@@ -130,10 +129,10 @@ class _Places:
             about[kernel.EDGES] = room.n_edges
             self._order[0] = number
             arrays = self._register.arrays
-            n = int(direct(kernel.lay)(room.table_address(), *arrays, self._parts, self._order, about))
+            n = int(direct(kernel.write_states)(room.table_address(), *arrays, self._parts, self._order, about))
             if n >= 0:
                 room.n_edges = int(about[kernel.EDGES])
-                return Laid(self._register, self._mode, first, self._order[:n].copy())
+                return WrittenParts(self._register, self._mode, first, self._order[:n].copy())
             if n == kernel.NO_ROOM:
                 room.grow()
             else:

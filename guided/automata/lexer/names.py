@@ -16,18 +16,18 @@ from guided.grammar.regular.any_text import any_text
 from guided.grammar.regular.expr import EPSILON, Expr, json_string
 from guided.kernels.data.layout import CANONICAL, STRING
 from guided.kernels.jit import direct
-from guided.kernels.lexing.determinise import lay_names
+from guided.kernels.lexing.determinise import write_names
 
 if TYPE_CHECKING:
     from guided.automata.lexer.states import StateTable
 
-__all__ = ["OtherTexts", "is_besides", "spelled_texts", "state_besides", "state_of_texts", "states_of_names"]
+__all__ = ["OtherTexts", "is_excluding", "spelled_texts", "state_excluding", "state_of_texts", "states_of_names"]
 
 K = TypeVar("K", bound="OtherTexts | tuple[tuple[bytes, ...], bool]")
 
 
 class OtherTexts(NamedTuple):
-    """All texts but some, as a state stands for them that was laid down without an expression."""
+    """All texts but some, as a state stands for them that was written without an expression."""
 
     texts: frozenset[bytes]
     canonical: bool
@@ -46,7 +46,7 @@ def states_of_names(states: StateTable, names: Sequence[bytes], canonical: bool)
     found = [known.get(name, 0) for name in names]
     if 0 in found:
         with states.lock:
-            _lay(states, [name for name in dict.fromkeys(names) if name not in known], canonical)
+            _write_names(states, [name for name in dict.fromkeys(names) if name not in known], canonical)
         found = [known[name] for name in names]
     return found
 
@@ -55,12 +55,12 @@ def state_of_texts(states: StateTable, texts: tuple[bytes, ...], canonical: bool
     """The state before the quote of JSON strings with one of these texts, sorted and none twice; remembered."""
     if len(texts) == 1:
         return states_of_names(states, texts, canonical)[0]
-    return _laid(states, states.lists, (texts, canonical), _lay_list)
+    return _written(states, states.lists, (texts, canonical), _write_list)
 
 
-def state_besides(states: StateTable, names: Sequence[bytes], canonical: bool) -> int:
+def state_excluding(states: StateTable, names: Sequence[bytes], canonical: bool) -> int:
     """The state before the quote of JSON strings with any text but these, each a piece of UTF-8; remembered."""
-    return _laid(states, states.besides, OtherTexts(frozenset(names), canonical), _lay_besides)
+    return _written(states, states.excluding, OtherTexts(frozenset(names), canonical), _write_excluding)
 
 
 @lru_cache(maxsize=2)
@@ -74,7 +74,7 @@ def spelled_texts(states: StateTable, state: int) -> tuple[bytes, ...]:
 
     By the state before the quote; none of another state, nor where some text must be escaped.
     """
-    found = states.laid.get(state)
+    found = states.written.get(state)
     if isinstance(found, OtherTexts):
         if b"" not in found.texts:
             return (b'""',)
@@ -85,20 +85,20 @@ def spelled_texts(states: StateTable, state: int) -> tuple[bytes, ...]:
     return tuple([b'"' + text + b'"' for text in found[0]])
 
 
-def is_besides(states: StateTable, state: int) -> bool:
+def is_excluding(states: StateTable, state: int) -> bool:
     """Is it the state before strings with any text but some?"""
-    return isinstance(states.laid.get(state), OtherTexts)
+    return isinstance(states.written.get(state), OtherTexts)
 
 
-def _laid(states: StateTable, known: dict[K, int], key: K, lay: Callable[[StateTable, K], int]) -> int:
-    """What is known, or is laid down now: once, whichever thread comes first."""
+def _written(states: StateTable, known: dict[K, int], key: K, write: Callable[[StateTable, K], int]) -> int:
+    """What is known, or is written now: once, whichever thread comes first."""
     found = known.get(key)
     if found is None:
         with states.lock:
             found = known.get(key)
             if found is None:
-                found = known[key] = lay(states, key)
-                states.laid[found] = key
+                found = known[key] = write(states, key)
+                states.written[found] = key
     return found
 
 
@@ -106,37 +106,39 @@ def _mode(canonical: bool) -> int:
     return STRING | CANONICAL if canonical else STRING
 
 
-def _lay_list(states: StateTable, key: tuple[tuple[bytes, ...], bool]) -> int:
+def _write_list(states: StateTable, key: tuple[tuple[bytes, ...], bool]) -> int:
     """A quote, behind which one of the texts comes."""
     texts, canonical = key
     begin = states._allocate(None)
-    states._lay(begin, tuple([b'"' + text for text in texts]), states.target(_CLOSING[canonical]), _mode(canonical))
+    states._write_texts(
+        begin, tuple([b'"' + text for text in texts]), states.target(_CLOSING[canonical]), _mode(canonical)
+    )
     # The quote is no part of the text.
     states.arrays.mode[begin] = 0
     return begin
 
 
-def _lay_besides(states: StateTable, others: OtherTexts) -> int:
+def _write_excluding(states: StateTable, others: OtherTexts) -> int:
     """A quote, behind which any text may come that is none of a list."""
     words = tuple(sorted(others.texts))
     closing = states.target(_CLOSING[others.canonical])
     listed = closing
     if words != (b"",):
         listed = states._allocate(None)
-        states._lay(listed, words, closing, _mode(others.canonical))
+        states._write_texts(listed, words, closing, _mode(others.canonical))
     begin = states._allocate(None)
-    states._lay(begin, (b'"',), states._less(others, states.target(_any_string(others.canonical)), listed), 0)
+    states._write_texts(begin, (b'"',), states._less(others, states.target(_any_string(others.canonical)), listed), 0)
     return begin
 
 
-def _lay(states: StateTable, names: list[bytes], canonical: bool) -> None:
+def _write_names(states: StateTable, names: list[bytes], canonical: bool) -> None:
     """A state for each quote and letter, with one edge each, all in a row."""
     data = b"\xff" + b"\xff".join(names)
     closing = states.target(_CLOSING[canonical])
     n = len(data)
     states.reserve_states(n)
     at, state = states.reserve_edges(n), len(states)
-    direct(lay_names)(states._addresses(), np.frombuffer(data, np.uint8), state, at, closing, _mode(canonical))
+    direct(write_names)(states._addresses(), np.frombuffer(data, np.uint8), state, at, closing, _mode(canonical))
     states.keys.extend([None] * n)
     known = states.names[canonical]
     for name in names:

@@ -1,4 +1,4 @@
-"""The lexer states of numbers between bounds: all of them are laid down at once, by the bounds' digits."""
+"""The lexer states of numbers between bounds: all of them are written at once, by the bounds' digits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from guided.kernels.lexing.number_states import (
     SYMBOLS,
     USUAL,
     WHOLE,
-    lay_number,
+    write_number,
 )
 
 if TYPE_CHECKING:
@@ -43,17 +43,17 @@ def state_of_numbers(states: StateTable, ranges: Ranges) -> int:
         with states.lock:
             found = states.ranges.get(ranges)
             if found is None:
-                found = states.ranges[ranges] = _lay(states, ranges)
+                found = states.ranges[ranges] = _write_ranges(states, ranges)
     return found
 
 
-def _lay(states: StateTable, ranges: Ranges) -> int:
+def _write_ranges(states: StateTable, ranges: Ranges) -> int:
     flags = WHOLE * ranges.whole | PLAIN * ranges.digits | USUAL * ranges.usual
-    minus = 0 if ranges.negative is None else _lay_sign(states, flags, ranges.negative, 0)
-    return _lay_sign(states, flags, ranges.positive, minus)
+    minus = 0 if ranges.negative is None else _write_sign(states, flags, ranges.negative, 0)
+    return _write_sign(states, flags, ranges.positive, minus)
 
 
-def _lay_sign(states: StateTable, flags: int, numbers: Magnitudes | None, minus: int) -> int:
+def _write_sign(states: StateTable, flags: int, numbers: Magnitudes | None, minus: int) -> int:
     """The state before numbers of one sign, from which a minus sign leads to the others; 0 where there are none."""
     first = last = ""
     first_exponent = last_exponent = 0
@@ -81,7 +81,7 @@ def _lay_sign(states: StateTable, flags: int, numbers: Magnitudes | None, minus:
     states.make_edge_room(MOST_EDGES)
     counts = states.parts.arrays.counts.data
     counts[STATES], counts[EDGES] = state, states.n_edges
-    n: int = direct(lay_number)(states._addresses(), np.frombuffer(said, np.int64), minus, digits, zeros)
+    n: int = direct(write_number)(states._addresses(), np.frombuffer(said, np.int64), minus, digits, zeros)
     if n < 0:
         raise AssertionError("numbers with bounds of this length have fewer states")
     states.n_edges = counts[EDGES]

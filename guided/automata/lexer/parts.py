@@ -15,10 +15,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from guided.automata.lexer.letters import Letters, letter_arrays, runs_of
-from guided.automata.lexer.minimal_parts import Laid, MinimalParts
+from guided.automata.lexer.minimal_parts import MinimalParts, WrittenParts
 from guided.automata.lexer.runs import far_run
 from guided.automata.lexer.spans import Span, bounded_pattern, span_of
+from guided.automata.lexer.symbols import Symbols, runs_of, symbol_arrays
 from guided.automata.lexer.traits import Reading, begins, is_read_whole, traits_of
 from guided.collection import untrack
 from guided.grammar.regular.condensed import lengths_of
@@ -36,10 +36,11 @@ from guided.kernels.lexing.part_pairs import (
     BEGUN,
     BUCKETS,
     BY_BOUNDS,
-    BY_LETTER,
+    BY_SYMBOL,
     COUNTED,
-    DEAR,
     DECIDED,
+    DERIVED,
+    EXPENSIVE,
     INSIDE,
     MOST_CHARACTERS,
     NEEDS_EDGES,
@@ -47,13 +48,12 @@ from guided.kernels.lexing.part_pairs import (
     NO_ROOM,
     PART_EDGES,
     PARTS,
-    TOLD,
     UNDECIDED,
     WANTED,
     WITH,
     WITHIN,
     WORDS,
-    lay,
+    expand_part,
 )
 
 __all__ = ["PartTable"]
@@ -80,16 +80,16 @@ class PartTable:
         """Where the kernels find the arrays."""
         self._ids: dict[Reading, int] = {}
         self._readings: dict[int, Reading] = {}
-        """Of parts that are told by numbers or laid down from a register, those that were asked for."""
+        """Of parts that follow from numbers or written from a register, those that were asked for."""
         self._minimal = MinimalParts()
-        self._laid: list[Laid] = []
-        self._laid_first: list[int] = []
-        """What was laid down from registers, and its first parts."""
-        self._letters = Letters(self._grow)
+        self._written: list[WrittenParts] = []
+        self._written_first: list[int] = []
+        """What was written from registers, and its first parts."""
+        self._symbols = Symbols(self._grow)
         several: dict[str, Any] = {
             **{name: gradual_zeros(4 * most_states).view(np.int32) for name in _PER_STATE},
             **{name: np.zeros(MOST_PARTS, np.int32) for name in _PER_PART},
-            **letter_arrays(),
+            **symbol_arrays(),
         }
         self.arrays = Parts(
             **several,
@@ -133,8 +133,8 @@ class PartTable:
 
     def _reading(self, part: int) -> Reading:
         found = self._readings.get(part)
-        if found is None and not self._traits[part] & TOLD:
-            found = self._laid[bisect_right(self._laid_first, part) - 1].reading(part)
+        if found is None and not self._traits[part] & DERIVED:
+            found = self._written[bisect_right(self._written_first, part) - 1].reading(part)
             self._ids[found] = part
             self._readings[part] = found
         elif found is None:
@@ -143,7 +143,7 @@ class PartTable:
             if traits & WITHIN:
                 content = intersection((self._reading(one)[0], after))
             else:
-                content = self._letters.exprs[-1 - one]
+                content = self._symbols.exprs[-1 - one]
                 if traits & COUNTED:
                     most = self._most[part]
                     content = repeat(content, self._fewest[part], None if most < 0 else most)
@@ -184,7 +184,7 @@ class PartTable:
         if traits & WITHIN:
             return 0, None
         if traits & BEGUN:
-            least, most = character_counts(self._letters.exprs[-1 - self._one[part]])
+            least, most = character_counts(self._symbols.exprs[-1 - self._one[part]])
             after, within = self._fewest_characters(self._other[part])
             return least + after, None if within is None or most is None else most + within
         known = None if traits & COUNTED else lengths_of(self._reading(part)[0])
@@ -193,12 +193,12 @@ class PartTable:
         span = self._span(part)
         return span.least, span.soon
 
-    def is_dear(self, part: int) -> bool:
+    def is_expensive(self, part: int) -> bool:
         """Is a part read as a whole, at the price of all that it combines, or of an automaton's next states?"""
-        if not self._traits[part] & DEAR or self._edge_first[part] >= 0:
+        if not self._traits[part] & EXPENSIVE or self._edge_first[part] >= 0:
             return False
         if self._traits[part] & WITHIN:
-            return self.is_dear(self._one[part])
+            return self.is_expensive(self._one[part])
         return part not in self._readings or is_read_whole(self._reading(part)[0])
 
     def is_inside(self, part: int) -> bool:
@@ -217,7 +217,7 @@ class PartTable:
         return used, len(parts)
 
     def made_of(self, state: int) -> list[int] | None:
-        """The parts from which the edges of a state follow; None where they are not known, or it is laid down."""
+        """The parts from which the edges of a state follow; None where they are not known, or it is written."""
         first = self._set_first[state]
         if first < 0:
             return None
@@ -227,11 +227,11 @@ class PartTable:
     def find_edges(self, part: int, most: int, inside: bool) -> int:
         """Make the edges of a part known, and of parts that it is the first to lead to, ``most``; of how many.
 
-        ``inside``: also of pairs that are inside a character.  Parts that are told by numbers come with the states.
+        ``inside``: also of pairs that are inside a character.  Parts that follow from numbers come with the states.
         """
         if self._edge_first[part] >= 0:
             return 0
-        skipped = WORDS | TOLD if inside else WORDS | TOLD | INSIDE
+        skipped = WORDS | DERIVED if inside else WORDS | DERIVED | INSIDE
         work = [part]
         n = 0
         for item in work:
@@ -243,7 +243,7 @@ class PartTable:
             if n >= most:
                 break
             for new in range(before, self._counts[PARTS]):
-                if self._edge_first[new] < 0 and not self._traits[new] & skipped and not self.is_dear(new):
+                if self._edge_first[new] < 0 and not self._traits[new] & skipped and not self.is_expensive(new):
                     work.append(new)
         return n
 
@@ -256,25 +256,25 @@ class PartTable:
     def n_edges(self, n: int) -> None:
         self._counts[PART_EDGES] = n
 
-    def is_told(self, part: int) -> bool:
+    def is_derived(self, part: int) -> bool:
         """Do the edges of a part follow from numbers, so that they come with the states?"""
-        return bool(self._traits[part] & TOLD)
+        return bool(self._traits[part] & DERIVED)
 
     def _find_edges(self, part: int) -> None:
-        if self._traits[part] & TOLD:
-            self._lay(part, None)
+        if self._traits[part] & DERIVED:
+            self._write_edges(part, None)
             return
         content, mode = self._reading(part)
-        if self._lay_minimal(content, mode) or self._lay_automaton(part, content, mode):
+        if self._write_minimal(content, mode) or self._write_automaton(part, content, mode):
             return
         both = bounded_pattern(content) if mode and content.kind is Kind.INTERSECTION else None
         if both is None:
-            self._lay(part, self._edges(content, mode))
+            self._write_edges(part, self._edges(content, mode))
             return
         run = self.part(both[1], mode)
-        self._lay(part, [item for pattern in self._parts(both[0], mode) for item in (BY_BOUNDS, pattern, run)])
+        self._write_edges(part, [item for pattern in self._parts(both[0], mode) for item in (BY_BOUNDS, pattern, run)])
 
-    def _lay(self, part: int, row: list[int] | None) -> None:
+    def _write_edges(self, part: int, row: list[int] | None) -> None:
         """Have the edges of a part written, as some rows tell them, or its numbers, and find out what that takes."""
         n = -1
         given = array("i")
@@ -285,7 +285,7 @@ class PartTable:
         while self._edge_first[part] < 0:
             if n > 0:
                 self._given[:n] = given
-            code: int = direct(lay)(self.table_address(), part, n)
+            code: int = direct(expand_part)(self.table_address(), part, n)
             wanted = self._counts[WANTED]
             if code == NO_ROOM:
                 self.grow()
@@ -300,8 +300,8 @@ class PartTable:
                 self._find_edges(wanted)
 
     def _begin_rest(self, part: int) -> None:
-        """Make the edges of the rest of a letter known, or where it leads to more than rests, those of the part."""
-        row = self._letters.make_known(-1 - self._one[part])
+        """Make the edges of the rest of a symbol known, or where it leads to more than rests, those of the part."""
+        row = self._symbols.make_known(-1 - self._one[part])
         if not row:
             return
         follows = self._other[part]
@@ -311,18 +311,18 @@ class PartTable:
             if target is EPSILON:
                 found += (low << 8 | high, -1, follows)
             elif is_begun(target):
-                found += (low << 8 | high, self._letters.rest(target), follows)
+                found += (low << 8 | high, self._symbols.rest(target), follows)
             else:
                 for to in self._parts(concat(target, after), mode):
                     found += (low << 8 | high, -1, to)
-        self._lay(part, found)
+        self._write_edges(part, found)
 
     def _span(self, part: int) -> Span:
         """How long the texts of a part are; remembered."""
         at = 4 * part
         if not self._spans[at]:
             if self._traits[part] & (BEGUN | COUNTED):
-                times = self._letters.span(-1 - self._one[part])
+                times = self._symbols.span(-1 - self._one[part])
                 if self._traits[part] & COUNTED:
                     most = self._most[part]
                     times = times.times(self._fewest[part], None if most < 0 else most)
@@ -357,23 +357,23 @@ class PartTable:
         while True:
             head, tail = begins(content)
             is_repeated = head.kind is Kind.REPEAT
-            letter = self._letters.number(runs_of(head))
-            if letter < 0:
+            symbol = self._symbols.number(runs_of(head))
+            if symbol < 0:
                 for first, after in begins_with(head):
                     self._begin(row, first, concat(after, tail), mode)
             else:
                 for follows in self._parts(concat(without_one(head), tail) if is_repeated else tail, mode):
-                    row += (BY_LETTER, letter, follows)
+                    row += (BY_SYMBOL, symbol, follows)
             if tail is EPSILON or not head.nullable:
                 return row
             content = tail
 
     def _begin(self, row: list[int], first: Expr, tail: Expr, mode: int) -> None:
-        """Add the edges of a letter, or of what is read as a whole, with something behind it."""
-        letter = self._letters.number(first)
-        if letter >= 0:
+        """Add the edges of a symbol, or of what is read as a whole, with something behind it."""
+        symbol = self._symbols.number(first)
+        if symbol >= 0:
             for follows in self._parts(tail, mode):
-                row += (BY_LETTER, letter, follows)
+                row += (BY_SYMBOL, symbol, follows)
             return
         for low, high, begun in edges(first):
             rest = -1
@@ -381,7 +381,7 @@ class PartTable:
                 # The state of an automaton, of which there may be many, is a part as it stands.
                 parts = [self.part(begun, mode)]
             elif is_begun(begun):
-                rest = self._letters.rest(begun)
+                rest = self._symbols.rest(begun)
                 parts = self._parts(tail, mode)
             else:
                 parts = self._parts(concat(begun, tail), mode)
@@ -398,12 +398,12 @@ class PartTable:
         if found is None and content.kind is Kind.RECURSION:
             found = self._minimal.find(content, mode)
         if found is None:
-            letter = -1
+            symbol = -1
             if content.kind is not Kind.RECURSION and _is_counted(content):
-                letter = self._letters.number(runs_of(content))
-            if letter >= 0:
-                run = _numbers(content, letter, self.part(EPSILON, mode))
-                found = self._told(run)
+                symbol = self._symbols.number(runs_of(content))
+            if symbol >= 0:
+                run = _numbers(content, symbol, self.part(EPSILON, mode))
+                found = self._derived(run)
                 if found < 0:
                     found = self._new(of, COUNTED)
                     self._one[found], self._other[found], self._fewest[found], self._most[found] = run
@@ -419,21 +419,21 @@ class PartTable:
                 self._alone[found] = self._state_of(content, mode)
         return found
 
-    def _new(self, of: Reading, told: int) -> int:
+    def _new(self, of: Reading, traits: int) -> int:
         content, mode = of
         bound = boundless = 0
         if content.kind is Kind.REPEAT:
             far = far_run(content) if mode else None
             if far is not None:
                 bound, boundless = far[1], self.part(far[0], mode)
-            elif told and content.parts[2] is None and content.parts[1]:
+            elif traits and content.parts[2] is None and content.parts[1]:
                 # What it comes to may be some state already.
                 self.part(repeat(cast(Expr, content.parts[0])), mode)
         if self._counts[PARTS] == self.arrays.traits.size:
             self._grow(*_PER_PART, "spans")
         part = self._counts[PARTS]
         self._counts[PARTS] = part + 1
-        self._traits[part] = traits_of(content, mode) | told
+        self._traits[part] = traits_of(content, mode) | traits
         self._bound[part], self._boundless[part] = bound, boundless
         self._edge_first[part] = -1
         if content is EPSILON:
@@ -450,24 +450,24 @@ class PartTable:
         if content.kind is Kind.RECURSION:
             found = self._minimal.find(content, mode)
             return -1 if found is None else found
-        letter = self._letters.known(runs_of(content))
-        ends = self._ids.get((EPSILON, mode)) if letter >= 0 else None
-        return -1 if ends is None else self._told(_numbers(content, letter, ends))
+        symbol = self._symbols.known(runs_of(content))
+        ends = self._ids.get((EPSILON, mode)) if symbol >= 0 else None
+        return -1 if ends is None else self._derived(_numbers(content, symbol, ends))
 
-    def _lay_minimal(self, content: Expr, mode: int) -> bool:
+    def _write_minimal(self, content: Expr, mode: int) -> bool:
         """Make the edges known of a state of a minimal automaton, and of those around it; False: it is none."""
-        laid = self._minimal.lay(content, mode, self)
-        if laid is None:
+        written = self._minimal.write(content, mode, self)
+        if written is None:
             return False
-        if laid.numbers.size:
-            self._laid.append(laid)
-            self._laid_first.append(len(self))
-            self._counts[PARTS] += laid.numbers.size
-        for part, of in laid.made():
+        if written.numbers.size:
+            self._written.append(written)
+            self._written_first.append(len(self))
+            self._counts[PARTS] += written.numbers.size
+        for part, of in written.made():
             self._alone[part] = self._state_of(*of)
         return True
 
-    def _lay_automaton(self, part: int, content: Expr, mode: int) -> bool:
+    def _write_automaton(self, part: int, content: Expr, mode: int) -> bool:
         """Make the edges known of a state of an automaton that leads to such states only; False: it is none."""
         if content.kind is not Kind.RECURSION:
             return False
@@ -478,10 +478,10 @@ class PartTable:
                 return False
             to = known.get((target, mode))
             row += (low << 8 | high, -1, self.part(target, mode) if to is None else to)
-        self._lay(part, row)
+        self._write_edges(part, row)
         return True
 
-    def _told(self, numbers: tuple[int, int, int, int]) -> int:
+    def _derived(self, numbers: tuple[int, int, int, int]) -> int:
         """The part that some numbers tell, -1 where there is none yet."""
         part = self._chain_first[_bucket(numbers)] - 1
         while part >= 0 and (self._one[part], self._other[part], self._fewest[part], self._most[part]) != numbers:
@@ -524,23 +524,23 @@ class PartTable:
         self._chain_first, self._chain_next = arrays.chain_first.data, arrays.chain_next.data
         self._spans = arrays.spans.data
         self._given = arrays.given.data
-        self._letters.look(arrays)
+        self._symbols.look(arrays)
 
 
 def _is_counted(content: Expr) -> bool:
-    """May this be a letter, or so many that the kernel's numbers hold them?"""
+    """May this be a symbol, or so many that the kernel's numbers hold them?"""
     if content.kind is not Kind.REPEAT:
         return True
     _, low, high = cast("tuple[Expr, int, int | None]", content.parts)
     return max(low, high or 0) < MOST_CHARACTERS
 
 
-def _numbers(content: Expr, letter: int, ends: int) -> tuple[int, int, int, int]:
-    """The numbers that tell a letter by itself, or so many times."""
+def _numbers(content: Expr, symbol: int, ends: int) -> tuple[int, int, int, int]:
+    """The numbers that tell a symbol by itself, or so many times."""
     if content.kind is not Kind.REPEAT:
-        return -1 - letter, ends, 1, 1
+        return -1 - symbol, ends, 1, 1
     _, low, high = cast("tuple[Expr, int, int | None]", content.parts)
-    return -1 - letter, ends, low, -1 if high is None else high
+    return -1 - symbol, ends, low, -1 if high is None else high
 
 
 def _bucket(numbers: tuple[int, int, int, int]) -> int:

@@ -24,7 +24,7 @@ from guided.automata.lexer.parts import MOST_QUEUED, PartTable
 from guided.automata.lexer.runs import may_owe, run_less_words
 from guided.automata.lexer.traits import begins, is_read_whole, is_word_list, loops, reading, terminal
 from guided.grammar.ranged import Ranges
-from guided.grammar.regular.any_text import text_besides
+from guided.grammar.regular.any_text import text_excluding
 from guided.grammar.regular.derivative import edges as expr_edges
 from guided.grammar.regular.expr import (
     EPSILON,
@@ -60,17 +60,17 @@ from guided.kernels.lexing.determinise import (
     WIDE,
     describe,
     determinise,
-    lay_words,
     leads_back,
     publish,
     rehash,
+    write_words,
 )
 from guided.kernels.lexing.part_pairs import NO_ROOM, WANTED
 
 LONG = 256
-"""Bytes of a literal that are laid down at once; nearly all names and constants have fewer, and few texts come far."""
+"""Bytes of a literal that are written at once; nearly all names and constants have fewer, and few texts come far."""
 LONG_LIST = 1024
-"""Bytes of a list of words, all in all, that are laid down at once; ninety-nine in a hundred have below 450."""
+"""Bytes of a list of words, all in all, that are written at once; ninety-nine in a hundred have below 450."""
 MAX_EDGES = 8_000_000
 """Edges (8 bytes each) after which new constraints get a fresh table: 64 MB."""
 
@@ -123,9 +123,9 @@ class StateTable:
         self._ids: dict[object, int] = {}
         self.names: tuple[dict[bytes, int], dict[bytes, int]] = {}, {}
         self.lists: dict[tuple[tuple[bytes, ...], bool], int] = {}
-        self.besides: dict[OtherTexts, int] = {}
+        self.excluding: dict[OtherTexts, int] = {}
         """Of `guided.automata.lexer.names`; names in every spelling and in the canonical one."""
-        self.laid: dict[int, OtherTexts | tuple[tuple[bytes, ...], bool]] = {}
+        self.written: dict[int, OtherTexts | tuple[tuple[bytes, ...], bool]] = {}
         """What the last two lists say, by state."""
         self.ranges: dict[Ranges, int] = {}
         """Of `guided.automata.lexer.numbers`."""
@@ -167,11 +167,11 @@ class StateTable:
             if len(members) == 1:
                 key = self.keys[state] = terminal(*members[0])
         elif type(key) is OtherTexts:
-            key = self.keys[state] = json_string(text_besides(key.texts), canonical=key.canonical)
+            key = self.keys[state] = json_string(text_excluding(key.texts), canonical=key.canonical)
         return key
 
     def is_derived(self, state: int) -> bool:
-        """Are a state's edges worked out, and not laid down with a literal?"""
+        """Are a state's edges worked out, and not written with a literal?"""
         return self.keys[state] is not None or int(self.parts.arrays.set_first[state]) >= 0
 
     def add(self, key: Expr | LexerState) -> int:
@@ -228,7 +228,7 @@ class StateTable:
         is_literal = head.kind is Kind.LITERAL
         if is_literal and len(data := cast(bytes, head.parts[0])) <= LONG:
             state = self._ids[key] = self._allocate(key)
-            self._lay(state, (data,), self.target(terminal(tail, mode)), mode)
+            self._write_texts(state, (data,), self.target(terminal(tail, mode)), mode)
             return state
         known = 0 if is_literal else self.parts.find((content, mode))
         if known and not self.arrays.owes[known]:
@@ -245,18 +245,18 @@ class StateTable:
             self.parts.stands_for((content, mode), state)
             words = listed_words(content)
             if words and sum(map(len, words)) <= LONG_LIST:
-                self._lay(state, words, self.target(terminal(EPSILON, mode)), mode)
+                self._write_texts(state, words, self.target(terminal(EPSILON, mode)), mode)
         return state
 
-    def _lay_words(self, state: int, key: Expr) -> bool:
-        """Lay down the literal that a state begins with, or the next letters of a list of words, if it does."""
+    def _write_words(self, state: int, key: Expr) -> bool:
+        """Write the literal that a state begins with, or the next letters of a list of words, if it does."""
         content, mode = reading(key)
         head, tail = begins(content)
         if head.kind is Kind.LITERAL:
             data = cast(bytes, head.parts[0])
             if len(data) > LONG:
                 data, tail = data[:LONG], concat(literal(data[LONG:]), tail)
-            self._lay(state, (data,), self.target(terminal(tail, mode)), mode)
+            self._write_texts(state, (data,), self.target(terminal(tail, mode)), mode)
         elif is_word_list(content):
             row = [(low, high, self.target(terminal(concat(to, tail), mode))) for low, high, to in expr_edges(head)]
             self._give_edges(state, row, loops(tail))
@@ -270,8 +270,8 @@ class StateTable:
         self._write(state, row)
         describe(self._addresses(), state, int(self.arrays.first[state]))
 
-    def _lay(self, state: int, words: tuple[bytes, ...], last: int, mode: int) -> None:
-        """Lay down words as states that end in ``last``: no derivatives, no expressions between."""
+    def _write_texts(self, state: int, words: tuple[bytes, ...], last: int, mode: int) -> None:
+        """Write words as states that end in ``last``: no derivatives, no expressions between."""
         data = words[0] if len(words) == 1 else b"".join(words)
         if len(data) == len(words) == 1:
             # A quote, nearly always; the kernel takes three times as long.
@@ -284,7 +284,9 @@ class StateTable:
         self._counts[STATES], self._counts[EDGES] = n_states, self.n_edges
         ends = np.array((len(data),) if len(words) == 1 else list(accumulate(map(len, words))), np.int32)
         nodes = np.empty((len(data) + 1, 3), np.int32)
-        first: int = direct(lay_words)(self._addresses(), np.frombuffer(data, np.uint8), ends, nodes, state, last, mode)
+        first: int = direct(write_words)(
+            self._addresses(), np.frombuffer(data, np.uint8), ends, nodes, state, last, mode
+        )
         self.n_edges = self._counts[EDGES]
         self.keys.extend([None] * (self._counts[STATES] - n_states))
         # Last, since kernels of other threads may be at this state.
@@ -351,18 +353,18 @@ class StateTable:
     def expand_all(self, states: Sequence[int]) -> None:
         """Find the edges of several states, and of some that they lead to."""
         with self.lock:
-            left = [state for state in states if self._firsts[state] < 0 and not self._lay_if_words(state)]
+            left = [state for state in states if self._firsts[state] < 0 and not self._write_if_words(state)]
             if left:
                 self.explore(left, NEAR + len(left), NEAR_PARTS)
 
-    def _lay_if_words(self, state: int) -> bool:
-        """Say what a state is made of, if that is not known; was it words, which are laid down without the kernel?"""
+    def _write_if_words(self, state: int) -> bool:
+        """Say what a state is made of, if that is not known; was it words, which are written without the kernel?"""
         return self.parts.made_of(state) is None and self._give_parts(state)
 
-    def explore(self, states: Sequence[int], limit: int, parts: int, dear: int = 0) -> None:
+    def explore(self, states: Sequence[int], limit: int, parts: int, expensive: int = 0) -> None:
         """Expand states and what is reachable from them, nearest first: ``limit`` states, fewer if that is much work.
 
-        What is ahead is left when the edges of so many ``parts`` were found, ``dear`` of those that are read as a
+        What is ahead is left when the edges of so many ``parts`` were found, ``expensive`` of those that are read as a
         whole, at the price of a derivative of all that they combine.
         """
         with self.lock:
@@ -381,10 +383,10 @@ class StateTable:
                 for state in self._missing[needed:n_missing].tolist():
                     if asked >= parts:
                         break
-                    if self._is_dear(state):
-                        if dear <= 0:
+                    if self._is_expensive(state):
+                        if expensive <= 0:
                             continue
-                        dear -= 1
+                        expensive -= 1
                     if inside or not self._is_inside(state):
                         asked += self._find_parts(state, parts - asked, inside)
                         found = True
@@ -401,10 +403,10 @@ class StateTable:
         made_of = self.parts.made_of(state)
         if made_of is None:
             self._give_parts(state)
-            made_of = [part for part in self.parts.made_of(state) or () if not self.parts.is_dear(part)]
+            made_of = [part for part in self.parts.made_of(state) or () if not self.parts.is_expensive(part)]
         found = 0
         for part in made_of:
-            if before and self.parts.is_told(part):
+            if before and self.parts.is_derived(part):
                 continue
             found += self.parts.find_edges(part, most - found, inside)
         return found
@@ -413,10 +415,10 @@ class StateTable:
         """Is this a state of pairs inside a character, which few texts come by?"""
         return any(map(self.parts.is_inside, self.parts.made_of(state) or ()))
 
-    def _is_dear(self, state: int) -> bool:
+    def _is_expensive(self, state: int) -> bool:
         made_of = self.parts.made_of(state)
         if made_of is not None:
-            return any(map(self.parts.is_dear, made_of))
+            return any(map(self.parts.is_expensive, made_of))
         key = self.key(state)
         if not isinstance(key, Expr):
             return True
@@ -463,7 +465,7 @@ class StateTable:
         """Say what a state is made of: parts; or its edges, where it is not.  Does it begin with words?"""
         key = self.key(state)
         if isinstance(key, Expr):
-            if self._lay_words(state, key):
+            if self._write_words(state, key):
                 return True
             of = reading(key)
             first, count = self.parts.set_of(of, self._counts[POOL])
@@ -475,7 +477,7 @@ class StateTable:
                 only = self.parts.members(state)[0]
                 if not self.parts.find(only):
                     self.parts.stands_for(only, state)
-                return only != of and self._lay_words(state, terminal(*only))
+                return only != of and self._write_words(state, terminal(*only))
         elif isinstance(key, Both | Under):
             self._give_edges(state, key.edges(self), loops=isinstance(key, Under))
         else:

@@ -15,13 +15,13 @@ from guided.kernels.lexing.part_pairs import (
     ANY_CHARACTER,
     AT_HEAD,
     COMMON,
-    DEAR,
+    EXPENSIVE,
     LOOPS,
     NULLABLE,
     SPELLED_ONCE,
     TEXTUAL,
     TOTAL,
-    WIDE_LETTER,
+    WIDE_SYMBOL,
     WORD,
     WORDS,
 )
@@ -32,9 +32,9 @@ __all__ = [
     "is_read_whole",
     "is_wide",
     "is_word_list",
-    "letter_flags",
     "loops",
     "reading",
+    "symbol_flags",
     "terminal",
     "traits_of",
 ]
@@ -85,7 +85,7 @@ def traits_of(content: Expr, mode: int) -> int:
     if kind is Kind.RECURSION and head is content:
         # The states of an automaton are many.
         spelled = (TEXTUAL | SPELLED_ONCE if mode & CANONICAL else TEXTUAL) if mode else 0
-        return found | DEAR | LOOPS | spelled
+        return found | EXPENSIVE | LOOPS | spelled
     if kind is Kind.REPEAT:
         if head.parts[2] is None:
             found |= AT_HEAD
@@ -94,7 +94,7 @@ def traits_of(content: Expr, mode: int) -> int:
     elif kind is Kind.LITERAL or (kind is Kind.SWITCH and is_word_list(content)):
         found |= WORDS
     elif kind in _DEAR:
-        found |= DEAR
+        found |= EXPENSIVE
     if mode:
         found |= TEXTUAL | SPELLED_ONCE if mode & CANONICAL else TEXTUAL
         if head is _TEXT:
@@ -108,14 +108,14 @@ def traits_of(content: Expr, mode: int) -> int:
     return found
 
 
-def letter_flags(letter: Expr) -> int:
-    """What traits of runs of a letter follow from, as `guided.kernels.lexing.part_pairs` has it."""
-    found = WIDE_LETTER if is_wide(letter) else 0
-    if letter.kind is Kind.LITERAL:
+def symbol_flags(symbol: Expr) -> int:
+    """What traits of runs of a symbol follow from, as `guided.kernels.lexing.part_pairs` has it."""
+    found = WIDE_SYMBOL if is_wide(symbol) else 0
+    if symbol.kind is Kind.LITERAL:
         found |= WORD
-    if letter is _CHARACTER:
+    if symbol is _CHARACTER:
         found |= ANY_CHARACTER
-    if letter is ALL.parts[0]:
+    if symbol is ALL.parts[0]:
         found |= ANY_BYTE
     return found
 
@@ -168,4 +168,4 @@ def is_wide(body: Expr) -> bool:
 
 
 WIDE_CLASS = 64
-"""Bytes that such a class of characters begins with; letters and digits are 62, and four of them take 1 ms."""
+"""Bytes that such a class of characters begins with; symbols and digits are 62, and four of them take 1 ms."""

@@ -25,8 +25,8 @@ from guided.grammar.ir import (
     Sequence,
     Terminal,
 )
-from guided.grammar.regular.dear import is_dear
 from guided.grammar.regular.derivative import inhabited
+from guided.grammar.regular.expensive import is_expensive
 from guided.grammar.regular.expr import Expr
 
 UNROLLED = 3
@@ -51,7 +51,7 @@ class Analysis:
     """Rules that other grammars have too."""
 
     patterns: tuple[Expr, ...] = ()
-    """Terminals that are dear to read for the first time."""
+    """Terminals that are expensive to read for the first time."""
 
     met_whole: tuple[Expr, ...] = ()
     """Terminals of which the first mask asks for most of many states."""
@@ -107,7 +107,7 @@ def analyse(grammar: Grammar) -> Analysis:
             if len(members) > 1 or member in lefts[member]:
                 component[member] = frozenset(members)
     exprs = (each.expr for rule in rules for each in terminals_of(rule.body) if each.lexer is None)
-    patterns = tuple(dict.fromkeys(filter(is_dear, exprs)))
+    patterns = tuple(dict.fromkeys(filter(is_expensive, exprs)))
     return Analysis(tuple(rules), productive, nullable, tuple(rank), tuple(component), patterns=patterns)
 
 

@@ -1,6 +1,6 @@
-"""Members of a record in their given order, without bounds that count: a chain of nodes, laid down piece by piece.
+"""Members of a record in their given order, without bounds that count: a chain of nodes, written piece by piece.
 
-A key is laid down with those that may come instead of it, up to the next that must come; what stands behind a key only
+A key is written with those that may come instead of it, up to the next that must come; what stands behind a key only
 when the parser comes to it, with that of the next few, so that a record of hundreds of members costs what is written
 of it.  Records whose values are made when they are looked at are in `guided.automata.rules.records`.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from guided.automata.rules.graph import RuleGraph
 
 GROUP = 8
-"""Members whose values are laid down at once: a request by itself costs what two or three of them do."""
+"""Members whose values are written at once: a request by itself costs what two or three of them do."""
 
 
 class MemberChain:
@@ -26,8 +26,19 @@ class MemberChain:
     """
 
     __slots__ = (
-        "_after", "_due", "_extras", "_finishing", "_inside", "_key", "_keys", "_laid", "_n", "_required",
-        "_separator", "_values", "end",
+        "_after",
+        "_due",
+        "_extras",
+        "_finishing",
+        "_inside",
+        "_key",
+        "_keys",
+        "_n",
+        "_required",
+        "_separator",
+        "_values",
+        "_written",
+        "end",
     )  # fmt: skip
 
     def __init__(self, graph: RuleGraph, body: Members, start: int, end: int) -> None:
@@ -42,8 +53,8 @@ class MemberChain:
         self._finishing = n
         while self._finishing and not self._required[self._finishing - 1]:
             self._finishing -= 1
-        self._laid = bytearray(n)
-        """Which keys are laid down."""
+        self._written = bytearray(n)
+        """Which keys are written."""
         self._due: list[int] = []
         """The places behind so many members that must be known at once."""
         # Nodes: behind what each value begins with, behind so many members, and before each key.
@@ -55,13 +66,13 @@ class MemberChain:
         self._offer(graph, start, 0)
         # Behind another name, or where its value may be empty, this is asked for at once.
         self._due.append(0)
-        self._lay(graph, 0, GROUP if graph.defers else n)
+        self._write_group(graph, 0, GROUP if graph.defers else n)
         self._pay(graph)
 
     def make(self, graph: RuleGraph, node: int, base: int) -> None:
         """Make the edges of one of the nodes known that are reserved from ``base`` on."""
         if node < self._after:
-            self._lay(graph, node - self._inside, GROUP)
+            self._write_group(graph, node - self._inside, GROUP)
         else:
             self._settle(graph, node - self._after)
         self._pay(graph)
@@ -75,29 +86,29 @@ class MemberChain:
         edges = graph.pending[node]
         if position < self._n:
             edges.append((EMPTY, 0, self._key + position, -1))
-            self._lay_keys(graph, position)
+            self._write_keys(graph, position)
         for extra in self._extras:
             value = graph.node()
             graph.read(extra.key, edges, value)
             graph.lower(extra.value, value, self._after + position)
 
-    def _lay_keys(self, graph: RuleGraph, first: int) -> None:
+    def _write_keys(self, graph: RuleGraph, first: int) -> None:
         """Keys from one on, up to that of a member which must come before all later ones."""
         pending, n = graph.pending, self._n
         for position in range(first, n):
-            if self._laid[position]:
+            if self._written[position]:
                 break
-            self._laid[position] = 1
+            self._written[position] = 1
             value = graph.node()
             edges = pending[self._key + position] = []
             graph.read(self._keys[position], edges, value)
-            self._lay_value(graph, position, value)
+            self._write_value(graph, position, value)
             if self._required[position]:
                 break
             if position + 1 < n:
                 edges.append((EMPTY, 0, self._key + position + 1, -1))
 
-    def _lay_value(self, graph: RuleGraph, position: int, node: int) -> None:
+    def _write_value(self, graph: RuleGraph, position: int, node: int) -> None:
         """A value that is made already: its first part, or all of it where that may be empty or is no terminal."""
         parts = _split(self._values[position])
         if parts is None:
@@ -106,7 +117,7 @@ class MemberChain:
         else:
             graph.lower(parts[0], node, self._inside + position)
 
-    def _lay(self, graph: RuleGraph, first: int, count: int) -> None:
+    def _write_group(self, graph: RuleGraph, first: int, count: int) -> None:
         """What stands behind the first part of some values, and behind them."""
         for position in range(first, min(first + count, self._n)):
             node = self._inside + position
@@ -135,7 +146,7 @@ class MemberChain:
             self._offer(graph, item, position)
         else:
             graph.lower(self._separator, node, self._key + position)
-            self._lay_keys(graph, position)
+            self._write_keys(graph, position)
 
 
 def _split(value: Body) -> tuple[Body, ...] | None:

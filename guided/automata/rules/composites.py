@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from guided.automata.rules.beginnings import ACCEPT
+from guided.automata.rules.initial_arrays import ACCEPT
 from guided.kernels.data.layout import EMPTY
 
 if TYPE_CHECKING:

@@ -21,11 +21,19 @@ from guided.automata.lexer.names import state_of_texts
 from guided.automata.lexer.numbers import state_of_numbers
 from guided.automata.lexer.states import StateTable
 from guided.automata.rules.analysis import Analysis, counts_trivially, is_counted
-from guided.automata.rules.beginnings import ACCEPT, FEW_RULES, Beginning, alone, block_of, of_few_rules, views_of
 from guided.automata.rules.chains import MemberChain
 from guided.automata.rules.composites import Composites
 from guided.automata.rules.costs import RuleCosts
 from guided.automata.rules.counted import Copies
+from guided.automata.rules.initial_arrays import (
+    ACCEPT,
+    FEW_RULES,
+    InitialArrays,
+    block_of,
+    empty_arrays,
+    of_few_rules,
+    views_of,
+)
 from guided.automata.rules.left_corner import lower_cycle
 from guided.automata.rules.members import FreeMembers
 from guided.automata.rules.records import Record
@@ -59,8 +67,8 @@ Maker: TypeAlias = "MemberChain | Record | FreeMembers | Copies | Composites"
 AT_FIRST = 10
 """Rules, records and terminals that the first request makes up to which it goes on with what was postponed: 10 to 20 us
 each.  With 24 the first mask takes an eighth longer, and two fifths of the time of all others are saved.  Later
-requests make nothing that they need not: it saves another request, of 20 us beside what is made, but two dear things in
-one mask are too much: with two more, a quarter more masks are above 0.2 ms."""
+requests make nothing that they need not: more would save another request, of 20 us beside what is made, but two
+expensive things in one mask are too much: with two more, a quarter more masks are above 0.2 ms."""
 
 FEW, MORE = 12, 5
 """The first request makes one more for each ``MORE`` rules beyond ``FEW``: of such grammars the first mask takes long
@@ -105,7 +113,7 @@ class RuleGraph:
         self.common: Common | None = None
         """Rules that others have too, where the graph begins with their nodes."""
         if n_rules > FEW_RULES or ignored:
-            begin = alone(n_rules, np.asarray(ignored, np.int32))
+            begin = empty_arrays(n_rules, np.asarray(ignored, np.int32))
         elif analysis.common is None:
             begin = of_few_rules()
         else:
@@ -529,12 +537,12 @@ class RuleGraph:
             FreeMembers(self, body, end).begin(self, start)
 
 
-_beginnings: WeakKeyDictionary[StateTable, dict[Common, Beginning]] = WeakKeyDictionary()
+_initial_arrays: WeakKeyDictionary[StateTable, dict[Common, InitialArrays]] = WeakKeyDictionary()
 
 
-def _beginning(states: StateTable, common: Common) -> Beginning:
+def _beginning(states: StateTable, common: Common) -> InitialArrays:
     """What graphs begin with that have some rules in common: these rules are lowered already."""
-    made = _beginnings.setdefault(states, {})
+    made = _initial_arrays.setdefault(states, {})
     found = made.get(common)
     if found is None:
         # Rule 0 is the grammar's own; here it stands for nothing else than the first of the others.
@@ -543,7 +551,7 @@ def _beginning(states: StateTable, common: Common) -> Beginning:
         known = Analysis(rules, everything, frozenset(), (0, *common.rank), (None,) * len(rules), whole=True)
         graph = RuleGraph(known, 1, states, [], [])
         graph.make_all()
-        found = made[common] = Beginning(
+        found = made[common] = InitialArrays(
             graph.arrays, block_of(graph.arrays), graph.n_nodes, graph.n_edges, graph._labelled, graph.reads,
             graph._final, {ACCEPT, *range(2, len(rules) + 1), *range(FEW_RULES + 1, graph.n_nodes)},
         )  # fmt: skip

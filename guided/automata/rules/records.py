@@ -1,6 +1,6 @@
-"""Records whose values are made when they are looked at: nodes of fixed numbers, laid down some members at a time.
+"""Records whose values are made when they are looked at: nodes of fixed numbers, written some members at a time.
 
-All structure is as `guided.automata.rules.chains` lays it down, but written to the graph's arrays at once: most nodes
+All structure is as `guided.automata.rules.chains` writes it, but written to the graph's arrays at once: most nodes
 of most schemas are those of records.  Members in any order, or counted, are in `guided.automata.rules.members`.
 """
 
@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from guided.automata.lexer.names import state_besides, states_of_names
+from guided.automata.lexer.names import state_excluding, states_of_names
 from guided.collection import untrack
 from guided.grammar.ir import Body, Choice, DeferredMembers, Reference, Terminal
 from guided.kernels.data.layout import CALL, EMPTY, FAR, FINAL, OPEN, READ
 from guided.kernels.jit import direct
-from guided.kernels.parsing.record_nodes import OWN, lay_members
+from guided.kernels.parsing.record_nodes import OWN, write_members
 
 if TYPE_CHECKING:
     from guided.automata.rules.costs import RuleCosts
     from guided.automata.rules.graph import RuleGraph
 
 GROUP = 64
-"""Members laid down at once: most records have fewer, and the names of many take long where somebody waits."""
+"""Members written at once: most records have fewer, and the names of many take long where somebody waits."""
 
 VALUES = 8
 """Members whose values are made at once, where they are not at hand."""
@@ -38,7 +38,7 @@ class Record:
     Holds no graph, which holds it.
     """
 
-    __slots__ = ("_body", "_finishing", "_inside", "_label", "_laid", "_others", "end")
+    __slots__ = ("_body", "_finishing", "_inside", "_label", "_others", "_written", "end")
 
     def __init__(self, graph: RuleGraph, body: DeferredMembers, start: int, end: int) -> None:
         self._body = body
@@ -53,15 +53,15 @@ class Record:
         if body.besides:
             graph.made += 1
             _, label, rule = others[0]
-            others = [(state_besides(graph.states, body.besides, body.canonical), label, rule)]
+            others = [(state_excluding(graph.states, body.besides, body.canonical), label, rule)]
         self._others = tuple(others)
         """The state that reads each sort of other name, its label, and the rule of what follows it."""
         n_others = len(self._others)
         self._inside = base = graph.reserve(4 * n + (2 + n_others) * (n + 1), self)
         self._label = graph.labelled(body, 2 * n)
         """The label of the first key; those of the other keys and of the values follow."""
-        self._laid = 0
-        """How many members are laid down."""
+        self._written = 0
+        """How many members are written."""
         edges = graph.pending[start]
         if not finishing:
             edges.append((EMPTY, 0, end, -1))
@@ -72,16 +72,16 @@ class Record:
             edges.append((READ, state, other, label))
             other += n + 1
             graph.postpone(rule + 1)
-        self._lay(graph)
+        self._write_group(graph)
         for item in (self, self._others, *self._others):
             untrack(item)
 
     def make(self, graph: RuleGraph, node: int, base: int) -> None:
         """Make the edges of one of the nodes known, and of some near it."""
-        if node - base < self._laid:
-            self._lay_values(graph, node - base)
+        if node - base < self._written:
+            self._write_values(graph, node - base)
         else:
-            self._lay(graph)
+            self._write_group(graph)
 
     def price(self, costs: RuleCosts, graph: RuleGraph, node: int, base: int) -> int:
         """What a node costs to the end of the record."""
@@ -119,15 +119,15 @@ class Record:
             found += [rule + price for price in after]
         return [min(price, FAR) for price in found]
 
-    def _lay(self, graph: RuleGraph) -> None:
+    def _write_group(self, graph: RuleGraph) -> None:
         """The next members, up to one which must come before all later ones, and the places behind."""
-        body, others, first = self._body, self._others, self._laid
+        body, others, first = self._body, self._others, self._written
         required, source = body.required, body.source
         n = len(required)
         stop = min(first + GROUP, n)
         while stop < n and not required[stop - 1]:
             stop += 1
-        self._laid = stop
+        self._written = stop
         graph.made += 1
         end, base, described = self.end, self._inside, graph.described
         said = [
@@ -153,7 +153,7 @@ class Record:
             graph.postpone(base + 2 * n + stop)
         count = stop - first
         said[0] = graph.room(5 * count + n_edges + (3 + 2 * len(others)) * (count + 1))
-        graph.n_edges = direct(lay_members)(graph.addresses(), np.frombuffer(array("q", said), np.int64))
+        graph.n_edges = direct(write_members)(graph.addresses(), np.frombuffer(array("q", said), np.int64))
         graph.closed.update(range(base + 2 * n + first, base + 2 * n + stop))
 
     def _read(self, graph: RuleGraph, first: int, stop: int) -> list[int]:
@@ -168,11 +168,11 @@ class Record:
             for position, name in enumerate(names, first)
         ]
 
-    def _lay_values(self, graph: RuleGraph, first: int) -> None:
+    def _write_values(self, graph: RuleGraph, first: int) -> None:
         """What stands behind a colon where that is not at hand, and behind some that follow."""
         source = self._body.source
         n, base, pending = len(self._body.required), self._inside, graph.pending
-        for position in range(first, min(first + VALUES, self._laid)):
+        for position in range(first, min(first + VALUES, self._written)):
             node = base + position
             if graph.is_known(node):
                 continue
@@ -198,7 +198,7 @@ def _marks(graph: RuleGraph, body: DeferredMembers) -> tuple[int, ...]:
 
 
 def _described(graph: RuleGraph, value: Body) -> tuple[int, ...]:
-    """The edges of a value as `lay_members` reads them; the rules that it calls are asked for soon."""
+    """The edges of a value as `write_members` reads them; the rules that it calls are asked for soon."""
     found = [1]
     if isinstance(value, Terminal):
         found += (READ, graph.entered(value)[0], OWN)

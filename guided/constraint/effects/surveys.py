@@ -18,7 +18,7 @@ from guided.kernels.data.pages import gradual_zeros
 from guided.kernels.data.requests import EXPAND_STATE, GROW_EXITS
 from guided.kernels.data.views import AUTOMATON, EFFECTS, N_ROWS, REQUESTS, SCRATCH, TOKENS
 from guided.kernels.jit import direct
-from guided.kernels.masking import cores, differences
+from guided.kernels.masking import cores, effect_deltas
 from guided.kernels.masking.effects import DENSE, OWING, PLACES, closings, paths_to, survey
 
 __all__ = ["Ends", "Paths", "Stays", "Survey", "Surveys"]
@@ -149,7 +149,7 @@ class Surveys:
         """
         is_shared = not apart and low == 1 and high == self.tries.root and not self.states.arrays.decode[state]
         n = DENSE + 1
-        n_exits = self.differ(state, near) if is_shared else None
+        n_exits = self.write_from_similar(state, near) if is_shared else None
         if n_exits is None:
             code = self._walk(low, high, state, self.store.next_row(), apart=apart)
             n, n_exits = (code, code) if code < 0 else (code >> 32, code & 0xFFFFFFFF)
@@ -237,7 +237,7 @@ class Surveys:
                 return code
             self._requests.serve(self, _ANSWERS)
 
-    def differ(self, state: int, near: int = 0) -> int | None:
+    def write_from_similar(self, state: int, near: int = 0) -> int | None:
         """Write the next row from that of a state walked before: the number of exits, negative where owing.
 
         None where there is no such state, or none that has much in common.  ``near`` as of `stays`.
@@ -246,12 +246,12 @@ class Surveys:
         reach = NEAR if near in self._walked else 0
         if not reach:
             n = min(len(self._walked), MOST_COMPARED)
-            near = int(direct(differences.most_like)(self._addresses(), state, self._last, n, self._weights))
+            near = int(direct(effect_deltas.most_similar)(self._addresses(), state, self._last, n, self._weights))
             if near < 0:
                 return None
         other, row = self._walked[near], self.store.next_row()
         while True:
-            code: int = direct(differences.differ)(
+            code: int = direct(effect_deltas.survey_delta)(
                 self._addresses(), 1, self.tries.root, state, near, reach, other.row, row, other.exits,
                 self._exit_rows,
             )  # fmt: skip

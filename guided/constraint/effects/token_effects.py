@@ -115,7 +115,7 @@ class TokenEffects:
         self.root = self.tries.root
         self._surveys = Surveys(states, self.tries, self.store)
         self._left = CharactersLeft(states)
-        self._derived: dict[tuple[int, int, int, int, int, int], int] = {}
+        self._bounded_effects: dict[tuple[int, int, int, int, int, int], int] = {}
         self._lengths: dict[tuple[int, int, int, int, int, bool], RunLengths] = {}
         self._counts: dict[tuple[int, int, int], Survey] = {}
         """Of runs of any characters, within which others lie: how many characters tokens have."""
@@ -159,7 +159,7 @@ class TokenEffects:
             # A run without a bound is read without a step: all of a small range, in less than being told takes.
             small = high - low <= SMALL_RANGE and self.states.arrays.loops[state] > 1
             if not small and state not in self._walked:
-                if self._told(low, high, state):
+                if self._derived(low, high, state):
                     return
                 self._walked.add(state)
             found = self._surveys.stays(low, high, state, near=self._near(low, high, state))
@@ -214,9 +214,9 @@ class TokenEffects:
 
     def _add_apart(
         self, low: int, high: int, key: int, begin: int, core: int, marks: NDArray[np.uint8],
-        asked_as: Callable[[int], int], beside: _Core | None = None,
+        asked_as: Callable[[int], int], shared: _Core | None = None,
     ) -> tuple[int, list[tuple[int, int, int, int]]]:  # fmt: skip
-        """Keep what `survey` finds, and what is known ``beside`` it: the effect and its exits."""
+        """Keep what `survey` finds, and what is known of the ``shared`` core: the effect and its exits."""
         found = self._surveys.core(low, high, begin, core, marks)
         ends = np.flatnonzero(np.bincount(found.places, minlength=1))
         kinds = np.zeros(int(ends.max(initial=0)) + 1, np.int16)
@@ -226,7 +226,7 @@ class TokenEffects:
         of_token, kept = of_token[order], found.kept[order]
         firsts = np.flatnonzero(np.diff(of_token, prepend=-1)).tolist()
         exits = self.tries.exit_ranges(found.exits, self._bytes_under)
-        more, all_exits = (-1, exits) if beside is None else (beside.effect, exits + beside.exits)
+        more, all_exits = (-1, exits) if shared is None else (shared.effect, exits + shared.exits)
         examples = dict(zip(kinds[ends].tolist(), ends.tolist(), strict=True))
         for first, stop in pairwise([*firsts[1:], kept.size] if firsts else []):
             more = self.store.add(
@@ -260,8 +260,8 @@ class TokenEffects:
                 allowed[low : high + 1] = 0
         return allowed
 
-    def _told(self, low: int, high: int, state: int) -> bool:
-        """Make an effect known that is told from others; False where the state is walked, whatever the range."""
+    def _derived(self, low: int, high: int, state: int) -> bool:
+        """Make an effect known that follows from others; False where the state is walked, whatever the range."""
         parts = self.states.parts
         members = parts.members(state)
         within = parts.within_one(state) if len(members) > 1 else None
@@ -401,7 +401,7 @@ class TokenEffects:
         # With a pattern a far bound matters too: what is left must be enough for the pattern's end.
         bound = run.high if also and run.high is not None else most
         key = (low, high, unbounded, also, least, bound)
-        same = self._derived.get(key)
+        same = self._bounded_effects.get(key)
         if same is not None:
             self.store.alias(low, high, state, same)
             return True
@@ -429,7 +429,7 @@ class TokenEffects:
                 left = self._left.of_tokens(ends.places) if within[-1] else None
             lengths = RunLengths(found, 0 if run.prefix is None else 1, left, self.store, self.tries)
             self._lengths[within] = lengths
-        self._derived[key] = lengths.add(low, high, state, least, most, bound)
+        self._bounded_effects[key] = lengths.add(low, high, state, least, most, bound)
         return True
 
 
@@ -444,9 +444,9 @@ def _by_price(listed: NDArray[np.int64]) -> NDArray[np.int32]:
         np.concatenate(([~(part[0] >> 32)], part & 0xFFFFFFFF)) for part in np.split(others, ways[1:]) if part.size
     ]
     cheaper = [part for part in parts if ~part[0] < usual]
-    dearer = parts[len(cheaper) :][::-1]
-    about = [usual, sum(part.size for part in dearer)]
-    return np.concatenate((about, *dearer, *cheaper)).astype(np.int32)
+    costlier = parts[len(cheaper) :][::-1]
+    about = [usual, sum(part.size for part in costlier)]
+    return np.concatenate((about, *costlier, *cheaper)).astype(np.int32)
 
 
 def _run_around(members: list[Reading]) -> Expr | None:

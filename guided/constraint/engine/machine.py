@@ -21,7 +21,7 @@ from guided.automata.endings.adjacency import always_settles
 from guided.automata.endings.endings import Endings
 from guided.automata.lalr.stacks import NO_TABLES, LalrStacks, lexer_states, no_tables
 from guided.automata.lexer.distances import minimum, minimum_owing, tags
-from guided.automata.lexer.openings import explore_openings
+from guided.automata.lexer.first_sets import explore_first_sets
 from guided.automata.rules.analysis import analyse
 from guided.automata.rules.graph import RuleGraph
 from guided.collection import hold, release, untrack
@@ -116,7 +116,7 @@ class ConstraintMachine:
         starts, ignored = lexer_states(grammar, self.states)
         if self.lexed:
             self.stacks = LalrStacks(grammar, self.states)
-        explore_openings(self.states, analysis.patterns, analysis.met_whole)
+        explore_first_sets(self.states, analysis.patterns, analysis.met_whole)
         self.graph = RuleGraph(analysis, grammar.start, self.states, starts, ignored)
         self.lalr = NO_TABLES if self.stacks is None else self.stacks.arrays
         tables = first_tables().fresh()
@@ -289,11 +289,11 @@ class ConstraintMachine:
             if self.plain:
                 self._run_fill(state, limit)
                 return self._row
-            row, doubtful = self.fill_rows(state, limit)
+            row, undecided = self.fill_rows(state, limit)
             need = int(self._counts[NEED])
             if not (self.settles and self.vocabulary.byte_complete):
-                doubtful, row = doubtful | row, np.zeros_like(row)
-            tokens = ending_tokens(self, state, doubtful & ~row)
+                undecided, row = undecided | row, np.zeros_like(row)
+            tokens = ending_tokens(self, state, undecided & ~row)
             tokenset.add_all(row, tokens)
             if self.lexed and self.needs is not None and limit < 0:
                 self.needs[state] = stack_budgets.need(self, state, row, need)
@@ -313,8 +313,8 @@ class ConstraintMachine:
     def candidates(self, state: int) -> NDArray[np.uint32]:
         """A row with every token of the mask, and perhaps others that leave no way to an end."""
         with self.lock:
-            row, doubtful = self.fill_rows(state, -1)
-            return row | doubtful
+            row, undecided = self.fill_rows(state, -1)
+            return row | undecided
 
     def visit(self, state: int) -> tuple[NDArray[np.uint32], bool, int]:
         """The mask of a state, to be written to and valid until the next mask, whether the text may end there, and the

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.lexer.distances import measure, shortest
-from guided.automata.lexer.names import is_besides, spelled_texts
+from guided.automata.lexer.names import is_excluding, spelled_texts
 from guided.automata.lexer.states import MOST_STATES, StateTable
 from guided.automata.rules.costs import RuleCosts
 from guided.automata.rules.graph import RuleGraph
@@ -109,7 +109,7 @@ class TerminalTokens:
         text = min(texts, key=_by_length, default=None) or shortest(states, state)
         tokens = len(spell(self._vocabulary, text)) or FAR
         if texts:
-            return tokens, max(map(len, texts)) + (OTHERS_LEFT if is_besides(states, state) else LONG_ESCAPE_LEFT)
+            return tokens, max(map(len, texts)) + (OTHERS_LEFT if is_excluding(states, state) else LONG_ESCAPE_LEFT)
         key = states.key(state)
         farthest = most_left(key) if isinstance(key, Expr) else FAR
         if farthest >= FAR:

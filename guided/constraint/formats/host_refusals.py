@@ -110,12 +110,12 @@ class HostRefusals(FormatRefusals[HostTokens]):
         """Far from all limits: by the state of the name and what marks compose with, which tokens fail."""
 
     def inside(self, text: HostText, row: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Of the tokens of a row, behind a place in a name: those that fail, and the doubtful others."""
+        """Of the tokens of a row, behind a place in a name: those that fail, and the undecided others."""
         allowed = tokenset.ids(row)
         chosen, far = self._chosen(text, allowed)
         failed = tokenset.union(self._failing(text, chosen), self._usually_failing(text, far))
-        doubtful = allowed if text.name.encoded is not None else tokenset.union(chosen, far)
-        return failed, tokenset.difference(doubtful, failed)
+        undecided = allowed if text.name.encoded is not None else tokenset.union(chosen, far)
+        return failed, tokenset.difference(undecided, failed)
 
     def _usually_failing(self, text: HostText, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
         """The same of tokens that no length matters for."""

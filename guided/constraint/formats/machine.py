@@ -203,7 +203,7 @@ class FormatMachine(ProductMachine[Text]):
         with self.lock:
             row = self._row(state, limit)
             if limit >= 0:
-                for token in self.refusals.doubtful(state).tolist():
+                for token in self.refusals.undecided(state).tolist():
                     if tokenset.contains(row, token) and not self.completions.is_near(
                         self.advance_token(state, token), limit
                     ):

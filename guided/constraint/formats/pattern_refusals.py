@@ -46,7 +46,7 @@ class Found(NamedTuple):
     """Tokens that fail behind some place, and those after which the automaton's shortest way may fail."""
 
     failed: NDArray[np.int64]
-    doubtful: NDArray[np.int64]
+    undecided: NDArray[np.int64]
 
     def less(self, tokens: NDArray[np.int64]) -> Found:
         """The same without some tokens."""
@@ -136,7 +136,7 @@ class PatternTokens(PerVocabulary):
 
     def read(self, text: PatternText, some: Iterable[int], depth: int) -> Found:
         """What is left of some tokens, of which so many bytes led to a place."""
-        failed, doubtful = [], []
+        failed, undecided = [], []
         # Tokens come in the trie's order, and are read from where they part with the one before.
         before = b""
         places: list[PatternText | None] = [text]
@@ -158,8 +158,8 @@ class PatternTokens(PerVocabulary):
             if now is None:
                 failed.append(token)
             elif len(places) > len(data) and now.is_doubtful:
-                doubtful.append(token)
-        return Found(token_array(failed), token_array(doubtful))
+                undecided.append(token)
+        return Found(token_array(failed), token_array(undecided))
 
     def between(self, in_class: bool, first: int, stop: int, depth: int) -> list[int]:
         """Tokens that may fail where the pattern is free, for what is behind so many of their bytes.
@@ -193,9 +193,9 @@ class PatternRefusals(FormatRefusals[PatternTokens]):
         self._tokens.prepare(effects)
 
     def inside(self, text: PatternText, row: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Of the tokens of a row, behind a place in a pattern: those that fail, and the doubtful others."""
+        """Of the tokens of a row, behind a place in a pattern: those that fail, and the undecided others."""
         walk = _Walk(self._tokens, row, text)
-        return walk.failed(), walk.doubtful()
+        return walk.failed(), walk.undecided()
 
 
 class _Walk:
@@ -205,16 +205,16 @@ class _Walk:
         self._tokens = tokens
         self._row = row
         self._failed: list[NDArray[np.int64]] = []
-        self._doubtful: list[NDArray[np.int64]] = []
+        self._undecided: list[NDArray[np.int64]] = []
         self._from(text, 0, len(tokens.byte), 0)
 
     def failed(self) -> NDArray[np.int64]:
         """The tokens that fail."""
         return self._allowed(self._failed)
 
-    def doubtful(self) -> NDArray[np.int64]:
+    def undecided(self) -> NDArray[np.int64]:
         """The others after which the automaton's shortest way to an end may fail."""
-        return self._allowed(self._doubtful)
+        return self._allowed(self._undecided)
 
     def _allowed(self, some: list[NDArray[np.int64]]) -> NDArray[np.int64]:
         found = np.concatenate([NO_TOKENS, *some])
@@ -257,12 +257,12 @@ class _Walk:
             self._add(tokens.read(text, some, depth))
         else:
             if then.is_doubtful:
-                self._doubtful.append(tokens.ids[offset[at] : offset[at + 1]].astype(np.int64))
+                self._undecided.append(tokens.ids[offset[at] : offset[at + 1]].astype(np.int64))
             if beyond > at + 1:
                 self._from(then, at, beyond, depth + 1)
 
     def _follow(self, rest: bytes, node: int, stop: int) -> None:
-        """The tokens that spell the rest of a name that there is already are doubtful: they must not end it."""
+        """The tokens that spell the rest of a name that there is already are undecided: they must not end it."""
         byte, end, offset = self._tokens.byte, self._tokens.end, self._tokens.offset
         for value in rest:
             node += 1
@@ -272,11 +272,11 @@ class _Walk:
                 return
             stop = end[node]
         if rest:
-            self._doubtful.append(self._tokens.ids[offset[node] : offset[node + 1]].astype(np.int64))
+            self._undecided.append(self._tokens.ids[offset[node] : offset[node + 1]].astype(np.int64))
 
     def _add(self, found: Found) -> None:
         self._failed.append(found.failed)
-        self._doubtful.append(found.doubtful)
+        self._undecided.append(found.undecided)
 
 
 def _children(end: memoryview, node: int, stop: int) -> Iterator[int]:

@@ -40,11 +40,11 @@ class FormatRefusals(ABC, Generic[Tokens]):
         self._machine: ProductMachine[Any] = weakref.proxy(machine)
         self._tokens = tokens
         self._refused: dict[int, NDArray[np.int64]] = {}
-        self._doubtful: dict[int, NDArray[np.int64]] = {}
+        self._undecided: dict[int, NDArray[np.int64]] = {}
 
     @abstractmethod
     def inside(self, text: Any, row: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Of the tokens of a row, behind a place in a text: those that fail, and the doubtful others."""
+        """Of the tokens of a row, behind a place in a text: those that fail, and the undecided others."""
 
     def opening(self, state: int, row: NDArray[np.uint32]) -> NDArray[np.int64]:
         """The tokens of a row, outside such a text, that begin a string which must be one and is not."""
@@ -57,10 +57,10 @@ class FormatRefusals(ABC, Generic[Tokens]):
         self._find(state)
         return self._refused[state]
 
-    def doubtful(self, state: int) -> NDArray[np.int64]:
+    def undecided(self, state: int) -> NDArray[np.int64]:
         """Allowed tokens after which the automaton's own shortest text may fail."""
         self._find(state)
-        return self._doubtful[state]
+        return self._undecided[state]
 
     def _find(self, state: int) -> None:
         if state in self._refused:
@@ -70,9 +70,9 @@ class FormatRefusals(ABC, Generic[Tokens]):
         row = self._machine.inner.mask(own).copy()
         opening = self.opening(state, row)
         if text is None:
-            self._refused[state], self._doubtful[state] = opening, NO_TOKENS
+            self._refused[state], self._undecided[state] = opening, NO_TOKENS
             return
-        failed, self._doubtful[state] = self.inside(text, row)
+        failed, self._undecided[state] = self.inside(text, row)
         self._refused[state] = tokenset.union(failed, opening)
 
 

@@ -101,7 +101,7 @@ class _Side:
     sure: NDArray[np.uint32]
     """Those whose pair of states is alive by itself."""
     n_sure: int
-    doubtful: list[tuple[int, int, int]]
+    undecided: list[tuple[int, int, int]]
     """The others: token, inner state's number and splitter's state after it."""
     some: NDArray[np.int64] | None = None
     """The first of them."""
@@ -132,7 +132,7 @@ class Survivors:
         texts = [tokenizer.encode(text) for text in _LIKELY]
         self._likely = [tokens[0] for tokens in texts if len(tokens) == 1 and tokens[0] not in tokenizer.whole]
         size = tokenizer.vocabulary.size
-        self._doubtful, self._asked = np.zeros(size, np.int32), np.zeros(size, np.int64)
+        self._undecided, self._asked = np.zeros(size, np.int32), np.zeros(size, np.int64)
         self._row_bytes = 8 * tokenizer.vocabulary.n_words
         self._prices: OrderedDict[tuple[int, int, bool], TokenPrices] = OrderedDict()
         self._most_prices = max(8, limits.mask_bytes // (32 * tokenizer.vocabulary.n_words))
@@ -233,11 +233,11 @@ class Survivors:
         starts = self._tokenizer.start_row if cut else self._tokenizer.inner_row
         ours, living = self._leads(inner)
         theirs = self._tokenizer.leads(root)
-        doubtful, asked = self._doubtful, self._asked
+        undecided, asked = self._undecided, self._asked
         while True:
             room = self._make_room()
-            n_doubtful, n_asked = sift(
-                living, ours, theirs, starts, self._keys, self._verdicts, room, sure, doubtful, asked
+            n_undecided, n_asked = sift(
+                living, ours, theirs, starts, self._keys, self._verdicts, room, sure, undecided, asked
             )
             if not n_asked:
                 break
@@ -245,7 +245,7 @@ class Survivors:
                 key = int(self._keys[slot])
                 self._verdicts[slot] = self._verdict(key >> 32, key & 0xFFFFFFFF)
             self._n_pairs += n_asked
-        tokens = doubtful[:n_doubtful]
+        tokens = undecided[:n_undecided]
         places = list(zip(tokens.tolist(), ours[tokens].tolist(), theirs[tokens].tolist(), strict=True))
         return _Side(sure, tokenset.count(sure), places)
 
@@ -271,7 +271,7 @@ class Survivors:
 
     def _survivors_of(self, side: _Side, cut: bool) -> list[int]:
         groups: dict[tuple[int, int], list[int]] = {}
-        for token, inner, state in side.doubtful:
+        for token, inner, state in side.undecided:
             groups.setdefault((inner, state), []).append(token)
         found: list[int] = []
         for (inner, state), tokens in groups.items():
@@ -391,10 +391,10 @@ class Survivors:
         children: list[_Node] = []
         if far not in self._tokenizer.whole_ends:
             side = self._side(inner, state, True)
-            children += [(i, o, self._far(token, True), token) for token, i, o in side.doubtful]
+            children += [(i, o, self._far(token, True), token) for token, i, o in side.undecided]
         if far != SEALED:
             side = self._side(inner, state, False)
-            for token, i, o in side.doubtful:
+            for token, i, o in side.undecided:
                 if self._pairs.stay_apart(last, token):
                     children.append((i, o, self._tokenizer.whole_next.get((far, token), 0) if far else 0, token))
             for (_, token), then in self._continuations(far) if far else ():
@@ -509,7 +509,7 @@ class Survivors:
             costs[tokens] = np.asarray([self._cost(i, o) for i, o in pairs], np.int64)[which]
         assert side.alive is not None
         after: dict[tuple[int, int], int] = {}
-        for token, i, o in side.doubtful:
+        for token, i, o in side.undecided:
             if not tokenset.contains(side.alive, token):
                 continue
             if (i, o) not in after:

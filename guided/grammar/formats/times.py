@@ -12,7 +12,7 @@ from typing import cast
 from guided.grammar.formats.patterns import pattern_language
 from guided.grammar.regular.derivative import derivative
 from guided.grammar.regular.expr import Expr, alternation, concat
-from guided.grammar.regular.outlines import Outlined
+from guided.grammar.regular.overapproximation import Overapproximated
 from guided.grammar.regular.rests import tell_most_left
 from guided.grammar.regular.stepwise import Step, stepwise
 
@@ -37,7 +37,7 @@ _CLOCK = f"{_HOUR}:{_MINUTE}:{_MINUTE}{_PART}{_OFFSET}"
 _AFTER_SECONDS, _AFTER_DOT, _IN_FRACTION = range(3)
 
 
-class _LeapSecond(Outlined):
+class _LeapSecond(Overapproximated):
     """``hh:mm:60``, a fraction perhaps, and an offset that makes it 23:59 UTC: of each sign there is one.
 
     A state is what was read of the clock, as bytes; then ``(hour, minute, place in the fraction)``; then what is left
@@ -69,7 +69,7 @@ class _LeapSecond(Outlined):
             if place != _AFTER_DOT and local == 1439:
                 yield from [(letter, letter, "") for letter in b"Zz"]
 
-    def outline(self, state: Hashable) -> Expr | None:
+    def overapproximation(self, state: Hashable) -> Expr | None:
         """The same with any offset: 40 states for 8,700.  That of UTC itself comes at one minute of the day only."""
         return _any_offset(state, _UTC.startswith(state)) if isinstance(state, bytes) else None
 

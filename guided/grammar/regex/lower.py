@@ -14,7 +14,6 @@ import itertools
 from functools import lru_cache
 
 from guided.grammar.regex.assertions import solve
-from guided.grammar.regex.beside_text import beside_text
 from guided.grammar.regex.plain import contains_assertions, lower_plain, widths
 from guided.grammar.regex.syntax import (
     Alternatives,
@@ -26,6 +25,7 @@ from guided.grammar.regex.syntax import (
     Node,
     Quantified,
 )
+from guided.grammar.regex.unanchored import trimmed_beside_any_text
 from guided.grammar.regex.unicode_sets import LINE_FEED
 from guided.grammar.regular.characters import ANY_CHARACTER, Encoding
 from guided.grammar.regular.expr import EMPTY, EPSILON, Expr, alternation, concat, difference, intersection
@@ -78,7 +78,7 @@ def search(node: Node, encoding: Encoding) -> Expr:
     """
     starts, inner, ends = _unanchored(node)
     if not contains_assertions(inner):
-        inner = beside_text(inner, not starts, not ends)
+        inner = trimmed_beside_any_text(inner, not starts, not ends)
         before, after = EPSILON if starts else encoding.text, EPSILON if ends else encoding.text
         return concat(before, lower_plain(inner, encoding), after)
     return _search_with_assertions(node, encoding)
@@ -129,7 +129,7 @@ class _Continuation:
         if not contains_assertions(node):
             if rest is encoding.text:
                 # A look-ahead, once met, is any text at once, and one that must not be met is over.
-                node = beside_text(node, False, True)
+                node = trimmed_beside_any_text(node, False, True)
             return concat(lower_plain(node, encoding), rest)
         match node:
             case Concatenation(parts):

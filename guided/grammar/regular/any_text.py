@@ -26,7 +26,7 @@ def any_text() -> tuple[Expr, Expr]:
     return character, repeat(character)
 
 
-def text_besides(texts: Iterable[bytes]) -> Expr:
+def text_excluding(texts: Iterable[bytes]) -> Expr:
     """Any text but these."""
     return difference(any_text()[1], words(texts))
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from guided.grammar.regular.any_text import any_text, is_run, is_text, is_within, text_states
-from guided.grammar.regular.attained import attained_between, has_length_between, tells_lengths
 from guided.grammar.regular.expr import (
     ALL,
     EMPTY,
@@ -33,7 +32,8 @@ from guided.grammar.regular.expr import (
     n_expressions,
     untrack_edges,
 )
-from guided.grammar.regular.lengths import n_letters
+from guided.grammar.regular.length_sets import has_length_between, lengths_between, tells_lengths
+from guided.grammar.regular.lengths import n_symbols
 from guided.grammar.regular.product import Formula, RawEdges, States, combines, is_read_by_bytes, lock, operands_of
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ class Size:
     """New expressions for the states of its operands, 20 to 100 microseconds each."""
     counted: int
     """More of them for classes that are counted."""
-    letters: int
-    """Letters of an operand, counting repetitions."""
+    symbols: int
+    """Symbols of an operand, counting repetitions."""
     shrinks: bool = False
     """Is this for several together?"""
 
@@ -68,7 +68,7 @@ MAX_MERGED = 1 << 21
 """Entries of a product's table up to which equal states are merged, which takes 60 bytes for each."""
 AT_SIGHT = Size(4000, 250, 300, 750)
 """What is made as it is met.  The states of property names make below 200 expressions; names that are not 1 to 255
-letters take 8 ms so, and 40 otherwise; addresses have 1,000 letters, and giving up only later takes 7 ms."""
+symbols take 8 ms so, and 40 otherwise; addresses have 1,000 symbols, and giving up only later takes 7 ms."""
 MAX_REMEMBERED = 20_000
 """Combinations remembered with what became of them; what is forgotten is made again and found to be the same."""
 _COMBINING = frozenset({Kind.INTERSECTION, Kind.ALTERNATION, Kind.COMPLEMENT})
@@ -220,7 +220,7 @@ def decided_by_length(expr: Expr, raw_edges: RawEdges) -> bool | None:
     if known is None:
         if len(runs) != 1 or words or not is_text(other, runs[0], raw_edges):
             return None
-        return has_length_between(other, low, high, lengths_of) or attained_between(other, low, high, place_of)
+        return has_length_between(other, low, high, lengths_of) or lengths_between(other, low, high, place_of)
     if any(run is not known.text for run in runs):
         return None
     if high is not None and (known.near > high or low > high):
@@ -231,7 +231,7 @@ def decided_by_length(expr: Expr, raw_edges: RawEdges) -> bool | None:
         return None
     if known.near >= low or (known.around is not None and (high is None or known.around <= high)):
         return True
-    return attained_between(other, low, high, place_of)
+    return lengths_between(other, low, high, place_of)
 
 
 def is_decided(expr: Expr, raw_edges: RawEdges) -> bool:
@@ -386,11 +386,11 @@ def _product(formula: Formula, leaves: States, raw_edges: RawEdges, size: Size) 
 
     from guided.grammar.regular import walks
 
-    if not all(map(is_read_by_bytes, leaves)) or any(n_letters(leaf) > size.letters for leaf in leaves):
+    if not all(map(is_read_by_bytes, leaves)) or any(n_symbols(leaf) > size.symbols for leaf in leaves):
         return None
     walk = walks.the_walk(raw_edges)
     program, operands = formula.program(leaves)
-    counted = sum([_counted_letters(leaf) for leaf in leaves])
+    counted = sum([_counted_symbols(leaf) for leaf in leaves])
     before = n_expressions() + walk.read
     # A state of many operands takes as long as several.
     most = size.states * USUAL // max(len(operands), USUAL)
@@ -419,12 +419,12 @@ def _product(formula: Formula, leaves: States, raw_edges: RawEdges, size: Size) 
     return register.expr(int(numbers[labels[0]]))
 
 
-def _counted_letters(leaf: Expr) -> int:
-    """How many letters of classes that are counted a sequence may have; each of its rests is an expression."""
+def _counted_symbols(leaf: Expr) -> int:
+    """How many symbols of classes that are counted a sequence may have; each of its rests is an expression."""
     found = 0
     while leaf.kind is Kind.CONCAT:
         head, leaf = cast("tuple[Expr, Expr]", leaf.parts)
-        found += _counted_letters(head)
+        found += _counted_symbols(head)
     if leaf.kind is Kind.REPEAT:
         body, low, high = cast("tuple[Expr, int, int | None]", leaf.parts)
         if body.kind in (Kind.BYTES, Kind.SWITCH):

@@ -45,7 +45,7 @@ from guided.grammar.regular.expr import (
 )
 from guided.grammar.regular.json_text import json_escape_edges, json_string_edges
 from guided.grammar.regular.least import least_length as least_length
-from guided.grammar.regular.outlines import outline
+from guided.grammar.regular.overapproximation import overapproximation
 from guided.grammar.regular.product import UndecidedError, begin_apart, has_member, remembered_edges
 
 EMPTINESS_STEPS = 30_000
@@ -53,7 +53,7 @@ EMPTINESS_STEPS = 30_000
 MOST_STEPS = 1_000_000
 """The same for what is read in a text: `guided.grammar.regular.settled` has seen to it that none takes so many."""
 SOON = 256
-"""States after which a search is asked whether an outline says as much: 3 ms, and it need not learn them again."""
+"""States after which a search tries an over-approximation: 3 ms, and it keeps the states that it has."""
 LATER = 4096
 """States after which alternatives are walked apart where many may be taken up."""
 MAX_UNDECIDED = 4096
@@ -216,7 +216,7 @@ def _combination(expr: Expr, limit: int) -> bool | None:
         try:
             return has_member(expr, SOON, _raw_edges)
         except UndecidedError:
-            rough = outline(expr)
+            rough = overapproximation(expr)
             if rough is not expr and not _may_be_inhabited(rough, limit):
                 return False
         try:
@@ -249,7 +249,7 @@ def _beside_words(expr: Expr, limit: int) -> bool:
 
 
 def _less_apart(expr: Expr) -> Expr:
-    """An intersection less the alternatives that have nothing in common with what is beside, as their outlines say.
+    """An intersection without the alternatives whose over-approximations are disjoint from the other operands.
 
     The states of what is left are few where those of an alternative were many.
     """
@@ -267,7 +267,7 @@ def _less_apart(expr: Expr) -> Expr:
 
 
 def _lies_apart(way: Expr, others: Sequence[Expr]) -> bool:
-    rough = outline(way) if way.kind is Kind.RECURSION else way
+    rough = overapproximation(way) if way.kind is Kind.RECURSION else way
     return rough is not way and not _may_be_inhabited(intersection((rough, *others)), SOON)
 
 

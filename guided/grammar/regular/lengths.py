@@ -23,7 +23,7 @@ from guided.grammar.regular.expr import (
     sequence,
 )
 
-__all__ = ["CONTINUING", "begins", "character_counts", "farthest_end", "n_begun", "n_letters", "with_length"]
+__all__ = ["CONTINUING", "begins", "character_counts", "farthest_end", "n_begun", "n_symbols", "with_length"]
 
 MAX_DEPTH = 60
 """Nested expressions that are looked into."""
@@ -106,21 +106,21 @@ def n_begun(text: bytes) -> int:
     return sum(map(begins, text))
 
 
-_letters: dict[Expr, int] = {}
+_symbols: dict[Expr, int] = {}
 
 
-def n_letters(expr: Expr, depth: int = MAX_DEPTH) -> int:
+def n_symbols(expr: Expr, depth: int = MAX_DEPTH) -> int:
     """How many characters and bytes a pattern is written with, where repetitions are written out; remembered.
 
     Less where expressions are nested deeper than is looked.
     """
-    found = _letters.get(expr)
+    found = _symbols.get(expr)
     if found is None:
-        found = _letters[expr] = _n_letters(expr, depth - 1) if depth else 0
+        found = _symbols[expr] = _n_symbols(expr, depth - 1) if depth else 0
     return found
 
 
-def _n_letters(expr: Expr, depth: int) -> int:
+def _n_symbols(expr: Expr, depth: int) -> int:
     match expr.kind:
         case Kind.LITERAL:
             return len(cast(bytes, expr.parts[0]))
@@ -130,13 +130,13 @@ def _n_letters(expr: Expr, depth: int) -> int:
             found = 0
             while expr.kind is Kind.CONCAT:
                 head, expr = cast("tuple[Expr, Expr]", expr.parts)
-                found += n_letters(head, depth)
-            return found + n_letters(expr, depth)
+                found += n_symbols(head, depth)
+            return found + n_symbols(expr, depth)
         case Kind.REPEAT:
             body, low, high = cast("tuple[Expr, int, int | None]", expr.parts)
-            return n_letters(body, depth) * (max(low, 1) if high is None else high)
+            return n_symbols(body, depth) * (max(low, 1) if high is None else high)
         case Kind.ALTERNATION | Kind.INTERSECTION | Kind.COMPLEMENT:
-            return sum([n_letters(part, depth) for part in cast("tuple[Expr, ...]", expr.parts)])
+            return sum([n_symbols(part, depth) for part in cast("tuple[Expr, ...]", expr.parts)])
         case _:
             return 0
 

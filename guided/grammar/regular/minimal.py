@@ -170,7 +170,7 @@ class Register:
         return self._make(number) if found is None else found
 
     def _make(self, number: int) -> Expr:
-        # What begins as a literal is one, so that state tables lay it down at once.
+        # What begins as a literal is one, so that state tables write it at once.
         begun: list[tuple[int, int]] = []
         row = self.row(number)
         while len(row) == 1 and row[0][0] == row[0][1] and not self._states[number, kernel.END]:

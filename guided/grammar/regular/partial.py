@@ -1,7 +1,7 @@
 """Partial derivatives: what may be left of a text after each first byte, one expression for each way of reading it.
 
 Where `guided.grammar.regular.derivative` gives one language for a byte, the union of all ways, here they stay apart.
-There are no more of them than a pattern has letters, whatever sets of them a text comes by; which sets those are is
+There are no more of them than a pattern has symbols, whatever sets of them a text comes by; which sets those are is
 found by a kernel (`guided.kernels.lexing.determinise`). Intersections and complements are read as they are there,
 whole.
 
@@ -17,7 +17,7 @@ from guided.grammar.regular.condensed import together
 from guided.grammar.regular.derivative import MOST_STEPS, edges, inhabited, possible_edges
 from guided.grammar.regular.expr import EPSILON, Expr, Kind, concat, is_listed, literal, repeat
 
-__all__ = ["Letter", "alternatives", "begins_with", "is_begun", "letter_of", "without_one"]
+__all__ = ["Symbol", "alternatives", "begins_with", "is_begun", "symbol_of", "without_one"]
 
 
 def alternatives(expr: Expr) -> list[Expr]:
@@ -37,7 +37,7 @@ def alternatives(expr: Expr) -> list[Expr]:
 
 
 def begins_with(expr: Expr) -> list[tuple[Expr, Expr]]:
-    """What a language begins with, letters and what is read as a whole, and what follows each of them.
+    """What a language begins with, symbols and what is read as a whole, and what follows each of them.
 
     >>> from guided.grammar.regular.expr import byte_range
     >>> digit = byte_range(0x30, 0x39)
@@ -70,7 +70,7 @@ def without_one(expr: Expr) -> Expr:
     return repeat(body, low - 1 if low else 0, None if high is None else high - 1)
 
 
-class Letter(NamedTuple):
+class Symbol(NamedTuple):
     """One character, in several bytes perhaps, or a short word: what may be left of it after some bytes, their edges.
 
     Rows are ``(low, high, rest)``, the last by its number, -1 where nothing of the character is left.
@@ -82,17 +82,17 @@ class Letter(NamedTuple):
     """Of each of the rests."""
 
 
-_letters: dict[Expr, Letter | None] = {}
+_symbols: dict[Expr, Symbol | None] = {}
 
 
-def letter_of(expr: Expr) -> Letter | None:
-    """The letter that an expression is, if it is one; remembered."""
-    if expr not in _letters:
-        _letters[expr] = _letter(expr)
-    return _letters[expr]
+def symbol_of(expr: Expr) -> Symbol | None:
+    """The symbol that an expression is, if it is one; remembered."""
+    if expr not in _symbols:
+        _symbols[expr] = _symbol(expr)
+    return _symbols[expr]
 
 
-def _letter(expr: Expr) -> Letter | None:
+def _symbol(expr: Expr) -> Symbol | None:
     if expr.kind is Kind.LITERAL:
         return _word(cast(bytes, expr.parts[0]))
     if expr.kind not in (Kind.SWITCH, Kind.BYTES) or is_listed(expr):
@@ -109,19 +109,19 @@ def _letter(expr: Expr) -> Letter | None:
                 numbers[target] = len(rests) - 1
                 rests.append(target)
         rows.append(tuple([(low, high, numbers[target]) for low, high, target in row]))
-    return Letter(tuple(rests[1:]), rows[0], tuple(rows[1:]))
+    return Symbol(tuple(rests[1:]), rows[0], tuple(rows[1:]))
 
 
-def _word(data: bytes) -> Letter | None:
+def _word(data: bytes) -> Symbol | None:
     if len(data) > MAX_RESTS:
         return None
     last = len(data) - 1
     first, *rows = [((byte, byte, i if i < last else -1),) for i, byte in enumerate(data)]
-    return Letter(tuple([literal(data[i:]) for i in range(1, len(data))]), first, tuple(rows))
+    return Symbol(tuple([literal(data[i:]) for i in range(1, len(data))]), first, tuple(rows))
 
 
 MAX_RESTS = 32
-"""Rests of a letter; UTF-8 has seven of any character, and twice as many of most classes.  Few words are longer."""
+"""Rests of a symbol; UTF-8 has seven of any character, and twice as many of most classes.  Few words are longer."""
 
 
 def is_begun(expr: Expr) -> bool:

@@ -2,8 +2,8 @@
 
 Whether anything is left of an intersection is asked at every byte that is read.  Small ones are automata as soon as
 they are met (`guided.grammar.regular.condensed`), and of one pattern with a bound on its length the lengths that it
-has decide (`guided.grammar.regular.attained`).  All others are made automata here, when their grammar is made and with
-more room; what does not find room is refused then.
+has decide (`guided.grammar.regular.length_sets`).  All others become automata here, when their grammar is made and
+with more room; what does not find room is refused then.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ MOST_EXPRESSIONS = 25_000
 """New expressions for the states of their operands, and alternatives of these that are read: 0.5 to 1 s."""
 MOST_PARTED = 50_000
 """States of one where alternatives are walked apart."""
-MOST_LETTERS = 100_000
-"""Letters of an operand, counting repetitions."""
+MOST_SYMBOLS = 100_000
+"""Symbols of an operand, counting repetitions."""
 MAX_REMEMBERED = 10_000
 
 _remembered: dict[Expr, Expr] = {}
@@ -35,7 +35,7 @@ class Settled:
     """The languages of one grammar, all of whose states are known to hold texts."""
 
     def __init__(self) -> None:
-        self._size = Size(MOST_STATES, MOST_EXPRESSIONS, 0, MOST_LETTERS, shrinks=True)
+        self._size = Size(MOST_STATES, MOST_EXPRESSIONS, 0, MOST_SYMBOLS, shrinks=True)
         self._found: dict[Expr, Expr] = {}
 
     def __call__(self, expr: Expr) -> Expr:

@@ -64,12 +64,12 @@ class Parts(NamedTuple):
     ``boundless[p]`` as of states.  ``asked[x]``, ``met[p]`` and ``work`` are working memory; ``counts``, ``queue``,
     ``firsts``, ``missing`` and ``given`` are what a call is told and answers.
 
-    Parts that are told by numbers (`guided.kernels.lexing.part_pairs`): ``one[p]`` and ``other[p]`` are those of a
-    pattern and of a run, or -1 less a letter and the part behind it, ``fewest[p] .. most[p]`` times the letter (-1: any
+    Parts that follow from numbers (`guided.kernels.lexing.part_pairs`): ``one[p]`` and ``other[p]`` are those of a
+    pattern and of a run, or -1 less a symbol and the part behind it, ``fewest[p] .. most[p]`` times the symbol (-1: any
     number; both 0: what is left of it once); they are found by chains from ``chain_first`` by way of ``chain_next``,
-    each number and 1. Letters, and what may be left of them, are rows ``letter_low .. letter_high`` that lead to the
-    rest ``letter_to``, -1 where nothing is left.  ``spans`` and ``letter_spans``: four numbers for each part and
-    letter.
+    each number and 1. Letters, and what may be left of them, are rows ``symbol_low .. symbol_high`` that lead to the
+    rest ``symbol_to``, -1 where nothing is left.  ``spans`` and ``symbol_spans``: four numbers for each part and
+    symbol.
     """
 
     set_first: Ints
@@ -101,13 +101,13 @@ class Parts(NamedTuple):
     chain_first: Ints
     chain_next: Ints
     spans: Ints
-    letter_first: Ints
-    letter_count: Ints
-    letter_flags: Ints
-    letter_spans: Ints
-    letter_low: Bytes
-    letter_high: Bytes
-    letter_to: Ints
+    symbol_first: Ints
+    symbol_count: Ints
+    symbol_flags: Ints
+    symbol_spans: Ints
+    symbol_low: Bytes
+    symbol_high: Bytes
+    symbol_to: Ints
 
 
 class Rules(NamedTuple):
@@ -237,7 +237,7 @@ class Scratch(NamedTuple):
     visited: Longs
     united: Longs
     walk_state: Longs
-    walk_beside: Longs
+    walk_similar: Longs
     walk_obligation: Ints
     walk_end: Ints
     walk_other: Ints

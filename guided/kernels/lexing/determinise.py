@@ -1,7 +1,7 @@
 """Edges of lexer states that are sets of parts: what may be left of a text, each part by one way of reading it.
 
 The edges of a part are found in Python, once (`guided.grammar.regular.partial`); there are about as many parts as a
-pattern has letters.  What a set of them leads to is found here: a state costs a few microseconds, where a derivative
+pattern has symbols.  What a set of them leads to is found here: a state costs a few microseconds, where a derivative
 of the whole pattern costs two hundred.
 
 Source: Antimirov, "Partial Derivatives of Regular Expressions and Finite Automaton Constructions", 1996; Rabin and
@@ -20,20 +20,38 @@ from guided.kernels.lexing.part_pairs import (
     ABSORBS,
     AT_HEAD,
     COMMON,
+    DERIVED,
     LOOPS,
     NO_ROOM,
     NULLABLE,
     SPELLED_ONCE,
     TEXTUAL,
-    TOLD,
     WANTED,
     WORDS,
-    lay_told,
+    expand_derived,
 )
 
 __all__ = [
-    "EDGES", "MISSING", "NEEDED", "N_COUNTS", "POOL", "QUEUED", "ROOM", "RUN", "SETS", "STATES", "WIDE", "add_edge",
-    "describe", "determinise", "goes_on", "lay_names", "lay_words", "leads_back", "publish", "rehash",
+    "EDGES",
+    "MISSING",
+    "NEEDED",
+    "N_COUNTS",
+    "POOL",
+    "QUEUED",
+    "ROOM",
+    "RUN",
+    "SETS",
+    "STATES",
+    "WIDE",
+    "add_edge",
+    "describe",
+    "determinise",
+    "goes_on",
+    "leads_back",
+    "publish",
+    "rehash",
+    "write_names",
+    "write_words",
 ]  # fmt: skip
 
 STATES, EDGES, POOL, SETS, RUN, QUEUED, MISSING, NEEDED, MARK, ROOM = range(10)
@@ -231,15 +249,15 @@ def determinise(t, n_queue, limit):
         if begin < 0:
             first = np.int64(parts.set_first[state])
             stop = first + parts.set_count[state]
-            # Words are laid down, and not read byte by byte.
+            # Words are written, not read byte by byte.
             known = first >= 0 and not (stop - first == 1 and parts.traits[parts.pool[first]] & WORDS)
             if known:
                 for i in range(first, stop):
                     part = np.int64(parts.pool[i])
                     if known and parts.edge_first[part] < 0:
                         known = False
-                        if parts.traits[part] & TOLD:
-                            code = lay_told(parts, part)
+                        if parts.traits[part] & DERIVED:
+                            code = expand_derived(parts, part)
                             if code == NO_ROOM:
                                 counts[QUEUED] = n_queue
                                 counts[WANTED] = NO_ROOM
@@ -304,7 +322,7 @@ def add_edge(automaton, first, at, byte, target):
 
 
 @entry
-def lay_words(t, data, ends, nodes, state, last, mode):
+def write_words(t, data, ends, nodes, state, last, mode):
     """Write the edges of ``state``, new states for what is left of some words, and their edges; where its own begin.
 
     The words, sorted and none twice, are ``data[ends[i - 1] : ends[i]]``; each leads to ``last``, or to a state that
@@ -355,7 +373,7 @@ def lay_words(t, data, ends, nodes, state, last, mode):
 
 
 @entry
-def lay_names(t, data, state, at, last, mode):
+def write_names(t, data, state, at, last, mode):
     """Write the states from ``state`` on that read quoted texts one byte each, and their edges from ``at`` on.
 
     In ``data`` each text stands behind a byte 0xFF, which is in none; it leads to ``last``.

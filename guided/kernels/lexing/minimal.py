@@ -22,10 +22,10 @@ part, -1 if that is not known; are there endlessly many of it and of every state
 NEVER = 1 << 28
 """A length that no text has."""
 RUN, MOST, SEEDED, TRAITS, PARTS, EDGES, N_ABOUT = range(7)
-"""What `lay` is told: the number of the last call, of how many states the edges are wanted, how many states the
-register began with, the traits that all these parts have, and how many parts and edges of parts there are."""
+"""What `write_states` is given: the number of the last call, of how many states the edges are wanted, how many states
+the register began with, the traits that all these parts have, and how many parts and edges of parts there are."""
 NO_ROOM = -1 << 40
-"""What `lay` answers when parts must grow."""
+"""What `write_states` answers when parts must grow."""
 _ROUNDS = 3
 """Steps that states must have in common to be compared in full."""
 _MIX = 0x9E3779B97F4A7C15 - (1 << 64)
@@ -207,7 +207,7 @@ def place(table, accepting, labels, some, cuts, texts, numbers, states, edges, s
 
 
 @entry
-def lay(t, states, edges, places, order, about):
+def write_states(t, states, edges, places, order, about):
     """Make parts (`layout.Parts`) of the state ``order[0]`` and of those around it; how many are new.
 
     Breadth first; of the first ``about[MOST]`` the edges are written.  ``places [state]`` are the part of each, plus

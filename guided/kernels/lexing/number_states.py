@@ -16,7 +16,7 @@ from guided.kernels.lexing.determinise import EDGES, STATES, add_edge
 
 __all__ = [
     "CLOSED", "FROM_ZERO", "HIGH_OPEN", "LOW_OPEN", "MOST_EDGES", "MOST_FOUND", "PLAIN", "SYMBOLS", "USUAL",
-    "WHOLE", "lay_number",
+    "WHOLE", "write_number",
 ]  # fmt: skip
 
 WHOLE, PLAIN, FROM_ZERO, LOW_OPEN, HIGH_OPEN, CLOSED, USUAL = 1, 2, 4, 8, 16, 32, 64
@@ -268,7 +268,7 @@ def _step(said, state, symbol):
 
 
 @entry
-def lay_number(t, said, minus, digits, zeros):
+def write_number(t, said, minus, digits, zeros):
     """Write the states of the numbers in a range, without sign; the first is the one before them.  How many there are.
 
     ``said`` is the description: its flags; of the lower bound, the upper bound, and their digits in scientific notation

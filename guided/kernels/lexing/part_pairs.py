@@ -1,6 +1,6 @@
-"""Parts of lexer states that are told by numbers: letters before a part, and a part beside the bounds of a run.
+"""Parts of lexer states that follow from numbers: symbols before a part, and a part beside the bounds of a run.
 
-What is left of a character and then a part, a letter so many times, a part of a pattern and a part of a run: each is
+What is left of a character and then a part, a symbol so many times, a part of a pattern and a part of a run: each is
 found by the numbers of what it is made of, and its edges follow from theirs.  From Python such a part takes 10 to 50
 microseconds, here well below one.
 """
@@ -13,24 +13,56 @@ from guided.kernels.data import views
 from guided.kernels.jit import entry, inner
 
 __all__ = [
-    "ABSORBS", "ANY_BYTE", "ANY_CHARACTER", "AT_HEAD", "BEGUN", "BUCKETS", "BY_BOUNDS", "BY_LETTER", "COMMON",
-    "COUNTED", "DEAR", "DECIDED", "INSIDE", "LOOPS", "MOST_CHARACTERS", "NEEDS_EDGES", "NEEDS_SPAN", "NOTHING",
-    "NO_ROOM", "NULLABLE", "PARTS", "PART_EDGES", "SPELLED_ONCE", "TEXTUAL", "TOLD", "TOTAL", "UNDECIDED", "WANTED",
-    "WIDE_LETTER", "WITH", "WITHIN", "WORD", "WORDS", "lay", "lay_told",
+    "ABSORBS",
+    "ANY_BYTE",
+    "ANY_CHARACTER",
+    "AT_HEAD",
+    "BEGUN",
+    "BUCKETS",
+    "BY_BOUNDS",
+    "BY_SYMBOL",
+    "COMMON",
+    "COUNTED",
+    "DECIDED",
+    "DERIVED",
+    "EXPENSIVE",
+    "INSIDE",
+    "LOOPS",
+    "MOST_CHARACTERS",
+    "NEEDS_EDGES",
+    "NEEDS_SPAN",
+    "NOTHING",
+    "NO_ROOM",
+    "NULLABLE",
+    "PARTS",
+    "PART_EDGES",
+    "SPELLED_ONCE",
+    "TEXTUAL",
+    "TOTAL",
+    "UNDECIDED",
+    "WANTED",
+    "WIDE_SYMBOL",
+    "WITH",
+    "WITHIN",
+    "WORD",
+    "WORDS",
+    "expand_derived",
+    "expand_part",
 ]  # fmt: skip
 
 (
-    NULLABLE, LOOPS, AT_HEAD, COMMON, ABSORBS, TEXTUAL, SPELLED_ONCE, TOTAL, WORDS, DEAR, INSIDE, BEGUN, COUNTED,
+    NULLABLE, LOOPS, AT_HEAD, COMMON, ABSORBS, TEXTUAL, SPELLED_ONCE, TOTAL, WORDS, EXPENSIVE, INSIDE, BEGUN, COUNTED,
     WITHIN, NOTHING,
 ) = (1 << bit for bit in range(15))  # fmt: skip
 """Of a part: it may end here; it repeats without a small bound; the repetition is the first that it reads; it is just
 the run of a class without a bound; no other part adds to it; it is inside a JSON string; in its one spelling only; any
-text may come next, for ever; it begins with a word or a list of them, which by itself is laid down; it
-begins with what is read as a whole, and may be dear; it is a pair inside a character; it is the rest of a letter and
-what follows; a letter so many times; a pattern's part within the bounds of a run; such a pair that holds no text."""
+text may come next, for ever; it begins with a word or a list of them, which by itself is written; it
+begins with what is read as a whole, and may be expensive; it is a pair inside a character; it is the rest of a symbol
+and what follows; a symbol so many times; a pattern's part within the bounds of a run; such a pair that holds no
+text."""
 
-TOLD = BEGUN | COUNTED | WITHIN
-"""Of parts that are told by numbers."""
+DERIVED = BEGUN | COUNTED | WITHIN
+"""Of parts that follow from numbers."""
 
 PARTS, PART_EDGES, WANTED, WITH, DECIDED = range(10, 15)
 """Further entries of `counts`: parts and their edges in use, the part that a call wants to know more of, and beside
@@ -39,11 +71,11 @@ which; and whether that pair holds any text (0: not known, 1: no, 2: yes)."""
 NO_ROOM, NEEDS_EDGES, NEEDS_SPAN, UNDECIDED = -1, -2, -3, -4
 """What a call wants: room, the edges of a part, how long its texts are, whether a pair holds any text."""
 
-WORD, WIDE_LETTER, ANY_CHARACTER, ANY_BYTE = (1 << bit for bit in range(4))
-"""Of a letter: it is a word; it may be most of ASCII; any character; any byte."""
+WORD, WIDE_SYMBOL, ANY_CHARACTER, ANY_BYTE = (1 << bit for bit in range(4))
+"""Of a symbol: it is a word; it may be most of ASCII; any character; any byte."""
 
-BY_LETTER, BY_BOUNDS = -1, -2
-"""How rows that Python gives say that edges are those of a letter before a part, or of a pair, and not just one."""
+BY_SYMBOL, BY_BOUNDS = -1, -2
+"""How rows that Python gives say that edges are those of a symbol before a part, or of a pair, and not just one."""
 
 BUCKETS = 1 << 15
 """Heads of the chains in which parts are found: 128 KB, which ten thousand schemas fill with chains of a few parts."""
@@ -71,7 +103,7 @@ def _find(parts, one, other, fewest, most):
 
 @inner
 def _make(parts, one, other, fewest, most, traits):
-    """A new part, told by some numbers."""
+    """A new part, named by its numbers."""
     part = np.int64(parts.counts[PARTS])
     parts.counts[PARTS] = part + 1
     parts.one[part], parts.other[part] = one, other
@@ -86,7 +118,7 @@ def _make(parts, one, other, fewest, most, traits):
 
 @inner
 def _begun(parts, rest, follows):
-    """The part of the rest of a letter and a part that follows; without the bound of that one it is another."""
+    """The part of the rest of a symbol and a part that follows; without the bound of that one it is another."""
     found = _find(parts, -1 - rest, follows, np.int64(0), np.int64(0))
     if found >= 0:
         return found
@@ -109,9 +141,9 @@ def _begun(parts, rest, follows):
 
 
 @inner
-def _traits_of_run(parts, letter, ends, fewest, most):
-    """The traits of so many times a letter before the part of an empty text, as `traits` has them."""
-    flags = np.int64(parts.letter_flags[letter])
+def _traits_of_run(parts, symbol, ends, fewest, most):
+    """The traits of so many times a symbol before the part of an empty text, as `traits` has them."""
+    flags = np.int64(parts.symbol_flags[symbol])
     text = np.int64(parts.traits[ends]) & (TEXTUAL | SPELLED_ONCE)
     traits = text | COUNTED
     if fewest == 0:
@@ -125,34 +157,34 @@ def _traits_of_run(parts, letter, ends, fewest, most):
                 traits |= ABSORBS | TOTAL
             elif not text and flags & ANY_BYTE:
                 traits |= ABSORBS
-    if text or most < 0 or most >= 8 or (most > 1 and flags & WIDE_LETTER):
+    if text or most < 0 or most >= 8 or (most > 1 and flags & WIDE_SYMBOL):
         traits |= LOOPS
     return traits
 
 
 @inner
-def _counted(parts, letter, ends, fewest, most):
-    """The part of ``fewest`` to ``most`` times a letter (-1: any number); of none it is ``ends``, of an empty text."""
+def _counted(parts, symbol, ends, fewest, most):
+    """The part of ``fewest`` to ``most`` times a symbol (-1: any number); of none it is ``ends``, of an empty text."""
     if most == 0:
         return ends
-    found = _find(parts, -1 - letter, ends, fewest, most)
+    found = _find(parts, -1 - symbol, ends, fewest, most)
     if found < 0:
-        traits = _traits_of_run(parts, letter, ends, fewest, most)
-        found = _make(parts, -1 - letter, ends, fewest, most, traits)
+        traits = _traits_of_run(parts, symbol, ends, fewest, most)
+        found = _make(parts, -1 - symbol, ends, fewest, most, traits)
         if traits & TEXTUAL and most > FAR:
-            boundless = _find(parts, -1 - letter, ends, fewest, np.int64(-1))
+            boundless = _find(parts, -1 - symbol, ends, fewest, np.int64(-1))
             if boundless < 0:
-                traits = _traits_of_run(parts, letter, ends, fewest, np.int64(-1))
-                boundless = _make(parts, -1 - letter, ends, fewest, np.int64(-1), traits)
+                traits = _traits_of_run(parts, symbol, ends, fewest, np.int64(-1))
+                boundless = _make(parts, -1 - symbol, ends, fewest, np.int64(-1), traits)
             parts.bound[found], parts.boundless[found] = most, boundless
     return found
 
 
 @inner
 def _measure(parts, part):
-    """Is it known how long the texts of a part are, or told by numbers?
+    """Is it known how long the texts of a part are, or does it follow from numbers?
 
-    Entries of ``spans``, for parts and letters: of `guided.automata.lexer.spans.Span` each number and 1, 0 for none; of
+    Entries of ``spans``, for parts and symbols: of `guided.automata.lexer.spans.Span` each number and 1, 0 for none; of
     what is not known the first is 0.
     """
     spans, at = parts.spans, 4 * part
@@ -161,22 +193,22 @@ def _measure(parts, part):
     traits = np.int64(parts.traits[part])
     if not traits & (BEGUN | COUNTED):
         return False
-    letter, behind = 4 * (-1 - np.int64(parts.one[part])), 4 * np.int64(parts.other[part])
-    of_letter = parts.letter_spans
-    if not of_letter[letter] or not spans[behind]:
+    symbol, behind = 4 * (-1 - np.int64(parts.one[part])), 4 * np.int64(parts.other[part])
+    of_symbol = parts.symbol_spans
+    if not of_symbol[symbol] or not spans[behind]:
         return False
     fewest, most = np.int64(1), np.int64(1)
     if traits & COUNTED:
         fewest, most = np.int64(parts.fewest[part]), np.int64(parts.most[part])
-    least = fewest * (of_letter[letter] - 1) + spans[behind] - 1
+    least = fewest * (of_symbol[symbol] - 1) + spans[behind] - 1
     greatest = soon = ever = np.int64(-1)
-    if most >= 0 and of_letter[letter + 1] and spans[behind + 1]:
-        greatest = most * (of_letter[letter + 1] - 1) + spans[behind + 1] - 1
-    if of_letter[letter + 2] and of_letter[letter + 3] and spans[behind + 2] and spans[behind + 3]:
+    if most >= 0 and of_symbol[symbol + 1] and spans[behind + 1]:
+        greatest = most * (of_symbol[symbol + 1] - 1) + spans[behind + 1] - 1
+    if of_symbol[symbol + 2] and of_symbol[symbol + 3] and spans[behind + 2] and spans[behind + 3]:
         after = np.int64(spans[behind + 2]) - 1
-        once = np.int64(of_letter[letter + 2]) - 1
+        once = np.int64(of_symbol[symbol + 2]) - 1
         soon = fewest * once + after
-        within = np.int64(of_letter[letter + 3]) - 1
+        within = np.int64(of_symbol[symbol + 3]) - 1
         if fewest > 1:
             within += (fewest - 1) * once
         ever = max(within + after, np.int64(spans[behind + 3]) - 1)
@@ -221,7 +253,7 @@ def _within(parts, pattern, run):
         if not fits:
             _make(parts, pattern, run, np.int64(0), np.int64(0), WITHIN | NOTHING)
             return np.int64(-1)
-    traits = one & other & NULLABLE | (one | other) & (LOOPS | TEXTUAL | SPELLED_ONCE) | one & DEAR | WITHIN
+    traits = one & other & NULLABLE | (one | other) & (LOOPS | TEXTUAL | SPELLED_ONCE) | one & EXPENSIVE | WITHIN
     found = _make(parts, pattern, run, np.int64(0), np.int64(0), traits | INSIDE if other & BEGUN else traits)
     if low == 0 and ever >= 0 and high - ever > FAR:
         parts.bound[found], parts.boundless[found] = high - ever, pattern
@@ -241,12 +273,12 @@ def _write(parts, at, low, high, to):
 
 
 @inner
-def _spell(parts, at, letter, follows):
-    """Write the edges of a letter, or of the rest of one, before a part; where the next is written, or `NO_ROOM`."""
-    first = np.int64(parts.letter_first[letter])
-    for i in range(first, first + parts.letter_count[letter]):
-        rest = np.int64(parts.letter_to[i])
-        at = _write(parts, at, np.int64(parts.letter_low[i]), np.int64(parts.letter_high[i]), follows)
+def _spell(parts, at, symbol, follows):
+    """Write the edges of a symbol, or of the rest of one, before a part; where the next is written, or `NO_ROOM`."""
+    first = np.int64(parts.symbol_first[symbol])
+    for i in range(first, first + parts.symbol_count[symbol]):
+        rest = np.int64(parts.symbol_to[i])
+        at = _write(parts, at, np.int64(parts.symbol_low[i]), np.int64(parts.symbol_high[i]), follows)
         if at < 0:
             break
         if rest >= 0:
@@ -298,8 +330,8 @@ def _end(parts, part, at):
 
 
 @inner
-def _lay_one(parts, part):
-    """Write the edges of a part that is told by numbers: 0, or what is wanted."""
+def _expand_one(parts, part):
+    """Write the edges of a part that follows from numbers: 0, or what is wanted."""
     one, other = np.int64(parts.one[part]), np.int64(parts.other[part])
     traits = np.int64(parts.traits[part])
     at = np.int64(parts.counts[PART_EDGES])
@@ -313,20 +345,20 @@ def _lay_one(parts, part):
     if traits & COUNTED:
         fewest, most = np.int64(parts.fewest[part]), np.int64(parts.most[part])
         follows = _counted(parts, -1 - one, other, max(fewest - 1, 0), most - 1 if most > 0 else most)
-    elif parts.letter_first[-1 - one] < 0:
+    elif parts.symbol_first[-1 - one] < 0:
         parts.counts[WANTED] = part
         return np.int64(NEEDS_EDGES)
     return _end(parts, part, _spell(parts, at, -1 - one, follows))
 
 
 @inner
-def lay_told(parts, part):
-    """Write the edges of a part that is told by numbers, and of those that it takes: 0, or what is wanted."""
+def expand_derived(parts, part):
+    """Write the edges of a part that follows from numbers, and of those that it takes: 0, or what is wanted."""
     wanted = part
     while True:
-        code = _lay_one(parts, wanted)
+        code = _expand_one(parts, wanted)
         after = np.int64(parts.counts[WANTED])
-        if code == NEEDS_EDGES and after != wanted and parts.traits[after] & TOLD:
+        if code == NEEDS_EDGES and after != wanted and parts.traits[after] & DERIVED:
             wanted = after
         elif code < 0 or wanted == part:
             return code
@@ -335,29 +367,29 @@ def lay_told(parts, part):
 
 
 @entry
-def lay(t, part, n):
+def expand_part(t, part, n):
     """Write the edges of a part, as ``given[:n]`` tells them, or its own numbers (``n`` < 0): 0, or what is wanted.
 
-    Three entries each: `BY_LETTER`, letter, the part that follows; `BY_BOUNDS`, a pattern's part, a run's; or the bytes
-    ``low << 8 | high``, the rest of a letter or -1, and the part that follows.
+    Three entries each: `BY_SYMBOL`, symbol, the part that follows; `BY_BOUNDS`, a pattern's part, a run's; or the bytes
+    ``low << 8 | high``, the rest of a symbol or -1, and the part that follows.
     """
     parts = views.parts(t)
     given = parts.given
     if n < 0:
-        return lay_told(parts, part)
+        return expand_derived(parts, part)
     for i in range(0, n, 3):
         if given[i] == BY_BOUNDS:
             for item in (np.int64(given[i + 1]), np.int64(given[i + 2])):
                 if not _known(parts, item):
                     code = np.int64(NEEDS_EDGES)
-                    if parts.traits[item] & TOLD:
-                        code = lay_told(parts, item)
+                    if parts.traits[item] & DERIVED:
+                        code = expand_derived(parts, item)
                     if code < 0:
                         return code
     at = np.int64(parts.counts[PART_EDGES])
     for i in range(0, n, 3):
         kind, one, other = np.int64(given[i]), np.int64(given[i + 1]), np.int64(given[i + 2])
-        if kind == BY_LETTER:
+        if kind == BY_SYMBOL:
             at = _spell(parts, at, one, other)
         elif kind == BY_BOUNDS:
             at = _cross(parts, at, one, other)

@@ -14,7 +14,7 @@ from guided.kernels.data.local_arrays import local_int_rows, local_longs
 from guided.kernels.data.requests import EXPAND_STATE, GROW_EXITS
 from guided.kernels.jit import entry, inner
 from guided.kernels.lexing.byte_classes import UNPLAIN
-from guided.kernels.lexing.refused import classes_refused
+from guided.kernels.lexing.rejected import classes_of_rejected
 from guided.kernels.lexing.strings import SPELLED, enter, glance, move
 from guided.kernels.masking.walks import payable_below
 
@@ -236,7 +236,7 @@ def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits)
             needed = np.int64(0)
             if plain and held[slot] == at:
                 if refused[slot] == UNASKED and ends[level] - node >= FAR_RANGE and n_asked < ROWS:
-                    refused[slot] = classes_refused(automaton, at)
+                    refused[slot] = classes_of_rejected(automaton, at)
                     n_asked += 1
                 needed = max(refused[slot], np.int64(0))
                 classes = tokens.classes[node]

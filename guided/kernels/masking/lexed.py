@@ -42,7 +42,7 @@ __all__ = ["fill_lexed"]
 _MASK32 = 0xFFFFFFFF
 
 
-REFUSED, FREE, DOUBTFUL = 0, 1, 2
+REFUSED, FREE, UNDECIDED = 0, 1, 2
 """Verdicts on a token that ends in a lexer state: no terminal that may come of it is accepted; one is, whatever was
 owed; one is, but something is owed."""
 
@@ -65,7 +65,7 @@ def _verdict(table, state, stack, stamp, asked):
     if found:
         return np.int64(FREE) if found > 0 else found
     found = np.int64(is_accepted(table, stack, lalr.debts[row], stamp, asked))
-    return np.int64(DOUBTFUL) if found > 0 else found
+    return np.int64(UNDECIDED) if found > 0 else found
 
 
 @inner
@@ -94,7 +94,7 @@ def _row_of(table, state, stack, stamp, asked, limit):
     With ``limit`` >= 0 the first row for tokens with which so many are enough, the last for those without a price.
     """
     counters = views.counters(table)
-    doubtful = views.rows(table).shape[0] - 1
+    undecided = views.rows(table).shape[0] - 1
     verdict = np.int64(_verdict(table, state, stack, stamp, asked))
     if verdict < 0:
         return np.int64(-2)
@@ -107,8 +107,8 @@ def _row_of(table, state, stack, stamp, asked, limit):
         if price < FAR or limit < 0:
             counters[NEED] = max(counters[NEED], price)
         if limit >= 0:
-            return np.int64(0 if price <= limit else doubtful if price >= FAR else -1)
-    return np.int64(0 if verdict == FREE else doubtful)
+            return np.int64(0 if price <= limit else undecided if price >= FAR else -1)
+    return np.int64(0 if verdict == FREE else undecided)
 
 
 @inner
@@ -215,12 +215,12 @@ def fill_lexed(table, root, state, limit):
     tokens = views.tokens(table)
     lalr = views.lalr(table)
     rows = views.rows(table)
-    doubtful = rows.shape[0] - 1
+    undecided = rows.shape[0] - 1
     asked = local_longs(ASKED)
     # Where they are priced, tokens are told apart by how far they are from the ends of terminals as well.
     apart = np.int64(ENOUGH if counters[PRICES] else 0)
     rows[0, :] = 0
-    rows[doubtful, :] = 0
+    rows[undecided, :] = 0
     counters[N_LOCAL] = counters[NEED] = 0
     counters[STAMP] += 1
     stamp = counters[STAMP]

@@ -210,7 +210,7 @@ def fill(table, root, state, limit):
     # Those of shares are left zero, but where a request came in between.
     rows[1 : counters[SHARES] + 1] = 0
     counters[SHARES] = 0
-    doubtful = rows[rows.shape[0] - 1]
+    undecided = rows[rows.shape[0] - 1]
     keeps = counters[OWING] == 0 and limit <= HORIZON
     prices = counters[PRICES] != 0
     counters[NEED] = 0
@@ -221,7 +221,7 @@ def fill(table, root, state, limit):
     firsts = local_longs(MOST_ROWS)
     limits[0] = limit
     if counters[OWING]:
-        doubtful[:] = 0
+        undecided[:] = 0
     ends = np.int64(0)
     # Effects, stacks and lexer states that are met for the first time are asked for, and what is behind them left out:
     # one round asks for all that it comes to, since each begins again.
@@ -354,7 +354,7 @@ def fill(table, root, state, limit):
             depth = walk(
                 table,
                 rows[level],
-                doubtful,
+                undecided,
                 depth,
                 low,
                 high,

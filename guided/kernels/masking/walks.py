@@ -129,13 +129,13 @@ def _evasion(automaton, debt):
 
 
 @inner
-def walk(table, row, doubtful, depth, low, high, state, continuation, obligation, stamp, limit):
+def walk(table, row, undecided, depth, low, high, state, continuation, obligation, stamp, limit):
     """Walk one range from one automaton state; sets bits in ``row``, pushes boundary tasks; new depth, -1: request.
 
     Where the counter `NOTED` is not -1, tokens and tasks are written down there for `guided.kernels.masking.segments`;
     it is then the place behind them, -1 where that was too much.
 
-    Tokens after which something is still owed go to ``doubtful``: the caller must see whether the debt can be met.
+    Tokens after which something is still owed go to ``undecided``: the caller must see whether the debt can be met.
     What lies behind states whose edges are not known is left out, and these are asked for.  With
     ``limit`` >= 0 only tokens after which so many are enough; with `LISTED` no bits are set, but all tokens listed with
     what is enough after them.  Behind the continuation 0 nothing is walked.
@@ -295,7 +295,7 @@ def walk(table, row, doubtful, depth, low, high, state, continuation, obligation
                     row[token >> 5] |= bit
                     noted = note(table, noted, token)
                 else:
-                    doubtful[token >> 5] |= bit
+                    undecided[token >> 5] |= bit
                     noted = np.int64(-1)
         if (
             inside

@@ -8,7 +8,7 @@ from guided.kernels.data import views
 from guided.kernels.data.layout import CALL, EMPTY, OPEN, READ
 from guided.kernels.jit import entry, inner
 
-__all__ = ["HEAD", "OWN", "lay_members"]
+__all__ = ["HEAD", "OWN", "write_members"]
 
 HEAD = 18
 """Numbers that a description begins with."""
@@ -28,7 +28,7 @@ def _edge(rules, at, kind, argument, to, label):
 
 
 @entry
-def lay_members(t, said):
+def write_members(t, said):
     """Write the nodes of members ``first`` to ``stop`` and of the places behind them; the number of edges after it.
 
     ``said`` is the description, ``int64``: `HEAD` numbers as they are unpacked here, for each sort of other name the

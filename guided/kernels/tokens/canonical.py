@@ -151,8 +151,8 @@ def successors(
             if both > swallowed or rank > swallowed:
                 continue
             certain = both < swallowed and rank < swallowed
-            doubtful = both == swallowed and rank <= both
-            if not (certain or doubtful):
+            undecided = both == swallowed and rank <= both
+            if not (certain or undecided):
                 continue
             # Ranges of y's children, by late: [0, upto) swallow late enough, [upto, same) at the very rank `both`.
             low, high = child_first[y], child_first[y + 1]
@@ -242,17 +242,17 @@ def rehash_pairs(keys, verdicts, costs, new_keys, new_verdicts, new_costs):
 
 
 @entry
-def sift(tokens, inner, outer, starts, keys, verdicts, room, row, doubtful, asked):
+def sift(tokens, inner, outer, starts, keys, verdicts, room, row, undecided, asked):
     """Sort the tokens alive in two automata by the verdict on the pair of states that they lead to.
 
     ``tokens`` are those alive in the inner one: few, where it reads on within a character.
 
-    Verdicts: 1 alive (a bit of ``row``), 3 to be decided (``doubtful``), 0 unknown: the pair is added to the hash table
-    and its slot to ``asked``.  Only tokens of the row ``starts``.  Returns (number doubtful, number asked); stops early
-    when ``room`` pairs were added.
+    Verdicts: 1 alive (a bit of ``row``), 3 ``undecided``, 0 unknown: the pair is added to the hash table and its slot
+    to ``asked``.  Only tokens of the row ``starts``.  Returns (number undecided, number asked); stops early when
+    ``room`` pairs were added.
     """
     row[:] = 0
-    n_doubtful = 0
+    n_undecided = 0
     n_asked = 0
     for token in tokens:
         i, o = inner[token], outer[token]
@@ -269,6 +269,6 @@ def sift(tokens, inner, outer, starts, keys, verdicts, room, row, doubtful, aske
         elif verdicts[slot] == 1:
             row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
         elif verdicts[slot] == 3:
-            doubtful[n_doubtful] = token
-            n_doubtful += 1
-    return n_doubtful, n_asked
+            undecided[n_undecided] = token
+            n_undecided += 1
+    return n_undecided, n_asked

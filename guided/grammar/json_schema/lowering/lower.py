@@ -55,14 +55,14 @@ from guided.grammar.json_schema.sets.extras import Extra, goals
 from guided.grammar.json_schema.sets.shape import ANY, ANYTHING, OF_TYPES, TRUE, ArrayShape, Need, ObjectShape, Shape
 from guided.grammar.json_schema.sets.strings import StringSet, encoded, quoted
 from guided.grammar.ranged import RangedTerminal
-from guided.grammar.regular.dear import is_dear, is_long
+from guided.grammar.regular.expensive import is_expensive, is_long
 from guided.grammar.regular.expr import EPSILON, Expr, alternation, words
 from guided.grammar.regular.settled import Settled
 from guided.grammar.regular.texts import CONTENT
 
 MOST_LISTED = 1024
 """Bytes of the texts of an enumeration, or of the names of an object that are told apart from others, that are a list;
-of more an expression is made, which engines lay down as they come to it."""
+of more an expression is made, which engines write as they come to it."""
 
 MAX_WRITTEN_OUT = 3
 """Repetitions up to this bound are not counted by engines, see `guided.grammar.ir.Prepared`."""
@@ -102,8 +102,8 @@ class Lowering:
         self._distinct = Distinct(graph)
         self._sorts: dict[ObjectShape, list[Extra]] = {}
         self._settled = Settled()
-        self._dear: dict[Expr, None] = {}
-        """Strings that are dear to read for the first time."""
+        self._expensive: dict[Expr, None] = {}
+        """Strings that are expensive to read for the first time."""
         self._planned: set[Need] = set()
         self._containers: set[ArrayShape | ObjectShape] = set()
         self._waiting: list[Need] = []
@@ -141,8 +141,8 @@ class Lowering:
                         self._settled(item.content())
                     if item.language is not None or item.hostname is not None:
                         bare = None if item.is_bounded() or item.hostname is not None else item.language
-                        if is_dear(bare or item.content()):
-                            self._dear[self._text(item)] = None
+                        if is_expensive(bare or item.content()):
+                            self._expensive[self._text(item)] = None
                 if shape.arrays or shape.objects:
                     self._plan_containers(need, shape)
             except LimitError as error:
@@ -158,7 +158,7 @@ class Lowering:
         names = dict.fromkeys(self._settled(extra.names) for extras in self._sorts.values() for extra in extras)
         return Prepared(
             frozenset(self._nullable), tuple(self._ranks), self._forces_several, tuple(names), self._common,
-            tuple(self._dear), tuple([quoted(each, self._spelling) for each in names if is_long(each)]),
+            tuple(self._expensive), tuple([quoted(each, self._spelling) for each in names if is_long(each)]),
         )  # fmt: skip
 
     # -- planning -------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Which ranges of numbers engines lay down by the digits of their bounds, without an expression."""
+"""Which ranges of numbers engines write by the digits of their bounds, without an expression."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts that are laid down as they are have the masks, the prices and the label of their expression."""
+"""Texts that are written as they are have the masks, the prices and the label of their expression."""
 
 from __future__ import annotations
 

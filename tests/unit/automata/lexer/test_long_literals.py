@@ -1,4 +1,4 @@
-"""Literals too long to be laid down at once: names, constants and parts of patterns."""
+"""Literals too long to be written at once: names, constants and parts of patterns."""
 
 import json
 import random

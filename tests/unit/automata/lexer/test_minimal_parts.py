@@ -1,4 +1,4 @@
-"""States of minimal automata laid down many at a time, against derivatives; and where any text may come, for ever."""
+"""States of minimal automata written many at a time, against derivatives; and where any text may come, for ever."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def texts(seed: random.Random) -> list[bytes]:
     ]
 
 
-@pytest.mark.parametrize("laid", [1, 3, 512])
+@pytest.mark.parametrize("at_once", [1, 3, 512])
 @pytest.mark.parametrize("number", range(4))
-def test_states_accept_what_derivatives_accept(number, laid, monkeypatch):
-    """Also where few states are laid down at once, and there is room for few parts at first."""
-    monkeypatch.setattr(minimal_parts, "LAID", laid)
-    if laid == 512:
+def test_states_accept_what_derivatives_accept(number, at_once, monkeypatch):
+    """Also where few states are written at once, and there is room for few parts at first."""
+    monkeypatch.setattr(minimal_parts, "AT_ONCE", at_once)
+    if at_once == 512:
         monkeypatch.setattr(parts, "MOST_PARTS", 16)
     seed, table = random.Random(number), StateTable()
     n_automata = 0

@@ -1,4 +1,4 @@
-"""Numbers between bounds: the states that are laid down read the very texts of the expression."""
+"""Numbers between bounds: the states that are written read the very texts of the expression."""
 
 from __future__ import annotations
 

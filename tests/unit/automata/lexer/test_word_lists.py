@@ -1,4 +1,4 @@
-"""Lists of words laid down as states, against the words themselves."""
+"""Lists of words written as states, against the words themselves."""
 
 from __future__ import annotations
 

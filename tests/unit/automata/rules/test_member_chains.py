@@ -1,4 +1,4 @@
-"""Records in their order: laid down piece by piece or at once, deferred or written out, they are one language."""
+"""Records in their order: written piece by piece or at once, deferred or written out, they are one language."""
 
 from __future__ import annotations
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import guided
-from guided.automata.lexer.names import state_besides, states_of_names
+from guided.automata.lexer.names import state_excluding, states_of_names
 from guided.automata.lexer.states import StateTable
 from guided.automata.rules.analysis import analyse
-from guided.automata.rules.beginnings import FEW_RULES
 from guided.automata.rules.graph import RuleGraph
+from guided.automata.rules.initial_arrays import FEW_RULES
 from guided.automata.rules.records import GROUP
 from guided.grammar.ir import Common, DeferredMembers, Grammar, Rule, Sequence
 from guided.grammar.regular.expr import concat, difference, json_string, literal, words
@@ -107,7 +107,7 @@ def test_common_rules_are_there_in_small_grammars_and_large(n_rules: int) -> Non
     assert not constraint.advance_bytes(constraint.start, b'{"n1": {"x": 2')
 
 
-def test_two_tables_of_states_have_beginnings_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_tables_of_states_have_arrays_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     grammar = guided.json_schema({"type": "object", "properties": {"own": {"type": "integer"}}})
     one = guided.compile(grammar, BYTES)
     monkeypatch.setattr(StateTable, "_current", StateTable())
@@ -177,8 +177,8 @@ def test_any_text_but_some_is_known_by_what_it_stands_for(names: list[str]) -> N
     table, texts = StateTable(), [name.encode() for name in names]
     content = difference(any_text()[1], words(texts))
     for canonical in (False, True):
-        state = state_besides(table, texts, canonical)
-        assert state == state_besides(table, texts[::-1], canonical)
+        state = state_excluding(table, texts, canonical)
+        assert state == state_excluding(table, texts[::-1], canonical)
         inner = json_string(content, canonical=canonical)
         expected = table.add(concat(literal(b'"'), inner))
         assert minimum(table, state) == minimum(table, expected)

@@ -245,8 +245,10 @@ def test_tokens_that_stay_are_told_from_those_of_another_state(number, monkeypat
     walk = Surveys(table, tries, store)
     surveys = Surveys(table, tries, store)
     told = []
-    differ = surveys.differ
-    monkeypatch.setattr(surveys, "differ", lambda state, near=0: told.append(differ(state, near)) or told[-1])
+    write = surveys.write_from_similar
+    monkeypatch.setattr(
+        surveys, "write_from_similar", lambda state, near=0: told.append(write(state, near)) or told[-1]
+    )
     for pattern in seed.sample([*PATTERNS, *ALIKE], 14):
         content = pattern_language(pattern)
         begin = table.add(json_string(content, canonical=seed.random() < 0.3))

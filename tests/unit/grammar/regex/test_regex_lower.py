@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from guided.errors import GrammarError, GuidedError, LimitError, UnsatisfiableError, UnsupportedError
 from guided.grammar.regex import Dialect, contains_assertions, lower, parse, regex, search
-from guided.grammar.regex.beside_text import beside_text
+from guided.grammar.regex.unanchored import trimmed_beside_any_text
 from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.decide import is_empty, is_subset, shortest
 from guided.grammar.regular.derivative import derivative, edges, matches
@@ -152,7 +152,7 @@ def test_what_is_left_of_patterns_beside_any_text_finds_the_same_texts(number: i
         for before, after in ((True, True), (True, False), (False, True), (False, False)):
             whole, less = (
                 concat(text if before else EPSILON, lower(tree, Utf8()), text if after else EPSILON)
-                for tree in (node, beside_text(node, before, after))
+                for tree in (node, trimmed_beside_any_text(node, before, after))
             )
             assert is_subset(whole, less) and is_subset(less, whole), (node, before, after)
 

@@ -22,7 +22,7 @@ from guided.grammar.regular.expr import (
     repeat,
     words,
 )
-from guided.grammar.regular.lengths import character_counts, farthest_end, n_letters, with_length
+from guided.grammar.regular.lengths import character_counts, farthest_end, n_symbols, with_length
 from guided.grammar.regular.texts import CHARACTER, CONTENT
 from tests.twin.expressions import expression
 
@@ -113,8 +113,8 @@ def test_ends_are_no_farther_than_said(number):
 
 
 def test_letters_are_counted_with_repetitions():
-    assert n_letters(concat(literal(b"ab"), run(2, 9), repeat(literal("é".encode()), 3))) == 2 + 9 + 6
-    assert n_letters(alternation([run(), intersection([run(1), run(2)])])) == 1 + 1 + 2
+    assert n_symbols(concat(literal(b"ab"), run(2, 9), repeat(literal("é".encode()), 3))) == 2 + 9 + 6
+    assert n_symbols(alternation([run(), intersection([run(1), run(2)])])) == 1 + 1 + 2
 
 
 def test_letters_of_several_bytes_are_one_character():
@@ -131,7 +131,7 @@ def test_deep_languages_are_left_alone():
         expr = alternation([concat(byte_set(6), expr), literal(b"x")])
     assert character_counts(expr)[1] is None
     assert farthest_end(expr) is None
-    assert n_letters(expr) < 3000
+    assert n_symbols(expr) < 3000
     with_length(expr, CHARACTER, 1, 1)
     assert expr.kind is Kind.ALTERNATION
     assert inhabited(expr)

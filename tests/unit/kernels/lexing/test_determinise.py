@@ -26,7 +26,7 @@ from guided.grammar.regular.expr import (
     switch,
     words,
 )
-from guided.grammar.regular.partial import alternatives, begins_with, letter_of
+from guided.grammar.regular.partial import alternatives, begins_with, symbol_of
 from guided.kernels.data.layout import MATCHED, STRING
 from tests.twin.expressions import expression
 
@@ -164,17 +164,17 @@ def test_what_a_language_begins_with_is_all_of_it(number):
 
 def test_letters_have_the_edges_of_their_rests():
     character = Utf8().characters(((0x61, 0x62), (0xE8, 0x2FFF)))
-    letter = letter_of(character)
+    letter = symbol_of(character)
     assert letter is not None
     for rest, row in zip((character, *letter.rests), (letter.first, *letter.rows), strict=True):
         whole = (*letter.rests, EPSILON)
         assert [(low, high, whole[to]) for low, high, to in row] == list(edges(rest))
-    assert letter_of(byte_set(6)) == ((), ((1, 2, -1),), ())
+    assert symbol_of(byte_set(6)) == ((), ((1, 2, -1),), ())
 
 
 def test_words_and_what_leads_to_more_than_a_character_are_no_letters():
     for expr in (words([b"ab", b"ca"]), literal(b"a" * 33), EPSILON, switch([(97, 98, literal(b"ab"))], False)):
-        assert letter_of(expr) is None
+        assert symbol_of(expr) is None
 
 
 def test_letters_that_end_alike_share_their_rests():

@@ -15,7 +15,7 @@ from guided.grammar.regular.derivative import inhabited, matches
 from guided.grammar.regular.expr import EPSILON, Expr, alternation, concat, intersection, json_string, literal, repeat
 from guided.grammar.regular.texts import CHARACTER
 from guided.kernels.data.layout import CLOSES
-from guided.kernels.lexing.part_pairs import BEGUN, COUNTED, NOTHING, TOLD, WITHIN
+from guided.kernels.lexing.part_pairs import BEGUN, COUNTED, DERIVED, NOTHING, WITHIN
 
 LETTERS = ["a", "b", "c", "é", "ഀ", " "]
 CLASS = pattern_language("[a-cé]")
@@ -139,7 +139,7 @@ def test_what_leads_back_to_itself_is_looked_at_no_further_than_it_must_be():
     words = pattern_language(r"\S+(\s+\S+){0,90}")
     start = table.add(json_string(intersection((words, repeat(CHARACTER, 0, 300)))))
     table.expand(start)
-    assert sum(not traits & TOLD for traits in table.parts.arrays.traits[: len(table.parts)].tolist()) < 40
+    assert sum(not traits & DERIVED for traits in table.parts.arrays.traits[: len(table.parts)].tolist()) < 40
 
 
 def test_how_far_a_bound_beside_a_pattern_is():

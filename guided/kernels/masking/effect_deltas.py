@@ -1,8 +1,8 @@
-"""What tokens do from a state, told from another with whose effect it has most in common.
+"""The effect of a lexer state as changes to the effect of the most similar state that was walked before.
 
-States of one pattern lead, with most characters, to the same state: behind ``ab-`` as behind ``ab`` all that is not a
-hyphen is read alike.  So tokens are walked along only where two states lead elsewhere, some hundred nodes of a hundred
-thousand; below all others they do what they do from the other.
+States of one pattern lead, with most characters, to the same state: all but a hyphen is read alike after ``ab-`` and
+after ``ab``.  So the walk visits only the nodes where the two states lead elsewhere, some hundred of a hundred
+thousand.  Below all other nodes, tokens do what they do from the other state.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from guided.kernels.masking.effects import OWING, fetch, note_exits, tell_bytes
 
 _MASK32 = 0xFFFFFFFF
 
-LIKE = 128
-"""Of 256 nodes below bytes by which a state leads on: those by which another leads to the same, from which on it is
-told from that.  A node that is compared takes twice as long as one that is read; with a third or three quarters walks
-take as long, all in all."""
+SIMILAR = 128
+"""A state is similar where at least this many of 256 nodes below its bytes lead to the same target.  Comparing a node
+takes twice as long as reading it; with a third or three quarters of the nodes, walks take as long, all in all."""
 
-_UNTOLD = -1
-"""A place of the other state of which its walk has told nothing."""
+_UNVISITED = -1
+"""A place of the other state that its walk did not visit."""
 
 
 @inner
@@ -57,7 +56,7 @@ def _put(table, row, begin, stop, kept):
 
 
 @entry
-def most_like(table, state, others, n_others, weights):
+def most_similar(table, state, others, n_others, weights):
     """Which of some states leads with most bytes to where ``state`` leads; -1 where none does with half.
 
     Bytes count by ``weights``, the nodes at and below each child of the trie.  All edges must be known.
@@ -71,7 +70,7 @@ def most_like(table, state, others, n_others, weights):
     for byte in range(256):
         if mine[byte]:
             most += weights[byte]
-    most = most * LIKE >> 8
+    most = most * SIMILAR >> 8
     for i in range(n_others):
         other = np.int64(others[i])
         tell_bytes(automaton, np.int64(automaton.base[other]), theirs)
@@ -86,12 +85,12 @@ def most_like(table, state, others, n_others, weights):
 
 
 @entry
-def differ(table, low, high, state, other, near, like, row, told, exits):
+def survey_delta(table, low, high, state, other, near, model_row, row, known_exits, exits):
     """Write to ``row`` of `Effects.masks` the tokens of ``[low, high)`` that stay inside or end from ``state``.
 
-    Those from ``other`` are in the row ``like``, and its exits, as `survey` notes them, are ``told``.  Tokens of up to
-    ``near`` bytes are known to do the same from both, whatever states they lead to.  Writes ``exits`` and returns how
-    many; -1 with a request, as `survey`; `OWING` where tokens come to owe something.
+    ``model_row`` has those from ``other``, and ``known_exits`` its exits, as `survey` notes them.  Tokens of up to
+    ``near`` bytes do the same from both, whatever states they lead to.  Writes ``exits`` and returns how many; -1 with
+    a request, as `survey`; `OWING` where tokens come to owe something.
     """
     automaton = views.automaton(table)
     scratch = views.scratch(table)
@@ -99,20 +98,20 @@ def differ(table, low, high, state, other, near, like, row, told, exits):
     masks = views.effects(table).masks
     places = scratch.walk_state
     ends = scratch.walk_end
-    beside = scratch.walk_beside
+    others = scratch.walk_similar
     mine = local_ints(256)
     theirs = local_ints(256)
     for word in range(masks.shape[1]):
-        masks[row, word] = masks[like, word]
+        masks[row, word] = masks[model_row, word]
     level = 0
     places[0] = enter(automaton, np.int64(state))
-    beside[0] = enter(automaton, np.int64(other))
+    others[0] = enter(automaton, np.int64(other))
     ends[0] = high
     tell_bytes(automaton, places[0], mine)
-    tell_bytes(automaton, beside[0], theirs)
+    tell_bytes(automaton, others[0], theirs)
     n_exits = np.int64(0)
     requests = views.requests(table)
-    at_told = 0
+    at_known = 0
     node = np.int64(low)
     fetch(table, node)
     while True:
@@ -121,7 +120,7 @@ def differ(table, low, high, state, other, near, like, row, told, exits):
                 return -1 if requests.count[0] else n_exits
             level -= 1
         here = places[level]
-        there = beside[level]
+        there = others[level]
         end = np.int64(tokens.end[node])
         byte = np.int64(tokens.byte[node])
         place = then = there
@@ -133,23 +132,23 @@ def differ(table, low, high, state, other, near, like, row, told, exits):
                 place = _after(automaton, here, byte)
                 if there > 0:
                     # Where its walk has not looked, below what was kept as a whole, edges need not be known.
-                    then = max(_after(automaton, there, byte), np.int64(_UNTOLD))
+                    then = max(_after(automaton, there, byte), np.int64(_UNVISITED))
             if place < 0:
                 if not ask(table, EXPAND_STATE, np.int64(-place), 0, 0):
                     return -1
                 node = end
                 continue
         if place == then:
-            while at_told < told.shape[0] and told[at_told, 0] < node:
-                at_told += 1
-            while at_told < told.shape[0] and told[at_told, 0] < end:
+            while at_known < known_exits.shape[0] and known_exits[at_known, 0] < node:
+                at_known += 1
+            while at_known < known_exits.shape[0] and known_exits[at_known, 0] < end:
                 if n_exits == exits.shape[0]:
                     ask(table, GROW_EXITS, 0, 0, 0)
                     return -1
                 for column in range(4):
-                    exits[n_exits, column] = told[at_told, column]
+                    exits[n_exits, column] = known_exits[at_known, column]
                 n_exits += 1
-                at_told += 1
+                at_known += 1
             node = end
             continue
         classes = tokens.classes[node]
@@ -182,7 +181,7 @@ def differ(table, low, high, state, other, near, like, row, told, exits):
             # No token has more bytes than there are levels.
             level += 1
             places[level] = place
-            beside[level] = then
+            others[level] = then
             ends[level] = end
             node += 1
             fetch(table, node)

@@ -1,4 +1,4 @@
-"""What may come first in a dear pattern, found out when its grammar is compiled and not in the middle of a text."""
+"""First sets of expensive patterns: found when the grammar is compiled, so that no text waits for them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from itertools import islice
 from guided.automata.lexer.states import StateTable
 from guided.automata.lexer.traits import begins
 from guided.errors import LimitError
-from guided.grammar.regular.dear import holds_met_whole
+from guided.grammar.regular.expensive import holds_met_whole
 from guided.grammar.regular.expr import Expr, Kind
 
-__all__ = ["explore_openings"]
+__all__ = ["explore_first_sets"]
 
 MOST_PATTERNS = 4
-"""Patterns of one grammar, 0.2 ms each: of ten schemas that have some that are dear eight have no more."""
+"""Patterns of one grammar, 0.2 ms each: of ten schemas that have some that are expensive eight have no more."""
 
 ALL = 4000
 """States of a pattern that is met whole, and parts of them.
@@ -23,11 +23,11 @@ Of names that are not 1 to 255 letters they take 6 ms, and the first mask there 
 addresses in any script they take 90 ms, once a process, where masks of the first took 3, 4 and 7 ms.
 """
 
-DEAR = 64
+EXPENSIVE_PARTS = 64
 """Of names those that are read by derivatives, 0.1 ms each: of what was too large to be made an automaton of."""
 
 
-def explore_openings(states: StateTable, patterns: Iterable[Expr], met_whole: Iterable[Expr] = ()) -> None:
+def explore_first_sets(states: StateTable, patterns: Iterable[Expr], met_whole: Iterable[Expr] = ()) -> None:
     """Find the edges of the states in which patterns begin, behind the quote of strings, and of those around.
 
     Of patterns that are ``met_whole``, and those that hold such an automaton, all states are found.  What was found
@@ -47,7 +47,7 @@ def _explore(states: StateTable, pattern: Expr, met_whole: bool) -> None:
         return
     try:
         if met_whole:
-            states.explore([state], ALL, ALL, DEAR)
+            states.explore([state], ALL, ALL, EXPENSIVE_PARTS)
         elif holds_met_whole(pattern):
             states.explore([state], ALL, ALL, ALL)
         else:

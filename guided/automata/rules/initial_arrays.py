@@ -27,7 +27,7 @@ nodes a fifth need more; with a third of it nearly half did, and somebody waits 
 
 
 @dataclass(slots=True, eq=False)
-class Beginning:
+class InitialArrays:
     """Arrays with some nodes and edges in them, and what a graph knows of these."""
 
     arrays: Rules
@@ -41,7 +41,7 @@ class Beginning:
     closed: Iterable[int] = (ACCEPT,)
 
 
-def alone(n_rules: int, ignored: NDArray[np.int32]) -> Beginning:
+def empty_arrays(n_rules: int, ignored: NDArray[np.int32]) -> InitialArrays:
     """No nodes but for the rules' own, which are not lowered yet."""
     size = n_rules + MORE_NODES
     arrays = Rules(
@@ -59,13 +59,13 @@ def alone(n_rules: int, ignored: NDArray[np.int32]) -> Beginning:
     )
     arrays.node_first[ACCEPT] = 0
     arrays.flags[ACCEPT] = OPEN
-    return Beginning(arrays, None, n_rules + 1)
+    return InitialArrays(arrays, None, n_rules + 1)
 
 
 @lru_cache(maxsize=1)
-def of_few_rules() -> Beginning:
+def of_few_rules() -> InitialArrays:
     """That of all graphs of few rules and nothing ignored."""
-    made = alone(FEW_RULES, np.zeros(0, np.int32))
+    made = empty_arrays(FEW_RULES, np.zeros(0, np.int32))
     made.block = block_of(made.arrays)
     return made
 

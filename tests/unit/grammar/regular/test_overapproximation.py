@@ -10,7 +10,7 @@ from guided.grammar.formats.patterns import pattern_language
 from guided.grammar.formats.times import date_time, time
 from guided.grammar.regular.derivative import _raw_edges, derivative, edges, inhabited, matches
 from guided.grammar.regular.expr import ALL, Expr, complement, concat, intersection, literal, repeat
-from guided.grammar.regular.outlines import outline
+from guided.grammar.regular.overapproximation import overapproximation
 from guided.grammar.regular.product import has_member
 from tests.amounts import some
 
@@ -33,13 +33,13 @@ def test_what_a_state_accepts_its_outline_accepts():
         at = time()
         assert matches(at, text)
         for i, byte in enumerate(text):
-            assert matches(outline(at), text[i:])
+            assert matches(overapproximation(at), text[i:])
             after = derivative(at, byte)
             assert after is not None
             at = after
 
 
-def test_outlines_of_larger_languages_hold_them():
+def test_over_approximations_of_larger_languages_hold_them():
     rnd = random.Random(2)
     for text in leap_seconds(rnd, 40):
         whole = b"2016-12-31T" + text
@@ -50,13 +50,13 @@ def test_outlines_of_larger_languages_hold_them():
             (intersection([date_time(), complement(literal(b"x"))]), whole),
         ):
             assert matches(language, sample)
-            assert outline(language) is not language
-            assert matches(outline(language), sample)
+            assert overapproximation(language) is not language
+            assert matches(overapproximation(language), sample)
 
 
-def test_what_has_no_automaton_is_its_own_outline():
+def test_what_has_no_automaton_is_its_own_over_approximation():
     language = intersection([pattern_language("a*b"), complement(concat(ALL, literal(b"ab")))])
-    assert outline(language) is language
+    assert overapproximation(language) is language
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_what_has_no_automaton_is_its_own_outline():
         r"\d{3}[zZ]", r"12:34:60", r"12:34:60-", r"12:34:60\+0", "x", r"60\+12:35", r"T\d\d:59:60.*\+\d\d:30",
     ],
 )  # fmt: skip
-def test_questions_are_answered_as_without_outlines(pattern):
+def test_answers_are_those_without_over_approximations(pattern):
     rest = date_time()
     for byte in b"2016-12-31T23:59:60"[: random.Random(pattern).randrange(12)]:
         after = derivative(rest, byte)

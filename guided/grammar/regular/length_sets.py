@@ -10,14 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from guided.grammar.regular.expr import EMPTY, Edge, Expr, Kind, is_listed, listed_words
-from guided.grammar.regular.lengths import CONTINUING, begins, n_begun, n_letters
+from guided.grammar.regular.lengths import CONTINUING, begins, n_begun, n_symbols
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from guided.grammar.regular.minimal import Lengths, Register
 
-__all__ = ["attained_between", "has_length_between", "surely_attained", "tells_lengths"]
+__all__ = ["certain_lengths", "has_length_between", "lengths_between", "tells_lengths"]
 
 Span: TypeAlias = "tuple[int, int | None]"
 """From one length to another (None: endless), with all between them."""
@@ -33,13 +33,13 @@ _known: dict[Expr, Span | None] = {}
 
 def has_length_between(expr: Expr, low: int, high: int | None, automata: Callable[[Expr], Lengths | None]) -> bool:
     """Is it plain that some text has ``low`` to ``high`` characters?  ``automata`` tells what is known of states."""
-    found = surely_attained(expr, automata)
+    found = certain_lengths(expr, automata)
     if found is None:
         return False
     return (high is None or found[0] <= high) and (found[1] is None or low <= found[1])
 
 
-def surely_attained(expr: Expr, automata: Callable[[Expr], Lengths | None], depth: int = MAX_DEPTH) -> Span | None:
+def certain_lengths(expr: Expr, automata: Callable[[Expr], Lengths | None], depth: int = MAX_DEPTH) -> Span | None:
     """Lengths of which there is a text each, in bytes that do not continue a character; None where none is seen."""
     if expr not in _known:
         if len(_known) >= MAX_REMEMBERED:
@@ -69,26 +69,26 @@ def _attained(expr: Expr, automata: Callable[[Expr], Lengths | None], depth: int
             low, high = 0, cast("int | None", 0)
             while expr.kind is Kind.CONCAT:
                 head, expr = cast("tuple[Expr, Expr]", expr.parts)
-                found = surely_attained(head, automata, depth)
+                found = certain_lengths(head, automata, depth)
                 if found is None:
                     return None
                 low, high = low + found[0], None if high is None or found[1] is None else high + found[1]
-            found = surely_attained(expr, automata, depth)
+            found = certain_lengths(expr, automata, depth)
             if found is None:
                 return None
             return low + found[0], None if high is None or found[1] is None else high + found[1]
         case Kind.REPEAT:
             body, fewest, most = cast("tuple[Expr, int, int | None]", expr.parts)
-            found = surely_attained(body, automata, depth)
+            found = certain_lengths(body, automata, depth)
             return ((0, 0) if fewest == 0 else None) if found is None else _repeated(found, fewest, most)
         case Kind.ALTERNATION:
-            return _joined([surely_attained(cast(Expr, part), automata, depth) for part in expr.parts])
+            return _joined([certain_lengths(cast(Expr, part), automata, depth) for part in expr.parts])
         case Kind.SWITCH if is_listed(expr):
             return _joined([_length(word) for word in listed_words(expr)[:_FEW_EDGES]])
         case Kind.SWITCH:
             ways: list[Span | None] = [(0, 0)] if expr.nullable else []
             for low, _, target in cast("tuple[Edge, ...]", expr.parts[0])[:_FEW_EDGES]:
-                found = None if target is EMPTY else surely_attained(target, automata, depth)
+                found = None if target is EMPTY else certain_lengths(target, automata, depth)
                 if found is not None:
                     n = int(begins(low))
                     ways.append((found[0] + n, None if found[1] is None else found[1] + n))
@@ -140,7 +140,7 @@ MOST_BITS = 1 << 22
 _Places: TypeAlias = "Callable[[Expr], tuple[Register, int] | None]"
 
 
-def attained_between(expr: Expr, low: int, high: int | None, places: _Places) -> bool | None:
+def lengths_between(expr: Expr, low: int, high: int | None, places: _Places) -> bool | None:
     """Has some text ``low`` to ``high`` characters?  None where the structure does not tell.
 
     ``places`` tells which expressions are states of minimal automata.
@@ -149,7 +149,7 @@ def attained_between(expr: Expr, low: int, high: int | None, places: _Places) ->
     most = high
     if most is None:
         # Of endlessly many lengths one lies in every stretch that is as long as the language has places.
-        most = low + (len(_reachable(*place)) if place is not None else n_letters(expr) + 1)
+        most = low + (len(_reachable(*place)) if place is not None else n_symbols(expr) + 1)
     if most >= MOST_BITS:
         return None
     found = _bits(expr, most, places, {})
@@ -159,7 +159,7 @@ def attained_between(expr: Expr, low: int, high: int | None, places: _Places) ->
 
 
 def tells_lengths(register: Register, start: int, low: int, high: int | None) -> bool:
-    """Can `attained_between` tell of every state that one leads to, where so many characters are still to be read?"""
+    """Can `lengths_between` tell of every state that one leads to, where so many characters are still to be read?"""
     states = _reachable(register, start)
     if len(states) * (low + len(states) if high is None else high) <= MOST_BITS:
         return True

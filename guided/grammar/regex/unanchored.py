@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from guided.grammar.regex.syntax import Alternatives, Concatenation, Node, Quantified
 
-__all__ = ["beside_text"]
+__all__ = ["trimmed_beside_any_text"]
 
 
-def beside_text(node: Node, before: bool, after: bool) -> Node:
+def trimmed_beside_any_text(node: Node, before: bool, after: bool) -> Node:
     """A tree without assertions that matches the same texts with any text before it, after it, or both.
 
     >>> from guided.grammar.regex.parse import parse
-    >>> beside_text(parse("a*[0-9]+xb*"), False, True) == parse("a*[0-9]+x")
+    >>> trimmed_beside_any_text(parse("a*[0-9]+xb*"), False, True) == parse("a*[0-9]+x")
     True
     """
     if before:

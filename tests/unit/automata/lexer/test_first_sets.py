@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import guided
-from guided.automata.lexer.openings import MOST_PATTERNS
+from guided.automata.lexer.first_sets import MOST_PATTERNS
 from guided.automata.lexer.states import StateTable
 from guided.automata.lexer.traits import begins
 from guided.grammar.ir import DeferredRule, Grammar, Rule
 from guided.grammar.json_schema.keywords.patterns import pattern_language
 from guided.grammar.json_schema.layout import Spelling
 from guided.grammar.json_schema.sets.strings import StringSet, quoted
-from guided.grammar.regular.dear import SEQUENCE, TOO_LARGE, is_dear
+from guided.grammar.regular.expensive import SEQUENCE, TOO_LARGE, is_expensive
 from guided.grammar.regular.expr import Expr, byte_range, complement, concat, intersection, literal, repeat
 
 BYTES = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
@@ -64,16 +64,16 @@ def member(value: Any) -> dict[str, Any]:
     ],
 )
 def test_structure_tells_what_is_dear(pattern: str, dear: bool) -> None:
-    assert is_dear(pattern_language(pattern, "#")) is dear
+    assert is_expensive(pattern_language(pattern, "#")) is dear
 
 
 def test_sizes() -> None:
     pieces = [repeat(byte_range(0x20 + number, 0x21 + number)) for number in range(TOO_LARGE)]
-    assert not is_dear(concat(*pieces[: SEQUENCE // 4]))
-    assert is_dear(concat(*pieces[:SEQUENCE]))
-    assert is_dear(concat(*pieces))
-    assert is_dear(intersection((repeat(byte_range(0x61, 0x7A)), complement(literal(b"opening")))))
-    assert not is_dear(intersection((concat(*pieces), complement(literal(b"opening")))))
+    assert not is_expensive(concat(*pieces[: SEQUENCE // 4]))
+    assert is_expensive(concat(*pieces[:SEQUENCE]))
+    assert is_expensive(concat(*pieces))
+    assert is_expensive(intersection((repeat(byte_range(0x61, 0x7A)), complement(literal(b"opening")))))
+    assert not is_expensive(intersection((concat(*pieces), complement(literal(b"opening")))))
 
 
 def test_openings_are_explored() -> None:
@@ -147,7 +147,7 @@ def test_cheap_ones_wait() -> None:
 def test_bounds_are_dear_beside_a_pattern() -> None:
     pattern = "^[a-w]+-[x-z]+$"
     language = pattern_language(pattern, "#")
-    assert not is_dear(language)
+    assert not is_expensive(language)
     bounded = StringSet(language=language, low=3, high=77)
     guided.compile(
         guided.json_schema(member({"type": "string", "pattern": pattern, "minLength": 3, "maxLength": 77})), BYTES

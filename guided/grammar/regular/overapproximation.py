@@ -1,7 +1,7 @@
-"""Languages of few states that hold others, to see soon that these have nothing in common with a third.
+"""Over-approximations: supersets of few states, which show soon that a language is disjoint from another.
 
-An automaton that is made state by state may have thousands, all of which a search goes through before it can say that
-none of them leads to a match.  What such an automaton is roughly like often says it as well.
+An automaton that is made state by state may have thousands of states.  A search goes through all of them before it can
+say that none leads to a match; a superset with few states often says it as well.
 """
 
 from __future__ import annotations
@@ -14,46 +14,46 @@ from guided.grammar.regular.expr import Expr, Kind, alternation, concat, interse
 from guided.grammar.regular.stepwise import automaton_of, state_of
 
 MAX_REMEMBERED = 10_000
-"""Expressions whose outlines are remembered, some 100 bytes each."""
+"""Expressions whose over-approximations are remembered, some 100 bytes each."""
 
-_outlines: dict[Expr, Expr] = {}
+_found: dict[Expr, Expr] = {}
 
 
-class Outlined(ABC):
-    """An automaton for `stepwise` that has an outline."""
+class Overapproximated(ABC):
+    """An automaton for `stepwise` that has an over-approximation."""
 
     @abstractmethod
-    def outline(self, state: Hashable) -> Expr | None:
+    def overapproximation(self, state: Hashable) -> Expr | None:
         """A language of few states that holds all that a state accepts; None where its own are few."""
 
 
-def outline(expr: Expr) -> Expr:
-    """The language with automata replaced by their outlines, itself where it has none: it holds all that it held."""
-    found = _outlines.get(expr)
+def overapproximation(expr: Expr) -> Expr:
+    """A superset of the language: its automata are replaced by their over-approximations, if they have any."""
+    found = _found.get(expr)
     if found is None:
-        if len(_outlines) >= MAX_REMEMBERED:
-            _outlines.clear()
-        found = _outlines[expr] = _outline(expr)
+        if len(_found) >= MAX_REMEMBERED:
+            _found.clear()
+        found = _found[expr] = _overapproximation(expr)
     return found
 
 
-def _outline(expr: Expr) -> Expr:
+def _overapproximation(expr: Expr) -> Expr:
     match expr.kind:
         case Kind.RECURSION:
             automaton = automaton_of(expr)
-            rough = automaton.outline(state_of(expr)) if isinstance(automaton, Outlined) else None
+            rough = automaton.overapproximation(state_of(expr)) if isinstance(automaton, Overapproximated) else None
             return expr if rough is None else rough
         case Kind.CONCAT:
             items = sequence(expr)
-            rougher = list(map(outline, items))
+            rougher = list(map(overapproximation, items))
             return expr if rougher == items else concat(*rougher)
         case Kind.REPEAT:
             body, low, high = cast("tuple[Expr, int, int | None]", expr.parts)
-            rough = outline(body)
+            rough = overapproximation(body)
             return expr if rough is body else repeat(rough, low, high)
         case Kind.ALTERNATION | Kind.INTERSECTION:
             operands = cast("tuple[Expr, ...]", expr.parts)
-            rougher = list(map(outline, operands))
+            rougher = list(map(overapproximation, operands))
             if rougher == [*operands]:
                 return expr
             return alternation(rougher) if expr.kind is Kind.ALTERNATION else intersection(rougher)

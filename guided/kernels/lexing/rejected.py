@@ -12,7 +12,7 @@ from guided.kernels.data.local_arrays import local_long_rows, local_longs
 from guided.kernels.jit import inner
 from guided.kernels.lexing.byte_classes import PLAIN_PHASES, class_of_byte, flat_phases
 
-__all__ = ["classes_refused"]
+__all__ = ["classes_of_rejected"]
 
 PAIRS = 64
 """States, with the phase of UTF-8 that each is in, that are looked at: a word of 8 letters comes to 40."""
@@ -35,7 +35,7 @@ def _class_of(low, high):
 
 
 @inner
-def classes_refused(automaton, state):
+def classes_of_rejected(automaton, state):
     """The classes of bytes (`byte_classes`) all of which each text has that a string refuses or owes.
 
     Of texts whose characters stand for themselves (`PLAIN_PHASES`); 0 where there is no such class, or this is not

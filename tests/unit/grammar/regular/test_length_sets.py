@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from guided.grammar.json_schema.keywords.patterns import pattern_language
 from guided.grammar.regular.any_text import any_text
-from guided.grammar.regular.attained import attained_between, has_length_between, surely_attained
 from guided.grammar.regular.condensed import condensed, lengths_of, place_of
 from guided.grammar.regular.derivative import edges, inhabited, possible_edges
 from guided.grammar.regular.expr import (
@@ -23,6 +22,7 @@ from guided.grammar.regular.expr import (
     repeat,
     words,
 )
+from guided.grammar.regular.length_sets import certain_lengths, has_length_between, lengths_between
 
 MOST = 14
 
@@ -70,7 +70,7 @@ def _lengths(expr: Expr, most: int) -> set[int]:
 @given(_LANGUAGES)
 @settings(max_examples=300, deadline=None)
 def test_every_length_said_to_be_attained_is(expr):
-    span = surely_attained(expr, lengths_of)
+    span = certain_lengths(expr, lengths_of)
     if span is None:
         return
     low, high = span
@@ -94,7 +94,7 @@ def test_all_lengths_are_those_of_texts(expr, low, more, condense):
     if condense:
         expr = condensed(intersection((expr, complement(literal(b"bcd")))), possible_edges)
     high = None if more is None else low + more
-    found = attained_between(expr, low, high, place_of)
+    found = lengths_between(expr, low, high, place_of)
     # Endless languages have some text that is longer, but not much, than eight letters.
     expected = bool(_lengths(expr, 40 if high is None else high) & set(range(low, 41 if high is None else high + 1)))
     assert found is expected or (found is None and (high is None or condense))
@@ -105,7 +105,7 @@ def test_all_lengths_are_those_of_texts(expr, low, more, condense):
     [("^(a|bc|def)*$", (0, None)), ("^[a-z]{3,9}$", (3, 9)), ("^(abc|de){2,5}$", (4, 15)), ("a.*b", (2, None))],
 )
 def test_patterns_tell_their_lengths(pattern, span):
-    assert surely_attained(pattern_language(pattern, "#"), lengths_of) == span
+    assert certain_lengths(pattern_language(pattern, "#"), lengths_of) == span
 
 
 def test_long_bounds_on_a_pattern_need_no_search():
