@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ from guided.constraint.engine.machine import ConstraintMachine
 from guided.errors import LimitError
 from guided.hf.loading import load
 from guided.testing import brute_force_mask
-from tests.amounts import some
+from tests.amounts import Refusals, some
 
 LETTERS = [bytes([byte]) for byte in range(256)]
 MERGED = [
@@ -242,7 +241,7 @@ def _differences(grammar: guided.Grammar, vocabulary: guided.Vocabulary, ids: li
 
     def mask(constraint: Constraint, state: int, budget: int) -> bytes:
         row = np.zeros(vocabulary.n_words, np.uint32)
-        with suppress(LimitError):
+        with refusals.trial(LimitError):
             constraint.fill_budget_mask(state, row, budget)
         return row.tobytes()
 
@@ -250,9 +249,11 @@ def _differences(grammar: guided.Grammar, vocabulary: guided.Vocabulary, ids: li
     asked = [(place, budget) for place in range(len(ids) + 1) for budget in range(1, 30)]
     asked = sorted(rnd.sample(asked, min(len(asked), 400)))
     alone = {}
-    for place, budget in asked:
-        fresh = Constraint(grammar, vocabulary)
-        alone[place, budget] = mask(fresh, along(fresh)[place], budget)
+    # Budgets that no text keeps.
+    with Refusals(most=0.3) as refusals:
+        for place, budget in asked:
+            fresh = Constraint(grammar, vocabulary)
+            alone[place, budget] = mask(fresh, along(fresh)[place], budget)
     assert len(set(alone.values())) > 10
     found: list[object] = []
     for _ in range(orders):

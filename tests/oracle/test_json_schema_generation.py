@@ -79,15 +79,17 @@ def _number(text: str) -> int | float:
     return int(exact) if exact == exact.to_integral_value() else float(text)
 
 
-def check(seed: int) -> int:
+def check(seed: int) -> str:
     rnd = random.Random(seed)
     schema = json_schemas.document(rnd)
     validator = jsonschema.Draft202012Validator(schema)
+    writing = {"order": rnd.choice(["any", "schema"]), "spelling": rnd.choice(["plain", "any"])}
     try:
-        writing = {"order": rnd.choice(["any", "schema"]), "spelling": rnd.choice(["plain", "any"])}
         constraint = guided.compile(json_schema(schema, **writing), VOCABULARY)
-    except (UnsatisfiableError, UnsupportedError, LimitError):
-        return 0
+    except UnsatisfiableError:
+        return "unsatisfiable"
+    except (UnsupportedError, LimitError):
+        return "refused"
     for _ in range(3):
         text = generate(constraint, rnd)
         try:
@@ -95,14 +97,16 @@ def check(seed: int) -> int:
         except Imprecise:
             continue
         assert validator.is_valid(value), (seed, json.dumps(schema), text)
-    return 1
+    return "compiled"
 
 
 @pytest.mark.parametrize("chunk", range(4))
 def test_generated_texts_are_valid(chunk: int) -> None:
-    assert sum(check(seed) for seed in range(50 * chunk, 50 * chunk + 50)) > 20
+    found = [check(seed) for seed in range(50 * chunk, 50 * chunk + 50)]
+    assert found.count("compiled") > 20 and found.count("refused") < 3
 
 
 @pytest.mark.slow
 def test_many_generated_texts_are_valid() -> None:
-    assert sum(check(seed) for seed in range(10_000, 14_000)) > 2000
+    found = [check(seed) for seed in range(10_000, 14_000)]
+    assert found.count("compiled") > 2000 and found.count("refused") < 160

@@ -84,12 +84,14 @@ def test_tables_are_larks() -> None:
     found = [_compare(seed) for seed in range(60)]
     assert found.count("equal") > 5
     assert found.count("conflict") > 5
+    assert found.count("refused") < 7
 
 
 @pytest.mark.slow
 def test_many_tables_are_larks() -> None:
     found = [_compare(seed) for seed in range(100, 3000)]
     assert found.count("equal") > 200
+    assert found.count("refused") < 200
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import random
@@ -15,6 +14,7 @@ from guided.automata.lexer.spans import Span, bounded_pattern, span_of
 from guided.grammar.formats.patterns import pattern_language
 from guided.grammar.regular.expr import EPSILON, complement, intersection, repeat
 from guided.grammar.regular.texts import CHARACTER
+from tests.amounts import Refusals
 from tests.unit.automata.lexer.test_far_bounds import compare_masks
 
 LETTERS = ["a", "b", "c", "é", "-", ".", "\u2003", "\\n", "\\u00e9", "\\u2003"]
@@ -48,31 +48,36 @@ def bounded(pattern: str, low: int, high: int | None) -> dict[str, object]:
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_masks_of_bounded_patterns(pattern):
     tokens, vocabulary = some_tokens()
+    texts = some_texts(pattern)
     for low, high in BOUNDS:
-        # No text of some patterns is that short, or that long.
-        with contextlib.suppress(guided.UnsatisfiableError):
+        if any(fits(text, pattern, low, high) for text in texts):
             compare_masks(bounded(pattern, low, high), random.Random(low), tokens, vocabulary)
 
 
 def test_masks_of_several_bounded_patterns():
     tokens, vocabulary = some_tokens()
-    for one, other in itertools.pairwise(PATTERNS):
-        ways: list[dict[str, object]] = [bounded(one, 2, 12), bounded(other, 0, 50)]
-        compare_masks({"anyOf": ways}, random.Random(one), tokens, vocabulary)
-        with contextlib.suppress(guided.UnsatisfiableError):
-            compare_masks({"allOf": ways}, random.Random(other), tokens, vocabulary)
+    with Refusals(most=0.45) as refusals:
+        for one, other in itertools.pairwise(PATTERNS):
+            ways: list[dict[str, object]] = [bounded(one, 2, 12), bounded(other, 0, 50)]
+            compare_masks({"anyOf": ways}, random.Random(one), tokens, vocabulary)
+            with refusals.trial(guided.UnsatisfiableError):
+                compare_masks({"allOf": ways}, random.Random(other), tokens, vocabulary)
 
 
 BYTES = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
-def test_texts_are_accepted_that_match_within_the_bounds(pattern):
+def some_texts(pattern: str) -> set[str]:
     draw = random.Random(pattern)
     letters = ["a", "b", "c", "é", "-", ".", "\u2003", "@"]
     texts = {"".join(draw.choices(letters, k=draw.randint(0, 9))) for _ in range(60)}
     texts |= {draw.choice("abc-é") * n for n in range(1, 14)} | {"a" * n + "-" + "abc" * n for n in range(1, 4)}
-    texts |= {unit * n for unit in UNITS for n in range(1, 9)}
+    return texts | {unit * n for unit in UNITS for n in range(1, 9)}
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_texts_are_accepted_that_match_within_the_bounds(pattern):
+    texts = some_texts(pattern)
     for low, high in BOUNDS:
         try:
             constraint = guided.compile(guided.json_schema(bounded(pattern, low, high)), BYTES)

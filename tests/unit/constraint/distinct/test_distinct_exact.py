@@ -139,12 +139,12 @@ def test_random_finite_schemas() -> None:
     n = some(150, 2)
     found = [run(seed, 25) for seed in range(n)]
     assert found.count("compared") > n // 2
-    assert found.count("refused") < 20
+    assert found.count("refused") < 9
     assert "empty" in found
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(1000, 4000, 100))
 def test_many_finite_schemas(first: int) -> None:
-    for seed in range(first, first + 100):
-        run(seed, 60)
+    found = [run(seed, 60) for seed in range(first, first + 100)]
+    assert found.count("refused") < 14 and found.count("compared") > 40

@@ -48,10 +48,7 @@ def encode(tokenizer, text: str) -> list[int]:
 
 def compiled(documents, vocabulary, whitespace):
     for schema, value in documents:
-        try:
-            constraint = guided.compile(guided.json_schema(schema, whitespace=whitespace), vocabulary)
-        except guided.GuidedError:
-            continue
+        constraint = guided.compile(guided.json_schema(schema, whitespace=whitespace), vocabulary)
         separators = (",", ":") if whitespace == "compact" else None
         text = json.dumps(value, ensure_ascii=False, separators=separators)
         if constraint.advance_bytes(constraint.start, text.encode()):

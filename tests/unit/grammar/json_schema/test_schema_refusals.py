@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 import time
 from functools import cache
@@ -12,6 +11,7 @@ import pytest
 
 from guided.errors import GrammarError, GuidedError, LimitError, UnsatisfiableError, UnsupportedError
 from guided.grammar.json_schema import json_schema
+from tests.amounts import Refusals
 from tests.twin import json_schemas
 
 
@@ -180,6 +180,10 @@ def resources(size: int) -> Any:
     return {"$id": "http://x/", "properties": {name: {"$ref": name} for name in names}, "$defs": own}
 
 
+LIMITED = {0, 2, 6, 7, 10, 13, 14, 16, 18, *range(20, 26), 28, 29, 32, 37}
+"""Which of them may come to a limit, in some order of the members."""
+
+
 @pytest.mark.parametrize("index", range(len(hostile())))
 def test_hostile_schemas_end(index: int) -> None:
     schema = hostile()[index]
@@ -189,6 +193,7 @@ def test_hostile_schemas_end(index: int) -> None:
         try:
             outcomes.append(json_schema(schema, order=order) is None)
         except LimitError as error:
+            assert index in LIMITED
             # What is kept track of depends on the order, and so does what of it is too much.
             assert error.where is not None
         except (UnsupportedError, UnsatisfiableError) as error:
@@ -201,12 +206,13 @@ def test_hostile_schemas_end(index: int) -> None:
 
 def test_mutilated_schemas_raise_only_our_errors() -> None:
     rnd = random.Random(11)
-    for _ in range(400):
-        schema = json_schemas.document(rnd)
-        for _ in range(3):
-            _damage(rnd, schema)
-        with contextlib.suppress(GuidedError):
-            json_schema(schema)
+    with Refusals(most=0.92) as refusals:
+        for _ in range(400):
+            schema = json_schemas.document(rnd)
+            for _ in range(3):
+                _damage(rnd, schema)
+            with refusals.trial(GuidedError):
+                json_schema(schema)
 
 
 def _damage(rnd: random.Random, schema: Any) -> None:

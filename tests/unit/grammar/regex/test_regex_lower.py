@@ -210,6 +210,9 @@ HOSTILE = [
     r"(?:a|(?=b)|\b){0,1000}",
 ]  # fmt: skip
 
+LIMITED = {4, 5, 7, 8, 11, 13, 14}
+"""Which of them may come to a limit."""
+
 
 @pytest.mark.parametrize("pattern", HOSTILE)
 def test_hostile_patterns_end_in_a_language_or_a_clear_error(pattern: str) -> None:
@@ -222,7 +225,7 @@ def test_hostile_patterns_end_in_a_language_or_a_clear_error(pattern: str) -> No
     except UnsatisfiableError:
         raise
     except GuidedError:
-        pass
+        assert HOSTILE.index(pattern) in LIMITED
     assert time.process_time() - started < 30  # measured: below 3 s
 
 

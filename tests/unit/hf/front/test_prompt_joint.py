@@ -28,6 +28,7 @@ def test_canonical_tokens(constraints, loaded, tokenizer, name, heal):
     if heal:
         only_compiled(constraints)
     torch.manual_seed(1)
+    refused = 0
     for prompt in PROMPTS:
         try:
             results = generate(
@@ -35,13 +36,15 @@ def test_canonical_tokens(constraints, loaded, tokenizer, name, heal):
                 max_new_tokens=60,
             )  # fmt: skip
         except guided.UnsatisfiableError:
-            assert not heal, "a healed prompt can always be continued"
+            refused += 1
             continue
         for result in results:
             assert result.finished and accepts(constraints[name].grammar, result.text.encode())
             whole = tokenizer.encode(prompt + result.text)
             n = len(result.token_ids)
             assert whole[len(whole) - n :] == list(result.token_ids), (prompt, result)
+    # A healed prompt can always be continued.
+    assert refused <= (not heal)
 
 
 def test_a_healed_prompt_is_generated_again(constraints, loaded, tokenizer, monkeypatch):

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 import guided
-from guided.errors import LimitError, UnsatisfiableError
+from guided.errors import UnsatisfiableError
 from guided.grammar.json_schema import json_schema
 from guided.grammar.json_schema.satisfiability import graph
 from guided.grammar.json_schema.sets import clauses
@@ -188,11 +188,9 @@ def test_random_branches_agree_with_jsonschema(few: int, order: str, monkeypatch
         except UnsatisfiableError:
             assert not any(map(validator.is_valid, INSTANCES)), (seed, schema)
             continue
-        except LimitError:
-            continue
         compiled += 1
         for instance in instances:
             valid, found = validator.is_valid(instance), accepts(constraint, instance)
             assert found is valid if order == "any" else valid or not found, (seed, schema, instance)
             judged += valid
-    assert compiled > 20 and judged > 60
+    assert compiled > 30 and judged > 100
