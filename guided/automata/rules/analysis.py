@@ -116,14 +116,6 @@ def productive_rules(rules: list[Rule] | tuple[Rule, ...]) -> frozenset[int]:
     return _fixpoint(rules, lambda body, known: _productive(body, known))
 
 
-def counts_trivially(body: Members) -> bool:
-    """Do the bounds on the number of members follow from which are required and declared, without any goals?"""
-    if body.goals:
-        return False
-    required = sum(member.required for member in body.declared)
-    return body.low <= required and (body.high is None or (not body.extras and body.high >= len(body.declared)))
-
-
 def is_counted(body: Repetition) -> bool:
     """Will this repetition be lowered with counting nodes?"""
     return body.low > UNROLLED or (body.high is not None and body.high > UNROLLED)
@@ -149,12 +141,9 @@ def _outline(body: Body, rules: list[Rule], name: str) -> Body:
             separator = None if body.separator is None else _outline(body.separator, rules, name)
             return replace(body, body=inner, separator=separator)
         case Members():
-            lazy = not body.ordered or not counts_trivially(body)
             return replace(
                 body,
-                declared=tuple(
-                    replace(m, value=own(m.value) if lazy else _outline(m.value, rules, name)) for m in body.declared
-                ),
+                declared=tuple(replace(m, value=own(m.value)) for m in body.declared),
                 extras=tuple(replace(m, value=own(m.value)) for m in body.extras),
                 separator=own(body.separator),
             )

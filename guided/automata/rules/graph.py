@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from guided.automata.lexer.names import state_of_texts
 from guided.automata.lexer.numbers import state_of_numbers
 from guided.automata.lexer.states import StateTable
-from guided.automata.rules.analysis import Analysis, counts_trivially, is_counted
-from guided.automata.rules.chains import MemberChain
+from guided.automata.rules.analysis import Analysis, is_counted
 from guided.automata.rules.composites import Composites
 from guided.automata.rules.costs import RuleCosts
 from guided.automata.rules.counted import Copies
@@ -61,7 +60,7 @@ from guided.kernels.data.views import RULES
 Edges: TypeAlias = "list[tuple[int, int, int, int]]"
 """``(kind, argument, target node, label)``."""
 
-Maker: TypeAlias = "MemberChain | Record | FreeMembers | Copies | Composites"
+Maker: TypeAlias = "Record | FreeMembers | Copies | Composites"
 """What adds the edges of nodes when they are needed; is told the graph, so that a graph holds nothing that holds it."""
 
 AT_FIRST = 10
@@ -99,8 +98,6 @@ class RuleGraph:
         self.composites = Composites()
         self.may_reach = False
         """May an empty edge lead to a node whose edges are not yet made?"""
-        self.defers = True
-        """May parts of records wait?  Where only some are kept, all of them must be there to be looked at."""
         self.is_first = True
         """Is this the first request, which somebody waits for, and which most of a text comes after?"""
         self.made = 0
@@ -316,7 +313,7 @@ class RuleGraph:
         if at < 0 or node >= self._bases[at] + self._sizes[at]:
             return None
         maker = self._makers[at]
-        price = None if isinstance(maker, MemberChain | Composites) else maker.price(costs, self, node, self._bases[at])
+        price = None if isinstance(maker, Composites) else maker.price(costs, self, node, self._bases[at])
         return None if price is None else (price, maker.end)
 
     def _make_reached(self, work: list[int]) -> None:
@@ -418,9 +415,7 @@ class RuleGraph:
     def _lower_rule(self, rule: int, start: int) -> None:
         component = self.analysis.component[rule]
         if component is not None:
-            self.defers = False
             lower_cycle(self, rule, component, start)
-            self.defers = True
             return
         self.made += 1
         self.pending[start] = []
@@ -531,8 +526,6 @@ class RuleGraph:
     def _lower_members(self, body: Members, start: int, end: int) -> None:
         if isinstance(body, DeferredMembers):
             Record(self, body, start, end)
-        elif body.ordered and counts_trivially(body):
-            MemberChain(self, body, start, end)
         else:
             FreeMembers(self, body, end).begin(self, start)
 

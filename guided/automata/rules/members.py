@@ -1,7 +1,4 @@
-"""Members of a record in any order, or counted: nodes of a rule graph that are made one at a time.
-
-Members in their given order, without bounds that count, are a chain of nodes: `guided.automata.rules.chains`.
-"""
+"""Members of a record in any order, or counted: nodes of a rule graph that are made one at a time."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Records whose values are made when they are looked at: nodes of fixed numbers, written some members at a time.
 
-All structure is as `guided.automata.rules.chains` writes it, but written to the graph's arrays at once: most nodes
-of most schemas are those of records.  Members in any order, or counted, are in `guided.automata.rules.members`.
+Written to the graph's arrays at once, since most nodes of most schemas are those of records.  Other members, in any
+order or counted, are in `guided.automata.rules.members`.
 """
 
 from __future__ import annotations

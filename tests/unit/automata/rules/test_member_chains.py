@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import guided
-from guided.automata.rules.chains import GROUP
+from guided.automata.rules.records import GROUP
 from guided.grammar.ir import Choice, DeferredMembers, Grammar, Member, Members, Reference, Rule, Sequence, Terminal
 from guided.grammar.regular.expr import literal
 

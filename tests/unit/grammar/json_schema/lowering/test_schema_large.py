@@ -11,7 +11,6 @@ import jsonschema
 import pytest
 
 import guided
-from guided.automata.rules.chains import GROUP
 from guided.grammar.json_schema.keywords.patterns import pattern_language
 from guided.grammar.json_schema.numbers.decimals import Decimals
 from guided.grammar.json_schema.numbers.ranges import Notation, NumberRange
@@ -41,7 +40,7 @@ def record(rnd: random.Random, size: int) -> dict[str, Any]:
 @pytest.mark.parametrize("order", ["schema", "any"])
 def test_records_beyond_what_is_lowered_at_once(order: str) -> None:
     rnd = random.Random(5)
-    schema = {"anyOf": [record(rnd, 12) for _ in range(5 * GROUP)]}
+    schema = {"anyOf": [record(rnd, 12) for _ in range(40)]}
     constraint = guided.compile(guided.json_schema(schema, order=order), BYTES)
     validator = jsonschema.Draft202012Validator(schema)
     verdicts = set()
@@ -55,7 +54,7 @@ def test_records_beyond_what_is_lowered_at_once(order: str) -> None:
 
 
 def test_one_long_record() -> None:
-    schema = record(random.Random(1), 50 * GROUP)
+    schema = record(random.Random(1), 400)
     constraint = guided.compile(guided.json_schema(schema), BYTES)
     text = constraint.shortest_text(constraint.start)
     assert jsonschema.Draft202012Validator(schema).is_valid(json.loads(text))
