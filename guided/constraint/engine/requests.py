@@ -4,10 +4,10 @@
 kind               fields                 answer
 ================== ====================== ==========================================================================
 `EXPAND_STATE`     lexer state            its edges (`StateTable`)
-`MEASURE_STATE`    lexer state            the fewest bytes from it to the end of a match (`automata.distances`)
-`NEED_PARTIAL`     place in an escape     a lexer state of its own for it (`automata.spelling`)
+`MEASURE_STATE`    lexer state            the fewest bytes from it to the end of a match (`automata.lexer.distances`)
+`NEED_PARTIAL`     place in an escape     a lexer state of its own for it (`automata.lexer.spelling`)
 `EXPAND_NODE`      node                   its edges (`RuleGraph`)
-`COMPOSE`          continuation           the node that stands for its nodes (`automata.composites`)
+`COMPOSE`          continuation           the node that stands for its nodes (`automata.rules.composites`)
 `OPEN_BOUNDARY`    continuation           the terminals that may come there
 `JOIN_OBLIGATIONS` obligation, obligation the obligation that holds when both do
 `COMPARE`          obligation, obligation whether the second forbids whatever the first does
