@@ -57,8 +57,8 @@ def main() -> None:
         model = hf.load()
         for question in QUESTIONS:
             made = guided.generate(model, prompt_for(database, question), grammar, max_new_tokens=120)
-            columns, rows = run_query(str(path), made.text)
-            print(f"{question}\n    {made.text}\n    {', '.join(columns)}: {rows}")
+            result = run_query(str(path), made.text)
+            print(f"{question}\n    {made.text}\n    {', '.join(result.columns)}: {list(result.rows)}")
 
 
 if __name__ == "__main__":

@@ -187,15 +187,14 @@ def _show_answer(record: dict[str, Any], query: QueryOptions, as_json: bool) -> 
     from guided.grammar.sql import run_query
 
     try:
-        columns, found = run_query(query.db, record["sql"], limit_rows=query.max_rows + 1)
+        result = run_query(query.db, record["sql"], limit_rows=query.max_rows)
     except GuidedError as error:
         _failed(record, error, as_json)
-    rows, more = found[: query.max_rows], len(found) > query.max_rows
     if as_json:
-        plain = [[_plain(value) for value in row] for row in rows]
-        print_json({**record, "columns": list(columns), "rows": plain, "more": more})
+        plain = [[_plain(value) for value in row] for row in result.rows]
+        print_json({**record, "columns": list(result.columns), "rows": plain, "more": result.truncated})
     else:
-        _show_rows(columns, rows, more)
+        _show_rows(result.columns, list(result.rows), result.truncated)
 
 
 def _failed(record: dict[str, Any], error: GuidedError, as_json: bool) -> NoReturn:

@@ -57,12 +57,12 @@ def asker(model: LoadedModel) -> Asker:
 
 def same_answer(database: str, gold: str) -> Callable[[str], bool]:
     """A judge of statements: the same rows as ``gold``, in the same order where that asks for one."""
-    _, wanted = run_query(database, gold)
+    wanted = run_query(database, gold).rows
     ordered = "order by" in gold.lower()
 
     def judge(statement: str) -> bool:
         try:
-            _, rows = run_query(database, statement)
+            rows = run_query(database, statement).rows
         except GuidedError:
             return False
         if ordered:

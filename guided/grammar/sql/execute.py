@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
 from typing import Any
 
-from guided.errors import GuidedError, LimitError
-from guided.grammar.sql.connection import allow_everything, connect_read_only
+from guided.errors import GuidedError
+from guided.grammar.sql.connection import open_session
+from guided.grammar.sql.engines.session import DEFAULT_LIMIT_ROWS, DEFAULT_SECONDS
+from guided.grammar.sql.result import QueryResult
 
-__all__ = ["run_query"]
-
-DEFAULT_LIMIT_ROWS = 1000
-DEFAULT_LIMIT_STEPS = 500_000_000
-"""Instructions of SQLite's virtual machine; on one core of a 2-core server it does about 100 million in a second."""
-MAX_VALUE_BYTES = 16 * 2**20
-"""The longest string or blob that a query may make, so that no nest of REPLACE calls fills the memory.
-
-Python 3.10 cannot tell SQLite, whose own bound of 10^9 bytes stands there.
-"""
-_STEP_BLOCK = 100_000
-
-_ALLOWED_ACTIONS = frozenset(
-    {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
-)
+__all__ = ["explain_query", "run_query"]
 
 
 def run_query(
@@ -30,53 +17,33 @@ def run_query(
     sql: str,
     *,
     limit_rows: int = DEFAULT_LIMIT_ROWS,
-    limit_steps: int = DEFAULT_LIMIT_STEPS,
-) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    seconds: float = DEFAULT_SECONDS,
+    limit_steps: int | None = None,
+) -> QueryResult:
     """The column names and the first ``limit_rows`` rows of one SELECT statement.
 
-    Nothing can be written, attached or configured: the file is opened read-only and SQLite's authoriser admits
-    reading alone.  ``limit_steps`` bounds the work in instructions of SQLite's virtual machine (`LimitError`), not in
-    seconds.  A statement that fails, writes, or is more than one statement raises `GuidedError`.
+    Nothing can be written, attached or configured: SQLite and DuckDB files are opened read-only, and SQLite's
+    authoriser admits reading alone; PostgreSQL, MySQL and MariaDB get a read-only transaction that is rolled back.  A
+    query that takes more than ``seconds`` is stopped where it runs (`LimitError`), and so is one when Ctrl-C is
+    pressed; the connection can be used again.  ``limit_steps`` bounds the work on SQLite in instructions of its virtual
+    machine, which are the same ones every time.  A statement that fails, writes, or is more than one statement raises
+    `GuidedError`.
+
+    What a user may do with functions of the server (``pg_read_file``, ``LOAD_FILE``) is for the server's rights to say:
+    connect as one who may read only.
     """
-    with connect_read_only(url_or_engine) as connection:
-        driver: sqlite3.Connection = connection.connection.driver_connection  # type: ignore[assignment]
-        steps = 0
+    if limit_rows < 0 or not seconds > 0:
+        raise GuidedError(
+            f"a query cannot return {limit_rows} rows in {seconds:g} s", remedy="Give at least 0 rows, and some time."
+        )
+    with open_session(url_or_engine) as session:
+        return session.run(sql, limit_rows=limit_rows, seconds=seconds, limit_steps=limit_steps)
 
-        def count() -> int:
-            nonlocal steps
-            steps += _STEP_BLOCK
-            return int(steps > limit_steps)
 
-        denied: list[int] = []
+def explain_query(url_or_engine: str | Any, sql: str) -> str:
+    """How the engine would run a query, in the words of its own EXPLAIN; nothing runs.
 
-        def authorise(action: int, *_: str | None) -> int:
-            if action in _ALLOWED_ACTIONS:
-                return sqlite3.SQLITE_OK
-            denied.append(action)
-            return sqlite3.SQLITE_DENY
-
-        # Python 3.10 has no setlimit.
-        before = driver.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES) if hasattr(driver, "setlimit") else None
-        driver.set_progress_handler(count, _STEP_BLOCK)
-        driver.set_authorizer(authorise)
-        try:
-            cursor = driver.execute(sql)
-            if cursor.description is None:
-                raise GuidedError("this is not a query", remedy="Give one SELECT statement.")
-            columns = tuple(column[0] for column in cursor.description)
-            # fetchmany(0) would fetch everything.
-            return columns, cursor.fetchmany(limit_rows) if limit_rows > 0 else []
-        except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
-            if steps > limit_steps:
-                raise LimitError(
-                    f"the query took more than {limit_steps} steps",
-                    remedy="Ask for less (a join without a condition?), or raise limit_steps.",
-                ) from error
-            if denied:
-                raise GuidedError("the statement does more than read", remedy="Give one SELECT statement.") from error
-            raise GuidedError(f"the query failed: {error}", remedy="Check it against the database's schema.") from error
-        finally:
-            allow_everything(driver)
-            driver.set_progress_handler(None, 0)
-            if before is not None:
-                driver.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, before)
+    Raises `GuidedError` for what is not one query.
+    """
+    with open_session(url_or_engine) as session:
+        return session.plan(sql)

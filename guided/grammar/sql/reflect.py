@@ -1,25 +1,21 @@
-"""Reading a `DatabaseSchema` from a live SQLite database, by SQLAlchemy reflection and read-only."""
+"""Reading a `DatabaseSchema` from a live database, read-only."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from guided.errors import GuidedError, UnsatisfiableError
-from guided.grammar.sql.connection import connect_read_only, require_sqlalchemy
-from guided.grammar.sql.schema import Column, ColumnKind, DatabaseSchema, ForeignKey, Table
+from guided.grammar.sql.catalogues.found import Found
+from guided.grammar.sql.connection import open_session, require_sqlalchemy
+from guided.grammar.sql.connection_errors import without_password
+from guided.grammar.sql.engines.session import ReadOnlySession
+from guided.grammar.sql.sampling import sampled
+from guided.grammar.sql.schema import DatabaseSchema
 
-if TYPE_CHECKING:
-    from sqlalchemy.engine import Connection
+__all__ = ["MAX_SAMPLE_VALUES", "reflect"]
 
-__all__ = ["reflect"]
-
-MAX_VALUE_CHARACTERS = 200
-"""Longer texts are documents, not values that a question names."""
-SCANNED_ROWS = 20_000
-"""Rows of a table that are looked at for distinct values."""
+MAX_SAMPLE_VALUES = 100_000
 
 
 def reflect(
@@ -27,93 +23,58 @@ def reflect(
 ) -> DatabaseSchema:
     """The tables and views of a database, with columns, keys and, on request, values of text columns.
 
-    ``sample_values``: the most distinct values a text column may have for them to be read into `Column.values`; a
-    column with more keeps none, because a question may then name one that was not seen.  ``schemas``: names of
-    attached databases to read as well as ``main`` (SQLite has others only on an engine that has attached them).
+    ``url_or_engine``: a URL of SQLite, PostgreSQL, MySQL, MariaDB or DuckDB, the path of a SQLite or DuckDB file, or
+    an SQLAlchemy engine.  ``sample_values``: the most distinct values a text column may have for them to be read into
+    `Column.values` (at most 100,000); a column with more keeps none, because a question may then name one that was not
+    seen.  ``schemas``: names of schemas to read as well as the default one, "*" for all (SQLite has others only on an
+    engine that has attached them).
 
-    A table that cannot be read (a view of a dropped table, a virtual table whose module is missing) is left out and
-    named in ``notes``.  Raises `GuidedError` for a missing, broken or foreign file, `UnsatisfiableError` for one
-    without tables; never creates or changes anything.
+    A table that cannot be read (a view of a dropped table, a virtual table whose module is missing, no right to) is
+    left out and named in ``notes``.  Raises `GuidedError` for a database that is missing, broken, foreign, out of reach
+    or closed to this user, `UnsatisfiableError` for one without tables; never creates or changes anything.
     """
-    sqlalchemy = require_sqlalchemy()
-    if sample_values < 0:
-        raise GuidedError(f"sample_values is {sample_values}", remedy="Give 0 or more.")
-    tables: list[Table] = []
-    notes: list[str] = []
-    with connect_read_only(url_or_engine) as connection:
-        inspector = sqlalchemy.inspect(connection)
-        known = inspector.get_schema_names()
-        for schema in (None, *(name for name in schemas or () if name != "main")):
-            if schema is not None and schema not in known:
-                raise GuidedError(
-                    f"there is no schema {schema!r}", remedy=f"Its schemas are: {', '.join(map(repr, known))}."
-                )
-            for name in [*inspector.get_table_names(schema), *inspector.get_view_names(schema)]:
-                try:
-                    tables.append(_table(connection, inspector, name, schema, sample_values))
-                except (sqlalchemy.exc.DatabaseError, sqlalchemy.exc.NoSuchTableError) as error:
-                    notes.append(f"table {name!r} is left out: {getattr(error, 'orig', None) or error}")
-        where = str(connection.engine.url.database or "")
+    require_sqlalchemy()
+    if not 0 <= sample_values <= MAX_SAMPLE_VALUES:
+        raise GuidedError(f"sample_values is {sample_values}", remedy=f"Give 0 to {MAX_SAMPLE_VALUES:,}.")
+    with open_session(url_or_engine) as session:
+        found = _read(session, schemas)
+        tables = found.tables
+        if sample_values:
+            tables = [sampled(session, table, sample_values, found.notes) for table in tables]
+        where = without_password(session.connection.engine.url)
+        dialect = session.dialect
+    notes = found.notes
     if not tables:
         raise UnsatisfiableError(
             "; ".join(["no table of the database can be read", *notes] if notes else ["the database has no tables"]),
             where=where,
-            remedy="Create some, or name another database.",
+            remedy="Create some, or name another database or schema.",
         )
-    return DatabaseSchema(tuple(tables), "sqlite", tuple(notes))
-
-
-def _table(connection: Connection, inspector: Any, name: str, schema: str | None, sample_values: int) -> Table:
-    with warnings.catch_warnings():
-        # SQLAlchemy warns of type names it does not know; their kind is decided from the declared words below.
-        warnings.simplefilter("ignore")
-        found = inspector.get_columns(name, schema)
-        keys = inspector.get_foreign_keys(name, schema)
-        primary = inspector.get_pk_constraint(name, schema)["constrained_columns"]
-    source = ".".join(_quoted(part) for part in (schema, name) if part is not None)
-    # The types of SQLAlchemy are affinities already; PRAGMA keeps the words of CREATE TABLE.
-    prefix = f"{_quoted(schema)}." if schema is not None else ""
-    rows = connection.exec_driver_sql(f"PRAGMA {prefix}table_xinfo({_quoted(name)})").fetchall()
-    declared = {row[1]: row[2] or "" for row in rows}
-    # What SQLAlchemy reads may still fail when it is queried, as a view of a dropped table does.
-    names = ", ".join(_quoted(column["name"]) for column in found)
-    connection.exec_driver_sql(f"SELECT {names} FROM {source} LIMIT 0")
-    columns = tuple(Column(column["name"], declared.get(column["name"], "")) for column in found)
-    if sample_values:
-        columns = tuple(_sampled(connection, source, column, sample_values) for column in columns)
-    foreign = tuple(
-        ForeignKey(tuple(key["constrained_columns"]), key["referred_table"], tuple(key["referred_columns"]))
-        for key in keys
-        if key["referred_columns"]
+    return DatabaseSchema(
+        tuple(tables),
+        dialect,
+        tuple(notes),
+        found.default_schema,
+        found.table_names,
+        found.column_names,
+        found.version,
+        found.modes,
     )
-    return Table(name, columns, tuple(primary), foreign, schema)
 
 
-def _sampled(connection: Connection, source: str, column: Column, limit: int) -> Column:
-    if column.kind is not ColumnKind.TEXT:
-        return column
-    name = _quoted(column.name)
-    # Values are compared as bytes, so that text which is no UTF-8 is seen and the column left free.
-    rows = connection.exec_driver_sql(
-        f"SELECT DISTINCT CAST(value AS BLOB), length(value) FROM "
-        f"(SELECT {name} AS value, typeof({name}) AS type FROM {source} LIMIT {SCANNED_ROWS + 1}) "
-        f"WHERE type = 'text' LIMIT {limit + 1}"
-    ).fetchall()
-    counted = f"SELECT count(*) FROM (SELECT 1 FROM {source} LIMIT {SCANNED_ROWS + 1})"
-    if len(rows) > limit or (connection.exec_driver_sql(counted).scalar() or 0) > SCANNED_ROWS:
-        return column
-    encoding = connection.exec_driver_sql("PRAGMA encoding").scalar() or "UTF-8"
-    values = []
-    for data, characters in rows:
-        try:
-            value = bytes(data or b"").decode(encoding)
-        except UnicodeDecodeError:
-            return column
-        if characters > MAX_VALUE_CHARACTERS or "\0" in value:
-            return column
-        values.append(value)
-    return replace(column, values=tuple(sorted(values)))
+def _read(session: ReadOnlySession, schemas: Sequence[str] | None) -> Found:
+    if session.dialect == "postgresql":
+        from guided.grammar.sql.catalogues.postgresql import read_postgresql
 
+        return read_postgresql(session, schemas)
+    if session.dialect in ("mysql", "mariadb"):
+        from guided.grammar.sql.catalogues.mysql import read_mysql
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+        return read_mysql(session, schemas)
+    if session.dialect == "duckdb":
+        from guided.grammar.sql.catalogues.duckdb import read_duckdb
+
+        return read_duckdb(session, schemas)
+    from guided.grammar.sql.catalogues.sqlite import read_sqlite
+
+    return read_sqlite(session, schemas)

@@ -9,7 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["Column", "ColumnKind", "DatabaseSchema", "ForeignKey", "Table"]
+__all__ = ["Column", "ColumnKind", "DatabaseSchema", "ForeignKey", "NameCase", "Table"]
+
+
+class NameCase(Enum):
+    """What letter case means in names: how an engine compares them, and what becomes of one without quotes."""
+
+    EXACT = "exact"
+    """Names are compared as they are written, with or without quotes."""
+    LOWERED = "lowered"
+    """A name without quotes stands for the one in lower case; a quoted one for itself."""
+    IGNORED = "ignored"
+    """Names that differ in case only are the same, with or without quotes."""
 
 
 class ColumnKind(Enum):
@@ -31,6 +42,13 @@ class Column:
     name: str
     type: str = ""
     values: tuple[str, ...] = ()
+    nullable: bool = True
+    generated: bool = False
+    """Computed from other columns."""
+    hidden: bool = False
+    """Not among the columns of ``*``, though its name can be written."""
+    labels: tuple[str, ...] = ()
+    """Of an enumerated type: all that the column can hold, in the type's order."""
 
     @property
     def kind(self) -> ColumnKind:
@@ -58,28 +76,47 @@ _KINDS: tuple[tuple[ColumnKind, tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """``columns`` of the table that holds this key refer to ``referred`` of ``table``, one by one."""
+    """``columns`` of the table that holds this key refer to ``referred`` of ``table``, one by one.
+
+    ``schema`` is where the other table lives, as in `Table`.
+    """
 
     columns: tuple[str, ...]
     table: str
     referred: tuple[str, ...]
+    schema: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table or view; ``schema`` is the attached database it lives in, None for the main one."""
+    """A table or view; ``schema`` is the one it lives in (in SQLite an attached database), None for the default one.
+
+    A table of the default schema may be named without it; `DatabaseSchema.default_schema` is its name.
+    """
 
     name: str
     columns: tuple[Column, ...]
     primary_key: tuple[str, ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
     schema: str | None = None
+    view: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSchema:
-    """All tables that queries may name; ``notes`` says what reflection had to leave out, and why."""
+    """All tables that queries may name; ``notes`` says what reflection had to leave out, and why.
+
+    ``dialect`` is "sqlite", "postgresql", "mysql", "mariadb" or "duckdb".
+    """
 
     tables: tuple[Table, ...]
     dialect: str = "sqlite"
     notes: tuple[str, ...] = ()
+    default_schema: str | None = None
+    table_names: NameCase = NameCase.IGNORED
+    """Also of schemas and of what a query calls its tables."""
+    column_names: NameCase = NameCase.IGNORED
+    version: tuple[int, ...] = ()
+    """The engine's; empty: not known."""
+    modes: tuple[str, ...] = ()
+    """MySQL's and MariaDB's ``sql_mode`` in alphabetical order: ANSI_QUOTES, PIPES_AS_CONCAT and so on."""

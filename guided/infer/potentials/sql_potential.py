@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-import sqlite3
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from guided.errors import GuidedError
 from guided.infer.potentials.text_potentials import TextPotential
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["SqlDryRun"]
-
-_READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
 
 
 class SqlDryRun(TextPotential):
@@ -25,15 +23,14 @@ class SqlDryRun(TextPotential):
     """
 
     def __init__(self, vocabulary: Vocabulary, database: str | Any, *, failing: float = -math.inf) -> None:
-        from guided.grammar.sql.connection import connect_read_only
+        from guided.grammar.sql.connection import open_session
 
         super().__init__(vocabulary)
         if not failing <= 0:
             raise ValueError(f"failing is a log weight of at most 0, not {failing}")
         self.failing = failing
         self._open = ExitStack()
-        connection = self._open.enter_context(connect_read_only(database))
-        self._driver: sqlite3.Connection = connection.connection.driver_connection  # type: ignore[assignment]
+        self._session = self._open.enter_context(open_session(database))
 
     @property
     def boolean(self) -> bool:
@@ -49,21 +46,11 @@ class SqlDryRun(TextPotential):
         return [0.0 if self._prepares(text) else self.failing for text in texts]
 
     def _prepares(self, text: str) -> bool:
-        from guided.grammar.sql.connection import allow_everything
-
-        def authorise(action: int, _: str | None, name: str | None, *__: str | None) -> int:
-            reads = action in _READING and not (action == sqlite3.SQLITE_FUNCTION and name == "load_extension")
-            return sqlite3.SQLITE_OK if reads else sqlite3.SQLITE_DENY
-
-        self._driver.set_authorizer(authorise)
         try:
-            # Behind these words comes exactly a statement; behind EXPLAIN alone, "QUERY PLAN SELECT 1" would be one.
-            self._driver.execute(f"EXPLAIN QUERY PLAN {text}")
-            return True
-        except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError):
+            self._session.prepare(text)
+        except GuidedError:
             return False
-        finally:
-            allow_everything(self._driver)
+        return True
 
     def close(self) -> None:
         """Close the database; nothing can be asked any more."""

@@ -99,7 +99,7 @@ def test_bad_databases(tmp_path: Path) -> None:
         ("nonsense://", GuidedError),
         ("://", GuidedError),
         ("", GuidedError),
-        ("postgresql://user:secret@host/db", UnsupportedError),
+        ("oracle://user:secret@host/db", UnsupportedError),
         ("\0", GuidedError),
     ):
         with pytest.raises(kind) as caught:
@@ -137,14 +137,19 @@ def test_attached_schemas(path: Path, tmp_path: Path) -> None:
         assert [(table.schema, table.name) for table in schema.tables][-1] == ("more", "customer")
         text = "SELECT T1.extra FROM more.customer AS T1"
         assert Descent(sql(schema)).accepts(text.encode())
-        assert run_query(engine, text) == (("extra",), [])
+        result = run_query(engine, text)
+        assert result.columns == ("extra",) and result.rows == ()
 
 
 def test_run_query(path: Path) -> None:
-    columns, rows = run_query(f"sqlite:///{path}", "SELECT name, COUNT(*) FROM customer GROUP BY name ORDER BY name")
-    assert columns == ("name", "COUNT(*)") and rows == [(None, 1), ("Ada", 1), ("Bob", 1), ("Cy", 1)]
-    assert run_query(str(path), "SELECT id FROM customer", limit_rows=2)[1] == [(1,), (2,)]
-    assert run_query(str(path), "SELECT id FROM customer", limit_rows=0)[1] == []
+    result = run_query(f"sqlite:///{path}", "SELECT name, COUNT(*) FROM customer GROUP BY name ORDER BY name")
+    assert result.columns == ("name", "COUNT(*)") and result.rows == ((None, 1), ("Ada", 1), ("Bob", 1), ("Cy", 1))
+    assert not result.truncated and 0 <= result.seconds < 60
+    result = run_query(str(path), "SELECT id FROM customer", limit_rows=2)
+    assert result.rows == ((1,), (2,)) and result.truncated
+    result = run_query(str(path), "SELECT id FROM customer", limit_rows=0)
+    assert result.rows == () and result.truncated
+    assert not run_query(str(path), "SELECT id FROM customer", limit_rows=4).truncated
 
 
 @pytest.mark.parametrize(
