@@ -16,16 +16,20 @@ from guided.errors import GrammarError, UnsupportedError
 from guided.grammar.ir import (
     Body,
     Choice,
+    DeferredMembers,
     Grammar,
     Lexing,
+    ListedTerminal,
     Member,
     Members,
+    RangedTerminal,
     Reference,
     Repetition,
     Rule,
     Sequence,
     Terminal,
 )
+from guided.grammar.rules import every_rule
 
 __all__ = ["Assembly", "embedded_rules"]
 
@@ -42,10 +46,11 @@ def embedded_rules(grammar: Grammar, first: int, *, where: str | None = None) ->
             where=where,
             remedy="Write this part as GBNF, a regular expression or a JSON Schema, or use the Lark grammar alone.",
         )
+    rules = every_rule(grammar.rules)
     if first == 0:
-        return grammar.rules
+        return rules
     shift = _Shift(first)
-    return tuple(replace(rule, body=shift.body(rule.body)) for rule in grammar.rules)
+    return tuple(replace(rule, body=shift.body(rule.body)) for rule in rules)
 
 
 class _Shift:
@@ -64,7 +69,7 @@ class _Shift:
 
     def _moved(self, body: Body) -> Body:
         match body:
-            case Terminal():
+            case Terminal() | ListedTerminal() | RangedTerminal():
                 return body
             case Reference():
                 return replace(body, rule=body.rule + self.by)
@@ -75,6 +80,8 @@ class _Shift:
             case Repetition():
                 separator = None if body.separator is None else self.body(body.separator)
                 return replace(body, body=self.body(body.body), separator=separator)
+            case DeferredMembers():
+                return self._moved(body.written())
             case Members():
                 return replace(
                     body,

@@ -8,7 +8,10 @@ trees of the small node types below.  How terminals are cut out of the text is t
 * ``DYNAMIC``: every terminal takes its own preferred match only (Lark's Earley parser with the dynamic lexer).
 * ``CONTEXTUAL``: one preferred match among the terminals that the LALR state allows (Lark's contextual lexer).
 
-This file holds data only.  `guided.automata` lowers it to flat tables.
+This file holds data only: all of it is frozen, and nothing is made by looking at a field.  What is made on demand
+stands behind a protocol: the rules themselves (`RuleProvider`), the members of a record (`MemberSource`), and the
+expression of a terminal that knows how its language is built (its ``language()``).  `guided.automata` lowers the IR to
+flat tables.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from guided.collection import untrack
+from guided.grammar.ranged import Ranges
 from guided.grammar.regular.any_text import text_excluding
 from guided.grammar.regular.expr import Expr, concat, json_string, literal, words
 
@@ -35,9 +39,9 @@ class Lexing(Enum):
 
 
 class _Node:
-    """Nodes are never changed and made bottom up, so they are in no cycle, and grammars are kept: nothing to collect.
+    """Nodes are made bottom up, so they are in no cycle, and grammars are kept: nothing for the collector to find.
 
-    Not frozen, since setting the fields of a frozen one takes four times as long, and each schema makes hundreds.
+    They are compared by identity: equal parts of a grammar are one node where a front end makes them so.
     """
 
     __slots__ = ()
@@ -46,7 +50,7 @@ class _Node:
         untrack(self)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Terminal(_Node):
     """A regular language over bytes; ``label`` names it in explanations, in the grammar's own words.
 
@@ -57,38 +61,50 @@ class Terminal(_Node):
     label: str = ""
     lexer: int | None = None
 
+    def language(self) -> Expr:
+        """As every terminal says it."""
+        return self.expr
 
-class ListedTerminal(Terminal):
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ListedTerminal(_Node):
     """JSON strings with one of several texts, in every spelling or in the canonical one (see `json_string`).
 
-    Engines write the texts as they are; the expression and the label are made when they are looked at.
+    Engines take the texts as they are.
     """
-
-    __slots__ = ("_place", "canonical", "texts")
 
     texts: tuple[bytes, ...]
     """Pieces of UTF-8, one at least, sorted and none twice."""
+    place: str
+    """What the label says behind the first texts."""
     canonical: bool
-    _place: str
 
-    @classmethod
-    def of(cls, texts: tuple[bytes, ...], place: str, canonical: bool) -> ListedTerminal:
-        """The label says the first texts, and behind them ``place``."""
-        made = object.__new__(cls)
-        made.texts, made._place, made.canonical, made.lexer = texts, place, canonical, None
-        untrack(made)
-        untrack(texts)
-        return made
+    def __post_init__(self) -> None:
+        untrack(self)
+        untrack(self.texts)
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "expr":
-            self.expr = concat(literal(b'"'), json_string(words(self.texts), canonical=self.canonical))
-            return self.expr
-        if name != "label":
-            raise AttributeError(name)
+    @property
+    def label(self) -> str:
+        """The first texts, and where they are listed."""
         first = ", ".join([shown(text.decode()) for text in self.texts[:4]])
-        self.label = f"{first}{', ...' if len(self.texts) > 4 else ''}{self._place}"
-        return self.label
+        return f"{first}{', ...' if len(self.texts) > 4 else ''}{self.place}"
+
+    def language(self) -> Expr:
+        """The same strings as an expression, made anew for each call."""
+        return concat(literal(b'"'), json_string(words(self.texts), canonical=self.canonical))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RangedTerminal(_Node):
+    """Numbers between bounds, which must not be an empty language; engines take the digits of the bounds."""
+
+    ranges: Ranges
+    language: Callable[[], Expr]
+    """Makes the same numbers as an expression; gives equal ones whenever it is called."""
+    label: str
+
+
+AnyTerminal: TypeAlias = Terminal | ListedTerminal | RangedTerminal
 
 
 def shown(name: str) -> str:
@@ -96,14 +112,14 @@ def shown(name: str) -> str:
     return f'"{name}"' if len(name) <= 40 else f'"{name[:37]}..."'
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Reference(_Node):
     """The rule with this index in `Grammar.rules`; rules may refer to each other freely, also to themselves."""
 
     rule: int
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Sequence(_Node):
     """The parts one after another; no parts: the empty string."""
 
@@ -114,7 +130,7 @@ class Sequence(_Node):
         untrack(self.parts)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Choice(_Node):
     """Any one of the options; no options: the empty language."""
 
@@ -125,7 +141,7 @@ class Choice(_Node):
         untrack(self.options)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Repetition(_Node):
     """``low`` to ``high`` (None: no bound) copies of ``body``, with ``separator`` between neighbours.
 
@@ -138,7 +154,7 @@ class Repetition(_Node):
     separator: Body | None = None
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Member(_Node):
     """A member of `Members`: its key, what follows the key (separator and value), must it be there?
 
@@ -151,7 +167,7 @@ class Member(_Node):
     meets: int = 0
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Members(_Node):
     """The members of a record, without its brackets: each declared one at most once, ``extras`` any number of times.
 
@@ -192,18 +208,17 @@ class MemberSource(Protocol):
         """May another value be asked for before a text comes to it?"""
         ...
 
-    def placed(self, index: int, terminal: Terminal) -> Terminal:
+    def placed(self, index: int, terminal: AnyTerminal) -> AnyTerminal:
         """Such a value that is a terminal with the place in its label, where that is not there already."""
         ...
 
 
-class DeferredMembers(Members):
-    """Members in their order, with no bounds on their number, whose values are made when they are looked at.
+@dataclass(frozen=True, slots=True, eq=False)
+class DeferredMembers(_Node):
+    """Members in their order, with no bounds on their number, whose values ``source`` makes when it is asked.
 
-    Most members of a record are never written; `declared` makes all of them.
+    Each value is ``lead``, what the source gives, and ``trail``.  Most members of a record are never written.
     """
-
-    __slots__ = ("besides", "canonical", "lead", "names", "others", "required", "source", "trail")
 
     names: tuple[bytes | None, ...]
     """For each declared member the text of which its key is every spelling as a JSON string, or the canonical one;
@@ -215,63 +230,34 @@ class DeferredMembers(Members):
     """What every value begins with."""
     trail: Terminal | None
     """What stands behind each."""
-    separator: Terminal
     others: tuple[tuple[Terminal, int], ...]
     """The key of each sort of extra, and the rule that its value is."""
-    besides: tuple[bytes, ...]
+    separator: Terminal
+    besides: tuple[bytes, ...] = ()
     """Texts that the others' key is not, where that is every other text: its terminal says nothing of these."""
 
-    def __new__(cls, *fields: Any, **named: Any) -> DeferredMembers:
-        """Members with other fields, as `dataclasses.replace` asks for them: all of them are made already."""
-        return Members(*fields, **named)  # type: ignore[return-value]
-
-    @classmethod
-    def of(
-        cls,
-        names: tuple[bytes | None, ...],
-        canonical: bool,
-        required: tuple[bool, ...],
-        source: MemberSource,
-        lead: Terminal,
-        trail: Terminal | None,
-        others: tuple[tuple[Terminal, int], ...],
-        separator: Terminal,
-        besides: tuple[bytes, ...] = (),
-    ) -> DeferredMembers:
-        """Members whose values are each ``lead``, what ``source`` makes, ``trail``; the extras' are references."""
-        made = object.__new__(cls)
-        made.names, made.required, made.source, made.lead, made.trail = names, required, source, lead, trail
-        made.others, made.besides, made.separator, made.ordered = others, besides, separator, True
-        made.canonical = canonical
-        made.low, made.high, made.goals = 0, None, 0
-        for item in (made, names, required, others, *others, besides):
+    def __post_init__(self) -> None:
+        for item in (self, self.names, self.required, self.others, *self.others, self.besides):
             untrack(item)
-        return made
 
-    def __getattr__(self, name: str) -> tuple[Member, ...]:
-        if name == "extras":
-            keys = [key for key, _ in self.others]
-            if self.besides:
-                besides = json_string(text_excluding(self.besides), canonical=self.canonical)
-                keys = [Terminal(concat(literal(b'"'), besides), keys[0].label)]
-            self.extras = tuple(
-                [Member(key, Reference(rule)) for key, (_, rule) in zip(keys, self.others, strict=True)]
-            )
-            return self.extras
-        if name != "declared":
-            raise AttributeError(name)
-        found = []
+    def written(self) -> Members:
+        """The same members, all of them made, anew for each call."""
+        declared = []
         trail = () if self.trail is None else (self.trail,)
         for index, required in enumerate(self.required):
             value = self.source.value(index)
-            if isinstance(value, Terminal):
+            if isinstance(value, AnyTerminal):
                 value = self.source.placed(index, value)
-            found.append(Member(self.source.key(index), Sequence((self.lead, value, *trail)), required))
-        self.declared = tuple(found)
-        return self.declared
+            declared.append(Member(self.source.key(index), Sequence((self.lead, value, *trail)), required))
+        keys = [key for key, _ in self.others]
+        if self.besides:
+            others = json_string(text_excluding(self.besides), canonical=self.canonical)
+            keys = [Terminal(concat(literal(b'"'), others), keys[0].label)]
+        extras = [Member(key, Reference(rule)) for key, (_, rule) in zip(keys, self.others, strict=True)]
+        return Members(tuple(declared), tuple(extras), self.separator)
 
 
-Body: TypeAlias = "Terminal | Reference | Sequence | Choice | Repetition | Members"
+Body: TypeAlias = AnyTerminal | Reference | Sequence | Choice | Repetition | Members | DeferredMembers
 
 
 class Mark(Enum):
@@ -304,8 +290,8 @@ class Mark(Enum):
     """The same for internationalized host names."""
 
 
-@dataclass(slots=True, eq=False)
-class Rule:
+@dataclass(frozen=True, slots=True, eq=False)
+class Rule(_Node):
     """A named rule; the name appears in errors and explanations (a JSON pointer, a rule name)."""
 
     name: str
@@ -313,29 +299,18 @@ class Rule:
     mark: Mark | None = None
 
 
-class DeferredRule(Rule):
-    """A rule whose body is made when it is first looked at: most rules of a large grammar never are."""
+class RuleProvider(Protocol):
+    """The rules of a grammar by their numbers, from 0; a rule may be made when it is asked for.
 
-    __slots__ = ("_make",)
+    A tuple of rules is one; `guided.grammar.rules.RulesOnDemand` makes them.  Whoever needs every rule says so by
+    `guided.grammar.rules.every_rule`.
+    """
 
-    _make: Callable[[], Body] | None
+    def __len__(self) -> int: ...
 
-    @classmethod
-    def of(cls, name: str, make: Callable[[], Body], mark: Mark | None = None) -> DeferredRule:
-        """A rule whose body ``make`` gives; it must give equal bodies whenever it is called, and never fail."""
-        rule = object.__new__(cls)
-        rule.name, rule.mark, rule._make = name, mark, make
-        return rule
-
-    def __getattr__(self, name: str) -> Body:
-        if name != "body":
-            raise AttributeError(name)
-        make = getattr(self, "_make", None)
-        if make is None:
-            return self.body  # another thread has just made it
-        body: Body = make()
-        self.body, self._make = body, None
-        return body
+    def __getitem__(self, rule: int, /) -> Rule:
+        """The rule; equal ones whenever it is asked for."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -347,6 +322,11 @@ class Common:
 
     rules: tuple[Rule, ...]
     rank: tuple[int, ...]
+
+    @property
+    def marks(self) -> dict[int, Mark]:
+        """Those of the rules, by their numbers."""
+        return {number: rule.mark for number, rule in enumerate(self.rules, 1) if rule.mark is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,6 +344,8 @@ class Prepared:
     """Per rule a number that is less than those of all other rules with which a text of the rule may begin."""
     forces_several: bool
     """May shortest texts hold several undeclared names of one object, or several items of an array of distinct ones?"""
+    marks: Mapping[int, Mark]
+    """The rules that have a mark."""
     names: tuple[Expr, ...]
     """The languages of undeclared names, as texts, but for such as hold all texts except finitely many."""
     common: Common | None = None
@@ -383,7 +365,7 @@ class Grammar:
     ``terminals``, ``ignore`` and ``tables`` are for the two lexing modes only (see `guided.grammar.lexing`).
     """
 
-    rules: tuple[Rule, ...]
+    rules: RuleProvider
     start: int
     lexing: Lexing = Lexing.NONE
     terminals: tuple[LexerTerminal, ...] = ()

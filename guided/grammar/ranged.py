@@ -1,15 +1,10 @@
-"""Terminals for the decimal numbers between bounds, which engines write by the bounds' digits."""
+"""Decimal numbers between bounds, as `guided.grammar.ir.RangedTerminal` has them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from guided.collection import untrack
-from guided.grammar.ir import Terminal
-from guided.grammar.regular.expr import Expr
-
-__all__ = ["Magnitudes", "RangedTerminal", "Ranges"]
+__all__ = ["Magnitudes", "Ranges"]
 
 
 class Magnitudes(NamedTuple):
@@ -39,26 +34,3 @@ class Ranges(NamedTuple):
     whole: bool
     digits: bool
     usual: bool = False
-
-
-class RangedTerminal(Terminal):
-    """Numbers between bounds; the expression is made when it is looked at, by ``make``."""
-
-    __slots__ = ("_make", "ranges")
-
-    ranges: Ranges
-    _make: Callable[[], Expr]
-
-    @classmethod
-    def of(cls, ranges: Ranges, make: Callable[[], Expr], label: str) -> RangedTerminal:
-        """``make`` must give the language of all of ``ranges``, which must not be empty."""
-        made = object.__new__(cls)
-        made.ranges, made._make, made.label, made.lexer = ranges, make, label, None
-        untrack(made)
-        return made
-
-    def __getattr__(self, name: str) -> Any:
-        if name != "expr":
-            raise AttributeError(name)
-        self.expr = self._make()
-        return self.expr

@@ -8,9 +8,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from guided.grammar.ir import Body, Choice, Grammar, Lexing, Members, Reference, Repetition, Sequence, Terminal
+from guided.grammar.ir import (
+    AnyTerminal,
+    Body,
+    Choice,
+    DeferredMembers,
+    Grammar,
+    Lexing,
+    Members,
+    Reference,
+    Repetition,
+    Sequence,
+)
 from guided.grammar.regular.derivative import derivative, inhabited
 from guided.grammar.regular.expr import Expr
+from guided.grammar.rules import every_rule
 
 Symbol = "int | Expr"
 
@@ -29,16 +41,18 @@ class Productions:
 def productions(grammar: Grammar) -> tuple[Productions, int]:
     assert grammar.lexing is Lexing.NONE, "the twin knows no lexer"
     table = Productions()
-    for _ in grammar.rules:
+    for _ in range(len(grammar.rules)):
         table.new()
-    for index, rule in enumerate(grammar.rules):
+    for index, rule in enumerate(every_rule(grammar.rules)):
         table.rules[index].append((_lower(table, rule.body),))
     return _productive(table), grammar.start
 
 
 def _lower(table: Productions, body: Body) -> object:
-    if isinstance(body, Terminal):
-        return body.expr
+    if isinstance(body, AnyTerminal):
+        return body.language()
+    if isinstance(body, DeferredMembers):
+        body = body.written()
     if isinstance(body, Reference):
         return body.rule
     name = table.new()

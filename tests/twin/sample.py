@@ -8,9 +8,10 @@ from __future__ import annotations
 import random
 from functools import cache
 
-from guided.grammar.ir import Body, Choice, Grammar, Lexing, Reference, Repetition, Sequence, Terminal
+from guided.grammar.ir import AnyTerminal, Body, Choice, Grammar, Lexing, Reference, Repetition, Sequence
 from guided.grammar.regular.derivative import edges
 from guided.grammar.regular.expr import Expr
+from guided.grammar.rules import every_rule
 
 INFINITE = 10**9
 
@@ -21,7 +22,7 @@ def heights(grammar: Grammar) -> list[int]:
     changed = True
     while changed:
         changed = False
-        for index, rule in enumerate(grammar.rules):
+        for index, rule in enumerate(every_rule(grammar.rules)):
             height = 1 + height_of(rule.body, known)
             if height < known[index]:
                 known[index], changed = height, True
@@ -29,7 +30,7 @@ def heights(grammar: Grammar) -> list[int]:
 
 
 def height_of(body: Body, known: list[int]) -> int:
-    if isinstance(body, Terminal):
+    if isinstance(body, AnyTerminal):
         return 0
     if isinstance(body, Reference):
         return known[body.rule]
@@ -55,8 +56,8 @@ class Sampler:
         return self._body(Reference(self.grammar.start), 0)
 
     def _body(self, body: Body, depth: int) -> bytes:
-        if isinstance(body, Terminal):
-            return member(body.expr, self.rng)
+        if isinstance(body, AnyTerminal):
+            return member(body.language(), self.rng)
         if isinstance(body, Reference):
             return self._body(self.grammar.rules[body.rule].body, depth + 1)
         if isinstance(body, Sequence):

@@ -15,6 +15,7 @@ from guided.automata.rules.analysis import productive_rules, terminals_of
 from guided.errors import LimitError
 from guided.grammar.components import components
 from guided.grammar.ir import Grammar, Lexing
+from guided.grammar.rules import every_rule
 
 EXPLORED = 100_000
 """Work on lexer states, some 10 us each; beyond, the answer is no, which is always safe."""
@@ -113,9 +114,10 @@ def _debts(lexer: OrderedLexer, contexts: Iterable[tuple[int, ...]]) -> dict[int
 def _ends_everywhere(grammar: Grammar) -> bool:
     """Can every rule end without a terminal that is ignored?  Lark's contextual lexer ignores it in rules too."""
     ignored = frozenset(grammar.ignore)
-    if any(terminal.lexer in ignored for rule in grammar.rules for terminal in terminals_of(rule.body)):
+    rules = every_rule(grammar.rules)
+    if any(terminal.lexer in ignored for rule in rules for terminal in terminals_of(rule.body)):
         return False
-    return len(productive_rules(grammar.rules)) == len(grammar.rules)
+    return len(productive_rules(rules)) == len(rules)
 
 
 def _first_bytes(lexer: OrderedLexer, index: int) -> frozenset[int]:

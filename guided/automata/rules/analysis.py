@@ -6,28 +6,35 @@ rule of its own, so that a counter's thousandth state calls the same rule as its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from guided.errors import UnsatisfiableError
 from guided.grammar.components import components
 from guided.grammar.goals import fewest_to_meet
 from guided.grammar.ir import (
+    AnyTerminal,
     Body,
     Choice,
     Common,
+    DeferredMembers,
     Grammar,
+    ListedTerminal,
+    Mark,
     Member,
     Members,
+    RangedTerminal,
     Reference,
     Repetition,
     Rule,
+    RuleProvider,
     Sequence,
     Terminal,
 )
 from guided.grammar.regular.derivative import inhabited
 from guided.grammar.regular.expensive import is_expensive
 from guided.grammar.regular.expr import Expr
+from guided.grammar.rules import every_rule
 
 UNROLLED = 3
 """Counted repetitions up to this bound are written out; larger ones count in lazily made nodes."""
@@ -37,12 +44,15 @@ UNROLLED = 3
 class Analysis:
     """Rules with helpers added, and facts per rule; ``rank`` orders rules before all that they may begin with."""
 
-    rules: tuple[Rule, ...]
+    rules: RuleProvider
     productive: frozenset[int]
     nullable: frozenset[int]
     rank: tuple[int, ...]
     component: tuple[frozenset[int] | None, ...]
     """For left-recursive rules, all rules of the same cycle; None for others."""
+
+    marks: Mapping[int, Mark] = field(default_factory=dict)
+    """The rules that have a mark."""
 
     whole: bool = False
     """Is it known that every part of every rule derives some text?"""
@@ -83,10 +93,10 @@ def analyse(grammar: Grammar) -> Analysis:
         n_rules = len(grammar.rules)
         everything = frozenset(range(n_rules))
         return Analysis(
-            grammar.rules, everything, known.nullable, known.rank, (None,) * n_rules, whole=True, common=known.common,
-            patterns=known.patterns, met_whole=known.met_whole,
+            grammar.rules, everything, known.nullable, known.rank, (None,) * n_rules, known.marks, whole=True,
+            common=known.common, patterns=known.patterns, met_whole=known.met_whole,
         )  # fmt: skip
-    rules = list(grammar.rules)
+    rules = list(every_rule(grammar.rules))
     for index in range(len(grammar.rules)):
         rules[index] = replace(rules[index], body=_outline(rules[index].body, rules, rules[index].name))
     productive = productive_rules(rules)
@@ -108,7 +118,8 @@ def analyse(grammar: Grammar) -> Analysis:
                 component[member] = frozenset(members)
     exprs = (each.expr for rule in rules for each in terminals_of(rule.body) if each.lexer is None)
     patterns = tuple(dict.fromkeys(filter(is_expensive, exprs)))
-    return Analysis(tuple(rules), productive, nullable, tuple(rank), tuple(component), patterns=patterns)
+    marks = {index: rule.mark for index, rule in enumerate(rules) if rule.mark is not None}
+    return Analysis(tuple(rules), productive, nullable, tuple(rank), tuple(component), marks, patterns=patterns)
 
 
 def productive_rules(rules: list[Rule] | tuple[Rule, ...]) -> frozenset[int]:
@@ -126,7 +137,7 @@ def _outline(body: Body, rules: list[Rule], name: str) -> Body:
 
     def own(part: Body) -> Body:
         part = _outline(part, rules, name)
-        if isinstance(part, (Terminal, Reference)):
+        if isinstance(part, AnyTerminal | Reference):
             return part
         rules.append(Rule(name, part))
         return Reference(len(rules) - 1)
@@ -140,6 +151,8 @@ def _outline(body: Body, rules: list[Rule], name: str) -> Body:
             inner = own(body.body) if is_counted(body) else _outline(body.body, rules, name)
             separator = None if body.separator is None else _outline(body.separator, rules, name)
             return replace(body, body=inner, separator=separator)
+        case DeferredMembers():
+            return _outline(body.written(), rules, name)
         case Members():
             return replace(
                 body,
@@ -192,6 +205,8 @@ def references(body: Body) -> Iterator[int]:
                 stack.append(item.body)
                 if item.separator is not None:
                     stack.append(item.separator)
+            case DeferredMembers():
+                stack.append(item.written())
             case Members():
                 stack.append(item.separator)
                 for member in (*item.declared, *item.extras):
@@ -203,8 +218,10 @@ def terminals_of(body: Body) -> Iterator[Terminal]:
     stack: list[Body] = [body]
     while stack:
         item = stack.pop()
-        if type(item) is Terminal:
+        if isinstance(item, Terminal):
             yield item
+        elif isinstance(item, DeferredMembers):
+            stack.append(item.written())
         elif isinstance(item, Members):
             for member in (*item.declared, *item.extras):
                 stack += (member.key, member.value)
@@ -233,6 +250,8 @@ def _productive(body: Body, known: frozenset[int]) -> bool:
     match body:
         case Terminal():
             return body.lexer is not None or inhabited(body.expr)
+        case ListedTerminal() | RangedTerminal():
+            return True
         case Reference(rule):
             return rule in known
         case Sequence(parts):
@@ -246,6 +265,8 @@ def _productive(body: Body, known: frozenset[int]) -> bool:
                 return True
             separated = body.low == 1 or body.separator is None or _productive(body.separator, known)
             return separated and _productive(body.body, known)
+        case DeferredMembers():
+            return _productive(body.written(), known)
         case Members():
             declared = [usable(member, known) for member in body.declared]
             if any(member.required and not good for member, good in zip(body.declared, declared)):
@@ -268,6 +289,8 @@ def _nullable(body: Body, known: frozenset[int]) -> bool:
     match body:
         case Terminal():
             return body.lexer is None and body.expr.nullable
+        case ListedTerminal() | RangedTerminal():
+            return False
         case Reference(rule):
             return rule in known
         case Sequence(parts):
@@ -279,6 +302,8 @@ def _nullable(body: Body, known: frozenset[int]) -> bool:
                 return True
             separated = body.low == 1 or body.separator is None or _nullable(body.separator, known)
             return separated and _nullable(body.body, known)
+        case DeferredMembers():
+            return not any(body.required)
         case Members():
             return body.low == 0 and body.goals == 0 and not any(member.required for member in body.declared)
 
@@ -302,6 +327,8 @@ def _lefts(body: Body, nullable: frozenset[int]) -> list[int]:
             if body.separator is not None and _nullable(body.body, nullable):
                 found += _lefts(body.separator, nullable)
             return found
+        case DeferredMembers():
+            return _lefts(body.written(), nullable)
         case Members():
             # Keys are terminals; one that may be empty would let its value stand first.
             return [
@@ -329,6 +356,8 @@ def _cause(rules: list[Rule], start: int, productive: frozenset[int]) -> str:
                 if rule not in seen:
                     seen.add(rule)
                     stack.append(rules[rule].body)
+            case DeferredMembers():
+                stack.append(item.written())
             case Members():
                 stack.extend(m.value for m in item.declared if m.required)
                 stack.extend(m.key for m in item.declared if m.required)

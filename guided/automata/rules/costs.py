@@ -18,8 +18,10 @@ from guided.grammar.ir import (
     Body,
     Choice,
     DeferredMembers,
+    ListedTerminal,
     Member,
     Members,
+    RangedTerminal,
     Reference,
     Repetition,
     Sequence,
@@ -126,7 +128,7 @@ class RuleCosts:
     def body(self, body: Body) -> int:
         """The least that a text of ``body`` costs."""
         match body:
-            case Terminal():
+            case Terminal() | ListedTerminal() | RangedTerminal():
                 if not self._graph.analysis.can_finish(body):
                     return FAR
                 state, _, nullable = self._graph.entered(body)

@@ -39,19 +39,20 @@ from guided.automata.rules.records import Record
 from guided.collection import untrack
 from guided.errors import LimitError
 from guided.grammar.ir import (
+    AnyTerminal,
     Body,
     Choice,
     Common,
     DeferredMembers,
     ListedTerminal,
     Members,
+    RangedTerminal,
     Reference,
     Repetition,
     Rule,
     Sequence,
     Terminal,
 )
-from guided.grammar.ranged import RangedTerminal
 from guided.grammar.regular.expr import EPSILON
 from guided.kernels.data.addresses import address, address_rows
 from guided.kernels.data.layout import CALL, EMPTY, FINAL, OPEN, READ, Rules
@@ -135,7 +136,7 @@ class RuleGraph:
             self._addressed = self.arrays
         self.n_nodes = begin.n_nodes
         self.n_edges = begin.n_edges
-        self._labelled: list[Terminal | tuple[DeferredMembers, int]] = [*begin.labelled]
+        self._labelled: list[AnyTerminal | tuple[DeferredMembers, int]] = [*begin.labelled]
         """What was read, by the labels of the edges that read it; of a record, with its first label."""
         self.reads = dict(begin.reads or ())
         """What `entered` has answered."""
@@ -393,14 +394,14 @@ class RuleGraph:
     def label(self, number: int) -> str:
         """What an edge with this label reads, in the grammar's own words."""
         found = self._labelled[number]
-        if isinstance(found, Terminal):
+        if not isinstance(found, tuple):
             return found.label
         members, first = found
         source, position = members.source, number - first
         n = len(members.required)
         if position < n:
             return source.key(position).label
-        return source.placed(position - n, cast("Terminal", source.value(position - n))).label
+        return source.placed(position - n, cast("AnyTerminal", source.value(position - n))).label
 
     def labelled(self, members: DeferredMembers, n: int) -> int:
         """The first of ``n`` labels, for the keys of members and behind them for the values that are terminals."""
@@ -435,7 +436,7 @@ class RuleGraph:
             edges.append((CALL, body.rule, end, -1))
             if body.rule in self.analysis.nullable and not skip_empty:
                 edges.append((EMPTY, 0, end, -1))
-        elif isinstance(body, Terminal):
+        elif isinstance(body, (ListedTerminal, RangedTerminal)):
             self.read(body, self.pending[start], end)
         elif isinstance(body, Sequence):
             if body.parts:
@@ -447,7 +448,7 @@ class RuleGraph:
                 self.lower(option, start, end)
         elif isinstance(body, Repetition):
             self._lower_repetition(body, start, end)
-        elif isinstance(body, Members):
+        elif isinstance(body, (Members, DeferredMembers)):
             self._lower_members(body, start, end)
 
     def lower_sequence(self, parts: tuple[Body, ...], start: int, end: int) -> None:
@@ -462,7 +463,7 @@ class RuleGraph:
                 self.lower(part, start, after)
             start = after
 
-    def read(self, body: Terminal, edges: Edges, end: int, *, skip_empty: bool = False) -> None:
+    def read(self, body: AnyTerminal, edges: Edges, end: int, *, skip_empty: bool = False) -> None:
         """Add the edges that read a terminal to those of a node."""
         state, label, nullable = self.reads.get(body) or self.entered(body)
         if nullable and not skip_empty:
@@ -470,7 +471,7 @@ class RuleGraph:
         if state >= 0:
             edges.append((READ, state, end, label))
 
-    def entered(self, body: Terminal) -> tuple[int, int, bool]:
+    def entered(self, body: AnyTerminal) -> tuple[int, int, bool]:
         """The lexer state in which a terminal begins (-1: none), the label of what reads it, and may it be empty?"""
         found = self.reads.get(body)
         if found is None:
@@ -523,7 +524,7 @@ class RuleGraph:
                 self.lower(body.separator, at, item)
             self.lower(body.body, item, at)
 
-    def _lower_members(self, body: Members, start: int, end: int) -> None:
+    def _lower_members(self, body: Members | DeferredMembers, start: int, end: int) -> None:
         if isinstance(body, DeferredMembers):
             Record(self, body, start, end)
         else:
@@ -541,7 +542,9 @@ def _beginning(states: StateTable, common: Common) -> InitialArrays:
         # Rule 0 is the grammar's own; here it stands for nothing else than the first of the others.
         rules = (Rule("", Reference(1)), *common.rules)
         everything = frozenset(range(len(rules)))
-        known = Analysis(rules, everything, frozenset(), (0, *common.rank), (None,) * len(rules), whole=True)
+        known = Analysis(
+            rules, everything, frozenset(), (0, *common.rank), (None,) * len(rules), common.marks, whole=True
+        )
         graph = RuleGraph(known, 1, states, [], [])
         graph.make_all()
         found = made[common] = InitialArrays(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.grammar.ir import Terminal
+from guided.grammar.ir import AnyTerminal
 from guided.kernels.data.addresses import Block
 from guided.kernels.data.layout import OPEN, Rules
 
@@ -36,7 +36,7 @@ class InitialArrays:
     n_nodes: int
     n_edges: int = 0
     labelled: Iterable[Any] = ()
-    reads: dict[Terminal, tuple[int, int, bool]] | None = None
+    reads: dict[AnyTerminal, tuple[int, int, bool]] | None = None
     final: Iterable[int] = ()
     closed: Iterable[int] = (ACCEPT,)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from guided.automata.lexer.names import state_excluding, states_of_names
 from guided.collection import untrack
-from guided.grammar.ir import Body, Choice, DeferredMembers, Reference, Terminal
+from guided.grammar.ir import AnyTerminal, Body, Choice, DeferredMembers, Reference
 from guided.kernels.data.layout import CALL, EMPTY, FAR, FINAL, OPEN, READ
 from guided.kernels.jit import direct
 from guided.kernels.parsing.record_nodes import OWN, write_members
@@ -180,7 +180,7 @@ class Record:
                 continue
             value = source.value(position)
             pending[node] = []
-            if isinstance(value, Terminal):
+            if isinstance(value, AnyTerminal):
                 pending[node].append((READ, graph.entered(value)[0], node + n, self._label + n + position))
             else:
                 graph.lower(value, node, node + n)
@@ -200,17 +200,17 @@ def _marks(graph: RuleGraph, body: DeferredMembers) -> tuple[int, ...]:
 def _described(graph: RuleGraph, value: Body) -> tuple[int, ...]:
     """The edges of a value as `write_members` reads them; the rules that it calls are asked for soon."""
     found = [1]
-    if isinstance(value, Terminal):
+    if isinstance(value, AnyTerminal):
         found += (READ, graph.entered(value)[0], OWN)
     else:
         options = value.options if isinstance(value, Choice) else (value,)
         found[0] = len(options)
-        for option in cast("tuple[Terminal | Reference, ...]", options):
+        for option in cast("tuple[AnyTerminal | Reference, ...]", options):
             if type(option) is Reference:
                 graph.postpone(option.rule + 1)
                 found += (CALL, option.rule, -1)
             else:
-                inside, label, _ = graph.entered(cast("Terminal", option))
+                inside, label, _ = graph.entered(cast("AnyTerminal", option))
                 found += (READ, inside, label)
     made = graph.described[value] = tuple(found)
     return made

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from guided.grammar.ir import Body, Grammar, Terminal
+    from guided.grammar.ir import AnyTerminal, Body, Grammar
 
 __all__ = ["GrammarFacts", "facts_of", "rule_lines"]
 
@@ -37,14 +37,16 @@ def facts_of(grammar: Grammar) -> GrammarFacts:
     """The facts of a grammar; linear in its size."""
     from guided.automata.rules.analysis import references
     from guided.grammar.ir import Lexing
+    from guided.grammar.rules import every_rule
 
     lexed = grammar.lexing is not Lexing.NONE
-    distinct = {id(part.expr) for rule in grammar.rules for part in _terminals(rule.body)}
-    below = [frozenset(references(rule.body)) for rule in grammar.rules]
-    names = [grammar.rules[index].name for index in _on_cycles(below)]
+    rules = every_rule(grammar.rules)
+    distinct = {part.language() for rule in rules for part in _terminals(rule.body)}
+    below = [frozenset(references(rule.body)) for rule in rules]
+    names = [rules[index].name for index in _on_cycles(below)]
     return GrammarFacts(
-        start=grammar.rules[grammar.start].name,
-        rules=len(grammar.rules),
+        start=rules[grammar.start].name,
+        rules=len(rules),
         terminals=len(grammar.terminals) if lexed else len(distinct),
         ignored=tuple(grammar.terminals[index].name for index in grammar.ignore),
         lexing=_LEXING[grammar.lexing.value],
@@ -55,21 +57,34 @@ def facts_of(grammar: Grammar) -> GrammarFacts:
 
 def rule_lines(grammar: Grammar) -> list[str]:
     """The rules in a notation like GBNF's, terminals by their labels; start rule first."""
-    counts = Counter(rule.name for rule in grammar.rules)
+    from guided.grammar.rules import every_rule
+
+    rules = every_rule(grammar.rules)
+    counts = Counter(rule.name for rule in rules)
     seen: Counter[str] = Counter()
     names = []
-    for rule in grammar.rules:
+    for rule in rules:
         seen[rule.name] += 1
         names.append(rule.name if counts[rule.name] == 1 else f"{rule.name}'{seen[rule.name]}")
-    order = [grammar.start, *(index for index in range(len(grammar.rules)) if index != grammar.start)]
-    return [f"{names[index]} ::= {_written(grammar.rules[index].body, names, False)}" for index in order]
+    order = [grammar.start, *(index for index in range(len(rules)) if index != grammar.start)]
+    return [f"{names[index]} ::= {_written(rules[index].body, names, False)}" for index in order]
 
 
 def _written(body: Body, names: list[str], inside: bool) -> str:
-    from guided.grammar.ir import Choice, Members, Reference, Repetition, Sequence, Terminal
+    from guided.grammar.ir import (
+        Choice,
+        DeferredMembers,
+        ListedTerminal,
+        Members,
+        RangedTerminal,
+        Reference,
+        Repetition,
+        Sequence,
+        Terminal,
+    )
 
     match body:
-        case Terminal():
+        case Terminal() | ListedTerminal() | RangedTerminal():
             return body.label or "(terminal)"
         case Reference(rule):
             return f"<{names[rule]}>"
@@ -85,6 +100,8 @@ def _written(body: Body, names: list[str], inside: bool) -> str:
             high = "" if body.high is None else str(body.high)
             text += count or (f"{{{body.low}}}" if body.high == body.low else f"{{{body.low},{high}}}")
             return text if body.separator is None else f"{text} separated by {_written(body.separator, names, True)}"
+        case DeferredMembers():
+            return _written(body.written(), names, inside)
         case Members():
             declared = [
                 f"{_written(one.key, names, True)} {_written(one.value, names, True)}" + ("" if one.required else " ?")
@@ -95,21 +112,32 @@ def _written(body: Body, names: list[str], inside: bool) -> str:
             return f"{kind} [{'; '.join((*declared, *extras))}]"
 
 
-def _terminals(body: Body) -> list[Terminal]:
-    from guided.grammar.ir import Choice, Members, Repetition, Sequence, Terminal
+def _terminals(body: Body) -> list[AnyTerminal]:
+    from guided.grammar.ir import (
+        Choice,
+        DeferredMembers,
+        ListedTerminal,
+        Members,
+        RangedTerminal,
+        Repetition,
+        Sequence,
+        Terminal,
+    )
 
-    found: list[Terminal] = []
+    found: list[AnyTerminal] = []
     stack: list[Body] = [body]
     while stack:
         item = stack.pop()
         match item:
-            case Terminal():
+            case Terminal() | ListedTerminal() | RangedTerminal():
                 found.append(item)
             case Sequence(parts) | Choice(parts):
                 stack.extend(parts)
             case Repetition():
                 stack.append(item.body)
                 stack.extend([] if item.separator is None else [item.separator])
+            case DeferredMembers():
+                stack.append(item.written())
             case Members():
                 stack.append(item.separator)
                 for member in (*item.declared, *item.extras):

@@ -31,10 +31,10 @@ class Frames:
     def __init__(self, machine: ConstraintMachine) -> None:
         self._machine = machine
         self._graph = machine.graph
-        rules = self._graph.analysis.rules
-        self._undeclared = {index for index, rule in enumerate(rules) if rule.mark is Mark.UNDECLARED}
-        self._containers = {index: rule.mark for index, rule in enumerate(rules) if rule.mark in _CONTAINERS}
-        self._is_container = np.zeros(len(rules), np.bool_)
+        analysis = self._graph.analysis
+        self._undeclared = {rule for rule, mark in analysis.marks.items() if mark is Mark.UNDECLARED}
+        self._containers = {rule: mark for rule, mark in analysis.marks.items() if mark in _CONTAINERS}
+        self._is_container = np.zeros(len(analysis.rules), np.bool_)
         self._is_container[list(self._containers)] = True
         self._tables: object = None
         self._offset = self._lexer_state = self._next = self._obligation = self._item_offset = self._items = _NONE

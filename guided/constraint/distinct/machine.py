@@ -31,6 +31,7 @@ from guided.constraint.limits import Limits
 from guided.constraint.product import ProductMachine
 from guided.errors import UnsupportedError, VocabularyError
 from guided.grammar.ir import Grammar, Mark
+from guided.grammar.rules import every_rule
 from guided.kernels.data.layout import DEAD, FAR
 from guided.kernels.parsing.marks import BEHIND, INSIDE
 from guided.vocab.vocabulary import Vocabulary
@@ -46,7 +47,7 @@ class DistinctMachine(ProductMachine[Text]):
     def __init__(self, grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> None:
         marks = marks_of(grammar)
         if Mark.REPEATING in marks:
-            where = next(rule.name for rule in grammar.rules if rule.mark is Mark.REPEATING)
+            where = next(rule.name for rule in every_rule(grammar.rules) if rule.mark is Mark.REPEATING)
             raise UnsupportedError(
                 "an array in which two items must be equal",
                 where=where,

@@ -8,9 +8,22 @@ from typing import cast
 
 from guided.automata.lexer.runs import is_finite
 from guided.errors import LimitError
-from guided.grammar.ir import Body, Choice, Grammar, Mark, Members, Reference, Repetition, Rule, Sequence, Terminal
+from guided.grammar.ir import (
+    AnyTerminal,
+    Body,
+    Choice,
+    DeferredMembers,
+    Grammar,
+    Mark,
+    Members,
+    Reference,
+    Repetition,
+    Rule,
+    Sequence,
+)
 from guided.grammar.regular.derivative import edges
 from guided.grammar.regular.expr import EPSILON, Expr, Kind, concat, intersection
+from guided.grammar.rules import every_rule
 
 EXPLORED = 200
 """States of a name's automaton that are looked at to see that it is open, 15 microseconds each; any string takes some
@@ -23,20 +36,22 @@ _KEPT = 1 << 14
 
 def marks_of(grammar: Grammar) -> frozenset[Mark]:
     """The marks that some rule has; empty for grammars that need no checker."""
-    return frozenset(rule.mark for rule in grammar.rules if rule.mark is not None)
+    if grammar.prepared is not None:
+        return frozenset(grammar.prepared.marks.values())
+    return frozenset(rule.mark for rule in every_rule(grammar.rules) if rule.mark is not None)
 
 
 def forces_several(grammar: Grammar) -> bool:
     """May the automaton's shortest texts hold several undeclared names of one object, or items of a compared array?"""
     if grammar.prepared is not None:
         return grammar.prepared.forces_several
-    if any(rule.mark is Mark.DISTINCT and not _may_hold_one(rule.body) for rule in grammar.rules):
+    if any(rule.mark is Mark.DISTINCT and not _may_hold_one(rule.body) for rule in every_rule(grammar.rules)):
         return True
     return any(
         isinstance(body, Members)
         and bool(body.extras)
         and (bool(body.goals) or body.low > sum(member.required for member in body.declared))
-        for body in _bodies(grammar.rules)
+        for body in _bodies(every_rule(grammar.rules))
     )
 
 
@@ -61,15 +76,20 @@ def has_open_names(grammar: Grammar) -> bool:
         if any(names.kind is Kind.REPEAT and names.parts[2] is not None for names in contents):
             return False
         return all(_ends_open(names) or _finite_rests(names) == [] for names in contents)
-    for body in _bodies(rules):
+    for body in _bodies(every_rule(rules)):
+        pairs: list[tuple[AnyTerminal, Body]]
         if isinstance(body, Members):
             pairs = [(member.key, member.value) for member in body.extras]
         elif isinstance(body, Sequence):
-            pairs = [(a, b) for a, b in zip(body.parts, body.parts[1:], strict=False) if isinstance(a, Terminal)]
+            pairs = [(a, b) for a, b in zip(body.parts, body.parts[1:], strict=False) if isinstance(a, AnyTerminal)]
         else:
             continue
         for key, value in pairs:
-            if isinstance(value, Reference) and rules[value.rule].mark is Mark.UNDECLARED and not _is_open(key.expr):
+            if (
+                isinstance(value, Reference)
+                and rules[value.rule].mark is Mark.UNDECLARED
+                and not _is_open(key.language())
+            ):
                 return False
     return True
 
@@ -78,6 +98,8 @@ def _bodies(rules: tuple[Rule, ...]) -> Iterator[Body]:
     stack: list[Body] = [rule.body for rule in rules]
     while stack:
         body = stack.pop()
+        if isinstance(body, DeferredMembers):
+            body = body.written()
         yield body
         match body:
             case Members():

@@ -126,7 +126,8 @@ class ConstraintMachine:
         extra = FirstExtra.of(vocabulary).block.fresh()
         self._extra = extra.group()
         if tells is not None:
-            marked = np.asarray([rule.mark is tells for rule in self.graph.analysis.rules], np.uint8)
+            marked = np.zeros(len(analysis.rules), np.uint8)
+            marked[[rule for rule, mark in analysis.marks.items() if mark is tells]] = 1
             self._extra = self._extra._replace(marked=marked)
             extra.rows[Extra._fields.index("marked")] = address_row(marked)
         prices = self.effects.prices

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from guided.collection import untrack
-from guided.grammar.ir import Body, Terminal
+from guided.grammar.ir import AnyTerminal, Body, ListedTerminal, Terminal
 from guided.grammar.json_schema.layout import Layout
 from guided.grammar.json_schema.lowering.terminals import key_of
 from guided.grammar.json_schema.reading.document import escape
@@ -63,8 +64,8 @@ class DeclaredMembers:
         """Is the value soon made?  Bounds of numbers may take milliseconds to write out, others some microseconds."""
         return not self._lowering.graph.shapes[self._needs[self._names[index]]].numbers
 
-    def placed(self, index: int, terminal: Terminal) -> Terminal:
+    def placed(self, index: int, terminal: AnyTerminal) -> AnyTerminal:
         """A value that is a terminal with its place in the label, where that is known and not there already."""
-        if not self._at or terminal.label not in _PLACELESS:
+        if not self._at or terminal.label not in _PLACELESS or isinstance(terminal, ListedTerminal):
             return terminal
-        return Terminal(terminal.expr, f"{terminal.label} at {self._at}{escape(self._names[index])}")
+        return replace(terminal, label=f"{terminal.label} at {self._at}{escape(self._names[index])}")

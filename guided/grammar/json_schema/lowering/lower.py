@@ -13,15 +13,16 @@ from typing import cast
 
 from guided.errors import LimitError
 from guided.grammar.ir import (
+    AnyTerminal,
     Body,
     Choice,
     DeferredMembers,
-    DeferredRule,
     ListedTerminal,
     Mark,
     Member,
     Members,
     Prepared,
+    RangedTerminal,
     Reference,
     Repetition,
     Rule,
@@ -54,11 +55,11 @@ from guided.grammar.json_schema.sets.counting import ItemCounter, State, Step
 from guided.grammar.json_schema.sets.extras import Extra, goals
 from guided.grammar.json_schema.sets.shape import ANY, ANYTHING, OF_TYPES, TRUE, ArrayShape, Need, ObjectShape, Shape
 from guided.grammar.json_schema.sets.strings import StringSet, encoded, quoted
-from guided.grammar.ranged import RangedTerminal
 from guided.grammar.regular.expensive import is_expensive, is_long
 from guided.grammar.regular.expr import EPSILON, Expr, alternation, words
 from guided.grammar.regular.settled import Settled
 from guided.grammar.regular.texts import CONTENT
+from guided.grammar.rules import RulesOnDemand, UnmadeRule
 
 MOST_LISTED = 1024
 """Bytes of the texts of an enumeration, or of the names of an object that are told apart from others, that are a list;
@@ -82,7 +83,8 @@ class Lowering:
         self._fractional = fractional
         self._spelling = layout.spelling
         self.notes: dict[str, None] = {}
-        self.rules: list[Rule] = []
+        self.rules: list[Rule | UnmadeRule] = []
+        self._marks: dict[int, Mark] = {}
         self._ranks: list[int] = []
         self._nullable: list[int] = []
         self._forces_several = False
@@ -120,11 +122,12 @@ class Lowering:
         if self._common is not None:
             self.rules += self._common.rules
             self._ranks += self._common.rank
+            self._marks.update(self._common.marks)
             self._values.update(ANY_VALUES)
             self._planned.update(ANY_VALUES)
             self._undeclared[TRUE] = UNDECLARED
 
-    def run(self) -> tuple[Rule, ...]:
+    def run(self) -> RulesOnDemand:
         """All rules; the first is the start."""
         self._plan(self.graph.root)
         while self._waiting:
@@ -150,21 +153,29 @@ class Lowering:
                     raise
                 raise LimitError(error.what, where=pointer_of(need), remedy=error.remedy) from None
         # Their makers hold this object: it must not hold them in turn, or only the collector could free a grammar.
-        rules, self.rules = tuple(self.rules), []
-        return rules
+        rules, self.rules = self.rules, []
+        return RulesOnDemand(rules)
 
     def prepared(self) -> Prepared:
         """What is known of the rules, once they are planned."""
         names = dict.fromkeys(self._settled(extra.names) for extras in self._sorts.values() for extra in extras)
         return Prepared(
-            frozenset(self._nullable), tuple(self._ranks), self._forces_several, tuple(names), self._common,
-            tuple(self._expensive), tuple([quoted(each, self._spelling) for each in names if is_long(each)]),
-        )  # fmt: skip
+            nullable=frozenset(self._nullable),
+            rank=tuple(self._ranks),
+            forces_several=self._forces_several,
+            marks=self._marks,
+            names=tuple(names),
+            common=self._common,
+            patterns=tuple(self._expensive),
+            met_whole=tuple([quoted(each, self._spelling) for each in names if is_long(each)]),
+        )
 
     # -- planning -------------------------------------------------------------------------------------------------
 
     def _rule(self, name: str, rank: Rank, make: Callable[[], Body], mark: Mark | None = None) -> Reference:
-        self.rules.append(DeferredRule.of(name, make, mark))
+        if mark is not None:
+            self._marks[len(self.rules)] = mark
+        self.rules.append(UnmadeRule(name, make, mark))
         self._ranks.append(int(rank))
         return Reference(len(self.rules) - 1)
 
@@ -380,7 +391,7 @@ class Lowering:
 
     # -- scalars --------------------------------------------------------------------------------------------------
 
-    def _strings(self, found: tuple[StringSet, ...], pointer: str) -> Terminal:
+    def _strings(self, found: tuple[StringSet, ...], pointer: str) -> AnyTerminal:
         if len(found) == 1 and found[0].words is not None:
             return self._words(found[0].words, pointer)
         texts = [self._text(item) for item in found]
@@ -393,20 +404,20 @@ class Lowering:
         """The language in JSON, with quotes."""
         return quoted(self._settled(item.content()), self._spelling)
 
-    def _words(self, found: frozenset[str], pointer: str) -> Terminal:
+    def _words(self, found: frozenset[str], pointer: str) -> AnyTerminal:
         texts = encoded(found)
-        listed = ListedTerminal.of(texts, _label("", pointer), self._spelling is Spelling.PLAIN)
+        listed = ListedTerminal(texts, _label("", pointer), self._spelling is Spelling.PLAIN)
         if texts and sum(map(len, texts)) <= MOST_LISTED:
             return listed
-        return Terminal(listed.expr, listed.label)
+        return Terminal(listed.language(), listed.label)
 
-    def _numbers(self, found: list[NumberRange], pointer: str) -> Terminal:
+    def _numbers(self, found: list[NumberRange], pointer: str) -> AnyTerminal:
         whole = all(item.step is not None and item.step.denominator == 1 for item in found)
         label = _label("integer" if whole else "number", pointer)
         if len(found) == 1:
             ranges = ranges_of(found[0], self._spelling)
             if ranges is not None:
-                return RangedTerminal.of(ranges, partial(number_text, found[0], self._spelling), label)
+                return RangedTerminal(ranges, partial(number_text, found[0], self._spelling), label)
         return Terminal(alternation([*number_texts(found, self._spelling), *self._floats(found)]), label)
 
     def _floats(self, found: list[NumberRange]) -> list[Expr]:
@@ -507,7 +518,7 @@ class Lowering:
             if high is None or (not others and high >= len(names)):
                 source, space = DeclaredMembers(self, names, thing.declared, at), self.layout.space
                 canonical = spelling is Spelling.PLAIN
-                return DeferredMembers.of(
+                return DeferredMembers(
                     texts, canonical, required, source, self._colon, space, others, self._comma, besides
                 )
         extras = tuple(

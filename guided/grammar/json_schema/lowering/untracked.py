@@ -7,12 +7,11 @@ are remembered, at half a millisecond for each new one.  A quarter of them are s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING
 
 from guided.collection import untrack
-from guided.grammar.ir import DeferredRule, Rule
 from guided.grammar.json_schema.sets.shape import ANY_OBJECT, OF_TYPES, Need, Shape
+from guided.grammar.rules import RulesOnDemand
 
 if TYPE_CHECKING:
     from guided.grammar.json_schema.lowering.lower import Lowering
@@ -56,18 +55,12 @@ def untrack_shapes(shapes: Mapping[Need, Shape]) -> None:
                 untrack(item)
 
 
-def untrack_lowering(lowering: Lowering, rules: tuple[Rule, ...]) -> None:
-    """Tell the collector of what is kept so that bodies of rules can be made when they are looked at.
+def untrack_lowering(lowering: Lowering, rules: RulesOnDemand) -> None:
+    """Tell the collector of what is kept so that rules can be made when they are asked for.
 
     It knows shapes and rules by their numbers, and rules know it; it knows nothing of the grammar that holds them.
     """
-    untrack(rules)
-    for rule in rules[:MOST]:
-        untrack(rule)
-        make = rule._make if isinstance(rule, DeferredRule) else None
-        if type(make) is partial:
-            untrack(make)
-            untrack(make.args)
+    rules.untrack(MOST)
     for thing in (lowering, lowering.graph):
         for item in vars(thing).values():
             if type(item) in _CONTAINERS:

@@ -11,12 +11,13 @@ import guided
 from guided.automata.lexer.first_sets import MOST_PATTERNS
 from guided.automata.lexer.states import StateTable
 from guided.automata.lexer.traits import begins
-from guided.grammar.ir import DeferredRule, Grammar, Rule
+from guided.grammar.ir import Grammar
 from guided.grammar.json_schema.keywords.patterns import pattern_language
 from guided.grammar.json_schema.layout import Spelling
 from guided.grammar.json_schema.sets.strings import StringSet, quoted
 from guided.grammar.regular.expensive import SEQUENCE, TOO_LARGE, is_expensive
 from guided.grammar.regular.expr import Expr, byte_range, complement, concat, intersection, literal, repeat
+from guided.grammar.rules import RulesOnDemand, every_rule
 
 BYTES = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
 
@@ -132,7 +133,8 @@ def test_no_bodies_are_made_for_it() -> None:
         nested: dict[str, Any] = {"properties": {f"p{i}": {"items": {"items": value}} for i in range(30)}}
         grammar = guided.json_schema(nested)
         guided.compile(grammar, BYTES)
-        left.append(sum(isinstance(rule, DeferredRule) and rule._make is not None for rule in grammar.rules))
+        assert isinstance(grammar.rules, RulesOnDemand)
+        left.append(grammar.rules.n_unmade)
     assert left[0] == left[1] > 20
 
 
@@ -165,7 +167,7 @@ def test_some_of_many() -> None:
 def test_grammars_of_which_nothing_is_known_beforehand() -> None:
     pattern = "^(?!opening-five)([a-f]+-|[g-k]+[0-9])+z$"
     grammar = guided.json_schema(member({"type": "string", "pattern": pattern}), whitespace=" ?")
-    written = Grammar(tuple(Rule(rule.name, rule.body, rule.mark) for rule in grammar.rules), grammar.start)
+    written = Grammar(every_rule(grammar.rules), grammar.start)
     guided.compile(written, BYTES)
     assert is_explored(pattern_language(pattern, "#"))
 

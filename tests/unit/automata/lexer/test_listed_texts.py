@@ -30,9 +30,9 @@ def test_masks_and_prices_are_those_of_the_expression(seed: int) -> None:
     rnd = random.Random(seed)
     chosen = {"".join(rnd.choices(PARTS, k=rnd.choice([0, 1, 1, 2, 3]))) for _ in range(rnd.choice([1, 2, 5, 20]))}
     canonical = seed % 2 == 1
-    listed = ListedTerminal.of(tuple(sorted(text.encode() for text in chosen)), " at a place", canonical)
+    listed = ListedTerminal(tuple(sorted(text.encode() for text in chosen)), " at a place", canonical)
     one = guided.compile(Grammar((Rule("texts", listed),), 0), BYTES)
-    other = guided.compile(Grammar((Rule("texts", Terminal(listed.expr, listed.label)),), 0), BYTES)
+    other = guided.compile(Grammar((Rule("texts", Terminal(listed.language(), listed.label)),), 0), BYTES)
     for text in chosen:
         for spelling in SPELLINGS:
             plain = spelling(text) == json.dumps(text, ensure_ascii=False)
@@ -77,9 +77,9 @@ def test_enumerations_of_a_schema() -> None:
 
 
 def test_labels_say_the_first_texts() -> None:
-    listed = ListedTerminal.of((b"a", b"b", b"c", b"d", b"e" * 50), " at #/enum", False)
+    listed = ListedTerminal((b"a", b"b", b"c", b"d", b"e" * 50), " at #/enum", False)
     assert listed.label == '"a", "b", "c", "d", ... at #/enum'
-    assert ListedTerminal.of((b"e" * 50,), "", True).label == f'"{"e" * 37}..."'
+    assert ListedTerminal((b"e" * 50,), "", True).label == f'"{"e" * 37}..."'
     constraint = guided.compile(guided.json_schema({"properties": {"k": {"enum": ["left", "right"]}}}), BYTES)
     state = constraint.advance_bytes(constraint.start, b'{"k": ')
     assert '"left", "right" at #/properties/k' in constraint.explain(state, ord("x"))

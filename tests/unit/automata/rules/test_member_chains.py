@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import random
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import guided
 from guided.automata.rules.records import GROUP
 from guided.grammar.ir import Choice, DeferredMembers, Grammar, Member, Members, Reference, Rule, Sequence, Terminal
 from guided.grammar.regular.expr import literal
+from guided.grammar.rules import every_rule
 
 BYTES = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
 VALUES: list[dict[str, Any]] = [
@@ -27,7 +27,7 @@ VALUES: list[dict[str, Any]] = [
 
 def written_out(grammar: Grammar) -> Grammar:
     """The same rules, of which nothing is known beforehand, with every member made."""
-    return Grammar(tuple(Rule(rule.name, rule.body, rule.mark) for rule in grammar.rules), grammar.start)
+    return Grammar(every_rule(grammar.rules), grammar.start)
 
 
 def masks(constraint: guided.Constraint, text: bytes) -> list[bytes]:
@@ -63,7 +63,7 @@ def test_deferred_and_written_out_are_one_language(seed: int) -> None:
     assert one.shortest_text(one.start) == other.shortest_text(other.start)
 
 
-def test_other_fields_make_plain_members() -> None:
+def test_written_members_are_those_of_the_source() -> None:
     terminal = Terminal(literal(b"x"))
 
     class Source:
@@ -82,11 +82,8 @@ def test_other_fields_make_plain_members() -> None:
         def placed(self, index: int, value: Terminal) -> Terminal:
             return value
 
-    made = DeferredMembers.of((None,), False, (True,), Source(), terminal, terminal, (), terminal)
-    changed = replace(made, low=1)
-    assert type(changed) is Members
-    assert changed.low == 1
-    (member,) = changed.declared
+    made = DeferredMembers((None,), False, (True,), Source(), terminal, terminal, (), terminal).written()
+    (member,) = made.declared
     assert member.key is terminal
     assert member.required
     assert member.value.parts == (terminal, terminal, terminal)

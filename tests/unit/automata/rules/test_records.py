@@ -15,8 +15,9 @@ from guided.automata.rules.analysis import analyse
 from guided.automata.rules.graph import RuleGraph
 from guided.automata.rules.initial_arrays import FEW_RULES
 from guided.automata.rules.records import GROUP
-from guided.grammar.ir import Common, DeferredMembers, Grammar, Rule, Sequence
+from guided.grammar.ir import Common, DeferredMembers, Grammar, Sequence
 from guided.grammar.regular.expr import concat, difference, json_string, literal, words
+from guided.grammar.rules import every_rule
 from tests.twin.masks import same_masks
 
 BYTES = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
@@ -40,7 +41,7 @@ OTHERS: list[dict[str, Any]] = [
 
 def written_out(grammar: Grammar) -> Grammar:
     """The same rules, of which nothing is known beforehand, with every member made."""
-    return Grammar(tuple(Rule(rule.name, rule.body, rule.mark) for rule in grammar.rules), grammar.start)
+    return Grammar(every_rule(grammar.rules), grammar.start)
 
 
 def value(rnd: random.Random, depth: int = 0) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from guided.errors import GrammarError
-from guided.grammar.ir import Terminal
+from guided.grammar.ir import DeferredMembers, Terminal
 from guided.grammar.json_schema import json_schema
 from guided.grammar.json_schema.layout import Spelling
 from guided.grammar.json_schema.sets.strings import quoted
@@ -228,6 +228,8 @@ def test_strings_of_any_text_are_one_shared_expression(spelling: Spelling) -> No
 def _terminals(body: Any) -> list[Terminal]:
     if isinstance(body, Terminal):
         return [body]
+    if isinstance(body, DeferredMembers):
+        return _terminals(body.written())
     parts: list[Any] = []
     for name in ("parts", "options", "declared", "extras"):
         parts.extend(getattr(body, name, ()))
