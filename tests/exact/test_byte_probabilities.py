@@ -14,6 +14,7 @@ from guided.errors import GuidedError, UnsatisfiableError, VocabularyError
 from guided.lm import ByteModel, TableModel, byte_vocabulary, next_logits, retokenized, transformed
 from guided.testing import check_language_model
 from guided.vocab import Vocabulary
+from tests import vocabularies
 
 # "aba" is a b a, ab a, a ba, aba, and with the second spelling of "ab" more; ids 7 and 8 are in no text.
 TOKENS = [b"a", b"b", b"ab", b"ba", b"aba", b"ab", None, None, None]
@@ -123,7 +124,7 @@ def test_beams_keep_a_place_where_a_token_may_end():
 
 
 def test_the_contract():
-    tokens = [*(bytes([byte]) for byte in range(256)), b"\x00\x01", b"\x01\x00\x00", None]
+    tokens = [*vocabularies.SINGLE_BYTES, b"\x00\x01", b"\x01\x00\x00", None]
     model = TableModel.random(5, width=259, order=3)
     view = ByteModel(model, Vocabulary.from_tokens(tokens, eos_ids=[258]), beam=6)
     check_language_model(view, prompts=[[0, 1], [1, 0, 0], [0, 1, 0, 0]], rows=4, length=6, steps=25)

@@ -17,9 +17,10 @@ from guided.constraint.engine.machine import ConstraintMachine
 from guided.errors import LimitError
 from guided.hf.loading import load
 from guided.testing import brute_force_mask
+from tests import vocabularies
 from tests.amounts import Refusals, some
 
-LETTERS = [bytes([byte]) for byte in range(256)]
+LETTERS = [*vocabularies.SINGLE_BYTES]
 MERGED = [
     b'{"',
     b'": ',

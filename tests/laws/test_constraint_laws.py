@@ -10,6 +10,7 @@ import pytest
 import guided
 from guided.constraint.constraint import Constraint
 from guided.testing import brute_force_mask, check_constraint
+from tests import vocabularies
 from tests.amounts import mostly_slow, some
 
 RECORD = {
@@ -76,7 +77,7 @@ PIECES = [
     "é".encode(), "日本".encode(), "日".encode()[:2], "日".encode()[2:], "\U0001f600".encode()[:3], b"@", b".com", b"a1",
 ]  # fmt: skip
 SMALL = guided.Vocabulary.from_tokens(
-    [*(bytes([byte]) for byte in range(256)), *PIECES, *PIECES[:3], None, b"<s>", None, b"</s>"],
+    [*vocabularies.SINGLE_BYTES, *PIECES, *PIECES[:3], None, b"<s>", None, b"</s>"],
     eos_ids=[256 + len(PIECES) + 4, 256 + len(PIECES) + 6],
 )
 

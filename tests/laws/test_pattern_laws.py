@@ -8,14 +8,15 @@ import pytest
 
 import guided
 from guided.testing import check_constraint
+from tests import vocabularies
 
 REGEX = {"type": "string", "format": "regex"}
 PIECES = rb"""a- -a -Z z-a a-z [a- [z-a] [^ ]* )+ \\ \\d \\1 \\2 10 {2, {2,3} {3,2} {3 ,1} ,12} (?: (?< (?<n (?<n> <n>a) n> m>
     \\k \\k< k<n> k<m> <=a) (( )) "," "" "( )" \\u \u 00 0061 \u005b \u005d \u002d \ud83d \uD83D\uDE00 \\uD83D \\uDE00
     {1f600} \u{ d83d \\x \\x41 \\c ab abc name \\p{L} \\p{ L} \\0 ": {"a":" ,"b":" "} ],[ ["a""".split()
 WIDE = ["é", "à-", "一", "一-丁", "丁-一", "😀-"]
-TOKENS = [bytes([byte]) for byte in range(256)] + sorted({*PIECES, b"\xe4\xb8", *(text.encode() for text in WIDE)})
-VOCABULARY = guided.Vocabulary.from_tokens([*TOKENS, None], eos_ids=[len(TOKENS)])
+TOKENS = [*vocabularies.SINGLE_BYTES, *sorted({*PIECES, b"\xe4\xb8", *(text.encode() for text in WIDE)})]
+VOCABULARY = vocabularies.of_tokens(TOKENS)
 
 
 def kinds(a: Any, k: Any) -> Any:

@@ -16,11 +16,12 @@ from guided.grammar import library
 from guided.grammar.ir import Lexing
 from guided.kernels.data.layout import FAR
 from guided.testing import brute_force_mask
+from tests import vocabularies
 from tests.amounts import Refusals, some
 from tests.twin.random_sources import random_lark
 from tests.unit.kernels.masking.test_lexed_masks import VOCABULARY as LARGE
 
-BYTES = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
+BYTES = vocabularies.of_bytes()
 READY = ["c_program", "sqlite_select", "python_expression", "arithmetic", "pddl_plan"]
 WITHOUT_IGNORED = {
     "sums": 'start: term ("+" term)*\nterm: NUM | "(" start ")"\nNUM: /[0-9]+/',

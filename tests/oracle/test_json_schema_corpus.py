@@ -14,8 +14,9 @@ import pytest
 import guided
 from guided.errors import GuidedError, UnsatisfiableError
 from guided.grammar.json_schema import json_schema
+from tests import vocabularies
 
-VOCABULARY = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
+VOCABULARY = vocabularies.of_bytes()
 
 
 def accepts(constraint: guided.Constraint, text: bytes) -> bool:

@@ -14,6 +14,7 @@ import pytest
 import guided
 from guided.errors import LimitError, UnsatisfiableError, UnsupportedError
 from guided.grammar.json_schema import json_schema
+from tests import vocabularies
 from tests.twin import json_schemas
 
 PIECES = [
@@ -37,7 +38,7 @@ PIECES = [
     ", ",
 ]
 VOCABULARY = guided.Vocabulary.from_tokens(
-    [bytes([byte]) for byte in range(256)] + [piece.encode() for piece in PIECES] + [None], eos_ids=[256 + len(PIECES)]
+    [*vocabularies.SINGLE_BYTES] + [piece.encode() for piece in PIECES] + [None], eos_ids=[256 + len(PIECES)]
 )
 STEPS = 60
 

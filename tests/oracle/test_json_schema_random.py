@@ -12,10 +12,11 @@ import pytest
 import guided
 from guided.errors import GuidedError, LimitError, UnsatisfiableError, UnsupportedError
 from guided.grammar.json_schema import json_schema
+from tests import vocabularies
 from tests.twin import json_schemas
 
 CHUNK = 160
-VOCABULARY = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
+VOCABULARY = vocabularies.of_bytes()
 
 
 def accepts(constraint: guided.Constraint, text: bytes) -> bool:

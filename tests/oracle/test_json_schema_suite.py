@@ -13,6 +13,7 @@ import referencing.jsonschema
 import guided
 from guided.errors import GuidedError, UnsatisfiableError
 from guided.grammar.json_schema import json_schema
+from tests import vocabularies
 
 DRAFTS = {
     "draft4": ("http://json-schema.org/draft-04/schema#", referencing.jsonschema.DRAFT4),
@@ -24,7 +25,7 @@ DRAFTS = {
 ALLOWED_REFUSALS = 2
 """Groups of one draft that may be refused."""
 
-VOCABULARY = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
+VOCABULARY = vocabularies.of_bytes()
 
 
 def accepts(constraint: guided.Constraint, text: bytes) -> bool:

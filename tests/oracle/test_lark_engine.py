@@ -11,12 +11,13 @@ import guided
 from guided.constraint.constraint import Constraint
 from guided.errors import UnsupportedError
 from guided.grammar.ir import Lexing
+from tests import vocabularies
 from tests.oracle.test_lark_acceptance import ALL, NOT_LALR, WORDS, _parsers, _parses
 from tests.twin.sentences import Sampler
 
-TOKENS = [bytes([byte]) for byte in range(256)]
+TOKENS = [*vocabularies.SINGLE_BYTES]
 TOKENS += [word.encode() for word in WORDS if len(word) > 1] + [b" = ", b"if ", b'": ', b'"a"', b"12", b"e + ", b"\n\n"]
-VOCABULARY = guided.Vocabulary.from_tokens([*TOKENS, None], eos_ids=[len(TOKENS)])
+VOCABULARY = vocabularies.of_tokens(TOKENS)
 LOOKS_BEHIND = {"boundaries"}
 MODES = [Lexing.CONTEXTUAL, Lexing.DYNAMIC]
 

@@ -10,11 +10,12 @@ from lark.exceptions import UnexpectedInput
 
 import guided
 from guided.grammar.ir import Lexing
+from tests import vocabularies
 
 SPECIAL = {"<t>": 257, "<u>": 258}
 STANDS_FOR = {"<t>": "\ue001", "<u>": "\ue002"}
 VOCABULARY = guided.Vocabulary.from_tokens(
-    [*(bytes([byte]) for byte in range(256)), None, None, None], eos_ids=[256], special_tokens=SPECIAL
+    [*vocabularies.SINGLE_BYTES, None, None, None], eos_ids=[256], special_tokens=SPECIAL
 )
 # No terminal matches the characters that stand for special tokens in Lark's text.
 GRAMMARS = [

@@ -7,6 +7,7 @@ import random
 import numpy as np
 
 import guided
+from tests import vocabularies
 
 PIECES = [
     b"the", b" the", b"cat", b"at", b"he ", b"ha", b"aa", b"a na", b"self", b".", b"self.", b" self.", b".join", b".path",
@@ -22,7 +23,7 @@ class Words:
 
     @staticmethod
     def plain() -> guided.Vocabulary:
-        tokens = [*(bytes([byte]) for byte in range(256)), *PIECES, None, b"</s>"]
+        tokens = [*vocabularies.SINGLE_BYTES, *PIECES, None, b"</s>"]
         return guided.Vocabulary.from_tokens(tokens, eos_ids=[len(tokens) - 1])
 
     @staticmethod

@@ -25,6 +25,7 @@ from guided.collection import hold, release
 from guided.constraint.constraint import Constraint
 from guided.errors import GuidedError, LimitError
 from guided.grammar.ir import Grammar
+from tests import vocabularies
 from tests.twin.random_sources import random_gbnf, random_lark
 
 COMPILING, MASKING = 2.0, 0.05
@@ -48,11 +49,6 @@ def grammar_of(kind: str, seed: int) -> tuple[str, Any]:
         return source, lambda: guided.gbnf(source)
     source, lexing = random_lark(rng)
     return f"{source}\n// {lexing}", lambda: guided.lark(source, lexing=lexing)
-
-
-def byte_vocabulary() -> guided.Vocabulary:
-    """All single bytes, and the end of the text."""
-    return guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
 
 
 class Trial:
@@ -165,7 +161,7 @@ def trial(kind: str, seed: int, vocabulary: guided.Vocabulary) -> Trial:
 def fresh_vocabulary() -> guided.Vocabulary:
     """A vocabulary with which no grammar has met, and no lexer states that are known."""
     StateTable._current = None
-    return byte_vocabulary()
+    return vocabularies.of_bytes()
 
 
 def run(kind: str, first: int, stop: int, log: Path) -> dict[str, Any]:

@@ -12,8 +12,9 @@ import pytest
 import guided
 from guided.collection import hold, release
 from guided.constraint.constraint import Constraint
+from tests import vocabularies
 
-VOCABULARY = guided.Vocabulary.from_tokens([bytes([i]) for i in range(256)] + [b'", "', b'": ', None], eos_ids=[258])
+VOCABULARY = guided.Vocabulary.from_tokens([*vocabularies.SINGLE_BYTES, b'", "', b'": ', None], eos_ids=[258])
 ITEMS = {"type": "array", "uniqueItems": True, "items": {"type": "object", "properties": {"a": {"type": "string"}}}}
 SCHEMAS = [{"type": "object", "properties": {"a": {"enum": ["x", 1, None]}, "b": {"pattern": "^[a-f]{3}$"}}}, ITEMS]
 TEXTS = [b'{"a": "x", "b": "abc", "c": [1, {}]}', b'[{"a": "x"}, {"a": "y", "a2": 1}, {"b": [{}]}]']

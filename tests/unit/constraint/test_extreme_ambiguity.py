@@ -12,8 +12,9 @@ from guided.automata.lexer import ordered
 from guided.constraint.constraint import Constraint
 from guided.grammar.ir import Lexing
 from guided.kernels.data.layout import N_ITEMS
+from tests import vocabularies
 
-BYTES = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
+BYTES = vocabularies.of_bytes()
 
 
 def walk(constraint: Constraint, text: bytes) -> int:

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import guided
+from tests import vocabularies
 
-BYTES = guided.Vocabulary.from_tokens([*(bytes((byte,)) for byte in range(256)), None], eos_ids=[256])
+BYTES = vocabularies.of_bytes()
 
 GRAMMARS = {
     "object": (lambda: guided.json_schema({"properties": {"a": {"type": "integer"}}, "required": ["a"]}), b'{"a":1}'),

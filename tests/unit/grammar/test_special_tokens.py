@@ -16,9 +16,10 @@ from guided.special_bytes import special_bytes, special_names_in
 from guided.testing import brute_force_mask, check_constraint
 from guided.vocab import Vocabulary
 from guided.vocab.special import near_names
+from tests import vocabularies
 
 PIECES = [b"<think>", b"<th", b"ink>", b"</think>", b"ab", b"\xff", b"a\xff", b"\xff<think>\xff", "é".encode(), b'":']
-TOKENS = [*(bytes([byte]) for byte in range(256)), *PIECES, None, None, None, b"text that is not", None]
+TOKENS = [*vocabularies.SINGLE_BYTES, *PIECES, None, None, None, b"text that is not", None]
 FIRST = 256 + len(PIECES)
 SPECIAL = {"</s>": FIRST, "<think>": FIRST + 1, "</think>": FIRST + 2, "[TOOL_CALLS]": FIRST + 3}
 VOCABULARY = Vocabulary.from_tokens(TOKENS, eos_ids=[FIRST], special_tokens=SPECIAL)

@@ -19,7 +19,7 @@ from guided.constraint.compile import compile
 from guided.constraint.constraint import Constraint
 from guided.errors import GrammarError
 from guided.grammar.library import examples, grammar, names, source
-from guided.vocab.vocabulary import Vocabulary
+from tests import vocabularies
 from tests.conftest import ROOT
 
 EXAMPLES = [
@@ -32,7 +32,7 @@ EXAMPLES = [
 
 @cache
 def compiled(name: str) -> Constraint:
-    vocabulary = Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
+    vocabulary = vocabularies.of_bytes()
     return compile(grammar(name), vocabulary)
 
 

@@ -13,6 +13,7 @@ from guided.monitor.monitor import WatchedText, monitored
 from guided.monitor.python_identifiers import python_identifiers
 from guided.monitor.python_text import Place, Primary, PythonText, before_dot
 from guided.testing import check_constraint
+from tests import vocabularies
 
 FRAGMENTS = [
     "x", "self", "s", ".", "x.", "self.", "a.b.", "()", "(", ")", "[", "]", "{", "}", "'", '"', '"""', "'a'", "# ", "\n", "\n    ",
@@ -34,7 +35,7 @@ class Knowing:
 
 
 def vocabulary() -> guided.Vocabulary:
-    tokens = [*(bytes([byte]) for byte in range(256)), *(text.encode() for text in FRAGMENTS), b"</s>"]
+    tokens = [*vocabularies.SINGLE_BYTES, *(text.encode() for text in FRAGMENTS), b"</s>"]
     return guided.Vocabulary.from_tokens(tokens, eos_ids=[len(tokens) - 1])
 
 

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import guided
+from tests import vocabularies
 from tests.conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "examples" / "train_nano"))
@@ -21,7 +22,7 @@ from evaluate import examples
 
 @pytest.fixture(scope="module")
 def letters() -> guided.Vocabulary:
-    return guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
+    return vocabularies.of_bytes()
 
 
 def accepts(constraint: guided.Constraint, text: str) -> bool:

@@ -35,10 +35,10 @@ from guided.steer import (
     train_scorer,
 )
 from guided.steer.scorer import Example
-from guided.vocab import Vocabulary
+from tests import vocabularies
 from tests.unit.steer.steering_twin import AMATEUR, OWN_HEAD, REWARD, STEERERS, text_of, vowels
 
-VOCABULARY = Vocabulary.from_tokens([*(bytes([i]) for i in range(256)), None], eos_ids=[256])
+VOCABULARY = vocabularies.of_bytes()
 MADE = {
     **STEERERS,
     "adaptive": EntropyAdaptive(AMATEUR, 1.0),

@@ -15,9 +15,10 @@ from guided.automata.lexer.ordered import lexer_of
 from guided.constraint.limits import Limits
 from guided.errors import LimitError, UnsatisfiableError
 from guided.grammar.ir import Lexing
+from tests import vocabularies
 from tests.twin.lexed import LexedRecogniser
 
-BYTES = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
+BYTES = vocabularies.of_bytes()
 NAME = "\nNAME: /[a-z]+/"
 
 

@@ -12,9 +12,10 @@ from guided.constraint.constraint import Constraint
 from guided.constraint.limits import Limits
 from guided.kernels.data.layout import N_SETS
 from guided.kernels.parsing.lalr import MOST_PUSHED
+from tests import vocabularies
 
 VOCABULARY = guided.Vocabulary.from_tokens(
-    [*(bytes([byte]) for byte in range(256)), b"((((((((", b")]))", b" if x", None], eos_ids=[259]
+    [*vocabularies.SINGLE_BYTES, b"((((((((", b")]))", b" if x", None], eos_ids=[259]
 )
 TEXT = b'[f(x, *args, key=value ** 2) for x, y in items if x is not None and y[1:2] == "a"] if a <= b else (1, {2: 3})'
 

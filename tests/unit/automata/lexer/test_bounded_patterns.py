@@ -14,6 +14,7 @@ from guided.automata.lexer.spans import Span, bounded_pattern, span_of
 from guided.grammar.formats.patterns import pattern_language
 from guided.grammar.regular.expr import EPSILON, complement, intersection, repeat
 from guided.grammar.regular.texts import CHARACTER
+from tests import vocabularies
 from tests.amounts import Refusals
 from tests.unit.automata.lexer.test_far_bounds import compare_masks
 
@@ -30,14 +31,11 @@ BOUNDS = [(0, None), (0, 2), (0, 7), (0, 5), (1, 4), (3, None), (2, 9), (6, 8), 
 
 def some_tokens() -> tuple[list[bytes], guided.Vocabulary]:
     draw = random.Random(11)
-    texts = {"".join(draw.choices(LETTERS, k=draw.randint(1, 6))).encode() for _ in range(700)}
+    texts = vocabularies.random_tokens(draw, LETTERS, 700, 6)
     texts |= {"".join(letters).encode() for n in (2, 3, 4) for letters in itertools.product("ab-é", repeat=n)}
     texts |= {(unit * n + end).encode() for unit in UNITS for n in range(1, 9) for end in ("", '"')}
-    some = draw.sample(sorted(texts), 60)
-    texts |= {text[cut:] for text in some for cut in (1, 2) if text[cut:]} | {text[:-1] for text in some if text[:-1]}
-    # With each byte: where some text cannot be spelled, each token of a mask is stepped over, and a wrong effect hidden.
-    tokens = sorted(texts | {bytes([byte]) for byte in range(256)})
-    return tokens, guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+    tokens = vocabularies.with_bytes(texts | vocabularies.cut_tokens(draw, texts, 60))
+    return tokens, vocabularies.of_tokens(tokens)
 
 
 def bounded(pattern: str, low: int, high: int | None) -> dict[str, object]:
@@ -64,7 +62,7 @@ def test_masks_of_several_bounded_patterns():
                 compare_masks({"allOf": ways}, random.Random(other), tokens, vocabulary)
 
 
-BYTES = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
+BYTES = vocabularies.of_bytes()
 
 
 def some_texts(pattern: str) -> set[str]:

@@ -26,6 +26,7 @@ from guided.grammar.regular.expr import (
 )
 from guided.grammar.regular.texts import CHARACTER
 from guided.kernels.data.layout import DEAD
+from tests import vocabularies
 from tests.amounts import Refusals, some
 
 FAR = 10**6
@@ -38,7 +39,7 @@ LENGTHS = {
 """Patterns, and the lengths of their texts."""
 PATTERNS = list(LENGTHS)
 LETTERS = ["a", "b", "-", ".", "é", "xyz", "dd", "7", "7b", "c", '"', "aé", "ab"]
-BYTES = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
+BYTES = vocabularies.of_bytes()
 
 
 def allowed(state, constraint, n: int) -> set[int]:
@@ -78,11 +79,10 @@ def compare_masks(
 
 
 def some_tokens(seed: random.Random, more: Sequence[bytes] = ()) -> tuple[list[bytes], guided.Vocabulary]:
-    """Tokens enough for effects, which small tries are walked without, and all bytes: where some are missing each token
-    of a mask is tried again afterwards."""
-    pieces = {"".join(seed.choices(LETTERS, k=seed.randint(1, 5))).encode() for _ in range(2500)}
-    tokens = sorted({*pieces, *more, b'a"', b'b"', b'-"', b'ab"', *(bytes([byte]) for byte in range(256))})
-    return tokens, guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+    """Tokens enough for effects, which small tries are walked without."""
+    pieces = vocabularies.random_tokens(seed, LETTERS, 2500, 5)
+    tokens = vocabularies.with_bytes({*pieces, *more, b'a"', b'b"', b'-"', b'ab"'})
+    return tokens, vocabularies.of_tokens(tokens)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)

@@ -8,18 +8,19 @@ import pytest
 
 import guided
 from guided.automata.lexer.runs import NEAR
+from tests import vocabularies
 from tests.twin.masks import fitting_tokens
 
 LETTERS = ["a", "b", "é", "\\n", "\\u00e9", '"', "}", "ab", "日本"]
-BYTES = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
+BYTES = vocabularies.of_bytes()
 
 
 def vocabulary_of(seed: random.Random) -> tuple[list[bytes], guided.Vocabulary]:
     """Tokens some of which are longer than any bound that is near."""
-    some = {"".join(seed.choices(LETTERS, k=seed.randint(1, 9))).encode() for _ in range(200)}
+    some = vocabularies.random_tokens(seed, LETTERS, 200, 9)
     long = {(letter * (NEAR + 6 + more)).encode()[: NEAR + 6 + more] for letter in "ab" for more in range(3)}
     tokens = sorted(some | long | {b'"', b"a", b"b", b"\xc3", b"\xa9", b"["})
-    return tokens, guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+    return tokens, vocabularies.of_tokens(tokens)
 
 
 def compare(seed: random.Random, tokens: list[bytes], vocabulary: guided.Vocabulary, schema: dict[str, object]) -> None:

@@ -15,6 +15,7 @@ from guided.grammar.formats.patterns import pattern_language
 from guided.grammar.json_schema.keywords.patterns import pattern_language as of_schema
 from guided.grammar.regular.derivative import matches
 from guided.grammar.regular.expr import Expr
+from tests import vocabularies
 from tests.unit.automata.lexer.test_far_bounds import compare_masks
 
 LETTERS = [
@@ -32,16 +33,13 @@ MOST_WORDS = 6
 def some_tokens(*more: bytes) -> tuple[list[bytes], guided.Vocabulary]:
     """Tokens that begin up to six words each, and parts of them without a byte or two, so that they begin anywhere."""
     draw = random.Random(7)
-    texts = {"".join(draw.choices(LETTERS, k=draw.randint(1, 5))).encode() for _ in range(900)}
+    texts = vocabularies.random_tokens(draw, LETTERS, 900, 5)
     for parts in (["a", " "], ["a", "-"], ["-", "a"], ["é", " ", "a"], ["a", "\\u0020"], ["a", "\\n", "a", "\u2003"]):
         for start, n in itertools.product(range(len(parts)), range(1, 12)):
             alternating = [parts[(start + i) % len(parts)] for i in range(n)]
             texts |= {"".join(alternating).encode(), "".join(alternating).encode() + b'"'}
-    some = draw.sample(sorted(texts), 60)
-    texts |= {text[cut:] for text in some for cut in (1, 2) if text[cut:]} | {text[:-1] for text in some if text[:-1]}
-    # With each byte: where some text cannot be spelled, each token of a mask is stepped over, and a wrong effect hidden.
-    tokens = sorted({*texts, *more, *(bytes([byte]) for byte in range(256))})
-    return tokens, guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+    tokens = vocabularies.with_bytes({*texts, *vocabularies.cut_tokens(draw, texts, 60), *more})
+    return tokens, vocabularies.of_tokens(tokens)
 
 
 def compare_with(pattern: str, most: range, tokens: list[bytes], vocabulary: guided.Vocabulary, **walks: int) -> None:

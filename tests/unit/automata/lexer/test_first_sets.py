@@ -18,8 +18,9 @@ from guided.grammar.json_schema.sets.strings import StringSet, quoted
 from guided.grammar.regular.expensive import SEQUENCE, TOO_LARGE, is_expensive
 from guided.grammar.regular.expr import Expr, byte_range, complement, concat, intersection, literal, repeat
 from guided.grammar.rules import RulesOnDemand, every_rule
+from tests import vocabularies
 
-BYTES = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
+BYTES = vocabularies.of_bytes()
 
 
 def opening(content: Expr) -> int:

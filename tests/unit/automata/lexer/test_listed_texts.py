@@ -12,9 +12,10 @@ import guided
 from guided.automata.lexer.names import state_of_texts, states_of_names
 from guided.automata.lexer.states import StateTable
 from guided.grammar.ir import Grammar, ListedTerminal, Rule, Terminal
+from tests import vocabularies
 from tests.twin.masks import same_masks
 
-BYTES = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
+BYTES = vocabularies.of_bytes()
 PARTS = ["", "a", "ab", "abc", "b", "é", "éa", "日本", "\U0001f600", '"', "\\", "\n", "\x00", "/", "u00e9", " ", "\x7f"]
 SPELLINGS = [json.dumps, lambda text: json.dumps(text, ensure_ascii=False), lambda text: escaped(text)]
 

@@ -8,6 +8,7 @@ import pytest
 
 import guided
 from guided.automata.lexer.states import LONG
+from tests import vocabularies
 
 _RANDOM = random.Random(1)
 TEXT = "".join(_RANDOM.choice('abc def ghi "\\é€😀\n') for _ in range(5 * LONG))
@@ -16,7 +17,7 @@ WORD = "ab+" * LONG
 
 @pytest.fixture(scope="module")
 def vocabulary():
-    tokens = [*(bytes([byte]) for byte in range(256)), b"ab+ab+", b"abc", b"+a", b'"}', b"def ", None]
+    tokens = [*vocabularies.SINGLE_BYTES, b"ab+ab+", b"abc", b"+a", b'"}', b"def ", None]
     return guided.Vocabulary.from_tokens(tokens, eos_ids=[len(tokens) - 1])
 
 

@@ -8,8 +8,9 @@ import pytest
 
 import guided
 from guided.automata.lexer import distances
+from tests import vocabularies
 
-BYTES = guided.Vocabulary.from_tokens([*(bytes((byte,)) for byte in range(256)), None], eos_ids=[256])
+BYTES = vocabularies.of_bytes()
 
 
 @pytest.mark.parametrize("schema", [{"const": "ab" * 400}, {"type": "string", "minLength": 800}, {"const": "\n" * 800}])

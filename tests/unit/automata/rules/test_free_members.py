@@ -11,8 +11,9 @@ import pytest
 import guided
 from guided.grammar.ir import Grammar, Member, Members, Repetition, Rule, Terminal
 from guided.grammar.regular.expr import literal
+from tests import vocabularies
 
-BYTES = guided.Vocabulary.from_tokens([*(bytes((byte,)) for byte in range(256)), None], eos_ids=[256])
+BYTES = vocabularies.of_bytes()
 COMMA = Terminal(literal(b","))
 
 

@@ -15,8 +15,9 @@ from guided.automata.rules.records import GROUP
 from guided.grammar.ir import Choice, DeferredMembers, Grammar, Member, Members, Reference, Rule, Sequence, Terminal
 from guided.grammar.regular.expr import literal
 from guided.grammar.rules import every_rule
+from tests import vocabularies
 
-BYTES = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
+BYTES = vocabularies.of_bytes()
 VALUES: list[dict[str, Any]] = [
     {"type": "integer"},
     {"enum": ["a", "b"]},

@@ -18,9 +18,10 @@ from guided.automata.rules.records import GROUP
 from guided.grammar.ir import Common, DeferredMembers, Grammar, Sequence
 from guided.grammar.regular.expr import concat, difference, json_string, literal, words
 from guided.grammar.rules import every_rule
+from tests import vocabularies
 from tests.twin.masks import same_masks
 
-BYTES = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
+BYTES = vocabularies.of_bytes()
 NAMES = ["a", "", 'q"uote', "back\\slash", "é", "日本", "tab\t", "a/b~c", "aa", "ab", "x" * 300, "n0", "n1", "n2"]
 VALUES: list[dict[str, Any]] = [
     {},
@@ -112,7 +113,7 @@ def test_two_tables_of_states_have_arrays_of_their_own(monkeypatch: pytest.Monke
     grammar = guided.json_schema({"type": "object", "properties": {"own": {"type": "integer"}}})
     one = guided.compile(grammar, BYTES)
     monkeypatch.setattr(StateTable, "_current", StateTable())
-    again = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
+    again = vocabularies.of_bytes()
     other = guided.compile(grammar, again)
     for text in (b'{"own": 1, "x": [{}, {"y": "a"}]}', b'{"x": 1.5e3, "own": 1.5', b'{"x" : tru'):
         same_masks(one, other, text)

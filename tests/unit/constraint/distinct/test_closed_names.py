@@ -12,6 +12,7 @@ import guided
 from guided.constraint.constraint import Constraint
 from guided.constraint.distinct.machine import DistinctMachine
 from guided.constraint.distinct.marked_rules import has_open_names
+from tests import vocabularies
 from tests.amounts import some
 
 FEW = {"pattern": "^[ab,]{1,2}$"}
@@ -62,8 +63,8 @@ PIECES = (
 
 def walk(name: str, seed: int, steps: int) -> int:
     rnd = random.Random(f"{name} {seed}")
-    tokens = [*(bytes([byte]) for byte in range(256)), *PIECES]
-    vocabulary = guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+    tokens = [*vocabularies.SINGLE_BYTES, *PIECES]
+    vocabulary = vocabularies.of_tokens(tokens)
     constraint = Constraint(guided.json_schema(SCHEMAS[name], order="any", whitespace="compact"), vocabulary)
     assert not has_open_names(constraint.grammar)
     machine = constraint._machine

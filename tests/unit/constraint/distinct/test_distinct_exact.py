@@ -11,6 +11,7 @@ import pytest
 import guided
 from guided.constraint.constraint import Constraint
 from guided.constraint.distinct.machine import DistinctMachine
+from tests import vocabularies
 from tests.amounts import some
 from tests.twin.finite_json import TooMany, schema, texts
 
@@ -19,12 +20,8 @@ def vocabulary_for(all_texts: set[bytes], rnd: random.Random) -> guided.Vocabula
     """Single bytes, and pieces of the texts that reach over several names and items."""
     listed = sorted(all_texts)
     pieces: set[bytes] = {b" ", b"[1,1,", b'"a","a"', b'"a":1,"a"', b",", b"],["}
-    for _ in range(60):
-        text = rnd.choice(listed)
-        at = rnd.randrange(len(text))
-        pieces.add(text[at : at + rnd.randint(1, 12)])
-    tokens = [*(bytes([byte]) for byte in range(256)), *sorted(pieces)]
-    return guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+    pieces |= vocabularies.pieces_of(rnd, (rnd.choice(listed) for _ in range(60)), 12)
+    return vocabularies.of_tokens(vocabularies.bytes_first(pieces))
 
 
 def compare(
@@ -68,18 +65,14 @@ def compare(
 def gaps(root: Any, all_texts: set[bytes], rnd: random.Random) -> None:
     """A vocabulary that cannot spell every text: alive is what some tokens lead on from."""
     listed = sorted(all_texts)
-    pieces = set()
-    for _ in range(40):
-        text = rnd.choice(listed)
-        at = rnd.randrange(len(text))
-        pieces.add(text[at : at + rnd.randint(1, 9)])
+    pieces = vocabularies.pieces_of(rnd, (rnd.choice(listed) for _ in range(40)), 9)
     tokens = sorted(pieces | {b"[", b"]", b","})
     prefixes = {text[:size] for text in all_texts for size in range(len(text) + 1)}
     alive = set()
     for prefix in sorted(prefixes, key=len, reverse=True):
         if prefix in all_texts or any(prefix + data in alive for data in tokens):
             alive.add(prefix)
-    vocabulary = guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+    vocabulary = vocabularies.of_tokens(tokens)
     grammar = guided.json_schema(root, order="any", whitespace="compact")
     if b"" not in alive:
         with pytest.raises(guided.VocabularyError):

@@ -20,6 +20,7 @@ from guided.constraint.distinct.liveness import Liveness
 from guided.constraint.distinct.machine import DistinctMachine
 from guided.constraint.distinct.supply import Supply
 from guided.testing import check_constraint
+from tests import vocabularies
 from tests.amounts import some
 
 UNIQUE: dict[str, Any] = {"type": "array", "uniqueItems": True}
@@ -110,8 +111,7 @@ def vocabulary_of(rnd: random.Random) -> guided.Vocabulary:
         data = spelled([value(rnd) for _ in range(3)], rnd).encode()
         at = rnd.randrange(len(data))
         pieces.add(data[at : at + rnd.randint(1, 12)])
-    tokens = [*(bytes([byte]) for byte in range(256)), *sorted(pieces)]
-    return guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+    return vocabularies.of_tokens(vocabularies.bytes_first(pieces))
 
 
 def searching(constraint: Constraint) -> Constraint:
@@ -196,7 +196,7 @@ def test_a_new_item_far_away_is_found_whatever_the_limit() -> None:
     }
     constraint = guided.compile(
         guided.json_schema(schema),
-        guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256]),
+        vocabularies.of_bytes(),
         limits=guided.Limits(search_states=60),
     )
     words = ["".join(word) for word in itertools.product("ab", repeat=8)][:90]

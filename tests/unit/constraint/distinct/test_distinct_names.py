@@ -19,6 +19,7 @@ from guided.constraint.constraint import Constraint
 from guided.constraint.distinct.machine import DistinctMachine
 from guided.constraint.engine.machine import ConstraintMachine
 from guided.testing import check_constraint
+from tests import vocabularies
 
 NAMES = ["", "a", "ab", "abc", "ax", "b", "é", "éb", "éx", "\U0001f600", 'q"', "k\\", "known", "other", "\n", "/"]
 SCHEMAS: dict[str, Any] = {
@@ -92,14 +93,10 @@ def vocabulary_of(rnd: random.Random, *, spanning: bool = True) -> guided.Vocabu
     """Single bytes, and pieces of texts: some with whole names, and, if ``spanning``, with the ends of two of them."""
     pieces: set[bytes] = {b'"a":1,"a"', b'":1,"a"', b'"a":1,"', b'","', b'"a"', b'\\u0061"', b'a":', b'":"","', b'"":'}
     pieces |= {b'{"a', b'bc":[', b'"},"a"', b'"a":{"a":', b'u0061":1', b'\\"', b'"b', b"61", b'""'}
-    for _ in range(90):
-        data = text(rnd).encode()
-        at = rnd.randrange(len(data))
-        pieces.add(data[at : at + rnd.randint(1, 14)])
+    pieces |= vocabularies.pieces_of(rnd, (text(rnd).encode() for _ in range(90)), 14)
     if not spanning:
         pieces = {piece for piece in pieces if not re.search(rb'"\s*:.*,\s*".*"', piece, re.DOTALL)}
-    tokens = [*(bytes([byte]) for byte in range(256)), *sorted(pieces)]
-    return guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+    return vocabularies.of_tokens(vocabularies.bytes_first(pieces))
 
 
 def compare(name: str, seed: int, n_texts: int) -> int:

@@ -14,6 +14,7 @@ from guided.constraint.constraint import Constraint
 from guided.constraint.distinct.liveness import Liveness
 from guided.constraint.distinct.machine import DistinctMachine
 from guided.constraint.distinct.used_strings import UsedStrings
+from tests import vocabularies
 from tests.amounts import mostly_slow, some
 from tests.twin.finite_json import TooMany, schema, texts
 from tests.unit.constraint.distinct.test_distinct_exact import compare, vocabulary_for
@@ -80,12 +81,8 @@ def begins(data: bytes, unseen: frozenset[str], missing: int) -> bool:
 def vocabulary_of(values: list[str], rnd: random.Random) -> guided.Vocabulary:
     pieces = {b'","', b'",', b'"]', b'"a","ab"', b'\\"', b"\\u00", b"\\u0061", b'61"', b"\\ud83d", b'","css/'}
     listed = [json.dumps(value, ensure_ascii=rnd.random() < 0.3).encode() for value in values]
-    for _ in range(60):
-        text = b",".join(rnd.sample(listed, 3))
-        at = rnd.randrange(len(text))
-        pieces.add(text[at : at + rnd.randint(1, 9)])
-    tokens = [*(bytes((byte,)) for byte in range(256)), *sorted(piece for piece in pieces if len(piece) > 1)]
-    return guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+    pieces |= vocabularies.pieces_of(rnd, (b",".join(rnd.sample(listed, 3)) for _ in range(60)), 9)
+    return vocabularies.of_tokens(vocabularies.bytes_first(pieces))
 
 
 def constraint_of(values: list[Any], vocabulary: guided.Vocabulary, **rest: Any) -> Constraint:

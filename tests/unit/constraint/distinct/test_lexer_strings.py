@@ -16,6 +16,7 @@ from guided.constraint.distinct.lexer_strings import LexerStrings
 from guided.constraint.distinct.liveness import Liveness
 from guided.constraint.distinct.machine import DistinctMachine
 from guided.grammar.regular.expr import json_string
+from tests import vocabularies
 from tests.amounts import some
 from tests.unit.constraint.effects.test_surveys import pattern_language
 
@@ -54,12 +55,11 @@ PIECES = [
 
 def vocabulary(words: list[str]) -> guided.Vocabulary:
     """Single bytes, escapes, crossings, and the beginnings and ends of words."""
-    tokens = {bytes([byte]) for byte in range(256)} | set(ESCAPES) | set(PIECES)
+    tokens = {*ESCAPES, *PIECES}
     for word in words:
         data = word.encode()
         tokens |= {data[:size] for size in range(1, len(data) + 1)} | {b'"' + data, data + b'"', data[1:] + b'",'}
-    listed = sorted(tokens - {b""})
-    return guided.Vocabulary.from_tokens([*listed, None], eos_ids=[len(listed)])
+    return vocabularies.of_tokens(vocabularies.with_bytes(tokens - {b""}))
 
 
 FINITE = [

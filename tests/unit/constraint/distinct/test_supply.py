@@ -7,9 +7,10 @@ import pytest
 import guided
 from guided.constraint.constraint import Constraint
 from guided.constraint.distinct.machine import DistinctMachine
+from tests import vocabularies
 
 WORDS = ["", "a", "ab", "abc", 'q"', "b\\", "\n", "é", "è", "zz"]
-TOKENS = [*(bytes([byte]) for byte in range(256)), None]
+TOKENS = [*vocabularies.SINGLE_BYTES, None]
 VOCABULARY = guided.Vocabulary.from_tokens(TOKENS, eos_ids=[256])
 
 

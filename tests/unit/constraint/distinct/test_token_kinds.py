@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-import guided
 from guided.constraint.distinct.token_kinds import TokenKinds
 from guided.constraint.distinct.token_shapes import Place
 from guided.constraint.distinct.token_texts import Reach
+from tests import vocabularies
 
 TOKENS = [
     b'"',
@@ -28,7 +28,7 @@ ITEM = frozenset((Reach.ITEM,))
 
 def kinds(place: Place, row: list[int]) -> list[list[bytes]]:
     """The tokens of a row that are asked about, those of one kind together."""
-    found = TokenKinds(guided.Vocabulary.from_tokens([*TOKENS, None], eos_ids=[len(TOKENS)]))
+    found = TokenKinds(vocabularies.of_tokens(TOKENS))
     words = np.zeros(1, np.uint32)
     for token in row:
         words[0] |= np.uint32(1 << token)
@@ -55,7 +55,7 @@ def test_a_row_without_any() -> None:
 
 
 def test_some_kinds_of_them() -> None:
-    found = TokenKinds(guided.Vocabulary.from_tokens([*TOKENS, None], eos_ids=[len(TOKENS)]))
+    found = TokenKinds(vocabularies.of_tokens(TOKENS))
     all_of_them = found.of_tokens(ITEM, Place.STRING)
     quoted = np.array([crossing is not None and crossing.quoted for crossing in found.first])
     tokens, _ = all_of_them.of_kinds(quoted).within(np.full(1, 0xFFFFFFFF, np.uint32))

@@ -8,9 +8,10 @@ import pytest
 
 import guided
 from guided.constraint.effects.surveys import NEAR, Surveys
+from tests import vocabularies
 from tests.twin.masks import fitting_tokens
 
-BYTES = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
+BYTES = vocabularies.of_bytes()
 
 PATTERNS = [
     "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$",
@@ -23,18 +24,18 @@ PATTERNS = [
 
 def vocabulary_of(seed: random.Random) -> list[bytes]:
     """All bytes, and tokens of which some have as many bytes as the bounds, or a few more."""
-    some = {"".join(seed.choices("abz7-.é", weights=(9, 9, 2, 1, 1, 1, 1), k=seed.randint(1, 7))) for _ in range(1500)}
+    some = {token.decode() for token in vocabularies.random_tokens(seed, "a" * 9 + "b" * 9 + "zz7-.é", 1500, 7)}
     for piece in ("a", "b", "ab", "-", "é", "a-", "ab."):
         for n in (*range(8, 24), 30, 31, 40, 41, 60, 61, 62, 63):
             some |= {(piece * n)[:n], (piece * n)[:n] + seed.choice(['"', ".", "-", 'b"', "a-"])}
-    return sorted({token.encode() for token in some} | {bytes([byte]) for byte in range(256)} | {b'{"k":', b'a"}'})
+    return vocabularies.with_bytes({token.encode() for token in some} | {b'{"k":', b'a"}'})
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_masks_are_those_of_single_bytes(pattern, monkeypatch):
     seed = random.Random(pattern)
     tokens = vocabulary_of(seed)
-    vocabulary = guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+    vocabulary = vocabularies.of_tokens(tokens)
     assert vocabulary.longest > 3 * NEAR
     told = []
     stays = Surveys.stays

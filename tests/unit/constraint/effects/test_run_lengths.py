@@ -6,7 +6,6 @@ import random
 
 import numpy as np
 
-import guided
 from guided.automata.lexer.states import StateTable
 from guided.constraint.effects.effect_store import EffectStore
 from guided.constraint.effects.run_lengths import RunLengths
@@ -16,10 +15,11 @@ from guided.grammar.regular.expr import json_string
 from guided.grammar.regular.texts import CONTENT
 from guided.kernels.masking.effects import DENSE
 from guided.vocab.vocabulary import Vocabulary
+from tests import vocabularies
 
 
 def words(seed: random.Random) -> list[str]:
-    return sorted({"".join(seed.choices("abcéഀ", k=seed.randint(1, 12))) for _ in range(6000)})
+    return sorted(token.decode() for token in vocabularies.random_tokens(seed, "abcéഀ", 6000, 12))
 
 
 def kept_of(store: EffectStore, vocabulary: Vocabulary, index: int) -> set[int]:
@@ -36,7 +36,7 @@ def kept_of(store: EffectStore, vocabulary: Vocabulary, index: int) -> set[int]:
 def test_rows_hold_the_tokens_within_the_bound_in_whatever_order_they_are_asked_for():
     seed, table = random.Random(4), StateTable()
     tokens = words(seed)
-    vocabulary = guided.Vocabulary.from_tokens([*(token.encode() for token in tokens), None], eos_ids=[len(tokens)])
+    vocabulary = vocabularies.of_tokens(token.encode() for token in tokens)
     tries, store = TokenTries(vocabulary), EffectStore(vocabulary.n_words)
     state = table.add(json_string(CONTENT))
     found = Surveys(table, tries, store).survey(1, tries._n_nodes, state, state)

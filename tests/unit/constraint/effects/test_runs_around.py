@@ -8,11 +8,12 @@ import pytest
 
 import guided
 from guided.constraint.effects.token_effects import TokenEffects, _run_around
+from tests import vocabularies
 from tests.amounts import some
 from tests.twin.masks import fitting_tokens
 
 PIECES = ["a", "b", ":", "/", "@", " ", "\\n", "\\u000a", "\\u2028", "\u2028", "é", "日", "\\/", '"', ",", "}", "1"]
-BYTES = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
+BYTES = vocabularies.of_bytes()
 
 AROUND = [
     "^.+:.+$", "^.*$", "^.{2,}$", "^.+/(?:.+@)?.*$", "^\\S+@\\S+$", "^[^/]+$", "^[^,]{3,}$", "^.*(?:ab|:\\S).*$",
@@ -27,10 +28,10 @@ NOT_AROUND = ["^[^/]+/[^/]+$", "^.+\\n.+$", "^\\S+ \\S+$", "^.+\\u2028$", "^.{2,
 
 def vocabulary_of(seed: random.Random) -> tuple[list[bytes], guided.Vocabulary]:
     """All bytes, and so many tokens that effects are worth while."""
-    some = {"".join(seed.choices(PIECES, k=seed.randint(1, 6))).encode() for _ in range(1500)}
+    some = vocabularies.random_tokens(seed, PIECES, 1500, 6)
     halves = {"日".encode()[:2], "é".encode()[1:] + b":", b"\\u", b'{"k":'}
-    tokens = sorted(some | halves | {bytes([byte]) for byte in range(256)})
-    return tokens, guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+    tokens = vocabularies.with_bytes(some | halves)
+    return tokens, vocabularies.of_tokens(tokens)
 
 
 @pytest.mark.parametrize("pattern", [*AROUND, *NOT_AROUND])

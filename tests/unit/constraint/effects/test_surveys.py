@@ -18,6 +18,7 @@ from guided.grammar.formats.patterns import pattern_language
 from guided.grammar.regular.expr import alternation, complement, concat, intersection, json_string, literal
 from guided.kernels.data.layout import MATCHED
 from guided.kernels.masking.effects import DENSE
+from tests import vocabularies
 
 PIECES = [
     b"a", b"b", b"Z", b"7", b"-", b".", b" ", b"\n", b'"', b"\\", b"\\n", b"\\u00", b"e9", b"\\ud83d", b"\\ude00",
@@ -47,8 +48,7 @@ BESIDE = ["(?s:.*)", ".*b.*", "([a-z]+-)*[a-z0-9]*", "[^.]{1,4}(?s:.*)", "a?[^b]
 
 def vocabulary(seed: random.Random, size: int = 700, often: int = 1) -> guided.Vocabulary:
     pieces = PIECES + (often - 1) * PIECES[:7]
-    tokens = {b"".join(seed.choices(pieces, k=seed.randint(1, 5))) for _ in range(size)}
-    return guided.Vocabulary.from_tokens([*sorted(tokens), None], eos_ids=[len(tokens)])
+    return vocabularies.of_tokens(sorted(vocabularies.random_tokens(seed, pieces, size, 5)))
 
 
 def read_tokens(table, tries, places, home, low=1, high=0):

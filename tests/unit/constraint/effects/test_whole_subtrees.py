@@ -8,6 +8,7 @@ import pytest
 
 import guided
 from guided.constraint.constraint import Constraint
+from tests import vocabularies
 
 PIECES = [
     b"a", b"b", b"x", b"x-", b"Z", b"7", b"-", b" ", b"\n", b"\t", b"\x7f", b'"', b'":', b'": 1', b"\\", b"\\n",
@@ -29,9 +30,8 @@ TEXTS = [
 
 
 def vocabulary(seed: random.Random) -> tuple[list[bytes], guided.Vocabulary]:
-    tokens = {b"".join(seed.choices(PIECES, k=seed.randint(2, 5))) for _ in range(1500)}
-    words = [bytes((byte,)) for byte in range(256)] + sorted(token for token in tokens if len(token) > 1)
-    return words, guided.Vocabulary.from_tokens([*words, None], eos_ids=[len(words)])
+    words = vocabularies.bytes_first(vocabularies.random_tokens(seed, PIECES, 1500, 5, least=2))
+    return words, vocabularies.of_tokens(words)
 
 
 @pytest.mark.parametrize("schema", SCHEMAS, ids=range(len(SCHEMAS)))

@@ -15,10 +15,11 @@ from guided.constraint.engine.requests import RequestBuffer
 from guided.grammar.ir import Choice, Grammar, Repetition, Rule, Sequence, Terminal
 from guided.grammar.regular.expr import literal
 from guided.kernels.data.layout import FINISHED
+from tests import vocabularies
 
 
 def test_a_longer_text_of_fewer_tokens_is_relied_on_and_kept() -> None:
-    tokens = [bytes([byte]) for byte in range(256)] + [b"abcdef", None]
+    tokens = [*vocabularies.SINGLE_BYTES, b"abcdef", None]
     vocabulary = guided.Vocabulary.from_tokens(tokens, eos_ids=[257])
     letter, three, six = (Terminal(literal(text)) for text in (b"x", b"qzw", b"abcdef"))
     body = Sequence((Repetition(letter), Choice((three, six))))
@@ -61,7 +62,7 @@ def test_budgets_are_kept_by_vocabularies_with_gaps() -> None:
             {text[i : i + rnd.randint(1, 4)] for text in texts for i in range(len(text)) if rnd.random() < 0.6}
         )
         tokens = [piece.encode() for piece in pieces]
-        vocabulary = guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+        vocabulary = vocabularies.of_tokens(tokens)
         if not any(re.fullmatch(f"(?:{'|'.join(pieces)})*", text) for text in texts):
             with pytest.raises(guided.VocabularyError):
                 guided.compile(guided.choice(texts), vocabulary)
@@ -86,7 +87,7 @@ def test_states_of_a_bounded_text_are_asked_about_together(monkeypatch: pytest.M
     """Near the budget each length of a text is a state; each one asked about by itself, a mask began 11 times here."""
     rng = random.Random(5)
     words = sorted({bytes(rng.choices(b"abcdefgh", k=rng.randint(2, 40))) for _ in range(200)})
-    tokens = [bytes([byte]) for byte in range(256)] + words + [None]
+    tokens = [*vocabularies.SINGLE_BYTES, *words, None]
     vocabulary = guided.Vocabulary.from_tokens(tokens, eos_ids=[len(tokens) - 1])
     constraint = guided.compile(guided.json_schema({"type": "string", "minLength": 50, "maxLength": 3000}), vocabulary)
     row = np.zeros(vocabulary.n_words, np.uint32)

@@ -17,8 +17,9 @@ from guided.kernels.data.addresses import address, address_row
 from guided.kernels.data.layout import N_SEGMENTS
 from guided.kernels.jit import direct
 from guided.kernels.masking.rows import fingerprint, same
+from tests import vocabularies
 
-VOCABULARY = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
+VOCABULARY = vocabularies.of_bytes()
 
 
 def _read(constraint, text):
@@ -136,9 +137,9 @@ def test_a_constraint_that_nobody_holds_is_gone_at_once(checked):
 
 
 def test_rows_of_shares_are_zero_behind_a_mask():
-    words = [bytes([byte]) for byte in range(256)]
+    words = [*vocabularies.SINGLE_BYTES]
     words += [b'"' + bytes((a, b)) for a in b',]}:" ab' for b in b', \n"]}ab']
-    vocabulary = guided.Vocabulary.from_tokens([*words, None], eos_ids=[len(words)])
+    vocabulary = vocabularies.of_tokens(words)
     schema = {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string"}, "b": {}}}}
     constraint = Constraint(guided.json_schema(schema), vocabulary)
     row = np.zeros(vocabulary.n_words, np.uint32)

@@ -13,6 +13,7 @@ from guided.constraint.engine import machine as machines
 from guided.constraint.engine.first_arrays import segments_of
 from guided.kernels.data.layout import N_SEGMENT_TOKENS, N_SEGMENTS
 from guided.kernels.masking.segments import WALK
+from tests import vocabularies
 
 NAMES = ["ab", "abc", "b", "name", "names", "n"]
 PIECES = [
@@ -32,10 +33,10 @@ PIECES = [
     b"me",
     b"names",
 ]
-WORDS = [bytes([byte]) for byte in range(256)]
+WORDS = [*vocabularies.SINGLE_BYTES]
 WORDS += sorted({a + b for a, b in itertools.product(PIECES, PIECES)} | {p for p in PIECES if len(p) > 1})
 WORDS += [b"%d" % i for i in range(10, 300)] + [b'": %d' % i for i in range(20)] + [b"%d, " % i for i in range(20)]
-VOCABULARY = guided.Vocabulary.from_tokens([*WORDS, None], eos_ids=[len(WORDS)])
+VOCABULARY = vocabularies.of_tokens(WORDS)
 
 SCHEMAS = [
     {"type": "object", "properties": {name: {"type": "string"} for name in NAMES}, "additionalProperties": False},

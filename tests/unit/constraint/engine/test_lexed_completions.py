@@ -6,8 +6,9 @@ import pytest
 
 import guided
 from guided.grammar import library
+from tests import vocabularies
 
-VOCABULARY = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
+VOCABULARY = vocabularies.of_bytes()
 TEXTS = {
     "c_program": [
         (b"int main(int n) { while (n) { f(g[(h * (n ? f : (n", b")))]);}}"),

@@ -11,9 +11,10 @@ import guided
 from guided.constraint.engine.machine import ConstraintMachine
 from guided.constraint.engine.requests import RequestBuffer
 from guided.kernels.data.requests import EXPAND_NODE
+from tests import vocabularies
 
 VOCABULARY = guided.Vocabulary.from_tokens(
-    [*[bytes([byte]) for byte in range(256)], b'{"', b"name", b'":', b"nam", b'":{', None], eos_ids=[261]
+    [*vocabularies.SINGLE_BYTES, b'{"', b"name", b'":', b"nam", b'":{', None], eos_ids=[261]
 )
 OPEN, NAME, COLON, NAM = range(256, 260)
 

@@ -24,12 +24,13 @@ from guided.grammar.formats.idna_languages import SHORT, names, no_host_names, p
 from guided.grammar.formats.idna_names import _LETTERS, HostName, _endings, beginning, is_host_name, octets
 from guided.grammar.regular.derivative import matches
 from guided.testing import check_constraint
+from tests import vocabularies
 from tests.amounts import some
 
 idna = pytest.importorskip("idna")
 
 HOST = {"type": "string", "format": "idn-hostname"}
-BYTES = [bytes([byte]) for byte in range(256)]
+BYTES = [*vocabularies.SINGLE_BYTES]
 PIECES = [
     "xn--", "xn", "--", "-a", "a-", "abc", ".com", "com", "\u0301", "e\u0301", "é", "例え", "テ", "・", "ア", "\u200c", "\u200d",
     "क\u094d", "ب", "א\u05f3", "l·l", "·l", "͵", "α", '"a', '"}', '",', 'xn--zca"', "abcdefghijklmnopqrstuvwxyz" * 2, "привет", "。",

@@ -22,9 +22,10 @@ from guided.grammar.formats.regex_languages import (
 )
 from guided.grammar.regular.derivative import matches
 from guided.grammar.tags import Tag
+from tests import vocabularies
 from tests.twin import ecma_patterns as twin
 
-VOCABULARY = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
+VOCABULARY = vocabularies.of_bytes()
 REGEX = {"type": "string", "format": "regex"}
 
 VALID = [

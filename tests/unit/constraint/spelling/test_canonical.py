@@ -15,6 +15,7 @@ import guided
 from guided.constraint.spelling.canonical import canonical
 from guided.constraint.spelling.forcing import forced_tokens
 from guided.constraint.spelling.healing import heal
+from tests import vocabularies
 from tests.amounts import mostly_slow, some
 from tests.twin.byte_pairs import PATTERNS, shuffled, train, vocabulary_of, with_whole_chunks
 
@@ -50,7 +51,7 @@ def compiled(kind: str, language: str):
 @cache
 def texts_of(language: str) -> tuple[str, ...]:
     """Every text, by walking single characters over a vocabulary of bytes."""
-    vocabulary = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
+    vocabulary = vocabularies.of_bytes()
     constraint = guided.compile(LANGUAGES[language], vocabulary)
     found, stack = [], [(constraint.start, b"")]
     while stack:

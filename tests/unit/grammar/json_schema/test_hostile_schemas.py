@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import guided
+from tests import vocabularies
 
 SECONDS = 4
 """Twice what is promised: tests share their machine."""
@@ -63,7 +64,7 @@ LIMITED = {
 @pytest.fixture(scope="module")
 def vocabulary():
     """With the kernels compiled that schemas like these need."""
-    tokens = [*(bytes([byte]) for byte in range(256)), b'":', b"aa", b"10", None]
+    tokens = [*vocabularies.SINGLE_BYTES, b'":', b"aa", b"10", None]
     made = guided.Vocabulary.from_tokens(tokens, eos_ids=[259])
     row = np.zeros(made.n_words, np.uint32)
     patterns = [{"pattern": "a.*b"}, {"pattern": "b.*c"}, {"not": {"pattern": "d$"}}, {"maxLength": 9}]
@@ -105,7 +106,7 @@ def test_disjoint_branches_are_told_apart_as_before():
             ]
         }
     )
-    vocabulary = guided.Vocabulary.from_tokens([*(bytes([b]) for b in range(256)), None], eos_ids=[256])
+    vocabulary = vocabularies.of_bytes()
     constraint = guided.compile(grammar, vocabulary)
     for text, valid in ((b"2", True), (b"3", False), (b"4", True), (b'"ab"', True), (b'"abc"', False)):
         state = constraint.advance_bytes(constraint.start, text)

@@ -15,8 +15,9 @@ from lark.indenter import Indenter, PythonIndenter
 
 import guided
 from guided.testing import check_constraint
+from tests import vocabularies
 
-BYTES = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
+BYTES = vocabularies.of_bytes()
 PYTHON = (Path(lark.__file__).parent / "grammars" / "python.lark").read_text()
 STANDARD_LIBRARY = Path(os.__file__).parent
 

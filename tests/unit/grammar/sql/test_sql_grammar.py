@@ -15,6 +15,7 @@ from guided.errors import GrammarError, UnsatisfiableError, UnsupportedError
 from guided.grammar.ir import Grammar
 from guided.grammar.sql import Column, DatabaseSchema, ForeignKey, Table, sql
 from guided.grammar.sql.spelling import identifier
+from tests import vocabularies
 from tests.amounts import mostly_slow, some
 from tests.twin import earley
 from tests.twin.descent import Descent
@@ -260,9 +261,8 @@ def test_equal_sources_have_equal_keys_and_pickle() -> None:
 
 def test_the_engine_agrees(shop: Grammar) -> None:
     from guided.constraint.compile import compile
-    from guided.vocab.vocabulary import Vocabulary
 
-    vocabulary = Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
+    vocabulary = vocabularies.of_bytes()
     constraint = compile(sql(SHOP, max_subquery_depth=1), vocabulary)
     for texts, wanted in ((lines(ACCEPTED), True), (lines(REJECTED), False)):
         for text in texts:

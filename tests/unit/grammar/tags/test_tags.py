@@ -13,13 +13,14 @@ from guided import Tag
 from guided.errors import GrammarError, UnsupportedError
 from guided.grammar.ir import Grammar
 from guided.testing import check_constraint
+from tests import vocabularies
 from tests.amounts import mostly_slow
 
 PIECES = [b"<a", b"<a>", b"</a>", b"<ab>", b"x<", b"ab", b"12", b">>", b"\n\n", "é<".encode(), b"\xff"]
 EOS = 256 + len(PIECES)
 SPECIAL = {"</s>": EOS, "<call>": EOS + 1, "<end>": EOS + 2}
 VOCABULARY = guided.Vocabulary.from_tokens(
-    [*(bytes([byte]) for byte in range(256)), *PIECES, None, None, None], eos_ids=[EOS], special_tokens=SPECIAL
+    [*vocabularies.SINGLE_BYTES, *PIECES, None, None, None], eos_ids=[EOS], special_tokens=SPECIAL
 )
 DIGITS = guided.regex("[0-9]+|<a>")
 LETTERS = guided.regex("[ab]*")

@@ -18,11 +18,12 @@ from guided.errors import GrammarError, UnsatisfiableError, VocabularyError
 from guided.grammar.json_schema.reading.source import read
 from guided.grammar.tags.styles import FORMATS
 from guided.testing import check_constraint
+from tests import vocabularies
 
 SPECIAL_NAMES = sorted({name for call in FORMATS.values() for name in call.special_tokens})
 SPECIAL = {name: 257 + number for number, name in enumerate(SPECIAL_NAMES)}
 VOCABULARY = guided.Vocabulary.from_tokens(
-    [*(bytes([byte]) for byte in range(256)), None, *[None] * len(SPECIAL)], eos_ids=[256], special_tokens=SPECIAL
+    [*vocabularies.SINGLE_BYTES, None, *[None] * len(SPECIAL)], eos_ids=[256], special_tokens=SPECIAL
 )
 SPLIT = re.compile("|".join(map(re.escape, SPECIAL_NAMES)))
 
@@ -124,7 +125,7 @@ def test_contracts(style: ToolStyle) -> None:
 def test_the_tokenizer_says_which_delimiters_are_special() -> None:
     own = guided.tool_calls(TOOLS, special_tokens=VOCABULARY.special_tokens)
     assert own.special_tokens == ("</tool_call>", "<tool_call>")
-    other = guided.Vocabulary.from_tokens([bytes([b]) for b in range(256)], eos_ids=[])
+    other = guided.Vocabulary.from_tokens([*vocabularies.SINGLE_BYTES], eos_ids=[])
     text = guided.tool_calls(TOOLS, special_tokens=other.special_tokens)
     assert text.special_tokens == () and guided.compile(text, other)
     with pytest.raises(VocabularyError, match="no special token '</tool_call>'"):

@@ -16,6 +16,7 @@ from guided.errors import GuidedError, LimitError, VocabularyError
 from guided.hf import GuidedLogitsProcessor
 from guided.hf.masking.states import PrefixStates
 from guided.vocab import Vocabulary
+from tests import vocabularies
 from tests.twin.slow_constraint import SlowConstraint
 from tests.unit.hf.conftest import WIDTH, random_text
 
@@ -238,7 +239,7 @@ def test_what_is_not_a_grammar(tokenizer, constraints):
 
 
 def test_constraints_of_different_vocabularies(constraints):
-    other = Vocabulary.from_tokens([*(bytes([b]) for b in range(256)), None], eos_ids=[256])
+    other = vocabularies.of_bytes()
     foreign = SlowConstraint(constraints["answer"].grammar, other)
     with pytest.raises(VocabularyError, match="was compiled for"):
         GuidedLogitsProcessor([constraints["answer"], foreign])
@@ -280,7 +281,7 @@ def test_equal_grammars_share_one_constraint(tokenizer):
 
 
 def test_prefixes_that_end_alike_are_told_apart():
-    vocabulary = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
+    vocabulary = vocabularies.of_bytes()
     constraint = guided.compile(guided.regex("x{40}y|z{1,60}"), vocabulary)
     states = PrefixStates(constraint)
     same = [ord("x")] * 39

@@ -14,6 +14,7 @@ from guided.infer.errors import PotentialError
 from guided.infer.potentials.potential import Anything, ConstraintPotential, Potential, Product, as_potential
 from guided.infer.potentials.text_potentials import TextPredicate, TextScorer, UnitTest
 from guided.testing import check_potential
+from tests import vocabularies
 
 # "é" is C3 A9: tokens can end inside of it.
 TOKENS = [b"a", b"b", b"ab", b"\xc3", b"\xa9", b"\xc3\xa9", b"1", b" ", None, None, b"\xff"]
@@ -134,7 +135,7 @@ def test_sql(tmp_path):
     database.close()
     from guided.infer.potentials.sql_potential import SqlDryRun
 
-    letters = guided.Vocabulary.from_tokens([bytes([i]) for i in range(256)] + [None], eos_ids=[256])
+    letters = vocabularies.of_bytes()
     good = ["SELECT name FROM pet", "SELECT 1", "WITH x AS (SELECT age FROM pet) SELECT max(age) FROM x;", "VALUES (1)"]
     bad = [
         "", " ", "-- SELECT 1", "SELECT nam FROM pet", "SELECT name FROM pets", "SELECT", "QUERY PLAN SELECT name FROM pet",

@@ -13,6 +13,7 @@ from guided.grammar.regular.expr import byte_set, repeat
 from guided.kernels.data.layout import EXAMINED
 from guided.kernels.lexing.byte_classes import BROKEN, LINES, TEXT, UNPLAIN, UTF8_PHASES, class_of_byte, phase_after
 from guided.testing import brute_force_mask
+from tests import vocabularies
 
 WORDS = [
     b"word", b"Word", b"WORD", b"abc", b"xyz", b"gg", b"0123", b"a1", b"a-b", b"a.b", b"a:b", b"dot.", b" space",
@@ -21,7 +22,7 @@ WORDS = [
     b"\\u00", b"\\n", b"\xff", b"a\xff", b"\xc0", b"f\xe4", "ä-ö".encode(), "é\x00".encode(), b"\x01", b"\x7f",
 ]  # fmt: skip
 VOCABULARY = guided.Vocabulary.from_tokens(
-    [bytes([byte]) for byte in range(256)] + WORDS + [a + b for a in WORDS for b in WORDS], eos_ids=[0]
+    [*vocabularies.SINGLE_BYTES] + WORDS + [a + b for a in WORDS for b in WORDS], eos_ids=[0]
 )
 
 PATTERNS = [

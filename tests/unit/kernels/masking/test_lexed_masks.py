@@ -14,6 +14,7 @@ import guided
 from guided.constraint.constraint import Constraint
 from guided.grammar import library
 from guided.kernels.masking.lexed import FAR_RANGE
+from tests import vocabularies
 
 WORDS = 5_000
 
@@ -36,7 +37,7 @@ def vocabulary() -> guided.Vocabulary:
         b"in",
     ]
     signs = [b"(", b")", b"()", b");", b" {", b"++", b"->", b"==", b" = ", b"[", b"]", b",", b".", b" *", b"/*", b"//"]
-    tokens = {bytes([byte]) for byte in range(256)}
+    tokens = {*vocabularies.SINGLE_BYTES}
     tokens.update(
         keywords, signs, [b" " + word for word in keywords], [b"  ", b"    ", b"\n\n", b"\n    ", b'"', b'",']
     )
@@ -53,7 +54,7 @@ def vocabulary() -> guided.Vocabulary:
         if kind == 6:
             word = rng.choice(signs) + word
         tokens.add(word)
-    return guided.Vocabulary.from_tokens([*sorted(tokens), None], eos_ids=[len(tokens)])
+    return vocabularies.of_tokens(sorted(tokens))
 
 
 VOCABULARY = vocabulary()

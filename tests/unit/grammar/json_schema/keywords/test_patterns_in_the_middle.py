@@ -18,9 +18,10 @@ import pytest
 import guided
 from guided.errors import GuidedError
 from guided.grammar.json_schema import json_schema
+from tests import vocabularies
 
 END = 256
-VOCABULARY = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[END])
+VOCABULARY = guided.Vocabulary.from_tokens([*vocabularies.SINGLE_BYTES, None], eos_ids=[END])
 LIKELY = np.full(END + 1, 0.02)
 for _bytes, _chance in (("abcdefxyz", 5.0), ("0123456789", 4.0), ("ABCXYZ", 2.0), ('-_./:@,{"', 3.0)):
     LIKELY[list(_bytes.encode())] = _chance

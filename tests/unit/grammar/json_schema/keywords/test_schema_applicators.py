@@ -10,8 +10,9 @@ import pytest
 import guided
 from guided.errors import LimitError, UnsatisfiableError
 from guided.grammar.json_schema import json_schema
+from tests import vocabularies
 
-VOCABULARY = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
+VOCABULARY = vocabularies.of_bytes()
 
 
 def accepted(schema: Any, values: list[Any], order: str = "any") -> list[bool]:

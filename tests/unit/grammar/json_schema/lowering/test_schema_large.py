@@ -15,8 +15,9 @@ from guided.grammar.json_schema.keywords.patterns import pattern_language
 from guided.grammar.json_schema.numbers.decimals import Decimals
 from guided.grammar.json_schema.numbers.ranges import Notation, NumberRange
 from guided.grammar.json_schema.satisfiability.cardinality import MANY, count_words
+from tests import vocabularies
 
-BYTES = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
+BYTES = vocabularies.of_bytes()
 
 
 def accepts(constraint: guided.Constraint, value: Any) -> bool:

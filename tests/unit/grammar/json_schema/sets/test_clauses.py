@@ -15,8 +15,9 @@ from guided.errors import UnsatisfiableError
 from guided.grammar.json_schema import json_schema
 from guided.grammar.json_schema.satisfiability import graph
 from guided.grammar.json_schema.sets import clauses
+from tests import vocabularies
 
-VOCABULARY = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
+VOCABULARY = vocabularies.of_bytes()
 
 
 def accepts(constraint: guided.Constraint, value: Any) -> bool:

@@ -15,8 +15,9 @@ from guided.grammar.json_schema.lowering import lower
 from guided.grammar.json_schema.reading.document import DRAFT2020
 from guided.grammar.json_schema.sets.contained import without_contained
 from guided.grammar.json_schema.sets.shape import FALSE, TRUE, ObjectShape, typed
+from tests import vocabularies
 
-BYTES = guided.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [None], eos_ids=[256])
+BYTES = vocabularies.of_bytes()
 NAMES = "abcd"
 VALUES: list[Any] = [{}, False, {"type": "integer"}, {"type": "string"}, {"enum": ["x", 1]}, {"const": 1}]
 
