@@ -1,7 +1,7 @@
 r"""The formats that are asserted: strings as languages over the inside of a JSON string, numbers as ranges.
 
-Formats that are not here are annotations.  Sources: RFC 4122 (UUID), RFC 6901 (pointers), RFC 4648 (base64), the format
-registry of OpenAPI; others in `guided.grammar.formats`.
+Formats that are not here are annotations.  Sources: RFC 4122 (UUID), RFC 9562 (its versions, by the names that Pydantic
+gives them), RFC 6901 (pointers), RFC 4648 (base64), the format registry of OpenAPI; others in `guided.grammar.formats`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from guided.grammar.formats import addresses as addresses
@@ -66,9 +66,20 @@ def format_note(name: Any) -> str | None:
     return NOTES.get(name) if isinstance(name, str) else None
 
 
+UUID_VERSIONS = (1, 3, 4, 5, 6, 7, 8)
+"""Version 2 is DCE's, whose standard is another; RFC 9562 only names it."""
+
+
 @lru_cache(maxsize=1)
 def _uuid() -> Expr:
     return pattern_language("[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}")
+
+
+@lru_cache(maxsize=len(UUID_VERSIONS))
+def _uuid_of_version(version: int) -> Expr:
+    return pattern_language(
+        f"[0-9A-Fa-f]{{8}}-[0-9A-Fa-f]{{4}}-{version}[0-9A-Fa-f]{{3}}-[89ABab][0-9A-Fa-f]{{3}}-[0-9A-Fa-f]{{12}}"
+    )
 
 
 _POINTER = "(?:/(?:[^~/]|~[01])*)*"
@@ -107,6 +118,7 @@ FORMATS: dict[str, Callable[[], Expr]] = {
     "json-pointer": _json_pointer,
     "relative-json-pointer": _relative_json_pointer,
     "uuid": _uuid,
+    **{f"uuid{version}": partial(_uuid_of_version, version) for version in UUID_VERSIONS},
     "byte": _base64,
 }
 """The formats of strings that are enforced, by name."""

@@ -6,6 +6,7 @@ import datetime
 import ipaddress
 import json
 import random
+import uuid
 from pathlib import Path
 
 import pytest
@@ -98,10 +99,49 @@ def test_addresses_agree_with_the_standard_library() -> None:
         assert holds("ipv4", text) is real, text
 
 
+@pytest.mark.parametrize("version", [1, 3, 4, 5, 6, 7, 8])
+def test_versions_of_uuids_are_those_of_python(version: int) -> None:
+    rnd = random.Random(version)
+    language = format_language(f"uuid{version}")
+    agreed = [0, 0]
+    for _ in range(2000):
+        made = uuid.UUID(int=rnd.getrandbits(128) & ~(0xF << 76) | rnd.choice((version, rnd.randrange(16))) << 76)
+        # None but in the variant of RFC 9562.
+        real = made.version == version
+        assert holds_word(language, rnd.choice((str, lambda u: str(u).upper()))(made)) is real, made
+        agreed[real] += 1
+    assert min(agreed) > 200
+
+
+@pytest.mark.parametrize("name", ["UUID1", "UUID3", "UUID4", "UUID5"])
+def test_uuids_of_pydantic_have_their_version(name: str) -> None:
+    pydantic = pytest.importorskip("pydantic")
+    adapter = pydantic.TypeAdapter(getattr(pydantic, name))
+    grammar = json_schema(adapter.json_schema())
+    for version in (1, 3, 4, 5):
+        text = json.dumps(str(uuid.UUID(int=(1 << 128) - 1, version=version)))
+        try:
+            adapter.validate_json(text)
+            real = True
+        except pydantic.ValidationError:
+            real = False
+        assert accepts(grammar, text.encode()) is real is (name == f"UUID{version}")
+
+
 @pytest.mark.parametrize(
     ("name", "yes", "no"),
     [
         ("uuid", ["2EB8AA08-aa98-11ea-b4aa-73b441d16380"], ["2eb8aa08aa9811eab4aa73b441d16380", "{}"]),
+        (
+            "uuid4",
+            ["2eb8aa08-aa98-41ea-b4aa-73b441d16380", "2EB8AA08-AA98-41EA-84AA-73B441D16380"],
+            [
+                "2eb8aa08-aa98-11ea-b4aa-73b441d16380",
+                "2eb8aa08-aa98-41ea-c4aa-73b441d16380",
+                "2eb8aa08aa9841eab4aa73b4",
+            ],
+        ),
+        ("uuid7", ["01890a5d-ac96-774b-bcce-b302099a8057"], ["01890a5d-ac96-474b-bcce-b302099a8057"]),
         ("duration", ["P1Y2M3DT4H5M6S", "PT36H", "P4W", "P1D"], ["P", "PT", "1D", "P1D2H", "P2D1Y", "P1W2D", "P1Y2D"]),
         ("email", ["joe@example.com", "te~st@[127.0.0.1]", '"a b"@x.y'], ["joe", "@x", ".a@x", "a..b@x", "a@"]),
         (
