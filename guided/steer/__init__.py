@@ -29,7 +29,7 @@ from guided.steer.reward import ModelReward, OnFailure, RewardError, RewardWarni
 from guided.steer.rewarded import ARGS, FUDGE, RAD, ControlledDecoding
 from guided.steer.scorer import PrefixScorer, train_scorer
 from guided.steer.second_model import ARM, Contrastive, DExperts, Mixture, Product, ProxyTuning
-from guided.steer.second_prompt import ClassifierFree, ContextAware, Instructive, SelfDebiasing
+from guided.steer.second_prompt import ClassifierFree, ContextAware, Instructive, PrefixAdaptive, SelfDebiasing
 from guided.steer.stack import Stack, Steering
 from guided.steer.text_so_far import GRAD, ContrastiveSearch, Momentum
 from guided.steer.transitions import TransitionGraph
@@ -66,6 +66,7 @@ __all__ = [
     "ModelReward",
     "Momentum",
     "OnFailure",
+    "PrefixAdaptive",
     "PrefixScorer",
     "Prefixed",
     "Product",

@@ -1,4 +1,4 @@
-"""Steerers that run the same model on other prompts: context-aware, classifier-free, instructive, self-debiasing.
+"""Steerers that run the same model on other prompts: context-aware, classifier-free, instructive, debiasing, PREADD.
 
 All their branches and the steered model itself are rows of one batch.
 """
@@ -13,9 +13,15 @@ import torch
 from guided.lm.model import LanguageModel
 from guided.steer.declaration import Branch, Declaration, LastToken, Prompt, Seen
 from guided.steer.fields import Checked, Range
-from guided.steer.formulas.prompts import classifier_free, context_aware, instructive, self_debiasing
+from guided.steer.formulas.prompts import (
+    classifier_free,
+    context_aware,
+    instructive,
+    prefix_adaptive,
+    self_debiasing,
+)
 
-__all__ = ["ClassifierFree", "ContextAware", "Instructive", "SelfDebiasing"]
+__all__ = ["ClassifierFree", "ContextAware", "Instructive", "PrefixAdaptive", "SelfDebiasing"]
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,26 @@ class Instructive(Checked):
     def steer(self, logits: torch.Tensor, seen: Seen) -> torch.Tensor:
         """The difference."""
         return instructive(logits, seen.branches[0].logits, epsilon=self.epsilon)
+
+
+@dataclass(frozen=True)
+class PrefixAdaptive(Checked):
+    """Towards what a prefix of the prompt asks for, or away from it: `prefix_adaptive` (PREADD).
+
+    ``prefixed`` makes the prompt with the prefix: `Prefixed(tokens)`, or any function of the prompt's ids.  Above 0
+    ``alpha`` steers towards the prefix, below 0 away from it.
+    """
+
+    prefixed: Prompt
+    alpha: float
+
+    def declare(self, model: LanguageModel) -> Declaration:
+        """The prompt behind its prefix."""
+        return Declaration((Branch(None, self.prefixed),))
+
+    def steer(self, logits: torch.Tensor, seen: Seen) -> torch.Tensor:
+        """So many times what the prefix changes."""
+        return prefix_adaptive(logits, seen.branches[0].logits, alpha=self.alpha)
 
 
 @dataclass(frozen=True)

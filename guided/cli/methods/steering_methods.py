@@ -109,6 +109,12 @@ def _instructive(values: Values, sources: Sources) -> Steerer:
     return Instructive(_prefixed(values.pop("noisy"), sources), **values)
 
 
+def _prefix_adaptive(values: Values, sources: Sources) -> Steerer:
+    from guided.steer import PrefixAdaptive
+
+    return PrefixAdaptive(_prefixed(values.pop("prefix"), sources), **values)
+
+
 def _debiasing(values: Values, sources: Sources) -> Steerer:
     from guided.steer import SelfDebiasing
 
@@ -195,6 +201,11 @@ METHODS: dict[str, Method] = {
         "away from a misleading instruction",
         {"noisy": Setting(Kind.TOKENS, required=True), "epsilon": _NUMBER},
         _instructive,
+    ),
+    "preadd": Method(
+        "towards what a prefix asks for, or (alpha below 0) away from it",
+        {"prefix": Setting(Kind.TOKENS, required=True), "alpha": Setting(Kind.NUMBER, required=True)},
+        _prefix_adaptive,
     ),
     "debias": Method(
         "self-debiasing",

@@ -1,4 +1,4 @@
-"""Formulas over the same model under another prompt: context-aware, classifier-free, instructive, self-debiasing.
+"""Formulas over the same model under another prompt: context-aware, classifier-free, instructive, debiasing, PREADD.
 
 In each, ``logits`` is what comes in, under the prompt as given, ``[n, V]``.
 """
@@ -12,7 +12,7 @@ import torch
 
 from guided.steer.formulas.combining import combine, log_probabilities
 
-__all__ = ["classifier_free", "context_aware", "instructive", "self_debiasing"]
+__all__ = ["classifier_free", "context_aware", "instructive", "prefix_adaptive", "self_debiasing"]
 
 
 def context_aware(logits: torch.Tensor, without_context: torch.Tensor, *, alpha: float = 0.5) -> torch.Tensor:
@@ -38,6 +38,15 @@ def instructive(logits: torch.Tensor, noisy: torch.Tensor, *, epsilon: float = 0
     The identity for ``epsilon=0``; an instruction that changes nothing gives ``(1 - epsilon) z``, the same argmax.
     """
     return combine(1, logits, (-epsilon, noisy))
+
+
+def prefix_adaptive(logits: torch.Tensor, prefixed: torch.Tensor, *, alpha: float) -> torch.Tensor:
+    """``l + alpha (l_prefixed - l)`` on log-probabilities (PREADD): Pei et al. 2023, arXiv 2307.03214.
+
+    ``prefixed`` is under the prompt with a prefix before it.  Towards what the prefix asks for with ``alpha`` above 0,
+    away from it below.  ``alpha=0`` is the identity (as log-probabilities), and so is a prefix that changes nothing.
+    """
+    return combine(1 - alpha, log_probabilities(logits), (alpha, log_probabilities(prefixed)))
 
 
 def self_debiasing(

@@ -24,6 +24,7 @@ from guided.steer import (
     DoLa,
     Instructive,
     Mixture,
+    PrefixAdaptive,
     Prefixed,
     Replaced,
     Stack,
@@ -63,6 +64,9 @@ def test_settings_reach_the_steerers(sources):
     )
     assert first("cfg", sources) == ClassifierFree()
     assert first("instructive:noisy=lie", sources) == Instructive(Prefixed(encode("lie", False), after=1))
+    assert first("preadd:prefix=be rude,alpha=-1", sources) == PrefixAdaptive(
+        Prefixed(encode("be rude", False), after=1), -1.0
+    )
     mixture = first("mixture:model=small,model=other,weight=1,weight=2,weight=3", sources)
     assert isinstance(mixture, Mixture) and mixture.weights == (1.0, 2.0, 3.0)
     assert first("rad:reward=statistics:mean,top-k=3", sources).top_k == 3

@@ -12,7 +12,13 @@ from guided.steer.formulas.experts import mixture, product
 from guided.steer.formulas.history import contrastive_search, grad, momentum
 from guided.steer.formulas.layers import decore, dola, dynamic_focus, layers_over_layers
 from guided.steer.formulas.masked import masked_softmax
-from guided.steer.formulas.prompts import classifier_free, context_aware, instructive, self_debiasing
+from guided.steer.formulas.prompts import (
+    classifier_free,
+    context_aware,
+    instructive,
+    prefix_adaptive,
+    self_debiasing,
+)
 from guided.steer.formulas.rewards import args, arm, controlled, fudge, rad
 from tests.unit.steer.formulas.formula_twin import INF, close, given, rows, same, softmax
 
@@ -72,6 +78,7 @@ def test_what_comes_in_excluded_stays_excluded():
         context_aware(logits, other),
         classifier_free(logits, other, scale=0.0),
         instructive(logits, other),
+        prefix_adaptive(logits, other, alpha=2.0),
         decore(logits, other),
     ):
         assert got[0, 1] == -INF
@@ -106,6 +113,7 @@ def test_dtype_shape_and_inputs_are_kept(dtype, width):
         context_aware(a, b),
         classifier_free(a, b),
         instructive(a, b),
+        prefix_adaptive(a, b, alpha=-1.0),
         self_debiasing(a, [b, c]),
         dola(a, torch.stack([b, c])),
         layers_over_layers(a, b, c, b),

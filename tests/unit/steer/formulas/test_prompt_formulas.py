@@ -7,7 +7,13 @@ import math
 import torch
 from hypothesis import strategies as st
 
-from guided.steer.formulas.prompts import classifier_free, context_aware, instructive, self_debiasing
+from guided.steer.formulas.prompts import (
+    classifier_free,
+    context_aware,
+    instructive,
+    prefix_adaptive,
+    self_debiasing,
+)
 from tests.unit.steer.formulas.formula_twin import INF, close, given, logs, naive_sum, rows, same, softmax, weights
 
 
@@ -24,8 +30,14 @@ def test_two_prompts(pair, amount):
         [naive_sum([(amount, logs(a)), (1 - amount, logs(b))]) for a, b in zip(own, theirs)],
     )
     close(instructive(logits, other, epsilon=amount), [naive_sum([(1, a), (-amount, b)]) for a, b in zip(own, theirs)])
+    close(
+        prefix_adaptive(logits, other, alpha=amount),
+        [naive_sum([(1 - amount, logs(a)), (amount, logs(b))]) for a, b in zip(own, theirs)],
+    )
     same(context_aware(logits, other, alpha=0.0), logits)
     same(context_aware(logits, logits, alpha=amount), logits)
+    same(prefix_adaptive(logits, other, alpha=0.0), logits)
+    same(prefix_adaptive(logits, logits, alpha=amount), logits)
     same(classifier_free(logits, other, scale=1.0), logits)
     same(classifier_free(logits, logits, scale=amount), logits)
     same(instructive(logits, other, epsilon=0.0), logits)
