@@ -17,7 +17,7 @@ from guided.kernels.data import requests as kinds
 ROOT = Path(guided.__file__).parent
 DOCS = ROOT.parent / "docs"
 
-PAGES = ["ARCHITECTURE.md", "PERFORMANCE.md"]
+PAGES = ["ARCHITECTURE.md", "CHANGING.md", "PERFORMANCE.md"]
 """Those that name files, and hold the rule of short paragraphs."""
 
 pytestmark = pytest.mark.skipif(not DOCS.is_dir(), reason="an installed package has no docs")
