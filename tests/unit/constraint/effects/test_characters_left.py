@@ -1,4 +1,4 @@
-"""Characters that a pattern still needs, against all short texts; the numbers of places against a dictionary."""
+"""Characters that a pattern still needs, against all short texts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from guided.constraint.effects.characters_left import CharactersLeft
 from guided.grammar.formats.patterns import pattern_language
 from guided.grammar.regular.expr import json_string
 from guided.kernels.data.layout import MATCHED
-from guided.kernels.masking.places import number_places
 
 LETTERS = "aB-é\u2028😀"
 PATTERNS = [
@@ -93,13 +92,3 @@ def test_places_are_numbered_as_by_a_dictionary(room, monkeypatch):
     left = CharactersLeft(table)
     found = left.of_tokens(np.array(places, np.int64))
     assert found.tolist() == [left.of_place(state) for state in places]
-
-
-def test_many_places_are_told_apart():
-    seed = random.Random(3)
-    at = np.array([seed.randint(0, 40) | seed.choice((0, 1 << 24, 5 << 24)) << 32 for _ in range(3000)])
-    numbers, examples = np.empty(len(at), np.int32), np.empty(256, np.int32)
-    n = number_places(at, numbers, examples, np.zeros(512, np.int32))
-    assert n == len(set(at.tolist()))
-    assert (at[examples[numbers]] == at).all()
-    assert number_places(at, numbers, examples[: n - 1], np.zeros(512, np.int32)) == -1
