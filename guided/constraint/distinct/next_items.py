@@ -8,25 +8,39 @@ where not every one can go on in infinitely many ways.
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.constraint.distinct.crossings import Crossing, Crossings, KindsOfTokens
 from guided.constraint.distinct.json_text import QUOTE, Level, Mode, Text
 from guided.constraint.distinct.json_values import STRING_KEY
 from guided.constraint.distinct.liveness import Liveness
-from guided.constraint.distinct.next_verdicts import NAMED, NEXT, UNDECIDED, KindChecks, around
 from guided.constraint.distinct.steps import Steps
 from guided.constraint.distinct.supply import MANY, Supply
-from guided.constraint.distinct.token_kinds import TokenKinds
-from guided.constraint.distinct.token_shapes import Crossing, Place, TokenShapes
-from guided.constraint.distinct.token_texts import Reach
+from guided.constraint.distinct.token_texts import Place, Reach
 from guided.kernels.data.layout import DEAD
 
 _Name: TypeAlias = tuple[int, int, bytes]
 """By how many bytes a name that has just begun may go on, each to another; the state in it, `DEAD` where a token
 reaches no name just so, and what is pending there."""
+
+
+class Check(IntEnum):
+    """What is asked of a kind of tokens."""
+
+    FREE = 0
+    """Nothing."""
+    UNDECIDED = 1
+    """Each token is tried."""
+    NAMED = 2
+    """How many names may come."""
+    NEXT = 3
+    """The item behind, in the innermost container."""
+    NEXT_AROUND = 4
+    """The same in a container around it."""
 
 
 class _Verdicts(NamedTuple):
@@ -49,10 +63,9 @@ class NextItems:
         self._steps = steps
         self._supply = supply
         self._liveness = liveness
-        vocabulary = steps.automaton.vocabulary
-        self._crossings = TokenShapes.of(vocabulary)
-        self._kinds = TokenKinds.of(vocabulary)
-        self._checks = KindChecks.of(vocabulary)
+        self._crossings = Crossings.of(steps.automaton.vocabulary)
+        self._checks: dict[tuple[int, Place, frozenset[Reach]], tuple[KindsOfTokens, list[Check]]] = {}
+        """By the shape of the open containers the tokens of which something is asked, and by kind what: 50 us."""
         self._verdicts: dict[tuple[int, Place, int], _Verdicts] = {}
         # By the state behind a token, which is that of many states before it, and by the token's kind.
         self._names: dict[tuple[int, int], _Name] = {}
@@ -80,7 +93,7 @@ class NextItems:
         undecided = found.undecided.copy()
         more_than = self._supply.more_than
         for closed, names in found.named.items():
-            outer = around(level, closed)
+            outer = _around(level, closed)
             if outer is not None and self._steps.collisions.candidates(outer):
                 for _, some in names:
                     undecided += some
@@ -108,7 +121,7 @@ class NextItems:
         self, own: int, level: Level | None, place: Place, reaches: frozenset[Reach], row: NDArray[np.uint32]
     ) -> _Verdicts:
         found = _Verdicts([], {}, [], {})
-        checked, checks = self._checks.needed(level, place, reaches, self._steps.open_names)
+        checked, checks = self._checked(level, place, reaches)
         tokens, kinds = checked.within(row)
         if not tokens:
             return found
@@ -121,24 +134,35 @@ class NextItems:
                 groups[group] = [token]
         for (after, kind), tokens in groups.items():
             check = checks[kind]
-            if check == NAMED:
+            if check == Check.NAMED:
                 name = self._names.get((after, kind))
-                crossing = self._kinds.first[kind]
+                crossing = self._crossings.first[kind]
                 assert crossing is not None
                 if name is None:
                     name = self._names[after, kind] = self._name(after, crossing)
                 found.named.setdefault(crossing.closed, []).append((name, tokens))
-            elif check == UNDECIDED:
+            elif check == Check.UNDECIDED:
                 found.undecided.extend(tokens)
             else:
-                self._add_verdict(found, after, kind, check == NEXT, tokens)
+                self._add_verdict(found, after, kind, check == Check.NEXT, tokens)
         for names in found.named.values():
             names.sort()
         return found
 
+    def _checked(
+        self, level: Level | None, place: Place, reaches: frozenset[Reach]
+    ) -> tuple[KindsOfTokens, list[Check]]:
+        key = (_shape(level), place, reaches)
+        found = self._checks.get(key)
+        if found is None:
+            tokens = self._crossings.of_tokens(reaches, place)
+            checks = [_check(level, crossing, self._steps.open_names) for crossing in self._crossings.first]
+            found = self._checks[key] = tokens.of_kinds(np.array(checks) != Check.FREE), checks
+        return found
+
     def _add_verdict(self, found: _Verdicts, after: int, kind: int, innermost: bool, tokens: list[int]) -> None:
         """Add tokens that go to a next item, all of a kind and to one state, to what was found."""
-        crossing = self._kinds.first[kind]
+        crossing = self._crossings.first[kind]
         assert crossing is not None
         verdict = self._judged.get((after, kind, innermost))
         if verdict is None:
@@ -182,3 +206,24 @@ class NextItems:
 
 def _shape(level: Level | None) -> int:
     return 0 if level is None else level.shape
+
+
+def _check(level: Level | None, crossing: Crossing | None, open_names: bool) -> Check:
+    if crossing is None:
+        return Check.UNDECIDED
+    outer = _around(level, crossing.closed)
+    if outer is None and (level is not None or crossing.closed):
+        return Check.FREE
+    if outer is not None and outer.compares:
+        return Check.NEXT if outer is level else Check.NEXT_AROUND
+    # In an array the item in progress goes on, which is new already.
+    return Check.FREE if open_names or (outer is not None and outer.is_array) else Check.NAMED
+
+
+def _around(level: Level | None, closed: int) -> Level | None:
+    """The container that is the innermost after some were closed."""
+    for _ in range(closed):
+        if level is None:
+            break
+        level = level.parent
+    return level

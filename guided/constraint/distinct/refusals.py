@@ -22,8 +22,7 @@ from guided.constraint.distinct.liveness import Liveness
 from guided.constraint.distinct.next_items import NextItems
 from guided.constraint.distinct.steps import Steps
 from guided.constraint.distinct.supply import Supply
-from guided.constraint.distinct.token_shapes import Place
-from guided.constraint.distinct.token_texts import NO_TOKENS, Reach
+from guided.constraint.distinct.token_texts import NO_TOKENS, Place, Reach
 from guided.constraint.distinct.trie_walk import TrieWalk
 from guided.constraint.distinct.used_keys import UsedKeys
 from guided.constraint.distinct.used_strings import UsedStrings

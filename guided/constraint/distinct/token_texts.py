@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -12,9 +12,19 @@ from numpy.typing import NDArray
 
 from guided import tokenset
 from guided.constraint.distinct.json_text import COLON, QUOTE, Mode, Reader
-from guided.constraint.distinct.token_shapes import Place
 from guided.constraint.per_vocabulary import PerVocabulary
 from guided.vocab.vocabulary import Vocabulary
+
+
+class Place(IntEnum):
+    """Where in a JSON text a token begins, as far as the checker knows."""
+
+    IDLE = 0
+    """Anywhere; nothing is remembered of the text before."""
+    BETWEEN = 1
+    """Between names and strings, or in a number."""
+    STRING = 2
+    """In a name or string, and not in an escape."""
 
 
 class Reach(Enum):
