@@ -158,10 +158,6 @@ class LexerStrings:
             found = self._ascii_ways[state] = number, not edges or edges[-1][1] <= _ASCII
         return found
 
-    def first(self, state: int) -> int:
-        """The least byte by which a state goes on."""
-        return int(self._states.edges(state)[0][0])
-
     def _leads_back(self, state: int) -> bool:
         after = self._behind(state)
         return state in after or any(then in self._behind(then) for then in after)

@@ -10,9 +10,8 @@ strings may come than are used (`guided.constraint.distinct.supply`).
 from __future__ import annotations
 
 import heapq
-from typing import TypeAlias
 
-from guided.constraint.distinct.json_text import BACKSLASH, COLON, COMMA, QUOTE, Expects, Mode, Text
+from guided.constraint.distinct.json_text import BACKSLASH, QUOTE, Expects, Mode, Text
 from guided.constraint.distinct.json_values import STRING_KEY, is_zero
 from guided.constraint.distinct.spelling import Spelling
 from guided.constraint.distinct.steps import Steps
@@ -25,17 +24,7 @@ _OPEN_MODES = frozenset((Mode.NAME, Mode.STRING, Mode.SCALAR))
 _QUOTED = frozenset((Mode.NAME, Mode.STRING))
 _MOST_SPACES = 128
 """States behind white space that are looked at; where it may be as long as one likes there is one."""
-_ESCAPING = 400
-"""States in which a way to a free value is looked for, about 2 ms; a way over a declared name takes some forty."""
-_FRESH, _VALUE, _BEHIND, _STRING, _CONTENT = range(5)
-"""A name or value may begin; a value; within or behind a scalar; in a string; in one that is no name."""
-_Reached: TypeAlias = tuple[int, int, bool]
-"""A state, what is read there, and whether that is within the item, so that a comma does not leave it."""
-_READING = {Mode.BETWEEN: _FRESH, Mode.NAME: _STRING, Mode.STRING: _CONTENT}
-_WIDE = 24
-"""Bytes after which what a string says hardly matters: two of them are followed, and the string's end."""
-_BRACKETS, _OPEN = b"[]}", 0x7B
-_BEFORE, _SPACE = {0x7B: _FRESH, COMMA: _FRESH, COLON: _VALUE}, b" \t\n\r"
+_SPACE = b" \t\n\r"
 _LETTERS = bytes(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
 
 
@@ -49,7 +38,6 @@ class Liveness:
         self._spelling = None if steps.automaton.vocabulary.byte_complete else Spelling(steps, limits)
         self._most = limits.search_states
         self._alive: dict[tuple[int, Text], bool] = {}
-        self._escaping: dict[_Reached, bool] = {}
         self._spaces: dict[int, tuple[int, ...]] = {}
         self._uniform: dict[tuple[int, Mode], bool] = {}
 
@@ -80,7 +68,7 @@ class Liveness:
         if found is None and self._outnumbers(state, text):
             found = self._alive[state, text] = True
         if found is None:
-            found = self._escapes(state, text) or self._search(state, text)
+            found = self._search(state, text)
         return found
 
     def _outnumbers(self, state: int, text: Text) -> bool:
@@ -112,51 +100,17 @@ class Liveness:
         """The same behind one way to end the escape that is being read."""
         return bool(text.pending) and self.supply.is_open_string(state, text.mode, text.pending)
 
-    def _escapes(self, state: int, text: Text) -> bool:
-        """Is it plain to see that the item of which this is a part can still get a value, or a name, of its own?
-
-        A way is looked for that stays in the item and leads to where a string or number of infinitely many may begin;
-        it depends on the automaton's state alone.  Undeclared names on the way can be new ones, being infinitely many.
-        """
-        level = text.level
-        if level is None or not level.gathers or not self._steps.open_names or text.mode is Mode.SCALAR:
-            return False
-        if text.pending:
-            state = self._behind_escape(state, text.pending)
-        if state == DEAD or (level.compares and (text.mode is not Mode.BETWEEN or level.expects is not Expects.VALUE)):
-            return False
-        return self._leads_out(state, text.mode, level.compares)
-
-    def _behind_escape(self, state: int, pending: bytes) -> int:
-        """The state behind one way to end an escape; `DEAD` where none is known."""
-        way = self.supply.way_behind_escape(state, pending)
-        return self._steps.automaton.advance_text(state, way) if way else DEAD
-
-    def _leads_out(self, state: int, mode: Mode, compares: bool) -> bool:
-        place = (state, _READING[mode], not compares)
-        found = self._escaping.get(place)
-        return self._finds_open(place) if found is None else found
-
-    def is_free(self, state: int, mode: Mode, pending: bytes, in_array: bool, *, compares: bool) -> bool:
+    def is_free(self, state: int, mode: Mode, pending: bytes, in_array: bool) -> bool:
         """As `alive` where a next item or member, or what is read of it, has just begun: whatever is there already.
 
         ``in_array``: does the innermost container, which gathers, hold items?  Decided by the automaton's state alone;
         wrong only where it says False.
         """
         if pending:
-            if self.supply.is_open_string(state, mode, pending):
-                return True
-            state = self._behind_escape(state, pending)
-            if state == DEAD:
-                return False
+            return self.supply.is_open_string(state, mode, pending)
         if mode is Mode.BETWEEN:
-            if in_array and self.supply.is_open_value(state):
-                return True
-        elif self.supply.is_open(state, mode):
-            return True
-        if not self._steps.open_names or mode is Mode.SCALAR or (compares and mode is not Mode.BETWEEN):
-            return False
-        return self._leads_out(state, mode, compares)
+            return in_array and self.supply.is_open_value(state)
+        return self.supply.is_open(state, mode)
 
     def behind_space(self, state: int) -> tuple[int, ...]:
         """The state and those that white space leads to; none where these are too many to look at."""
@@ -174,54 +128,6 @@ class Liveness:
                     reached.clear()
             found = self._spaces[state] = tuple(reached)
         return found
-
-    def _finds_open(self, place: _Reached) -> bool:
-        """Is there a way to where a string or number of infinitely many may begin?
-
-        What lies on the way that is found leads there too, and is remembered.
-        """
-        step, escaping = self._steps.byte_step, self._escaping
-        parents: dict[_Reached, _Reached | None] = {place: None}
-        stack = [place]
-        while stack and len(parents) < _ESCAPING:
-            here = stack.pop()
-            at, reading, inside = here
-            if (
-                escaping.get(here)
-                # Where a value may begin that leads out, so it may where a name may begin as well.
-                or (reading == _FRESH and escaping.get((at, _VALUE, inside)))
-                or (reading in (_FRESH, _VALUE) and self.supply.is_open_value(at))
-            ):
-                passed: _Reached | None = here
-                while passed is not None:
-                    escaping[passed] = True
-                    passed = parents[passed]
-                return True
-            ways = self._steps.next_bytes(at)
-            if reading == _CONTENT and len(ways) > _WIDE:
-                ways = [QUOTE, *ways[:2]] if QUOTE in ways else ways[:2]
-            elif reading not in (_STRING, _CONTENT):
-                # White space that may be left out leads nowhere else, and is as many states as it has characters.
-                ways = [byte for byte in ways if byte not in _SPACE] or ways
-            self._steps.byte_steps(at, (byte for byte in ways if byte != BACKSLASH))
-            for byte in reversed(ways):
-                if reading in (_STRING, _CONTENT):
-                    if byte == BACKSLASH:
-                        continue
-                    then = (step(at, byte), _BEHIND if byte == QUOTE else reading, inside)
-                elif byte in _BRACKETS or (byte == COMMA and not inside):
-                    continue
-                elif byte == QUOTE:
-                    then = (step(at, byte), _CONTENT if reading == _VALUE else _STRING, inside)
-                else:
-                    # Not within a number: zeros may lengthen it without a new value.
-                    fresh = reading if reading in (_FRESH, _VALUE) and byte in _SPACE else _BEHIND
-                    then = (step(at, byte), _BEFORE.get(byte, fresh), inside or byte == _OPEN)
-                if then[0] > FINISHED and then not in parents:
-                    parents[then] = here
-                    stack.append(then)
-        escaping.update(dict.fromkeys((place,) if stack else parents, False))
-        return False
 
     def is_uniform(self, state: int, text: Text) -> bool:
         """Is it open, and do all digits, or all characters that need no escape, leave the automaton where it is?"""

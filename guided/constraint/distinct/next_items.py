@@ -199,7 +199,7 @@ class NextItems:
         countable = innermost and not opened and mode is not Mode.SCALAR and inside != DEAD and crossing.held is None
         if countable and self._supply.more_than(inside, crossing.pending, MANY):
             return inside, crossing.pending
-        if self._liveness.is_free(after, mode, crossing.pending, in_array, compares=in_array):
+        if self._liveness.is_free(after, mode, crossing.pending, in_array):
             return crossing.held is None or (innermost and crossing.end is not None)
         return (inside, crossing.pending) if countable else False
 

@@ -295,19 +295,6 @@ class Supply:
                 return True
         return False
 
-    def way_behind_escape(self, state: int, pending: bytes) -> bytes:
-        """Before or in an escape: what may end it, none where that is not told."""
-        for at, _, _ in self._threads_of(state):
-            before = self._strings.before_escape(at)
-            if before:
-                if pending in ANY_ASCII and self._strings.ascii_ways(before)[0]:
-                    return (b"\\u%04x" % self._strings.first(before))[len(pending) :]
-                continue
-            ways = self._strings.behind_escape(at, pending)
-            if ways:
-                return ways[0][0]
-        return b""
-
     def _is_spelled_once(self, state: int) -> bool:
         """Has each character one spelling, in some thread?"""
         found = self._spelled_once.get(state)

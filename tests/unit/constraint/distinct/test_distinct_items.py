@@ -127,9 +127,6 @@ def searching(constraint: Constraint) -> Constraint:
         def _is_open_behind_escape(self, state: int, text: Any) -> bool:
             return False
 
-        def _escapes(self, state: int, text: Any) -> bool:
-            return False
-
     class Closed(Supply):
         def is_open_value(self, state: int) -> bool:
             return False
