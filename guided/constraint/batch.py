@@ -113,7 +113,10 @@ def _fill(owner: Constrains, state: int, row: NDArray[np.uint32], budget: int | 
 
 
 def mask_rows(masks: Any) -> NDArray[np.uint32]:
-    """An array or CPU tensor of packed masks as ``uint32[n, words]``, without a copy."""
+    """An array or CPU tensor of packed masks as ``uint32[n, words]``, without a copy.
+
+    Raises `TypeError` for another dtype or shape.
+    """
     array: NDArray[Any] = masks if isinstance(masks, np.ndarray) else masks.detach().numpy()
     if array.ndim != 2 or array.dtype not in (np.int32, np.uint32):
         raise TypeError(f"masks are int32 or uint32[rows, words], not {array.dtype}{list(array.shape)}")

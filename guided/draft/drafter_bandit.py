@@ -18,7 +18,7 @@ class Chosen:
     """Lets the drafter draft whose rounds gave the most tokens; all learn from every round.
 
     Rewards are accepted tokens as a share of the budget; ``counts`` has the rounds of each drafter.  A round for which
-    nothing came to mind counts as one without accepted tokens.
+    nothing came to mind counts as one without accepted tokens.  Raises `GuidedError` without drafters.
     """
 
     def __init__(self, *drafters: Drafter, exploration: float = 0.5) -> None:

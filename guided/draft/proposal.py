@@ -33,7 +33,10 @@ class Drawn(Enum):
 
 @dataclass(frozen=True)
 class Group:
-    """Children of one node in the order in which they were chosen."""
+    """Children of one node in the order in which they were chosen.
+
+    Raises `GuidedError` where probabilities are missing for what was drawn, or given for what was chosen by rule.
+    """
 
     tokens: tuple[int, ...]
     drawn: Drawn = Drawn.BY_RULE

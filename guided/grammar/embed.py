@@ -116,7 +116,10 @@ class Assembly:
         return reference
 
     def embed(self, grammar: Grammar, *, where: str | None = None) -> Reference:
-        """Add the rules of another grammar and refer to its start; see `embedded_rules`."""
+        """Add the rules of another grammar and refer to its start; see `embedded_rules`.
+
+        Raises `GrammarError` for what is no grammar.
+        """
         if not isinstance(grammar, Grammar):
             raise GrammarError(
                 f"a part of a grammar is a {type(grammar).__name__}, not a Grammar",

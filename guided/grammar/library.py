@@ -36,7 +36,10 @@ def names() -> tuple[str, ...]:
 
 
 def source(name: str) -> Path:
-    """The file of a ready grammar, to read or to copy and change."""
+    """The file of a ready grammar, to read or to copy and change.
+
+    Raises `GrammarError` for a name that there is not.
+    """
     if name in names():
         for suffix in (".lark", ".gbnf"):
             path = _folder() / f"{name}{suffix}"

@@ -44,7 +44,10 @@ class MaskKind:
 
 
 class Architecture:
-    """The parts of a causal or encoder-decoder language model."""
+    """The parts of a causal or encoder-decoder language model.
+
+    Raises `UnsupportedError` for a model without a decoder below its head.
+    """
 
     def __init__(self, model: Any) -> None:
         self.model = model

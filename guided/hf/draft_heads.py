@@ -31,7 +31,10 @@ def nano_heads(model: TransformersModel, kind: str = "hydra") -> Heads:
 
 
 def nano_small(model: TransformersModel) -> TransformersModel:
-    """The packaged draft model of guided-nano, a sixth of its size, on its device and for its end-of-text ids."""
+    """The packaged draft model of guided-nano, a sixth of its size, on its device and for its end-of-text ids.
+
+    Raises `VocabularyError` for another model.
+    """
     from transformers import AutoModelForCausalLM
 
     whole = model.model

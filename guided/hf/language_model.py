@@ -135,7 +135,8 @@ _WRAPPED: weakref.WeakValueDictionary[int, TransformersModel] = weakref.WeakValu
 def wrapped(model: Any, tokenizer: Any = None, eos_ids: Iterable[int] | None = None) -> TransformersModel:
     """A model of transformers as `guided.lm.language_model` gives it: the same object while it is in use.
 
-    Tokenizer and ``eos_ids`` are those of the last one that named them.
+    Tokenizer and ``eos_ids`` are those of the last one that named them.  Raises `TypeError` for a model's name,
+    `GuidedError` for what is no model.
     """
     if isinstance(model, str):
         raise TypeError("model is a name: load it once with guided.hf.load(name) and pass the result")

@@ -69,7 +69,10 @@ def end_ids(model: Any, tokenizer: Any) -> list[int] | None:
 
 
 def decoder_start_ids(model: Any, given: Sequence[int] | None = None) -> tuple[int, ...]:
-    """The ids that an encoder-decoder model's decoder begins with, ``given`` or configured; of others none."""
+    """The ids that an encoder-decoder model's decoder begins with, ``given`` or configured; of others none.
+
+    Raises `GuidedError` where none are configured.
+    """
     if not model.config.is_encoder_decoder:
         return ()
     if given is not None:

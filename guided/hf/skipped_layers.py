@@ -51,7 +51,10 @@ class SkippedLayers:
         return tuple(Sublayer(block, part) for block in range(1, self.blocks - 1) for part in Part)
 
     def without(self, skipped: frozenset[Sublayer]) -> TransformersModel:
-        """The model without these halves; a block that loses both is left out altogether."""
+        """The model without these halves; a block that loses both is left out altogether.
+
+        Raises `UnsupportedError` for halves that the model needs.
+        """
         unknown = skipped - set(self.sublayers)
         if unknown:
             names = ", ".join(sorted(map(str, unknown)))
@@ -64,7 +67,10 @@ class SkippedLayers:
         return self._built(kept, halves)
 
     def first(self, blocks: int) -> TransformersModel:
-        """The first blocks with the final normalisation and the head."""
+        """The first blocks with the final normalisation and the head.
+
+        Raises `UnsupportedError` for a number of blocks that it does not have.
+        """
         if not 1 <= blocks <= self.blocks:
             raise UnsupportedError(
                 f"{type(self.model.model).__name__} has no first {blocks} blocks", remedy=f"Give 1 to {self.blocks}."

@@ -33,7 +33,8 @@ class TokenDistribution:
 
     ``scores`` is ``float[V]``, in logarithms up to a constant; ``log_norm`` the logarithm of the sum over all that the
     model scored (None: over ``scores``).  Immutable.  Weights that underflow still have their score, and those who
-    remove tokens ask for `only` or `without`, which scale anew where what is left would lose its digits.
+    remove tokens ask for `only` or `without`, which scale anew where what is left would lose its digits.  Raises
+    `GuidedError` for scores that are NaN or plus infinity.
     """
 
     def __init__(self, scores: ArrayLike, log_norm: float | None = None) -> None:

@@ -151,7 +151,10 @@ class Population:
         return _posterior(self.particles, self.weights.tolist())
 
     def expectation(self, values: Mapping[str, float] | Sequence[float]) -> float:
-        """The weighted mean of one value for each particle, or of a value by text; NaN-free: 0 when all died."""
+        """The weighted mean of one value for each particle, or of a value by text; NaN-free: 0 when all died.
+
+        Raises `ValueError` for another number of values than particles.
+        """
         if isinstance(values, Mapping):
             each = [values.get(particle.text or "", 0.0) for particle in self.particles]
         else:
@@ -170,7 +173,8 @@ class Population:
 def pooled(populations: Sequence[Population]) -> Population:
     """Join populations that were drawn independently for the same problem into one, each weighed by its evidence.
 
-    ``log_ml`` is that of the mean, and ``log_ml_error`` says how far the populations are apart.
+    ``log_ml`` is that of the mean, and ``log_ml_error`` says how far the populations are apart.  Raises `ValueError`
+    without populations.
     """
     if not populations:
         raise ValueError("there are no populations to join")

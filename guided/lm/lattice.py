@@ -76,7 +76,8 @@ class TokenLattice:
 
     Each step asks the model about the histories that became complete, in one pass for all states advanced together.
     Ids without text that do not end it (special tokens, padding) are taken out of every distribution and the rest
-    renormalised, since they are in no text.
+    renormalised, since they are in no text.  Raises `VocabularyError` where model and vocabulary do not belong
+    together, `GuidedError` where ``beam`` or ``prune`` is out of range.
     """
 
     def __init__(

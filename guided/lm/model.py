@@ -73,6 +73,8 @@ class Tree:
 
     Parents come before children: ``parents[i] < i``.
 
+    Raises `GuidedError` for another number of parents than tokens, and for a parent that is no earlier node.
+
     >>> Tree((5, 6, 7), (-1, 0, 0)).path(2)
     (0, 2)
     """

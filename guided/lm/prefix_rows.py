@@ -69,7 +69,10 @@ class PrefixSequences(ABC):
         self._trees = None
 
     def crop(self, lengths: Sequence[int]) -> None:
-        """Roll each row back to so many tokens; what was read before the last `extend` is then read again."""
+        """Roll each row back to so many tokens; what was read before the last `extend` is then read again.
+
+        Raises `GuidedError` for a length that the row does not have.
+        """
         for row, length in zip(self._rows, one_each(lengths, len(self)), strict=True):
             whole = self._prefixes.depth(row)
             if not 0 <= length <= whole:
@@ -90,7 +93,7 @@ class PrefixSequences(ABC):
         return [self._scores(nodes) for nodes in found]
 
     def keep(self, paths: Sequence[Sequence[int]]) -> None:
-        """Append the nodes of one path of each row's last tree."""
+        """Append the nodes of one path of each row's last tree.  Raises `GuidedError` where no tree was scored."""
         if self._trees is None:
             raise GuidedError("there is no tree to keep a path of", remedy="Call extend_tree first.")
         ends: list[int] = []

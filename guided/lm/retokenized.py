@@ -34,7 +34,8 @@ class RetokenizedModel:
     say), the model reads what is around them, since its own marks are others.
 
     Every prefix of every token is a question to the model, so subtrees below ``threshold`` (probability given the text
-    so far) are not looked into: their tokens get -inf.  0 is exact.
+    so far) are not looked into: their tokens get -inf.  0 is exact.  Raises `GuidedError` where ``threshold`` is not
+    from 0 to below 1.
     """
 
     def __init__(self, view: ByteModel, target: Vocabulary, threshold: float) -> None:

@@ -31,6 +31,8 @@ class TableModel:
     needs of those names: a function for the embedding and for each block but the last one, whose scores are
     ``logprobs``; the hidden state; and the scores when a set of heads is masked.
 
+    Raises `GuidedError` for end-of-text ids that it does not score.
+
     >>> model = TableModel(lambda tokens: np.log([0.5, 0.25, 0.25]), width=3, eos_ids=[2])
     >>> model.start([[0]]).last.logits.exp()
     tensor([[0.5000, 0.2500, 0.2500]], dtype=torch.float64)
@@ -199,7 +201,7 @@ class TableSequences:
         self._trees = None
 
     def crop(self, lengths: Sequence[int]) -> None:
-        """Roll each row back to so many tokens."""
+        """Roll each row back to so many tokens.  Raises `GuidedError` for a length that the row does not have."""
         for row, length in zip(self._rows, one_each(lengths, len(self)), strict=True):
             if not 0 <= length <= len(row):
                 raise GuidedError(f"a row of {len(row)} tokens cannot be cropped to {length}")
@@ -220,7 +222,7 @@ class TableSequences:
         ]
 
     def keep(self, paths: Sequence[Sequence[int]]) -> None:
-        """Append the nodes of one path of each row's last tree."""
+        """Append the nodes of one path of each row's last tree.  Raises `GuidedError` where no tree was scored."""
         if self._trees is None:
             raise GuidedError("there is no tree to keep a path of", remedy="Call extend_tree first.")
         added: list[Tokens] = []

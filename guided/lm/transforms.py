@@ -24,7 +24,8 @@ class Truncation:
     """Temperature, then what is left of the distribution; the defaults change nothing.
 
     Each truncation sees what the one before has left, renormalised, and keeps at least the most probable id.  Ids that
-    tie with the last one kept are kept too, so that the result does not depend on the order of ids.
+    tie with the last one kept are kept too, so that the result does not depend on the order of ids.  Raises
+    `GuidedError` for a value out of range.
     """
 
     temperature: float = 1.0

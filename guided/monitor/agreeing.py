@@ -109,7 +109,8 @@ class Agreeing(Monitor):
     """Asks all monitors where all of them trigger; nothing is demanded where one of them knows nothing.
 
     Where their demands contradict each other nothing is demanded either, and `notes` say so.  What one monitor would
-    demand inside another's demand is not asked.
+    demand inside another's demand is not asked.  Raises `GuidedError` without monitors, and for monitors that never
+    trigger at the same place.
     """
 
     def __init__(self, monitors: Sequence[Monitor]) -> None:

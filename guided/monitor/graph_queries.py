@@ -82,6 +82,7 @@ class GraphQueries:
 
     ``spelled[i]`` and ``literal[i]`` are of ``triples.terms[i]``: how SPARQL spells the term, None where it is never
     named, and whether it is a literal.  ``relations`` may stand in the middle; ``rebuild`` is what pickling keeps.
+    Raises `UnsatisfiableError` where no query over the graph has a result.
     """
 
     def __init__(

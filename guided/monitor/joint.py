@@ -94,7 +94,10 @@ class GrammarLanguage:
 
 
 class Joint:
-    """The texts that are in all of some live languages; a state is the tuple of theirs, and from each a text ends."""
+    """The texts that are in all of some live languages; a state is the tuple of theirs, and from each a text ends.
+
+    Raises `UnsatisfiableError` where no text is in all of them.
+    """
 
     def __init__(self, parts: Sequence[LiveLanguage], max_searched: int = MAX_SEARCHED) -> None:
         self.parts = tuple(parts)

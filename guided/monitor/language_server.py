@@ -34,7 +34,10 @@ _PAUSE = 0.05
 
 
 class LanguageServer:
-    """One running server and one document in it; an `Engine` for `guided.monitor.analyses`."""
+    """One running server and one document in it; an `Engine` for `guided.monitor.analyses`.
+
+    Raises `ServerError` where the server does not answer as one.
+    """
 
     def __init__(
         self, command: Sequence[str], root: str, path: str, language: str, options: Any, seconds: float

@@ -112,7 +112,10 @@ class NgramConstraint:
         return found
 
     def advance_bytes(self, state: int, data: bytes) -> int:
-        """Only for no bytes at all: a text may have been cut into other tokens."""
+        """Only for no bytes at all: a text may have been cut into other tokens.
+
+        Raises `UnsupportedError` for any others.
+        """
         if not data:
             return state
         raise UnsupportedError(
@@ -136,7 +139,10 @@ class NgramConstraint:
         return int(state == START)
 
     def fill_budget_mask(self, state: int, row: NDArray[np.uint32], budget: int) -> None:
-        """As `fill_mask`, of tokens after which there is room for the end-of-text token."""
+        """As `fill_mask`, of tokens after which there is room for the end-of-text token.
+
+        Raises `LimitError` where there is no room for an n-gram.
+        """
         if self.shortest_completion(state) + 1 > budget:
             raise LimitError(
                 f"{budget} tokens are left, but an n-gram takes one and the end-of-text token",

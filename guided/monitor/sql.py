@@ -112,6 +112,8 @@ def sql_scope(
     the modes with guards; ``sample_values`` to type checking.  With guards every text runs on the database; what a
     large schema had to leave out is in ``notes``.  PICARD's check of the best few tokens and its time-outs have no
     counterpart: a mask says the same of all tokens, and never leaves only the end of text where a text is not whole.
+    Raises `GrammarError` for options that the mode cannot enforce, `UnsupportedError` for another dialect,
+    `UnsatisfiableError` for a database without tables.
     """
     schema = schema_or_url
     if not isinstance(schema, DatabaseSchema):

@@ -39,7 +39,8 @@ def best_first_beam_search(
 
     Rows are computed one at a time, when their hypothesis leaves the queue; with ``batch`` above 1 the next best in the
     queue are computed in the same pass, which saves passes and may compute rows that are not needed.  Prefixes whose
-    continuations wait in the queue keep their caches: at most ``width`` a length.
+    continuations wait in the queue keep their caches: at most ``width`` a length.  Raises `GuidedError` for a ``batch``
+    below 1.
     """
     check_sizes(width, n_best)
     if batch < 1:

@@ -56,7 +56,8 @@ def diverse_beam_search(
 
     ``penalty`` is subtracted from a token's log-probability for each time that an earlier group chose it at the same
     step: 0.2 to 0.8 are usual, 0 makes all groups the same.  The first group is `beam_search`.  All groups share a pass
-    of the model at every step.  Raises as `beam_search`.
+    of the model at every step.  Raises as `beam_search`.  Raises `GuidedError` for fewer than one group or a negative
+    penalty.
     """
     check_sizes(width, n_best)
     if groups < 1 or not 0 <= penalty < float("inf"):

@@ -144,7 +144,8 @@ def rank_documents(
     In each document n-grams take their places in the order of `ngram_weight`, longer ones and smaller ids first among
     equals; one counts if it stands somewhere where no better one has a token.  It then adds ``weight ** alpha`` times
     ``1 - beta + beta * new``, with ``new`` the share of its different tokens that no better n-gram of the document has.
-    Documents in which nothing has a weight are left out; of equal ones the first comes first.
+    Documents in which nothing has a weight are left out; of equal ones the first comes first.  Raises `GuidedError`
+    where ``n_best``, ``alpha`` or ``beta`` is out of range.
     """
     if n_best < 1 or not 0.0 <= beta <= 1.0 or not 0.0 <= alpha < math.inf:
         raise GuidedError(

@@ -119,7 +119,10 @@ def _advance(advance: Callable[[int, int], int], node: Node, token: int) -> int:
 
 
 class Frontier:
-    """One search's rows of the model, one prompt."""
+    """One search's rows of the model, one prompt.
+
+    Raises `GuidedError` for ``max_tokens`` below 1, and for a vocabulary without end-of-text ids that the model scores.
+    """
 
     def __init__(
         self, model: LanguageModel, prompt: Sequence[int], constraint: Constrains, max_tokens: int, extra: Any = None

@@ -133,7 +133,7 @@ def lattice_search(
 
     Texts are taken from the lattice by the sum of log-probabilities along their ways, and then ranked by the model's
     own score (over their length to the power ``length_penalty``), for which they are read once more in one pass.
-    Raises as `beam_search`.
+    Raises as `beam_search`.  Raises `GuidedError` for a count below 1 or a negative ``length_difference``.
     """
     sizes = {"rows": rows, "branch": branch, "n_best": n_best, "batch": batch}
     for name, value in (*sizes.items(), ("ngram", 1 if ngram is None else ngram)):

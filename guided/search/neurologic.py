@@ -33,7 +33,7 @@ class Literal:
 
 @dataclass(frozen=True)
 class Clause:
-    """Holds when one of its literals does."""
+    """Holds when one of its literals does.  Raises `GuidedError` without literals."""
 
     literals: tuple[Literal, ...]
 
@@ -54,7 +54,7 @@ class LookAhead:
     Each candidate is continued by its ``beams`` likeliest continuations (1: greedily) for ``length`` tokens under the
     grammar.  The estimate is the highest log-probability of a missing phrase at any place of them; ``weight`` of it is
     added to what candidates are compared by.  Costs ``length`` passes a step, and one more where phrases have several
-    tokens.
+    tokens.  Raises `GuidedError` for fewer than one token or beam, or a weight that is not finite.
     """
 
     length: int = 5

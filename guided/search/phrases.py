@@ -27,6 +27,8 @@ class PhraseConstraint:
 
     A phrase that has another option inside it is met when the other one is, so it never matters.
 
+    Raises `GuidedError` without phrases, and for an empty one.
+
     >>> PhraseConstraint.of([5, 6], [7]).options
     ((5, 6), (7,))
     """

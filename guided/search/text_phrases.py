@@ -100,6 +100,7 @@ def spellings(text: str, vocabulary: Vocabulary, encode: Callable[[str], Sequenc
     """The tokens that the tokenizer writes a text with behind each of `CONTEXTS`, each spelling once.
 
     Tokens wholly before the text are left out; the first one may begin before it.  Raises as `TextPhrase.written`.
+    Raises `GuidedError` for an empty phrase, and for one that the tokenizer writes with other bytes.
     """
     if not text:
         raise GuidedError("a phrase is empty", remedy="Leave it out.")

@@ -30,7 +30,8 @@ class EntropyAdaptive(Checked):
 
     A switch waits until ``least`` tokens were written since the last one; the small model begins.  ``threshold=inf`` is
     the small model alone, a negative one the large model after the first ``least`` tokens.  The three values depend on
-    the models; there are no published defaults to repeat.
+    the models; there are no published defaults to repeat.  Raises `GuidedError` with ``lossless=True``, which this is
+    not.
     """
 
     small: LanguageModel
@@ -137,7 +138,10 @@ class AdaptiveSequences:
         return joined(self._scored([row.steps[-1].large for row in self._rows]))
 
     def extend(self, tokens: Sequence[Sequence[int]]) -> list[Scores]:
-        """Append tokens to each row; scores after each of them.  One pass or two for each token of the longest."""
+        """Append tokens to each row; scores after each of them.  One pass or two for each token of the longest.
+
+        Raises `GuidedError` for another number of entries than rows, and for ids that the model does not score.
+        """
         if len(tokens) != len(self):
             raise GuidedError(f"{len(tokens)} entries for {len(self)} rows", remedy="Give one for each row.")
         outside = [token for row in tokens for token in row if not 0 <= token < self._width]
@@ -167,7 +171,10 @@ class AdaptiveSequences:
         self._rows = [self._rows[row].copy() for row in chosen]
 
     def crop(self, lengths: Sequence[int]) -> None:
-        """Roll each row back to so many tokens; inside its prompt, what is left of it is the prompt."""
+        """Roll each row back to so many tokens; inside its prompt, what is left of it is the prompt.
+
+        Raises `GuidedError` for another number of entries than rows, and for a length that the row does not have.
+        """
         if len(lengths) != len(self):
             raise GuidedError(f"{len(lengths)} entries for {len(self)} rows", remedy="Give one for each row.")
         for row, length in zip(self._rows, lengths, strict=True):

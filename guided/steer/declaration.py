@@ -64,7 +64,10 @@ class AsGiven:
 
 @dataclass(frozen=True)
 class Replaced:
-    """Another prompt altogether, such as a negative one; at least one id, a beginning-of-text id included if needed."""
+    """Another prompt altogether, such as a negative one; at least one id, a beginning-of-text id included if needed.
+
+    Raises `GuidedError` without ids.
+    """
 
     tokens: Tokens
 
@@ -123,7 +126,10 @@ class Without:
 
 @dataclass(frozen=True, eq=False)
 class Branch:
-    """A model run on a prompt beside the one that is steered, fed the same tokens after it."""
+    """A model run on a prompt beside the one that is steered, fed the same tokens after it.
+
+    Raises `GuidedError` where ``prompt`` is no function.
+    """
 
     model: LanguageModel | None = None
     """None: the steered model itself.  Any other must score the same ids; `language_model` reads what is given."""

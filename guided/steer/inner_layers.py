@@ -86,7 +86,7 @@ class LayersOverLayers(Checked):
     """Two contrasts with an amateur, at the last and at a lower layer, and a prompt for the truth: LOL.
 
     `layers_over_layers` is the formula, a reconstruction.  ``layer`` is read in both models, ``truthful`` makes the
-    prompt that asks for the truth.
+    prompt that asks for the truth.  Raises `GuidedError` where ``truth`` weighs a prompt that is not given.
     """
 
     amateur: LanguageModel
@@ -167,7 +167,7 @@ class DynamicFocus(Checked):
     final_norm: bool = True
 
     def declare(self, model: LanguageModel) -> Declaration:
-        """The layers between."""
+        """The layers between.  Raises `UnsupportedError` where the model has no readable layers between."""
         chosen = tuple(range(1, model.can.layers)) if self.layers is None else self.layers
         if not chosen:
             raise UnsupportedError(

@@ -85,7 +85,7 @@ class FUDGE(Checked):
         return _declared(self.reward, self.top_k)
 
     def steer(self, logits: torch.Tensor, seen: Seen) -> torch.Tensor:
-        """Bayes' rule on the candidates."""
+        """Bayes' rule on the candidates.  Raises `RewardError` for a reward above 0, which is no log-probability."""
         values = _values(self.reward, seen)
         # A float32 log-sigmoid of a large score may come out a rounding error above 0.
         if bool((values > 1e-6).any()):

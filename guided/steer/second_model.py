@@ -85,7 +85,10 @@ class ProxyTuning(Checked):
 
 @dataclass(frozen=True, eq=False)
 class Mixture(Checked):
-    """A weighted mean of distributions, the first weight for the steered model: `mixture`."""
+    """A weighted mean of distributions, the first weight for the steered model: `mixture`.
+
+    Raises `GuidedError` where all weights are 0.
+    """
 
     models: tuple[LanguageModel, ...]
     weights: tuple[Annotated[float, Range(0)], ...] = ()

@@ -32,7 +32,8 @@ class Stack:
 
     ``Stack([a, b]).over(model)`` is a `LanguageModel` whose next-token logits are ``b(a(logits))``.  An empty stack
     changes nothing.  `EntropyAdaptive`, which is no function of logits, may be the first: the others then steer the
-    model of two that it makes.
+    model of two that it makes.  Raises `GuidedError` for what is no steerer, and for an `EntropyAdaptive` that is not
+    the first.
     """
 
     steerers: tuple[Steerer, ...]

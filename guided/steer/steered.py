@@ -133,7 +133,10 @@ class SteeredSequences:
         return found
 
     def extend_tree(self, trees: Sequence[Tree]) -> list[Scores]:
-        """Scores of every node of a tree for each row; appends nothing."""
+        """Scores of every node of a tree for each row; appends nothing.
+
+        Raises `UnsupportedError` where a model scores no trees or a steerer looks ahead.
+        """
         if not self._can.tree:
             raise UnsupportedError(
                 "this stack scores no draft trees: a model of it cannot, or a steerer looks ahead",
@@ -173,7 +176,10 @@ class SteeredSequences:
             self._last = taken(self._last, chosen)
 
     def crop(self, lengths: Sequence[int]) -> None:
-        """Roll each row back to so many tokens; into the prompt only where no branch reads another one."""
+        """Roll each row back to so many tokens; into the prompt only where no branch reads another one.
+
+        Raises `GuidedError` for another number of entries than rows, and for a length that the row does not have.
+        """
         if len(lengths) != len(self):
             raise GuidedError(f"{len(lengths)} entries for {len(self)} rows", remedy="Give one for each row.")
         for length, known in zip(lengths, self._lengths, strict=True):

@@ -38,6 +38,8 @@ class Vocabulary:
     the generated text; an id without bytes (special, added, unused, padding, end of text) never matches text.  Special
     tokens have names, by which a grammar may ask for them (`guided.special_token`); they have no bytes all the same.
 
+    Raises `TypeError` when called: use `from_tokenizer` or `from_tokens`.
+
     >>> vocab = Vocabulary.from_tokens([b"a", b"b", b"ab", None], eos_ids=[3])
     >>> vocab.size, vocab.eos_ids, vocab.token_bytes(2), vocab.token_bytes(3)
     (4, (3,), b'ab', None)

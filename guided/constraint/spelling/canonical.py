@@ -157,7 +157,10 @@ class CanonicalConstraint:
         return self._number((inner, token, self.tokenizer.step(places, last, token)))
 
     def advance_bytes(self, state: int, data: bytes) -> int:
-        """Only for no bytes at all: how a text is spelled is not to be seen from it."""
+        """Only for no bytes at all: how a text is spelled is not to be seen from it.
+
+        Raises `UnsupportedError` for any others.
+        """
         if not data:
             return state
         raise UnsupportedError(

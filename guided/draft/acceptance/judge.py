@@ -25,7 +25,10 @@ __all__ = ["Judge", "fit_judge"]
 
 @dataclass(frozen=True)
 class Judge:
-    """Accepts allowed draft tokens to which ``head``, ``[d]`` to one number, gives at least ``threshold``."""
+    """Accepts allowed draft tokens to which ``head``, ``[d]`` to one number, gives at least ``threshold``.
+
+    Raises `GuidedError` where ``threshold`` is not above 0 and at most 1.
+    """
 
     head: nn.Module
     threshold: float = 0.5

@@ -35,7 +35,7 @@ class Base:
 
 @dataclass(frozen=True)
 class HeadSettings:
-    """What a file of heads says besides its weights."""
+    """What a file of heads says besides its weights.  Raises `GuidedError` for sizes that heads cannot have."""
 
     kind: str
     heads: int
@@ -59,7 +59,10 @@ class HeadSettings:
 
 
 class DraftHeads(nn.Module):
-    """The base class of heads on a frozen model."""
+    """The base class of heads on a frozen model.
+
+    Raises `VocabularyError` for a base that the heads were not made for.
+    """
 
     sequential: bool
     """Whether the tokens in between matter, and not only how many there are."""
@@ -90,7 +93,8 @@ class DraftHeads(nn.Module):
     def forward(self, hidden: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
         """The scores ``[n, V]`` of the token after ``tokens``, ``int64[n, j]`` with j from 1 to the number of heads.
 
-        ``hidden``, ``float32[n, d]``, are the base's states before those tokens.
+        ``hidden``, ``float32[n, d]``, are the base's states before those tokens.  Raises `GuidedError` for more tokens
+        than there are heads.
         """
         count = tokens.shape[1]
         if not 1 <= count <= self.settings.heads:

@@ -47,7 +47,8 @@ def head_examples(
 ) -> HeadExamples:
     """Every place of the texts, each after its prompt, from the last token of the prompt on.
 
-    One pass of the base over each text.  ``dtype`` is what the states are kept in.
+    One pass of the base over each text.  ``dtype`` is what the states are kept in.  Raises `GuidedError` without texts,
+    and for another number of texts than prompts.
     """
     if len(prompts) != len(texts):
         raise GuidedError(f"{len(prompts)} prompts have {len(texts)} texts", remedy="Give one text for each prompt.")

@@ -16,7 +16,7 @@ __all__ = ["HydraHeads"]
 
 
 class HydraHeads(DraftHeads):
-    """Heads that depend on the path through the tree."""
+    """Heads that depend on the path through the tree.  Raises `GuidedError` for settings of other heads."""
 
     sequential = True
 

@@ -15,7 +15,7 @@ KINDS: dict[str, type[MedusaHeads] | type[HydraHeads]] = {"medusa": MedusaHeads,
 
 
 def new_heads(kind: str, heads: int, base: Base, *, blocks: int = 1) -> DraftHeads:
-    """Untrained heads, ``kind`` being ``"medusa"`` or ``"hydra"``."""
+    """Untrained heads, ``kind`` being ``"medusa"`` or ``"hydra"``.  Raises `GuidedError` for another kind."""
     if kind not in KINDS:
         raise GuidedError(f"there are no heads of the kind {kind!r}", remedy=f"Take one of {', '.join(KINDS)}.")
     width, hidden = base.unembeddings.shape

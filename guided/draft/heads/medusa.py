@@ -16,7 +16,10 @@ __all__ = ["MedusaHeads"]
 
 
 class MedusaHeads(DraftHeads):
-    """Heads that know how far ahead they look, and not what comes in between."""
+    """Heads that know how far ahead they look, and not what comes in between.
+
+    Raises `GuidedError` for settings of other heads.
+    """
 
     sequential = False
 

@@ -102,6 +102,7 @@ def acceptance_examples(
 
     The draft's token at a place is drawn from its law and accepted by ``min(1, p / q)``; with ``greedy`` it is the
     likeliest, and accepted where it is the target's likeliest too.  Both models read each text once, the draft twice.
+    Raises `GuidedError` without texts.
     """
     chance = chance_of(rng)
     hidden: list[torch.Tensor] = []

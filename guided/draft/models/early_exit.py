@@ -48,6 +48,7 @@ class EarlyExit:
     costs its blocks and ``overhead``, for what a pass costs besides (embedding, head, starting it), in blocks.
     ``by_rule``: the likeliest tokens, for greedy decoding.  With ``confidence`` a draft also ends after a token that
     the exit itself held less likely.  Asks the target for its early scores, which costs a head for each exit and place.
+    Raises `GuidedError` for exits that the model does not have.
     """
 
     def __init__(

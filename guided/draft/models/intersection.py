@@ -28,7 +28,8 @@ class IntersectedModel:
     """A language model over ``target``'s ids that scores those which ``own`` has as well, and end-of-text ids.
 
     All other ids have -inf.  Special tokens are shown to the model by their names, and those without a twin are not.
-    An end-of-text id of the target that is none there has the score of the model's best one.
+    An end-of-text id of the target that is none there has the score of the model's best one.  Raises `VocabularyError`
+    where the vocabularies have no token in common.
     """
 
     def __init__(

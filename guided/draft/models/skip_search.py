@@ -68,7 +68,8 @@ def search_skips(
 ) -> SkipSearch:
     """Search sets of ``share`` of the layers that can be skipped; ends at a score of ``good``, or without progress.
 
-    ``texts`` are what the whole model wrote after ``prompts``.  Sets are tried once.
+    ``texts`` are what the whole model wrote after ``prompts``.  Sets are tried once.  Raises `GuidedError` for a share
+    that skips no layers or all.
     """
     parts = list(model.sublayers)
     n = round(share * len(parts))

@@ -62,7 +62,10 @@ class _Arm:
 
 
 class Goodput:
-    """Chooses among ``lengths`` for each size of batch by measured tokens a second; 0 is always among them."""
+    """Chooses among ``lengths`` for each size of batch by measured tokens a second; 0 is always among them.
+
+    Raises `GuidedError` for lengths below 1, or none.
+    """
 
     def __init__(self, lengths: Sequence[int] = (4, 8, 16, 32)) -> None:
         if min(lengths, default=0) < 1:

@@ -22,7 +22,10 @@ Piece: TypeAlias = "str | Grammar"
 
 
 def pieces_of(delimiter: Delimiter, where: str) -> tuple[Piece, ...]:
-    """The texts and special tokens of a delimiter, neighbouring texts joined and empty ones left out."""
+    """The texts and special tokens of a delimiter, neighbouring texts joined and empty ones left out.
+
+    Raises `GrammarError` for what is neither text nor special tokens, and for lone surrogates.
+    """
     given = (delimiter,) if isinstance(delimiter, (str, Grammar)) else tuple(delimiter)
     pieces: list[Piece] = []
     for item in given:

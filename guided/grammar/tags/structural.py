@@ -104,7 +104,10 @@ def tags(
 
 
 def content_and_end(assembly: Assembly, content: Grammar | None, end: Sequence[Piece], number: int) -> Body:
-    """A tag's content and end; free content ends where the first piece of ``end`` first occurs."""
+    """A tag's content and end; free content ends where the first piece of ``end`` first occurs.
+
+    Raises `GrammarError` for free content without an end.
+    """
     where = f"tag {number}"
     if content is not None:
         return sequence([assembly.embed(content, where=where), *parts_of(assembly, end)])

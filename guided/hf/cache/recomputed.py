@@ -62,7 +62,7 @@ class RecomputedSequences:
         self._rows = [self._rows[range(len(self))[row]] for row in rows]
 
     def crop(self, lengths: Sequence[int]) -> None:
-        """Roll each row back to so many tokens."""
+        """Roll each row back to so many tokens.  Raises `GuidedError` for a length that the row does not have."""
         cut: list[tuple[tuple[int, ...], int]] = []
         for (prompt, prefix), length in zip(self._rows, one_each(lengths, len(self)), strict=True):
             whole = len(prompt) + self._prefixes.depth(prefix) - self._ahead(prompt)
@@ -90,7 +90,7 @@ class RecomputedSequences:
         raise GuidedError("there is no tree to keep a path of", remedy="Check model.can.tree.")
 
     def join(self, prompts: Sequence[Sequence[int]]) -> None:
-        """New rows enter at the end."""
+        """New rows enter at the end.  Raises `GuidedError` for an empty prompt."""
         texts = [checked_ids(prompt, self._network.width) for prompt in prompts]
         if not all(texts):
             raise GuidedError(

@@ -85,7 +85,7 @@ class CachedSequences:
         self._trees = None
 
     def crop(self, lengths: Sequence[int]) -> None:
-        """Roll each row back to so many tokens."""
+        """Roll each row back to so many tokens.  Raises `GuidedError` for a length that the row does not have."""
         depths: list[int] = []
         for row, length in zip(self._rows, one_each(lengths, len(self)), strict=True):
             ahead = len(row.prompt.tokens) - row.prompt.skip if row.prompt.skip else 0
@@ -126,7 +126,10 @@ class CachedSequences:
         return RowScores([self._scores.entries(found) for _, found in self._trees], self._scores.empty)
 
     def keep(self, paths: Sequence[Sequence[int]]) -> None:
-        """Append the nodes of one path of each row's last tree; costs copies of columns, no pass."""
+        """Append the nodes of one path of each row's last tree; costs copies of columns, no pass.
+
+        Raises `GuidedError` where no tree was scored.
+        """
         if self._trees is None:
             raise GuidedError("there is no tree to keep a path of", remedy="Call extend_tree first.")
         trees = self._trees
@@ -149,7 +152,7 @@ class CachedSequences:
         self._trees = None
 
     def join(self, prompts: Sequence[Sequence[int]]) -> None:
-        """New rows enter at the end."""
+        """New rows enter at the end.  Raises `GuidedError` for an empty prompt."""
         texts = [checked_ids(prompt, self._network.width) for prompt in prompts]
         if not all(texts):
             raise GuidedError(

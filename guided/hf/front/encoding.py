@@ -43,7 +43,11 @@ def is_single(prompt: Any) -> bool:
 
 
 def encode_prompt(prompt: str | Conversation, tokenizer: Any, chat: bool) -> list[int]:
-    """The tokens of a text or conversation, never none of them; ``chat`` makes a text a user's message."""
+    """The tokens of a text or conversation, never none of them; ``chat`` makes a text a user's message.
+
+    Raises `GuidedError` for a conversation without a chat template, and for an empty prompt where the tokenizer has no
+    beginning.
+    """
     if chat or not isinstance(prompt, str):
         if not getattr(tokenizer, "chat_template", None):
             raise GuidedError(
@@ -65,7 +69,10 @@ def encode_prompt(prompt: str | Conversation, tokenizer: Any, chat: bool) -> lis
 
 
 def beginning_of_text(tokenizer: Any) -> list[int]:
-    """At least one token to put before a text of which nothing is known: the tokenizer's own beginning, or an end."""
+    """At least one token to put before a text of which nothing is known: the tokenizer's own beginning, or an end.
+
+    Raises `GuidedError` where the tokenizer has neither.
+    """
     ends = {tokenizer.eos_token_id, getattr(tokenizer, "sep_token_id", None)}
     added = [token for token in tokenizer("")["input_ids"] if token not in ends]
     if added:
@@ -80,7 +87,10 @@ def beginning_of_text(tokenizer: Any) -> list[int]:
 
 
 def prompt_ids(prompt: Any, tokenizer: Any, chat: bool) -> list[int]:
-    """The tokens of a prompt that may be token ids already; ``tokenizer`` may then be None or a `Vocabulary`."""
+    """The tokens of a prompt that may be token ids already; ``tokenizer`` may then be None or a `Vocabulary`.
+
+    Raises `GuidedError` for words without a tokenizer.
+    """
     if is_ids(prompt):
         return list(prompt)
     if tokenizer is None or isinstance(tokenizer, Vocabulary):

@@ -97,7 +97,10 @@ def truncation_of_call(processors: LogitsProcessorList | Sequence[Any]) -> dict[
 def prompts_of_call(
     model: Any, input_ids: torch.Tensor, inputs: torch.Tensor | None, known: dict[str, Any], repeats: int
 ) -> list[list[int]]:
-    """Each prompt once, without padding; an encoder-decoder model's are its encoder's."""
+    """Each prompt once, without padding; an encoder-decoder model's are its encoder's.
+
+    Raises `UnsupportedError` where an encoder's input is not ids, or the decoder has a prompt of its own.
+    """
     mask = known.get("attention_mask")
     if model.config.is_encoder_decoder:
         if inputs is None or inputs.ndim != 2 or inputs.is_floating_point():

@@ -52,7 +52,8 @@ def run_searches(
     """What the search returns for each prompt, in order.
 
     Without a ``search``, phrases are placed by `dynamic_beam_search`, and by `neurologic_search` where some are
-    excluded.
+    excluded.  Raises `TypeError` for what is no search, `UnsupportedError` for a seed, and for a goal that is no
+    grammar.
     """
     if search is None:
         search = neurologic_search if _listed(must_exclude) else dynamic_beam_search

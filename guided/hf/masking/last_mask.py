@@ -46,7 +46,7 @@ class LastMask(LogitsProcessor):
         self._step = (input_ids, masks, live, prompt_length)
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.Tensor:
-        """``scores`` with the mask, as a new tensor."""
+        """``scores`` with the mask, as a new tensor.  Raises an error that says why where no token is left."""
         step, self._step = self._step, None
         if step is None or step[0] is not input_ids:
             return scores

@@ -166,7 +166,10 @@ class _Spans(JsonStream):
 
 
 def spans_of(data: bytes) -> dict[str, tuple[int, int]]:
-    """Where each value of a whole JSON text stands, ``data[start:end]``, by pointer, in order of appearance."""
+    """Where each value of a whole JSON text stands, ``data[start:end]``, by pointer, in order of appearance.
+
+    Raises `TextError` for bytes that are not UTF-8.
+    """
     try:
         text = data.decode()
     except UnicodeDecodeError as error:

@@ -61,7 +61,7 @@ class Recorder:
         self._result: dict[str, Any] | None = None
 
     def __call__(self, event: Step | Round) -> None:
-        """Take note of one step or round."""
+        """Take note of one step or round.  Raises `GuidedError` for a second run."""
         if self._steps and self._rounds is not isinstance(event, Round):
             raise GuidedError("a recorder holds one run", remedy="Make a new Recorder for each run.")
         if isinstance(event, Round):

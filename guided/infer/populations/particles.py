@@ -48,7 +48,11 @@ Increments = tuple[Any, float] | None
 
 
 class Particles:
-    """Parallel lists, one entry a particle; `copy` replaces them all."""
+    """Parallel lists, one entry a particle; `copy` replaces them all.
+
+    Raises `ValueError` for counts below 1, `VocabularyError` for a critic over another vocabulary, `UnsatisfiableError`
+    where the potential forbids every text.
+    """
 
     def __init__(
         self,
@@ -187,7 +191,10 @@ class Particles:
             self.twists[i] = 0.0
 
     def criticise(self, tokens: Sequence[int | None], *, twist: bool) -> None:
-        """Weigh what ended by the critic, for good; with ``twist`` what is live as well, until `untwist`."""
+        """Weigh what ended by the critic, for good; with ``twist`` what is live as well, until `untwist`.
+
+        Raises `PotentialError` where the critic forbids a prefix that it allows as a whole text.
+        """
         critic = self.critic
         if critic is None:
             return

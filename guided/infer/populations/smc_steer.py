@@ -50,7 +50,8 @@ def smc_steer(
 
     Costs up to ``n * expansions`` draws a step and ``n`` rows of the model; while there are fewer sequences than ``n``,
     each tries more.  All else, errors included, is as in `guided.infer.smc`, but for ``log_ml_error``: sequences that
-    were merged come from many draws, so one run cannot tell (infinite), and several are joined by `pooled`.
+    were merged come from many draws, so one run cannot tell (infinite), and several are joined by `pooled`.  Raises
+    `ValueError` for ``n`` or ``expansions`` below 1.
     """
     goal = as_potential(potential)
     judge = None if critic is None else as_potential(critic)

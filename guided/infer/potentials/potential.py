@@ -302,7 +302,10 @@ class Anything(Potential[None]):
 
 
 class Product(Potential[tuple[Any, ...]]):
-    """The product of potentials over one vocabulary: log weights add, and nothing is normalised."""
+    """The product of potentials over one vocabulary: log weights add, and nothing is normalised.
+
+    Raises `ValueError` without factors, `VocabularyError` for factors over different vocabularies.
+    """
 
     def __init__(self, *factors: Potential[Any] | Constrains) -> None:
         flat: list[Potential[Any]] = []

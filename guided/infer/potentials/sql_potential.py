@@ -19,7 +19,8 @@ class SqlDryRun(TextPotential):
 
     Preparing finds what a grammar cannot know: columns of the wrong table, names in no scope, wrong numbers of
     arguments.  ``database`` is a URL, path or engine as `guided.sql` takes them.  It is opened read-only once and kept
-    open; close it with `close`, or use the potential in a ``with`` statement.
+    open; close it with `close`, or use the potential in a ``with`` statement.  Raises `ValueError` where ``failing`` is
+    above 0.
     """
 
     def __init__(self, vocabulary: Vocabulary, database: str | Any, *, failing: float = -math.inf) -> None:

@@ -154,7 +154,8 @@ class TextScorer(TextPotential):
     """Scores of texts as log weights: ``exp(scale * score)``, for rewards, classifiers and other models.
 
     ``complete(texts)`` gives a score for each of a batch of distinct finished texts, ``prefix(texts)`` for texts that
-    may go on (None: 0 for all).  A score of minus infinity forbids the text.
+    may go on (None: 0 for all).  A score of minus infinity forbids the text.  Raises `ValueError` where ``scale`` is
+    not above 0.
     """
 
     def __init__(

@@ -125,7 +125,7 @@ class Checkpoint:
             )
 
     def chance(self) -> Chance:
-        """The choices that come next."""
+        """The choices that come next.  Raises `GuidedError` where the generator's state cannot be restored."""
         try:
             bits = getattr(np.random, self.rng["bit_generator"])()
             bits.state = _as_arrays(self.rng)

@@ -142,7 +142,10 @@ _WORDS = {"max_tokens": "limit of tokens"}
 
 
 class Run:
-    """Rounds of attempts until enough were kept, with what they learn, saved and resumed."""
+    """Rounds of attempts until enough were kept, with what they learn, saved and resumed.
+
+    Raises `GuidedError` for ``resume`` together with ``learned``, and for what was learned of another problem.
+    """
 
     def __init__(
         self,
@@ -221,7 +224,11 @@ class Run:
         save: str | Path | None = None,
         save_every: int = 16,
     ) -> Samples:
-        """Repeat rounds of ``attempts(k)`` until ``n`` are kept."""
+        """Repeat rounds of ``attempts(k)`` until ``n`` are kept.
+
+        Raises `GuidedError` for ``n`` below 1, `UnsatisfiableError` where no text is possible, `LimitError` where no
+        attempt was kept.
+        """
         if n < 1:
             raise GuidedError(f"{n} samples are wanted", remedy="Ask for at least 1.")
         exploration, learned, kept = self.exploration, self.learned, self.kept

@@ -67,6 +67,9 @@ class Exploration:
     ) -> None:
         """``trie`` is what was learned earlier, compared with what is said now: at some prefixes at once, and at those
         that are read again.  ``trusted`` says that it comes from the same objects: the prompt is compared alone.
+
+        Raises `GuidedError` for ``max_tokens`` or ``batch`` below 1, `UnsatisfiableError` where the potential forbids
+        every text.
         """
         if max_tokens < 1:
             raise GuidedError(

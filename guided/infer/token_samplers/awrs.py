@@ -109,7 +109,8 @@ class AWRS:
     """Draw tokens from the model until one is allowed, and weigh it with an unbiased estimate of the allowed mass.
 
     The potential's weights must be 0 and minus infinity.  Needs no mask: a Python predicate will do.  With
-    ``masks=False, narrow_after=None`` it never asks for one.
+    ``masks=False, narrow_after=None`` it never asks for one.  Raises `ValueError` for limits that leave the estimate
+    undefined.
     """
 
     max_accepts: int = 2

@@ -109,7 +109,10 @@ class SetTokenSampler(ABC):
         proposal: TokenDistribution | None = None,
         before: float = 0.0,
     ) -> Draw:
-        """Draw after one state; see `guided.infer.TokenSampler`.  ``proposal`` is not supported."""
+        """Draw after one state; see `guided.infer.TokenSampler`.  ``proposal`` is not supported.
+
+        Raises `UnsupportedError` where one is given.
+        """
         if proposal is not None:
             raise UnsupportedError("set samplers take no proposal", remedy="Use AWRS() or Direct().")
         chance = chance_of(rng)
@@ -175,7 +178,8 @@ class EagerSets(SetTokenSampler):
 class TopKSets(SetTokenSampler):
     """The ``k`` allowed tokens of largest weight, found best first, and one drawn from all others.
 
-    Finds the largest only where the potential's weights never grow along a text; proper in any case.
+    Finds the largest only where the potential's weights never grow along a text; proper in any case.  Raises
+    `ValueError` for a negative ``k``.
     """
 
     k: int = 8

@@ -101,7 +101,8 @@ def keep(logits: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
 def candidates(logits: torch.Tensor, k: int) -> torch.Tensor:
     """The ids ``[n, min(k, V)]`` of the likeliest tokens, likeliest first; the lower id wins a tie.
 
-    Unlike those of `torch.topk`, ties do not depend on the batch or the device.  Excluded tokens come last.
+    Unlike those of `torch.topk`, ties do not depend on the batch or the device.  Excluded tokens come last.  Raises
+    `GuidedError` for logits that hold NaN.
     """
     k = min(k, logits.shape[-1])
     last = torch.topk(logits, k, dim=-1).values[..., -1:]

@@ -14,7 +14,10 @@ __all__ = ["Reading", "TokenTable", "read_tokenizer"]
 
 
 def read_tokenizer(tokenizer: object, *, eos_ids: Iterable[int] | None = None, text_ids: Iterable[int] = ()) -> Reading:
-    """Read a tokenizer of any supported library; see `guided.Vocabulary.from_tokenizer` for the arguments."""
+    """Read a tokenizer of any supported library; see `guided.Vocabulary.from_tokenizer` for the arguments.
+
+    Raises `VocabularyError` for what is no tokenizer of a known library.
+    """
     ends = None if eos_ids is None else tuple(sorted({int(end) for end in eos_ids}))
     texts = frozenset(int(text) for text in text_ids)
     if hasattr(tokenizer, "backend_tokenizer") or (hasattr(tokenizer, "to_str") and hasattr(tokenizer, "decoder")):
