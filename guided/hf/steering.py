@@ -21,8 +21,9 @@ from guided.lm.given import language_model
 from guided.lm.model import LanguageModel, Needs
 from guided.steer.declaration import Steerer
 from guided.steer.layout import Layout
+from guided.steer.plan import Plan, look_in
 from guided.steer.rows import BranchRows
-from guided.steer.stack import Plan, Stack, look_in
+from guided.steer.stack import Stack
 
 __all__ = ["SteeringLogitsProcessor"]
 
@@ -77,7 +78,7 @@ class SteeringLogitsProcessor(LogitsProcessor):
                 where="SteeringLogitsProcessor",
                 remedy="Use Stack(...).over(model).",
             )
-        self.plan = Plan(model, self.stack, same_tokenizer=same_tokenizer)
+        self.plan = Plan(model, self.stack.steerers, same_tokenizer=same_tokenizer)
         self.pad_token_id = pad_token_id
         self.prompt_length = prompt_length
         self._follower = _Follower(self.plan.layout(Needs(), with_base=False))

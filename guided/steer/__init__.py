@@ -25,12 +25,13 @@ from guided.steer.formulas.layers import Divergence
 from guided.steer.inner_layers import Bucket, DeCoRe, DoLa, DynamicFocus, LayersOverLayers
 from guided.steer.lookahead import Hypothesis, deal
 from guided.steer.masking import Masked
-from guided.steer.reward import ModelReward, OnFailure, RewardError, RewardWarning, TextReward
+from guided.steer.model_reward import ModelReward
 from guided.steer.rewarded import ARGS, FUDGE, RAD, ControlledDecoding
 from guided.steer.scorer import PrefixScorer, train_scorer
 from guided.steer.second_model import ARM, Contrastive, DExperts, Mixture, Product, ProxyTuning
 from guided.steer.second_prompt import ClassifierFree, ContextAware, Instructive, PrefixAdaptive, SelfDebiasing
 from guided.steer.stack import Stack, Steering
+from guided.steer.text_reward import OnFailure, RewardError, RewardWarning, TextReward
 from guided.steer.text_so_far import GRAD, ContrastiveSearch, Momentum
 from guided.steer.transitions import TransitionGraph
 

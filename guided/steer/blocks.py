@@ -19,7 +19,7 @@ from guided.lm.model import LanguageModel
 from guided.steer.declaration import Tokens
 from guided.steer.fields import checked_count
 from guided.steer.masking import mask_and_ends
-from guided.steer.reward import RewardError, TextReward, checked_rewards
+from guided.steer.text_reward import RewardError, TextReward, checked_rewards
 
 __all__ = ["BlockResult", "Value", "best_of_blocks", "values_of"]
 

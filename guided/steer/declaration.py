@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Protocol, runtime_checkable
+from typing import Annotated, Protocol, runtime_checkable
 
 import torch
 
@@ -18,9 +18,7 @@ from guided.errors import GuidedError
 from guided.lm.given import language_model
 from guided.lm.model import NOTHING, LanguageModel, Needs, Scores
 from guided.steer.fields import Checked, Range
-
-if TYPE_CHECKING:
-    from guided.steer.reward import TextReward
+from guided.steer.text_reward import TextReward
 
 __all__ = [
     "AsGiven",

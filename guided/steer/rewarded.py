@@ -14,7 +14,8 @@ from guided.lm.model import LanguageModel
 from guided.steer.declaration import Candidates, Declaration, Seen
 from guided.steer.fields import Checked, Count
 from guided.steer.formulas.rewards import args, controlled, fudge, rad
-from guided.steer.reward import ModelReward, RewardError, TextReward
+from guided.steer.model_reward import ModelReward
+from guided.steer.text_reward import RewardError, TextReward
 
 __all__ = ["ARGS", "FUDGE", "RAD", "ControlledDecoding"]
 

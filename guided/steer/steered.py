@@ -1,7 +1,7 @@
 """A steered model is a `LanguageModel` again: every branch's rows are kept in step with the sequences.
 
 Samplers, searches and drafts therefore compose with steering without knowing it.  What is computed at a position is
-`guided.steer.stack`'s; this file only moves rows.
+`guided.steer.plan`'s; this file only moves rows.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from dataclasses import replace
 
 from guided.errors import GuidedError, UnsupportedError
 from guided.lm.model import NOTHING, Abilities, Calls, LanguageModel, Needs, Scores, Tree, check_needs
-from guided.steer.declaration import Tokens
+from guided.steer.declaration import Steerer, Tokens
 from guided.steer.layout import Place
+from guided.steer.plan import Plan, look_in
 from guided.steer.rows import BranchRows, joined, taken
-from guided.steer.stack import Plan, Stack, look_in
 
 __all__ = ["SteeredModel", "SteeredSequences"]
 
 
 class SteeredModel:
-    """A model and the stack that steers it; made by `Stack.over`.
+    """A model and the steerers of a stack; made by `Stack.over`.
 
     Its layers and hidden states, where asked for, are the plain model's.  Draft trees are scored in one pass unless a
     steerer looks ahead, which needs one candidate after the other; then `extend` takes tokens one at a time, too.
@@ -28,8 +28,8 @@ class SteeredModel:
     text.
     """
 
-    def __init__(self, model: LanguageModel, stack: Stack, *, same_tokenizer: bool = False) -> None:
-        self.plan = Plan(model, stack, same_tokenizer=same_tokenizer)
+    def __init__(self, model: LanguageModel, steerers: Sequence[Steerer], *, same_tokenizer: bool = False) -> None:
+        self.plan = Plan(model, steerers, same_tokenizer=same_tokenizer)
         models = [model, *self.plan.others]
         self.can = replace(
             model.can,

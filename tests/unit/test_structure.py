@@ -55,10 +55,10 @@ MOST_LINES = 600
 LONGEST_FUNCTION = 80
 LONGEST_KERNEL = 150
 
-CIRCLES = {"grammar": 6, "steer": 2}
+CIRCLES: dict[str, int] = {"grammar": 6}
 """Modules of each part that are in circles of the imports that run."""
 
-TYPE_CIRCLES = {"automata": 12, "constraint": 9, "grammar": 6, "steer": 4, "monitor": 2}
+TYPE_CIRCLES = {"automata": 11, "constraint": 8, "grammar": 6, "monitor": 2}
 """The same, where imports for type checking count."""
 
 FOLDERS: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Rewards of candidate continuations: any function of texts, batched and cached; or a head on a model's hidden states.
+"""`TextReward`: rewards of candidate continuations by any function of texts, batched and cached.
 
 What a reward means is the method's business (`guided.steer.rewarded`); that it is a finite number for each candidate
 is checked here.
@@ -16,11 +16,9 @@ from typing import Annotated, Any
 import torch
 
 from guided.errors import GuidedError
-from guided.lm.model import LanguageModel, Needs
-from guided.steer.declaration import AsGiven, Branch, Prompt, Tokens
 from guided.steer.fields import Checked, Count, Range
 
-__all__ = ["ModelReward", "OnFailure", "RewardError", "RewardWarning", "TextReward", "checked_rewards"]
+__all__ = ["OnFailure", "RewardError", "RewardWarning", "TextReward", "checked_rewards"]
 
 CACHED = 1 << 16
 """Texts whose scores are remembered by default; the oldest go first."""
@@ -58,7 +56,7 @@ class TextReward(Checked):
     batch: Count | None = None
     on_failure: OnFailure = OnFailure.RAISE
     cached: Annotated[int, Range(0)] = CACHED
-    _memo: dict[Tokens, float] = field(default_factory=dict, init=False, repr=False)
+    _memo: dict[tuple[int, ...], float] = field(default_factory=dict, init=False, repr=False)
     _failures: list[str] = field(default_factory=list, init=False, repr=False)
     _lock: Any = field(default_factory=threading.Lock, init=False, repr=False)
 
@@ -67,7 +65,7 @@ class TextReward(Checked):
         """How many calls of ``score`` failed so far."""
         return len(self._failures)
 
-    def of(self, texts: Sequence[Tokens]) -> list[float]:
+    def of(self, texts: Sequence[tuple[int, ...]]) -> list[float]:
         """One number for each sequence of ids; raises `RewardError`, unless failures are to be skipped."""
         with self._lock:
             found = {tokens: self._memo[tokens] for tokens in texts if tokens in self._memo}
@@ -99,7 +97,7 @@ class TextReward(Checked):
             ) from error
         return [float(value) for value in checked_rewards(_as_tensor(answer), (len(texts),))]
 
-    def _remember(self, texts: list[Tokens], values: list[float]) -> None:
+    def _remember(self, texts: list[tuple[int, ...]], values: list[float]) -> None:
         with self._lock:
             self._memo.update(zip(texts, values, strict=True))
             while len(self._memo) > self.cached:
@@ -125,34 +123,3 @@ def checked_rewards(values: torch.Tensor, shape: tuple[int, ...]) -> torch.Tenso
     if bool((torch.isnan(values) | torch.isposinf(values)).any()):
         raise RewardError("the reward returned NaN or +inf", remedy="Return a number for each text.")
     return values
-
-
-@dataclass(frozen=True, eq=False)
-class ModelReward(Checked):
-    """A reward that a causal model gives after each token: ``head`` of its last hidden state.
-
-    The model keeps its own cache, so a step costs one pass over the candidates, not over the text.  ``head`` takes
-    ``[m, d]`` and gives ``[m]``; ``model`` None is the steered model.  `guided.steer.scorer` trains such heads.
-    """
-
-    head: Callable[[torch.Tensor], torch.Tensor]
-    model: LanguageModel | None = None
-    prompt: Prompt = field(default_factory=AsGiven)
-
-    @property
-    def branch(self) -> Branch:
-        """What must run beside the steered model."""
-        return Branch(self.model, self.prompt, Needs(hidden=True))
-
-    def of(self, hidden: torch.Tensor) -> torch.Tensor:
-        """The rewards ``[n, k]`` of hidden states ``[n, k, d]``; raises `RewardError`."""
-        n, k, width = hidden.shape
-        try:
-            values = self.head(hidden.reshape(n * k, width))
-        except Exception as error:
-            raise RewardError(
-                f"the reward's head raised {type(error).__name__}: {error}",
-                where=f"hidden states of {width} dimensions",
-                remedy="Use the head with the model that it was trained on.",
-            ) from error
-        return checked_rewards(values, (n * k,)).reshape(n, k).detach()
