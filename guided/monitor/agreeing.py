@@ -13,8 +13,8 @@ from typing import Any
 
 from guided.constraint.live import TokenTree
 from guided.errors import GuidedError, UnsatisfiableError
+from guided.monitor.interface import Monitor
 from guided.monitor.joint import Joint
-from guided.monitor.monitor import Monitor
 from guided.monitor.names import FREE, Free, Verdict
 
 __all__ = ["Agreed", "Agreeing"]

@@ -12,7 +12,7 @@ from typing import Any
 
 from guided.monitor.analyses import Analyses, Engine, Statistics
 from guided.monitor.code_text import CodeDialect
-from guided.monitor.monitor import Monitor
+from guided.monitor.interface import Monitor
 from guided.monitor.names import IdentifierBytes, Names, Verdict
 
 __all__ = ["CodeIdentifiers", "code_identifiers"]

@@ -10,18 +10,15 @@ import re
 import threading
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided import tokenset
 from guided.constraint.live import TokenTree
+from guided.monitor.interface import Monitor
 from guided.monitor.names import FREE, Verdict
 from guided.vocab.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from guided.monitor.monitor import Monitor
 
 __all__ = ["Crossing", "Eventful"]
 

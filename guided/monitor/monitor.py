@@ -1,10 +1,8 @@
-"""`Monitor` and `monitored`: a free text in which an analysis decides what may come at the places where it triggers.
+"""`monitored`: a free text in which an analysis decides what may come at the places where it triggers.
 
-After Agrawal et al., 2023 (monitor-guided decoding).  A monitor reads the text byte by byte (*update*), says where it
-wants to be asked (*trigger*), analyses the text before the cursor and answers with a live language of continuations
-(*analyse*, `Verdict`) or that it knows nothing.  Until the text has left that language again, only its texts may come;
-everywhere else the text is free.  States stand for whole texts, since an analysis may look at all of them, and equal
-texts are one state however they were cut into tokens.
+Until the text has left the language that the analysis gave, only its texts may come; everywhere else the text is free.
+States stand for whole texts, since an analysis may look at all of them, and equal texts are one state however they were
+cut into tokens.
 
 A token may run over a place where the monitor triggers (``self.name``).  Such tokens, and only they, are looked at one
 by one in a mask; where an analysis cannot know anything (`Monitor.screen`), not even they.
@@ -12,9 +10,7 @@ by one in a mask; where an analysis cannot know anything (`Monitor.screen`), not
 
 from __future__ import annotations
 
-import weakref
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +20,7 @@ from guided import tokenset
 from guided.constraint.limits import Limits
 from guided.constraint.live import LiveConstraint, TokenTree
 from guided.monitor.eventful import Eventful
+from guided.monitor.interface import Monitor
 from guided.monitor.names import FREE, Verdict
 from guided.vocab.vocabulary import Vocabulary
 
@@ -31,63 +28,6 @@ __all__ = ["Monitor", "WatchedText", "monitored"]
 
 _ANY = bytes(range(255))
 """What free text holds: any byte but 0xFF, which is in no UTF-8."""
-
-
-class Monitor(ABC):
-    """What watches a text.  Reading is a pure function of bytes; analyses are remembered by text, so they are too.
-
-    One monitor may watch any number of texts, from several threads.
-    """
-
-    trigger_bytes: bytes
-    """A trigger comes only right behind one of these."""
-
-    @property
-    @abstractmethod
-    def lexical_start(self) -> Hashable:
-        """The lexical state of the empty text."""
-
-    @abstractmethod
-    def read(self, lexical: Any, byte: int) -> Hashable:
-        """The lexical state (code, string, comment, ...) after one byte; there are few different ones."""
-
-    @abstractmethod
-    def triggers(self, lexical: Any) -> bool:
-        """Is this a place where the analysis should be asked?"""
-
-    @abstractmethod
-    def analyse(self, text: bytes, context: Any) -> Verdict | None:
-        """What may come behind ``text``, None when nothing is known.  Always the same for the same text."""
-
-    context_start: Hashable = None
-    """What `follow` knows of the empty text."""
-
-    def follow(self, context: Any, lexical: Any, byte: int, position: int) -> Any:
-        """What else is remembered of the text, after one byte at an offset; ``lexical`` is the state before it."""
-        return context
-
-    def screen(self, text: bytes, context: Any) -> Callable[[bytes], bool]:
-        """A cheap test: False for bytes behind which `analyse` would know nothing if they followed ``text``."""
-        return lambda prefix: True
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the user should know about the analyses so far: time-outs, crashes."""
-        return ()
-
-    def eventful(self, vocabulary: Vocabulary) -> Eventful:
-        """The tokens that a mask must look at, kept with the monitor."""
-        known: weakref.WeakKeyDictionary[Vocabulary, Eventful] | None = self.__dict__.get("_eventful")
-        if known is None:
-            known = self.__dict__["_eventful"] = weakref.WeakKeyDictionary()
-        found = known.get(vocabulary)
-        if found is None:
-            found = known[vocabulary] = Eventful(vocabulary, self)
-        return found
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key != "_eventful"}
-
 
 _UNASKED: Any = object()
 
@@ -214,7 +154,7 @@ class WatchedText:
         verdict = self.verdict(at)
         if verdict is None:
             return self._free(at, tree)
-        eventful = self.monitor.eventful(tree.vocabulary)
+        eventful = self.monitor.kept(tree.vocabulary, Eventful)
         row = np.zeros_like(eventful.free_row)
         doubtful: list[int] = []
         for part in verdict.parts:
@@ -254,7 +194,7 @@ class WatchedText:
 
     def _free(self, at: int, tree: TokenTree, first: bytes | None = None) -> tuple[NDArray[np.uint32], list[int]]:
         """The tokens of free text, those with the given first bytes only; and which of them may not be an end."""
-        eventful = self.monitor.eventful(tree.vocabulary)
+        eventful = self.monitor.kept(tree.vocabulary, Eventful)
         row = eventful.free_row.copy()
         if first is not None:
             row &= eventful.first_row(first)

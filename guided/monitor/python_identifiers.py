@@ -17,8 +17,8 @@ from typing import Any
 
 from guided.errors import GuidedError
 from guided.monitor.analyses import Analyses, Engine, Statistics
+from guided.monitor.interface import Monitor
 from guided.monitor.json_rpc import Connection
-from guided.monitor.monitor import Monitor
 from guided.monitor.names import IdentifierBytes, Names, Verdict
 from guided.monitor.python_text import (
     KEYWORDS,
