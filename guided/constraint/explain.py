@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from guided.constraint.engine.machine import ConstraintMachine
+from guided.constraint.protocol import Constrains
 from guided.kernels.data.layout import DEAD, FINISHED
 from guided.special_bytes import SENTINEL
 
 if TYPE_CHECKING:
-    from guided.constraint.constraint import Constraint
     from guided.constraint.product import ProductMachine
 
     Machine = ConstraintMachine | ProductMachine[Any]
@@ -20,7 +20,7 @@ NAMED = 8
 """Alternatives that one explanation names."""
 
 
-def explain(constraint: Constraint, machine: Machine, state: int, token: int) -> str:
+def explain(constraint: Constrains, machine: Machine, state: int, token: int) -> str:
     """One or two sentences; see `Constraint.explain`."""
     vocabulary = constraint.vocabulary
     if state == DEAD:
