@@ -10,23 +10,13 @@ encoding.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol, TypeAlias
 
-from guided.grammar.regular.expr import (
-    EMPTY,
-    EPSILON,
-    Edge,
-    Expr,
-    alternation,
-    byte_range,
-    literal,
-    repeat,
-    switch,
-)
-from guided.special_bytes import special_bytes
+from guided.grammar.regular.expr import Expr, byte_range, literal, repeat, switch
+from guided.special_bytes import SENTINEL, special_bytes
 
 CharacterSet: TypeAlias = "tuple[tuple[int, int], ...]"
 
@@ -122,51 +112,67 @@ def special_character(name: str) -> CharacterSet:
 
 @lru_cache(maxsize=4096)
 def utf8(ranges: CharacterSet) -> Expr:
-    """One character of the set, in UTF-8; a `special_character` as its `special_bytes`."""
-    parts: list[Expr] = []
+    """One character of the set, in UTF-8; a `special_character` as its `special_bytes`.
+
+    One switch of switches, so that a class is a small acyclic automaton.
+    """
+    spans: list[Span] = []
     for low, high in ranges:
         for code in range(max(low, MAX_CODE_POINT + 1), high + 1):
-            parts.append(literal(special_bytes(_special_names[code - MAX_CODE_POINT - 1])))
-        for start, stop, length in ((0, 0x7F, 1), (0x80, 0x7FF, 2), (0x800, 0xFFFF, 3), (0x10000, MAX_CODE_POINT, 4)):
+            name = special_bytes(_special_names[code - MAX_CODE_POINT - 1])
+            spans.append((name, name))
+        for start, stop in ((0, 0x7F), (0x80, 0x7FF), (0x800, 0xFFFF), (0x10000, MAX_CODE_POINT)):
             first, last = max(low, start), min(high, stop)
             if first <= last:
-                parts.append(_utf8_block(chr(first).encode(), chr(last).encode(), length))
-    return _join(parts)
+                spans.append((chr(first).encode(), chr(last).encode()))
+    if len(spans) == 1:
+        [span] = spans
+        return literal(span[0]) if span[0].startswith(SENTINEL) else _block(*span)
+    return _spanned(tuple(sorted(spans)))
 
 
-def _utf8_block(first: bytes, last: bytes, length: int) -> Expr:
-    """All encodings of equal length between two, in byte order (which is code point order in UTF-8)."""
-    if length == 1:
+Span: TypeAlias = "tuple[bytes, bytes]"
+"""The encodings of one length between two, in byte order, which is that of code points in UTF-8."""
+
+
+def _block(first: bytes, last: bytes) -> Expr:
+    """The strings of one span."""
+    if len(first) == 1:
         return byte_range(first[0], last[0])
-    lowest, highest = b"\x80" * (length - 1), b"\xbf" * (length - 1)
-    if first[0] == last[0]:
-        return switch([(first[0], first[0], _utf8_block(first[1:], last[1:], length - 1))], False)
-    edges: list[Edge] = []
+    return switch([(low, high, _block(*rest)) for low, high, rest in _steps(first, last)], False)
+
+
+def _spanned(spans: tuple[Span, ...]) -> Expr:
+    """The strings of all spans, which are sorted and have none in common."""
+    edges: list[tuple[int, int, tuple[Span, ...]]] = []
+    nullable = False
+    for first, last in spans:
+        if not first:
+            nullable = True
+            continue
+        for low, high, rest in _steps(first, last):
+            if edges and edges[-1][1] == low:
+                # Only a byte by itself can be the end of one span and the beginning of the next.
+                edges[-1] = (low, high, (*edges[-1][2], rest))
+            else:
+                edges.append((low, high, (rest,)))
+    return switch([(low, high, _spanned(rests)) for low, high, rests in edges], nullable)
+
+
+def _steps(first: bytes, last: bytes) -> Iterator[tuple[int, int, Span]]:
+    """The first bytes of a span, and what of it stands behind them."""
     low, high = first[0], last[0]
-    if first[1:] != lowest:
-        edges.append((low, low, _utf8_block(first[1:], highest, length - 1)))
-        low += 1
-    tail: list[Edge] = []
-    if last[1:] != highest:
-        tail.append((high, high, _utf8_block(lowest, last[1:], length - 1)))
-        high -= 1
-    if low <= high:
-        edges.append((low, high, _utf8_block(lowest, highest, length - 1)))
-    return switch(edges + tail, False)
-
-
-def _join(parts: list[Expr]) -> Expr:
-    """Union of one-character languages as one switch, so that a class is a small acyclic automaton."""
-    from guided.grammar.regular.derivative import edges
-
-    union = alternation(parts)
-    return _expand(union, edges) if len(parts) > 1 else union
-
-
-def _expand(expr: Expr, edges: object) -> Expr:
-    if expr is EPSILON or expr is EMPTY:
-        return expr
-    return switch([(low, high, _expand(target, edges)) for low, high, target in edges(expr)], expr.nullable)  # type: ignore[operator]
+    if low == high:
+        yield low, high, (first[1:], last[1:])
+        return
+    lowest, highest = b"\x80" * (len(first) - 1), b"\xbf" * (len(first) - 1)
+    begins, ends = first[1:] == lowest, last[1:] == highest
+    if not begins:
+        yield low, low, (first[1:], highest)
+    if low + (not begins) <= high - (not ends):
+        yield low + (not begins), high - (not ends), (lowest, highest)
+    if not ends:
+        yield high, high, (lowest, last[1:])
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from guided.grammar.regular.any_text import any_text, is_run, is_text, is_within, text_states
+from guided.grammar.regular.combinations import (
+    Formula,
+    RawEdges,
+    States,
+    combines,
+    is_read_by_bytes,
+    lock,
+    operands_of,
+)
 from guided.grammar.regular.expr import (
     ALL,
     EMPTY,
@@ -34,7 +43,6 @@ from guided.grammar.regular.expr import (
 )
 from guided.grammar.regular.length_sets import has_length_between, lengths_between, tells_lengths
 from guided.grammar.regular.lengths import n_symbols
-from guided.grammar.regular.product import Formula, RawEdges, States, combines, is_read_by_bytes, lock, operands_of
 
 if TYPE_CHECKING:
     from guided.grammar.regular.minimal import Lengths, Register

@@ -18,6 +18,7 @@ from operator import itemgetter
 from typing import TypeAlias, cast
 
 from guided.errors import LimitError
+from guided.grammar.regular.combinations import UndecidedError, remembered_edges
 from guided.grammar.regular.condensed import (
     condensed,
     decided_by_length,
@@ -46,7 +47,7 @@ from guided.grammar.regular.expr import (
 from guided.grammar.regular.json_text import json_escape_edges, json_string_edges
 from guided.grammar.regular.least import least_length as least_length
 from guided.grammar.regular.overapproximation import overapproximation
-from guided.grammar.regular.product import UndecidedError, begin_apart, has_member, remembered_edges
+from guided.grammar.regular.product import begin_apart, has_member
 
 EMPTINESS_STEPS = 30_000
 """States that one emptiness search may visit, unless the caller says otherwise."""

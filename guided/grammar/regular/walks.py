@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.grammar.regular.any_text import text_states
+from guided.grammar.regular.combinations import Program, RawEdges, UndecidedError, remembered_edges
 from guided.grammar.regular.expr import ALL, EMPTY, Expr, Kind, concat, n_expressions
 from guided.grammar.regular.least import least_length
-from guided.grammar.regular.product import Program, RawEdges, UndecidedError, remembered_edges
 from guided.kernels.jit import direct
 from guided.kernels.lexing import product as kernel
 
