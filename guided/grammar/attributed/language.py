@@ -1,0 +1,389 @@
+"""`AttributedLanguage`: the texts of an L-attributed grammar, byte by byte (a `guided.constraint.live.LiveLanguage`).
+
+A state is the place before the lexeme that is being read, how it is being read, and as much of its text as matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Any, NamedTuple
+
+from guided.grammar.attributed.closing import Closing
+from guided.grammar.attributed.lexis import BLANKS, MOST_BLANKS, MOST_NAME, Lexis, is_word_byte, next_utf8
+from guided.grammar.attributed.nodes import Keyword, Literal, LiteralForm, Name, Names, Node, Sign
+from guided.grammar.attributed.threads import Lexeme, LexemeKind, Open, Place, Threads
+
+__all__ = ["MOST_QUOTED", "WHOLE", "At", "AttributedLanguage", "Reading"]
+
+
+class Reading(Enum):
+    """What the last byte belongs to."""
+
+    BLANK = "white space, or the beginning of the text"
+    WORD = "a word"
+    NUMBER = "a number"
+    SIGN = "a sign"
+    STRING = "a string"
+    STRING_END = "the quote after which a string is over, unless another follows"
+    NAME = "a name in quotes"
+    NAME_END = "the quote after which a name is over, unless another follows"
+
+
+class At(NamedTuple):
+    """Where a text is; ``text`` is what was read of the lexeme, of free strings nothing."""
+
+    place: Place
+    reading: Reading
+    text: bytes
+    utf8: tuple[int, int, int] = (0, 0, 0)
+
+
+MOST_QUOTED = 255
+"""Bytes of a free name in quotes, or of a string in such quotes."""
+WHOLE = (0, 0, 0)
+"""Between characters."""
+_QUOTE = ord("'")
+_NULL = 0
+_SMALL = frozenset(range(32)) | {127}
+
+
+class AttributedLanguage:
+    """The texts of a grammar; from every state that `step` returns some text of the language can be reached."""
+
+    def __init__(self, grammar: Node, attribute: Any, lexis: Lexis, known: Callable[[Any], frozenset[str]]) -> None:
+        """``known`` gives the names that an attribute tells from others."""
+        self.lexis = lexis
+        self._known = known
+        self.threads = Threads(grammar, attribute)
+        self.closing = Closing(self.threads, lexis)
+        self.start = At(self.threads.start, Reading.BLANK, b"")
+        self._steps: dict[tuple[At, int], At | None] = {}
+        self._following: dict[At, tuple[int, ...]] = {}
+        self._rests: dict[At, bytes] = {}
+
+    # Steps ---------------------------------------------------------------------------------------------------------
+
+    def step(self, at: At, byte: int) -> At | None:
+        """The state after one byte, None when no text goes on so."""
+        key = (at, byte)
+        try:
+            return self._steps[key]
+        except KeyError:
+            found = self._steps[key] = self._step(at, byte)
+            return found
+
+    def _step(self, at: At, byte: int) -> At | None:
+        match at.reading:
+            case Reading.BLANK:
+                if byte in BLANKS:
+                    return self._blank(at.place, at.text + bytes([byte]))
+                return self._begin(at.place, byte)
+            case Reading.WORD:
+                if is_word_byte(byte):
+                    return self._word(at.place, at.text + bytes([byte]))
+                if byte in b"'\"`":
+                    return None
+            case Reading.NUMBER:
+                if is_word_byte(byte) or byte == 46 or (byte in b"+-" and at.text[-1:] in b"eE"):
+                    return self._number(at.place, at.text + bytes([byte]))
+            case Reading.SIGN:
+                longer = at.text.decode() + chr(byte)
+                if any(sign.startswith(longer) for sign in at.place.signs):
+                    return At(at.place, Reading.SIGN, longer.encode())
+                if self.lexis.munches(at.text.decode(), byte):
+                    return None
+            case Reading.STRING:
+                return self._string(at, byte)
+            case Reading.STRING_END:
+                if byte == _QUOTE:
+                    return self._quoted_quote(at)
+            case Reading.NAME:
+                return self._name(at, byte)
+            case Reading.NAME_END:
+                if byte == at.text[0]:
+                    return self._name_on(at.place, at.text + bytes([byte]), WHOLE)
+        behind = self.resolved(at)
+        if behind is None:
+            return None
+        return self._blank(behind, bytes([byte])) if byte in BLANKS else self._begin(behind, byte)
+
+    def resolved(self, at: At) -> Place | None:
+        """The place behind the lexeme that is being read, if it is over here."""
+        place, reading, text, _ = at
+        match reading:
+            case Reading.BLANK:
+                return place
+            case Reading.WORD:
+                word = self.lexis.folded(text.decode("utf-8", "replace"), False)
+                return self.threads.after(place, Lexeme(LexemeKind.WORD, word), word in self.lexis.reserved)
+            case Reading.NUMBER:
+                if not self.lexis.is_number(text):
+                    return None
+                return self.threads.after(place, Lexeme(LexemeKind.NUMBER, text.decode()), False)
+            case Reading.SIGN:
+                return self.threads.after(place, Lexeme(LexemeKind.SIGN, text.decode()), False)
+            case Reading.STRING_END:
+                value = text.decode("utf-8", "replace")
+                return self.threads.after(place, Lexeme(LexemeKind.STRING, value), False)
+            case Reading.NAME_END:
+                quote, name = chr(text[0]), text[1:].decode("utf-8", "replace")
+                name = self.lexis.folded(name.replace(quote + quote, quote), True)
+                kind = LexemeKind.DOUBTFUL if quote in self.lexis.string_quotes else LexemeKind.QUOTED
+                return self.threads.after(place, Lexeme(kind, name), False)
+        return None
+
+    def _blank(self, place: Place, text: bytes) -> At | None:
+        return At(place, Reading.BLANK, b" " * len(text)) if len(text) <= MOST_BLANKS else None
+
+    def _begin(self, place: Place, byte: int) -> At | None:
+        """The state after the first byte of a lexeme."""
+        if byte in b"0123456789":
+            return self._number(place, bytes([byte]))
+        if is_word_byte(byte):
+            return self._word(place, bytes([byte]))
+        if byte == _QUOTE:
+            if not any(form is LiteralForm.STRING for _, form, _ in place.literals):
+                return None
+            return At(place, Reading.STRING, b"")
+        if chr(byte) in self.lexis.quotes:
+            return self._name_on(place, bytes([byte]), WHOLE)
+        sign = chr(byte)
+        if any(known.startswith(sign) for known in place.signs):
+            return At(place, Reading.SIGN, sign.encode("latin-1"))
+        return None
+
+    def _word(self, place: Place, text: bytes) -> At | None:
+        """A word in progress, if some word that may stand here begins so."""
+        folded = text.lower()
+        viable = place.keywords.begins(folded)
+        if not viable:
+            is_free = text.isascii() and b"$" not in text and not text[:1].isdigit() and len(text) <= MOST_NAME
+            viable = any(
+                (names.free and is_free) or self.lexis.plain(names.words).begins(folded) for _, names in place.names
+            )
+        return At(place, Reading.WORD, text) if viable else None
+
+    def _number(self, place: Place, text: bytes) -> At | None:
+        if not self.lexis.number_may_go_on(text):
+            return None
+        for _, form, values in place.literals:
+            if form is LiteralForm.NUMBER and (values is None or values.begins(text)):
+                return At(place, Reading.NUMBER, text)
+        return None
+
+    def _string(self, at: At, byte: int) -> At | None:
+        utf8 = next_utf8(at.utf8, byte)
+        if utf8 is None or byte == _NULL:
+            return None
+        if byte == _QUOTE and at.utf8 == WHOLE:
+            if self.is_free(at.place) or at.text in self._values(at.place):
+                return At(at.place, Reading.STRING_END, at.text)
+            doubled = at.text + b"'"
+            return At(at.place, Reading.STRING_END, at.text) if self._begins(at.place, doubled) else None
+        return self._string_on(at.place, at.text + bytes([byte]), utf8)
+
+    def _quoted_quote(self, at: At) -> At | None:
+        return self._string_on(at.place, at.text + b"'", WHOLE)
+
+    def _string_on(self, place: Place, text: bytes, utf8: tuple[int, int, int]) -> At | None:
+        if self.is_free(place):
+            return At(place, Reading.STRING, b"", utf8)
+        return At(place, Reading.STRING, text, utf8) if self._begins(place, text) else None
+
+    def is_free(self, place: Place) -> bool:
+        """May any string stand here?"""
+        return any(form is LiteralForm.STRING and values is None for _, form, values in place.literals)
+
+    def _values(self, place: Place) -> set[bytes]:
+        return {
+            word
+            for _, form, values in place.literals
+            if form is LiteralForm.STRING and values is not None
+            for word in values.sorted
+        }
+
+    def _begins(self, place: Place, text: bytes) -> bool:
+        return any(
+            values is not None and values.begins(text)
+            for _, form, values in place.literals
+            if form is LiteralForm.STRING
+        )
+
+    def _name(self, at: At, byte: int) -> At | None:
+        utf8 = next_utf8(at.utf8, byte)
+        if utf8 is None or byte in _SMALL:
+            return None
+        text = at.text + bytes([byte])
+        if byte == at.text[0] and at.utf8 == WHOLE:
+            ended = At(at.place, Reading.NAME_END, at.text)
+            # Of a quote it is not known yet whether it ends the name: one of both must be possible.
+            if self.resolved(ended) is not None or self._name_on(at.place, text + text[:1], WHOLE) is not None:
+                return ended
+            return None
+        return self._name_on(at.place, text, utf8)
+
+    def _name_on(self, place: Place, text: bytes, utf8: tuple[int, int, int]) -> At | None:
+        """A quoted name in progress; ``text`` begins with its quote, and quotes inside are doubled."""
+        quote = text[:1]
+        name = text[1:].replace(quote + quote, quote)
+        folded = name.lower() if self.lexis.folds_quoted else name
+        for _, names in self.held(place, quote):
+            if names.words.begins(folded) or (names.free and len(name) < MOST_QUOTED):
+                return At(place, Reading.NAME, text, utf8)
+        return None
+
+    def held(self, place: Place, quote: bytes) -> tuple[tuple[Open, Names], ...]:
+        """What may stand in some quotes."""
+        return place.doubtful if quote.decode() in self.lexis.string_quotes else place.quoted
+
+    # What may come -------------------------------------------------------------------------------------------------
+
+    def following(self, at: At) -> tuple[int, ...]:
+        """Exactly the bytes for which `step` is not None, ascending."""
+        found = self._following.get(at)
+        if found is None:
+            found = self._following[at] = tuple(byte for byte in range(256) if self.step(at, byte) is not None)
+        return found
+
+    def may_end(self, at: At) -> bool:
+        """Is the text so far in the language?"""
+        place = self.resolved(at)
+        return place is not None and place.may_end
+
+    def reads(self, text: bytes) -> bool:
+        """Is a text in the language?"""
+        at: At | None = self.start
+        for byte in text:
+            at = None if at is None else self.step(at, byte)
+        return at is not None and self.may_end(at)
+
+    def rest(self, at: At) -> bytes:
+        """A short text after which the text may end."""
+        found = self._rests.get(at)
+        if found is None:
+            found = self._rests[at] = self._rest(at)
+            # What is left of this end is the end of the states on the way, so that ends get shorter byte by byte.
+            state: At | None = at
+            for position in range(len(found)):
+                assert state is not None
+                state = self.step(state, found[position])
+                if state is not None:
+                    self._rests.setdefault(state, found[position + 1 :])
+        return found
+
+    def _rest(self, at: At) -> bytes:
+        if self.may_end(at):
+            return b""
+        for ending in sorted(dict.fromkeys(self._endings(at)), key=len):
+            state: At | None = at
+            for byte in ending:
+                state = None if state is None else self.step(state, byte)
+            place = None if state is None else self.resolved(state)
+            if state is not None and place is not None:
+                behind = self.closing.text(place, self._kind_before(state))
+                if behind is not None:
+                    return ending + behind
+        raise AssertionError(f"no text ends {at}")
+
+    def _kind_before(self, at: At) -> bytes:
+        """The last byte of the text, as far as it decides whether a space must follow."""
+        return b" " if at.reading is Reading.BLANK else at.text[-1:] if at.reading is Reading.SIGN else b"a"
+
+    def _endings(self, at: At) -> Iterable[bytes]:
+        """Texts that end the lexeme that is being read."""
+        place, reading, text, utf8 = at
+        match reading:
+            case Reading.WORD:
+                yield from self._word_endings(place, text)
+            case Reading.NUMBER:
+                yield from (b"", b"0")
+                for _, form, values in place.literals:
+                    if form is LiteralForm.NUMBER and values is not None:
+                        yield from (word[len(text) :] for word in values.sorted if word.startswith(text))
+            case Reading.SIGN:
+                yield from (sign.encode()[len(text) :] for sign in place.signs if sign.encode().startswith(text))
+            case Reading.STRING:
+                tail = bytes([low for low in (utf8[1],) if utf8[0]]) + b"\x80" * max(0, utf8[0] - 1)
+                if self.is_free(place):
+                    yield tail + b"'"
+                else:
+                    for word in sorted(self._values(place), key=len):
+                        if word.startswith(text):
+                            yield word[len(text) :].replace(b"'", b"''") + b"'"
+            case Reading.NAME:
+                yield from self._name_endings(at)
+            case Reading.STRING_END:
+                yield b""
+                for word in self._values(place):
+                    if word.startswith(text + b"'"):
+                        yield b"'" + word[len(text) + 1 :].replace(b"'", b"''") + b"'"
+            case Reading.NAME_END:
+                yield b""
+                yield from (
+                    text[:1] + ending for ending in self._name_endings(At(place, Reading.NAME, text + text[:1], WHOLE))
+                )
+            case _:
+                yield b""
+
+    def _word_endings(self, place: Place, text: bytes) -> Iterable[bytes]:
+        folded = text.lower()
+        for open_, names in place.names:
+            plain = self.lexis.plain(names.words)
+            assert isinstance(open_.terminal, Name)
+            suggested = [name.encode() for name in open_.terminal.kind.suggested(open_.attribute)]
+            yield from (name[len(text) :] for name in suggested if name.startswith(folded))
+            yield from (word[len(text) :] for word in plain.starting(folded, 8))
+            if names.free:
+                # Some of these is neither taken nor reserved.
+                yield from (b"", *(bytes([letter]) for letter in b"abcdefghij_"), b"_1", b"_x")
+        yield from (word[len(text) :] for word in place.keywords.starting(folded, 8))
+
+    def _name_endings(self, at: At) -> Iterable[bytes]:
+        quote = at.text[:1]
+        name = at.text[1:].replace(quote + quote, quote)
+        folded = name.lower() if self.lexis.folds_quoted else name
+        tail = bytes([low for low in (at.utf8[1],) if at.utf8[0]]) + b"\x80" * max(0, at.utf8[0] - 1)
+        for _, names in self.held(at.place, quote):
+            for word in names.words.starting(folded, 8):
+                yield word[len(folded) :].replace(quote, quote + quote) + quote
+            if names.free:
+                yield from (tail + ending + quote for ending in (b"", b"a", b"b", b"c", b"_1"))
+
+    def known_words(self, place: Place) -> frozenset[str]:
+        """The names that mean something at a place, folded: no others change what may come behind them."""
+        found = set(self.lexis.reserved) | place.keywords.members
+        for open_ in place.opens:
+            found |= self._known(open_.attribute)
+        for _, names in (*place.names, *place.doubtful):
+            found |= names.words.members
+        return frozenset(found)
+
+    def row(self, at: At, tree: Any) -> None:
+        """None: masks are made by `guided.constraint.attributed`."""
+        return None
+
+    def unfinished(self, at: At, tree: Any, limit: int) -> None:
+        """None: any token may be followed by a long end."""
+        return None
+
+    def expected(self, at: At) -> str:
+        """What may come next, in words."""
+        found: dict[str, None] = {}
+        for open_ in at.place.opens:
+            match open_.terminal:
+                case None:
+                    found["the end"] = None
+                case Keyword(word):
+                    found[word.upper()] = None
+                case Sign(text):
+                    found[text] = None
+                case Name(kind=kind):
+                    found[kind.label] = None
+                case Literal(kind=kind):
+                    found[kind.label] = None
+        return ", ".join(list(found)[:MOST_SHOWN]) + (" ..." if len(found) > MOST_SHOWN else "")
+
+
+MOST_SHOWN = 16
+"""Things that one explanation names."""

@@ -1,0 +1,119 @@
+"""How texts are cut into lexemes, byte by byte: words, quoted names, numbers, strings and signs, as SQL has them.
+
+A lexeme is the longest text that is one, whatever the grammar expects: ``<=`` is never ``<`` and ``=``.  Where the
+grammar would want it cut otherwise, or a comment would begin, the text is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from guided.grammar.attributed.words import Words, words_of
+
+__all__ = ["Lexis", "is_word_byte", "next_utf8"]
+
+MOST_BLANKS = 16
+"""White space between two lexemes: a line break and the indentation of a query within four others."""
+MOST_DIGITS = 15
+"""Sums over thousands of rows of such numbers stay below the 64 bits of integers."""
+MOST_NAME = 63
+"""Bytes of a name of the writer's own choice; PostgreSQL cuts longer ones."""
+
+_NUMBER = re.compile(rb"[0-9]{1,15}(?:\.[0-9]{0,15}(?:[eE][+-]?[0-9]{0,2})?|[eE][+-]?[0-9]{0,2})?\Z")
+_WHOLE_NUMBER = re.compile(rb"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z")
+_WORD = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$") | frozenset(range(128, 256))
+BLANKS = frozenset(b" \t\r\n")
+
+
+def is_word_byte(byte: int) -> bool:
+    """Does a byte belong to the word or number before it?"""
+    return byte in _WORD
+
+
+@dataclass(frozen=True)
+class Lexis:
+    """What differs between dialects."""
+
+    reserved: frozenset[str]
+    """Words that are no names unless they are quoted, in lower case."""
+    quotes: tuple[str, ...] = ('"',)
+    """The quotes of names; within them they are doubled."""
+    string_quotes: tuple[str, ...] = ()
+    """Those of the quotes in which a string may stand as well."""
+    signs: frozenset[str] = frozenset()
+    """All signs that the engine cuts as one."""
+    folds_quoted: bool = True
+    """Are names in quotes compared regardless of case, as others are?"""
+
+    def munches(self, sign: str, byte: int) -> bool:
+        """Would the engine read a sign together with the next byte?"""
+        longer = sign + chr(byte)
+        return longer in ("--", "/*") or any(known.startswith(longer) for known in self.signs)
+
+    def folded(self, text: str, quoted: bool) -> str:
+        """A name as names are compared: ASCII letters in lower case."""
+        return text if quoted and not self.folds_quoted else ascii_lower(text)
+
+    def plain(self, words: Words) -> Words:
+        """Those of some names that can be written without quotes."""
+        return _plain(words, self.reserved)
+
+    def written(self, name: str) -> str:
+        """A folded name as it is written, in quotes where it needs them."""
+        if _PLAIN.match(name) and name not in self.reserved:
+            return name
+        quote = self.quotes[0]
+        return quote + name.replace(quote, quote + quote) + quote
+
+    def number_may_go_on(self, text: bytes) -> bool:
+        """Is a text the beginning of a number?"""
+        return _NUMBER.match(text) is not None
+
+    def is_number(self, text: bytes) -> bool:
+        """Is a text a whole number or a decimal one?"""
+        return _WHOLE_NUMBER.match(text) is not None
+
+
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*\Z")
+
+
+def ascii_lower(text: str) -> str:
+    """ASCII letters in lower case, as engines fold names; other letters stay."""
+    return text.translate(_LOWER)
+
+
+_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+
+
+@lru_cache(maxsize=4096)
+def _plain(words: Words, reserved: frozenset[str]) -> Words:
+    return words_of(word for word in words.members if _PLAIN.match(word) and word not in reserved)
+
+
+def next_utf8(state: tuple[int, int, int], byte: int) -> tuple[int, int, int] | None:
+    """The state of reading UTF-8 after a byte: continuation bytes to come, and the bounds of the next of them.
+
+    ``(0, 0, 0)`` is between characters; None where no character goes on so.
+    """
+    left, low, high = state
+    if left:
+        return (
+            (left - 1, 0x80, 0xBF) if low <= byte <= high and left > 1 else (0, 0, 0) if low <= byte <= high else None
+        )
+    if byte < 0x80:
+        return (0, 0, 0)
+    return _LEADING.get(byte)
+
+
+_LEADING: dict[int, tuple[int, int, int]] = {
+    **dict.fromkeys(range(194, 224), (1, 128, 191)),
+    0xE0: (2, 0xA0, 0xBF),
+    **dict.fromkeys((*range(225, 237), 238, 239), (2, 128, 191)),
+    0xED: (2, 0x80, 0x9F),
+    0xF0: (3, 0x90, 0xBF),
+    **dict.fromkeys(range(241, 244), (3, 128, 191)),
+    0xF4: (3, 0x80, 0x8F),
+}
+"""Leading bytes (Unicode, table 3-7)."""

@@ -1,0 +1,53 @@
+"""Sets of words that texts are held to: sorted, so that what may follow a prefix is found by bisection."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from functools import lru_cache
+
+__all__ = ["Words", "words_of"]
+
+
+class Words:
+    """Words, each once, in the order of their bytes; equal sets are one object (`words_of`)."""
+
+    __slots__ = ("members", "sorted")
+
+    def __init__(self, members: frozenset[str]) -> None:
+        self.members = members
+        self.sorted: tuple[bytes, ...] = tuple(sorted(word.encode("utf-8", "surrogatepass") for word in members))
+
+    def __contains__(self, word: str) -> bool:
+        return word in self.members
+
+    def __len__(self) -> int:
+        return len(self.sorted)
+
+    def begins(self, prefix: bytes) -> bool:
+        """Does any word begin so?
+
+        >>> words_of(["age", "name"]).begins(b"na")
+        True
+        """
+        at = bisect_left(self.sorted, prefix)
+        return at < len(self.sorted) and self.sorted[at].startswith(prefix)
+
+    def starting(self, prefix: bytes, most: int) -> tuple[bytes, ...]:
+        """The shortest ``most`` of the first few words that begin so."""
+        at = bisect_left(self.sorted, prefix)
+        found: list[bytes] = []
+        while at < len(self.sorted) and self.sorted[at].startswith(prefix) and len(found) < 64 * most:
+            found.append(self.sorted[at])
+            at += 1
+        return tuple(sorted(found, key=len)[:most])
+
+
+@lru_cache(maxsize=65536)
+def _of(members: frozenset[str]) -> Words:
+    return Words(members)
+
+
+def words_of(members: Iterable[str]) -> Words:
+    """The set of these words."""
+    return _of(members if isinstance(members, frozenset) else frozenset(members))
