@@ -1,0 +1,305 @@
+"""What happens to the attribute of a query between its lexemes: queries begin and end, calls, items, sources, terms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from guided.grammar.sql.query.kinds import mergeable, with_source
+from guided.grammar.sql.query.relations import Relation, bare_columns
+from guided.grammar.sql.query.scope import (
+    Call,
+    CallKind,
+    Clause,
+    Item,
+    Output,
+    Pending,
+    Query,
+    Taint,
+    conflicts,
+)
+
+MOST_DEPTH = 12
+"""Queries and brackets within one another; SQLite's parser has a stack of 100 entries for all that is open."""
+
+Change = Callable[[Query], Query | None]
+
+
+# Queries within queries -----------------------------------------------------------------------------------------------
+
+
+def enter(*, sees: bool, width: int | None) -> Change:
+    """Begin a query in brackets; ``sees``: may it use names of the query around?"""
+
+    def change(query: Query) -> Query | None:
+        if query.depth >= MOST_DEPTH:
+            return None
+        return Query(query, sees, query.tables, width=width, depth=query.depth + 1)
+
+    return change
+
+
+def leave(query: Query) -> Query:
+    """The query around, with the columns of the one that ends."""
+    assert query.parent is not None
+    return query.parent._replace(relation=Relation(result_of(query)))
+
+
+def leave_operand(query: Query) -> Query:
+    """The query around one whose value is used."""
+    assert query.parent is not None
+    return query.parent._replace(relation=None)
+
+
+def result_of(query: Query) -> tuple[str | None, ...]:
+    """The columns of a query that is whole: of a set operation those of its first part."""
+    return query.result if query.result is not None else query.columns
+
+
+def next_part(query: Query) -> Query:
+    """The next query of a set operation."""
+    result = result_of(query)
+    return Query(query.parent, query.sees_parent, query.tables, result=result, width=len(result), depth=query.depth)
+
+
+def deeper(query: Query) -> Query | None:
+    """One bracket more."""
+    return query._replace(depth=query.depth + 1) if query.depth < MOST_DEPTH else None
+
+
+def shallower(query: Query) -> Query:
+    """One bracket less."""
+    return query._replace(depth=query.depth - 1)
+
+
+# The list of columns --------------------------------------------------------------------------------------------------
+
+
+def begin_item(query: Query) -> Query | None:
+    """One more column, if as many are demanded."""
+    if query.width is not None and len(query.outputs) >= query.width:
+        return None
+    return query._replace(item=Item.FRESH, taint=Taint.NONE)
+
+
+def end_item(query: Query) -> Query:
+    """The column is whole."""
+    name = query.item if isinstance(query.item, str) else None
+    outputs = (*query.outputs, Output(name, query.taint, is_alias=query.named))
+    return query._replace(outputs=outputs, item=Item.FRESH, taint=Taint.NONE, named=False)
+
+
+def end_items(query: Query) -> Query | None:
+    """Behind the last column: as many as are demanded."""
+    return query if query.width is None or len(query.outputs) == query.width else None
+
+
+def all_columns(query: Query) -> Query | None:
+    """``*``; where a number of columns is demanded it is not known yet how many these will be."""
+    if query.width is not None:
+        return None
+    return query._replace(outputs=(*query.outputs, Output(None, star="")), needs_from=True)
+
+
+def all_columns_of(query: Query) -> Query | None:
+    """``t.*``."""
+    if query.width is not None:
+        return None
+    pending = query.pending | {Pending(query.name, "*", True)}
+    return query._replace(outputs=(*query.outputs, Output(None, star=query.name)), pending=pending, name="")
+
+
+def complex_value(query: Query) -> Query:
+    """An operator: what is read is no column alone."""
+    if query.clause is not Clause.SELECT or query.item is Item.COMPLEX:
+        return query
+    return query._replace(item=Item.COMPLEX)
+
+
+def operand(query: Query) -> Query:
+    """An operand that is no column begins."""
+    return complex_value(query)._replace(alone=False)
+
+
+def not_alone(query: Query) -> Query | None:
+    """A sign before a number, which must not be a position."""
+    return None if query.alone else complex_value(query)
+
+
+# FROM -----------------------------------------------------------------------------------------------------------------
+
+
+def begin_from(query: Query) -> Query:
+    """Behind FROM."""
+    return query._replace(clause=Clause.FROM)
+
+
+def without_alias(query: Query) -> Query | None:
+    """A relation that goes by its own name."""
+    return None if not query.name or query.name in query.own_names else with_source(query, query.name)
+
+
+def without_name(query: Query) -> Query | None:
+    """A sub-query that has no name."""
+    return with_source(query, "")
+
+
+def settled(query: Query) -> Query | None:
+    """A source that is there to stay: nothing that waits has become ambiguous."""
+    return None if conflicts(query) else query
+
+
+def may_merge(query: Query) -> Query | None:
+    """USING, where both sides have a column of one name."""
+    return query if mergeable(query) else None
+
+
+def merge_all(query: Query) -> Query | None:
+    """NATURAL: equal names are one; None where the left side has one of them twice."""
+    *left, right = query.sources
+    bare = bare_columns(tuple(left))
+    if right.relation.names & bare.ambiguous:
+        return None
+    merged = right._replace(merged=right.relation.names & bare.unique)
+    return query._replace(sources=(*left, merged))
+
+
+def begin_on(query: Query) -> Query:
+    """Behind ON."""
+    return query._replace(clause=Clause.ON)
+
+
+def end_on(query: Query) -> Query:
+    """Behind the condition of a join."""
+    return query._replace(clause=Clause.FROM)
+
+
+def may_derive(query: Query) -> Query | None:
+    """A sub-query that is not joined with USING: only while nothing that waits could become ambiguous by it."""
+    if not query.sources:
+        return query
+    bare = bare_columns(query.sources)
+    waiting = {pending.column for pending in query.pending if pending.qualifier is None}
+    return None if waiting & (bare.unique | bare.ambiguous) else query
+
+
+# The clauses behind ---------------------------------------------------------------------------------------------------
+
+
+def begin_clause(clause: Clause) -> Change:
+    """Behind the keyword of a clause."""
+
+    def change(query: Query) -> Query:
+        grouped = query.grouped or clause is Clause.GROUP
+        return query._replace(clause=clause, item=Item.COMPLEX, taint=Taint.NONE, grouped=grouped)
+
+    return change
+
+
+def begin_order(query: Query) -> Query:
+    """Behind ORDER BY: of a set operation only columns of the result may follow."""
+    clause = Clause.ORDER if query.result is None else Clause.COMPOUND_ORDER
+    return query._replace(clause=clause, item=Item.COMPLEX, taint=Taint.NONE)
+
+
+def begin_term(query: Query) -> Query:
+    """A term of GROUP BY or ORDER BY, where a number alone is a position."""
+    return query._replace(alone=True)
+
+
+def end_term(query: Query) -> Query:
+    """Behind it."""
+    return query._replace(alone=False)
+
+
+def in_compound(query: Query) -> Query | None:
+    """Only in ORDER BY of a set operation."""
+    return query if query.clause is Clause.COMPOUND_ORDER else None
+
+
+def not_in_compound(query: Query) -> Query | None:
+    """Not there."""
+    return None if query.clause is Clause.COMPOUND_ORDER else query
+
+
+# Calls ----------------------------------------------------------------------------------------------------------------
+
+
+def argument(query: Query) -> Query | None:
+    """One more argument."""
+    *outer, call = query.calls
+    if call.high is not None and call.given >= call.high:
+        return None
+    # Where any number may come, it is of no matter how many there were beyond the least.
+    given = call.given + 1 if call.high is not None else min(call.given + 1, call.low)
+    return query._replace(calls=(*outer, call._replace(given=given)))
+
+
+def end_call(query: Query) -> Query | None:
+    """The bracket that closes a call with enough arguments."""
+    *outer, call = query.calls
+    return None if call.given < call.low else query._replace(calls=tuple(outer))
+
+
+def may_be_window(query: Query) -> Query | None:
+    """OVER, where windows may be."""
+    if query.clause not in (Clause.SELECT, Clause.ORDER):
+        return None
+    if any(call.kind is not CallKind.SCALAR for call in query.calls):
+        return None
+    return query._replace(taint=Taint.WINDOW) if query.clause is Clause.SELECT else query
+
+
+def one_argument(query: Query) -> Query | None:
+    """DISTINCT: an aggregate of one argument."""
+    *outer, call = query.calls
+    if call.low > 1:
+        return None
+    return query._replace(calls=(*outer, call._replace(high=1)))
+
+
+def counts_all(query: Query) -> Query | None:
+    """``*``, the argument of an aggregate that takes none."""
+    *outer, call = query.calls
+    return query._replace(calls=tuple(outer)) if call.low == 0 else None
+
+
+def begin_filter(query: Query) -> Query:
+    """Behind FILTER (WHERE: as in the arguments of an aggregate."""
+    return query._replace(calls=(*query.calls, Call(CallKind.AGGREGATE, 0, 0)))
+
+
+def end_filter(query: Query) -> Query:
+    """Behind its condition."""
+    return query._replace(calls=query.calls[:-1])
+
+
+def begin_window(query: Query) -> Query:
+    """Behind OVER (: no windows within."""
+    return query._replace(calls=(*query.calls, Call(CallKind.WINDOW, 0, 0)))
+
+
+end_window = end_filter
+
+
+# Common table expressions ---------------------------------------------------------------------------------------------
+
+
+def begin_table(query: Query) -> Query:
+    """Before the name of a common table expression."""
+    return query._replace(name="", relation=None)
+
+
+def enter_table(query: Query) -> Query | None:
+    """Begin its query, of as many columns as its list has."""
+    if query.depth >= MOST_DEPTH:
+        return None
+    width = None if query.relation is None else len(query.relation.columns)
+    return Query(query, False, query.tables, width=width, depth=query.depth + 1)
+
+
+def leave_table(query: Query) -> Query:
+    """The query around, with the table defined."""
+    around = query.parent
+    assert around is not None
+    relation = around.relation if around.relation is not None else Relation(result_of(query))
+    return around._replace(tables=((around.name, relation), *around.tables), name="", relation=None)

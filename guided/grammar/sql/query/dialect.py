@@ -1,0 +1,29 @@
+"""What differs between the SQL of engines, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from guided.grammar.attributed.lexis import Lexis
+from guided.grammar.sql.query.catalog import Function
+
+__all__ = ["Dialect"]
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """An engine's spelling, operators, words and functions; names are in lower case, keywords as they are written."""
+
+    name: str
+    lexis: Lexis
+    keywords: frozenset[str]
+    """Words that are no alias unless AS stands before them."""
+    comparisons: tuple[str, ...]
+    patterns: tuple[str, ...]
+    """Keywords of operators that match a pattern, beside LIKE."""
+    operators: tuple[str, ...]
+    prefixes: tuple[str, ...]
+    constants: tuple[str, ...]
+    collations: tuple[str, ...]
+    types: tuple[str, ...]
+    functions: tuple[Function, ...]

@@ -1,0 +1,495 @@
+"""The kinds of names in a query: which may stand at a place, what they change, and which end a text soon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+
+from guided.grammar.attributed.nodes import Names
+from guided.grammar.attributed.words import words_of
+from guided.grammar.sql.query.catalog import Catalog, Function
+from guided.grammar.sql.query.relations import Relation, Source, bare_columns
+from guided.grammar.sql.query.scope import (
+    Call,
+    CallKind,
+    Clause,
+    Item,
+    Pending,
+    Query,
+    Taint,
+    refer,
+    unbound,
+)
+
+__all__ = [
+    "AliasOfColumn", "AliasOfSource", "BareColumn", "CommonTable", "FixedName", "FunctionName", "Joining",
+    "MergedColumn", "NewColumn", "QualifiedColumn", "Qualifier", "QuotedString", "TableName", "mergeable", "read_atom",
+    "wanted_names", "wants_alias", "with_source",
+]  # fmt: skip
+
+_LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
+
+
+def read_atom(query: Query, name: str | None = None, taint: Taint = Taint.NONE) -> Query:
+    """The query behind an operand; ``name`` is the column's when it is one."""
+    item = query.item
+    if query.clause is Clause.SELECT:
+        item = name if name is not None and item is Item.FRESH else Item.COMPLEX
+        taint = max(query.taint, taint, key=lambda one: one.value)
+    else:
+        taint = query.taint
+    return query._replace(item=item, taint=taint, alone=False, name="")
+
+
+def is_local(query: Query) -> bool:
+    """Is the text in the arguments of an aggregate?"""
+    return any(call.kind is CallKind.AGGREGATE for call in query.calls)
+
+
+def is_aggregate(query: Query) -> bool:
+    """Does the result stand for groups of rows?"""
+    return query.grouped or any(output.taint is Taint.AGGREGATE for output in query.outputs)
+
+
+def relation_of(query: Query, catalog: Catalog, name: str) -> Relation | None:
+    """The relation of a name: a common table expression's, or the database's."""
+    for known, relation in query.tables:
+        if known == name:
+            return relation
+    return catalog.relations.get(name)
+
+
+def waits_for(query: Query) -> bool:
+    """May the query, or one around it that is visible, still bind any name?"""
+    at: Query | None = query
+    while at is not None:
+        if not at.bound and at.clause is Clause.SELECT:
+            return True
+        at = at.outside
+    return False
+
+
+class BareColumn:
+    """A column without a qualifier, or an alias where the clause knows these."""
+
+    label = "a column"
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+
+    def allowed(self, query: Query) -> Names:
+        """Those that are in scope; before FROM all that a FROM can bind."""
+        if query.clause is Clause.COMPOUND_ORDER:
+            return Names(words_of(name for name in query.result or () if name is not None))
+        found: set[str] = set()
+        hidden: set[str] = set()
+        at: Query | None = query
+        free = False
+        while at is not None:
+            if not at.bound and at.clause is Clause.SELECT:
+                known = {name for _, relation in at.tables for name in relation.names}
+                found |= (known | self.catalog.columns.members) - hidden
+                free = self.catalog.forward
+            else:
+                bare = bare_columns(at.sources)
+                found |= bare.unique - hidden
+                hidden |= bare.unique | bare.ambiguous
+                if at is query:
+                    found |= self._aliases(at) - bare.ambiguous
+            at = None if is_local(at) else at.outside
+        return Names(words_of(found), free)
+
+    def _aliases(self, query: Query) -> set[str]:
+        """Names of the result that may be used; what holds an aggregate only where aggregates may be."""
+        if query.clause in (Clause.ON, Clause.FROM):
+            return set()
+        late = query.clause in (Clause.HAVING, Clause.ORDER) and not is_local(query)
+        limit = Taint.WINDOW if query.clause is Clause.ORDER and late else Taint.AGGREGATE if late else Taint.NONE
+        return {
+            output.name
+            for output in query.outputs
+            if output.name is not None and output.is_alias and output.taint.value <= limit.value
+        }
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query in which it was used."""
+        if query.clause is Clause.COMPOUND_ORDER:
+            return read_atom(query)
+        if query.bound and name not in bare_columns(query.sources).unique and name in self._aliases(query):
+            return None if name in bare_columns(query.sources).ambiguous else read_atom(query)
+        changed = refer(query, Pending(None, name, is_local(query)))
+        return None if changed is None else read_atom(changed, name)
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """None: a number is shorter."""
+        return ()
+
+
+class QuotedString:
+    """A string in the quotes of names, as SQLite reads what is no column; `BareColumn` has those that are."""
+
+    label = "a string"
+
+    def allowed(self, query: Query) -> Names:
+        """Any."""
+        return Names(words_of(()), True)
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query behind it; a FROM that comes later must not make it an ambiguous column."""
+        if any(output.name == name for output in query.outputs):
+            return None
+        changed = refer(query, Pending(None, name, is_local(query), True))
+        return None if changed is None else read_atom(changed)
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """None: a number is shorter."""
+        return ()
+
+
+class Qualifier:
+    """The name of a source before a dot."""
+
+    label = "a table or alias"
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+
+    def allowed(self, query: Query) -> Names:
+        """The sources in scope; before FROM tables and names that FROM can introduce."""
+        found: set[str] = set()
+        at: Query | None = query
+        free = False
+        while at is not None:
+            if not at.bound and at.clause is Clause.SELECT:
+                found |= self.catalog.tables.members
+                found.update(name for name, _ in at.tables)
+                free = True
+            else:
+                found.update(source.name for source in at.sources if source.name)
+            at = None if is_local(at) else at.outside
+        return Names(words_of(found), free)
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query with the qualifier noted."""
+        return query._replace(name=name)
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """None: a number is shorter."""
+        return ()
+
+
+class QualifiedColumn:
+    """A column behind a qualifier and a dot."""
+
+    label = "a column of that table"
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+
+    def allowed(self, query: Query) -> Names:
+        """The columns of the source; of one that FROM is to introduce those of relations that have all used so far."""
+        name = query.name
+        at: Query | None = query
+        while at is not None:
+            source = at.source(name)
+            if source is not None:
+                return Names(words_of(source.relation.names))
+            if not at.bound and at.clause is Clause.SELECT:
+                return self._later(at, name)
+            at = at.outside
+        return Names(words_of(()))
+
+    def _later(self, query: Query, name: str) -> Names:
+        relation = relation_of(query, self.catalog, name)
+        if relation is not None:
+            return Names(words_of(relation.names))
+        outside = query.outside
+        while outside is not None:
+            source = outside.source(name)
+            if source is not None:
+                return Names(words_of(source.relation.names))
+            outside = outside.outside
+        used = {pending.column for pending in query.pending if pending.qualifier == name} - {"*"}
+        relations = [relation for _, relation in query.tables] + list(self.catalog.relations.values())
+        fitting = {column for one in relations if used <= one.names for column in one.names}
+        return Names(words_of(fitting), self.catalog.forward)
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query in which it was used."""
+        changed = refer(query, Pending(query.name, name, is_local(query)))
+        return None if changed is None else read_atom(changed, name)
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """The shortest columns."""
+        names = self.allowed(query)
+        short = sorted(names.words.members, key=lambda name: (len(name), name))[:4]
+        return short or (_LETTERS[:1] if names.free else ())
+
+
+class Joining(Enum):
+    """What happens to columns of equal names."""
+
+    PLAIN = "they are two"
+    USING = "USING may make them one"
+    NATURAL = "they are one"
+
+
+class TableName:
+    """A relation in FROM."""
+
+    label = "a table"
+
+    def __init__(self, catalog: Catalog, joining: Joining) -> None:
+        self.catalog = catalog
+        self.joining = joining
+
+    def _fits(self, query: Query, relation: Relation) -> bool:
+        """Does no name without a qualifier become ambiguous?"""
+        if self.joining is Joining.USING or not query.sources:
+            return True
+        bare = bare_columns(query.sources)
+        if self.joining is Joining.NATURAL:
+            return not relation.names & bare.ambiguous
+        waiting = {pending.column for pending in query.pending if pending.qualifier is None}
+        return not (waiting & relation.names & (bare.unique | bare.ambiguous))
+
+    def allowed(self, query: Query) -> Names:
+        """All of which some FROM can be made."""
+        if not query.tables and (self.joining is Joining.USING or not query.sources):
+            return Names(self.catalog.tables)
+        names = {*self.catalog.relations, *(name for name, _ in query.tables)}
+        found = (name for name in names if self._fits(query, self._relation(query, name)))
+        return Names(words_of(found))
+
+    def _relation(self, query: Query, name: str) -> Relation:
+        relation = relation_of(query, self.catalog, name)
+        assert relation is not None, name
+        return relation
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query with the relation noted."""
+        return query._replace(name=name, relation=self._relation(query, name))
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """Relations that bind pending names; where none can, none (a sub-query will), and where none waits any."""
+        missing = unbound(query)
+        names = self.allowed(query).words.members
+        if not missing:
+            return sorted(names, key=lambda name: (len(name), name))[:4]
+        found = []
+        for qualifier in sorted({pending.qualifier for pending in missing if pending.qualifier is not None}):
+            used = {pending.column for pending in missing if pending.qualifier == qualifier} - {"*"}
+            if qualifier in names and used <= self._relation(query, qualifier).names:
+                found.append(qualifier)
+            else:
+                fitting = [name for name in names if used <= self._relation(query, name).names]
+                found += sorted(fitting, key=lambda name: (len(name), name))[:1]
+        bare = {pending.column for pending in missing if pending.qualifier is None}
+        if bare:
+            covering = {name: len(bare & self._relation(query, name).names) for name in names}
+            best = sorted((name for name in covering if covering[name]), key=lambda name: (-covering[name], len(name)))
+            found += best[:2]
+        return found
+
+
+class AliasOfSource:
+    """The name that a relation goes by in FROM."""
+
+    label = "an alias"
+
+    def __init__(self, catalog: Catalog, excluded: frozenset[str] = frozenset()) -> None:
+        self.catalog = catalog
+        self.excluded = excluded
+
+    def allowed(self, query: Query) -> Names:
+        """Names in use before FROM that fit, and any other."""
+        return Names(words_of(name for name in self._awaited(query) if name not in self.excluded), True)
+
+    def _awaited(self, query: Query) -> list[str]:
+        waiting = sorted({pending.qualifier for pending in unbound(query) if pending.qualifier is not None})
+        return [name for name in waiting if self._fits(query, name)]
+
+    def _fits(self, query: Query, name: str) -> bool:
+        assert query.relation is not None
+        used = {pending.column for pending in query.pending if pending.qualifier == name} - {"*"}
+        return used <= query.relation.names and name not in query.own_names
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query with the source."""
+        if name in self.excluded or not self._fits(query, name):
+            return None
+        return with_source(query, name)
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """What is awaited, else a letter."""
+        awaited = self._awaited(query)[:1]
+        return awaited or [letter for letter in _LETTERS if self._fits(query, letter)][:1]
+
+
+def wants_alias(query: Query) -> bool:
+    """Is a name awaited that the relation which was read can go by, and that is not its own?"""
+    waiting = {pending.qualifier for pending in unbound(query) if pending.qualifier is not None}
+    if query.name in waiting or query.relation is None:
+        return False
+    bare = {pending.column for pending in unbound(query) if pending.qualifier is None}
+    return bool(waiting) and not bare & query.relation.names
+
+
+def with_source(query: Query, name: str) -> Query:
+    """The query with the relation that was read as a source."""
+    assert query.relation is not None
+    return query._replace(sources=(*query.sources, Source(name, query.relation)), name="", relation=None)
+
+
+class AliasOfColumn:
+    """The name of a column of the result."""
+
+    label = "a name for the column"
+
+    def __init__(self, excluded: frozenset[str] = frozenset()) -> None:
+        self.excluded = excluded
+
+    def allowed(self, query: Query) -> Names:
+        """Any."""
+        return Names(words_of(()), True)
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query with the name noted."""
+        return None if name in self.excluded or not name else query._replace(item=name, named=True)
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """What the query around waits for, else a letter."""
+        return sorted(wanted_names(query))[:1] or ("a",)
+
+
+def wanted_names(query: Query) -> frozenset[str]:
+    """Names that the query around waits for, which a sub-query in its FROM should define: all of one source."""
+    around = query.parent
+    if around is None or around.bound or around.clause is not Clause.FROM or query.sees_parent:
+        return frozenset()
+    missing = unbound(around)
+    if not missing:
+        return frozenset()
+    qualifier = min((pending.qualifier for pending in missing), key=lambda name: (name is not None, name or ""))
+    names = {pending.column for pending in missing if pending.qualifier == qualifier} - {"*"}
+    return frozenset(names - {output.name for output in query.outputs})
+
+
+class MergedColumn:
+    """A column of USING: one that both sides have, and the left side once."""
+
+    label = "a column of both tables"
+
+    def allowed(self, query: Query) -> Names:
+        """Those that are not merged yet."""
+        return Names(words_of(mergeable(query)))
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query with the column merged."""
+        right = query.sources[-1]
+        merged = right._replace(merged=right.merged | {name})
+        return query._replace(sources=(*query.sources[:-1], merged))
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """Those that would be ambiguous, then others."""
+        waiting = {pending.column for pending in query.pending if pending.qualifier is None}
+        names = mergeable(query)
+        return sorted(names, key=lambda name: (name not in waiting, len(name), name))
+
+
+def mergeable(query: Query) -> frozenset[str]:
+    """The columns by which the last source can be joined with USING."""
+    *left, right = query.sources
+    return (bare_columns(tuple(left)).unique & right.relation.names) - right.merged
+
+
+class FunctionName:
+    """A function of one kind, where such may be called."""
+
+    def __init__(self, functions: dict[str, Function], kind: CallKind) -> None:
+        self.functions = functions
+        self.kind = kind
+        self.label = {CallKind.SCALAR: "a function", CallKind.AGGREGATE: "an aggregate"}.get(kind, "a window function")
+        self._words = words_of(functions)
+
+    def allowed(self, query: Query) -> Names:
+        """All of the kind, or none."""
+        return Names(self._words if self._may_be_called(query) else words_of(()))
+
+    def _may_be_called(self, query: Query) -> bool:
+        if self.kind is CallKind.SCALAR:
+            return True
+        within = {call.kind for call in query.calls}
+        if self.kind is CallKind.AGGREGATE:
+            ordered = query.clause is Clause.ORDER and is_aggregate(query)
+            late = query.clause in (Clause.SELECT, Clause.HAVING)
+            return (late or ordered) and CallKind.AGGREGATE not in within
+        return query.clause in (Clause.SELECT, Clause.ORDER) and not within - {CallKind.SCALAR}
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query with the call open."""
+        function = self.functions[name]
+        taint = {CallKind.AGGREGATE: Taint.AGGREGATE, CallKind.WINDOW: Taint.WINDOW}.get(self.kind, Taint.NONE)
+        changed = read_atom(query, None, taint)
+        return changed._replace(calls=(*query.calls, Call(self.kind, function.low, function.high)))
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """None: a number is shorter."""
+        return ()
+
+
+class CommonTable:
+    """The name of a common table expression that is being defined."""
+
+    label = "a name for the table"
+
+    def allowed(self, query: Query) -> Names:
+        """Any that is not taken by another."""
+        return Names(words_of(()), True)
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query with the name noted."""
+        return None if any(name == known for known, _ in query.tables) else query._replace(name=name)
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """A letter."""
+        return _LETTERS
+
+
+class NewColumn:
+    """A column in the list behind the name of a common table expression."""
+
+    label = "a name for the column"
+
+    def allowed(self, query: Query) -> Names:
+        """Any that is not in the list."""
+        return Names(words_of(()), True)
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query with the column in its list."""
+        listed = query.relation.columns if query.relation is not None else ()
+        return None if name in listed else query._replace(relation=Relation((*listed, name)))
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """A letter."""
+        return _LETTERS
+
+
+class FixedName:
+    """One of a few words that are no keywords, such as types and collations."""
+
+    def __init__(self, label: str, names: Iterable[str]) -> None:
+        self.label = label
+        self._names = Names(words_of(names))
+
+    def allowed(self, query: Query) -> Names:
+        """The same everywhere."""
+        return self._names
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query as it was."""
+        return query
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """The shortest."""
+        return sorted(self._names.words.members, key=len)[:1]

@@ -1,0 +1,43 @@
+"""`query_language`: the SELECT statements over one database as a language over bytes."""
+
+from __future__ import annotations
+
+from guided.errors import UnsatisfiableError, UnsupportedError
+from guided.grammar.attributed.language import AttributedLanguage
+from guided.grammar.sql.query.catalog import Catalog
+from guided.grammar.sql.query.dialect import Dialect
+from guided.grammar.sql.query.dialects.sqlite import SQLITE
+from guided.grammar.sql.query.scope import Query, known_names
+from guided.grammar.sql.query.select import select
+from guided.grammar.sql.schema import DatabaseSchema
+
+__all__ = ["query_language"]
+
+_DIALECTS: dict[str, Dialect] = {"sqlite": SQLITE}
+
+
+def query_language(schema: DatabaseSchema, *, forward: bool = True) -> AttributedLanguage:
+    """The SELECT statements that the schema's engine prepares without an error.
+
+    Names are free in their spelling: any letter case, quotes, white space of up to 16 characters.  ``forward`` says
+    whether SELECT may use names that only a sub-query in FROM will define; without it all names but aliases exist.
+
+    Raises `UnsupportedError` for a dialect that is not there yet, `UnsatisfiableError` for a schema without tables.
+
+    >>> from guided.grammar.sql.schema import Column, Table
+    >>> language = query_language(DatabaseSchema((Table("singer", (Column("name"), Column("age"))),)))
+    >>> language.reads(b"select max(Age) from singer where name like 'A%'")
+    True
+    >>> language.reads(b"SELECT singer.nmae FROM singer")
+    False
+    """
+    dialect = _DIALECTS.get(schema.dialect)
+    if dialect is None:
+        raise UnsupportedError(
+            f"queries of the dialect {schema.dialect!r} are not known", remedy=f"Known are: {', '.join(_DIALECTS)}."
+        )
+    if not schema.tables:
+        raise UnsatisfiableError("the database has no tables", remedy="Create some, or name another database.")
+    lexis = dialect.lexis
+    catalog = Catalog(Catalog.relations_of(schema.tables, lexis), dialect.functions, lexis, forward)
+    return AttributedLanguage(select(catalog, dialect), Query(), lexis, known_names)

@@ -1,0 +1,62 @@
+"""What can be queried: relations with their columns, and sources, which are relations in a FROM clause.  All folded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+__all__ = ["Relation", "Source", "bare_columns", "starred"]
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table, view, sub-query or common table expression; columns in their order, None for one without a name."""
+
+    columns: tuple[str | None, ...]
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The columns that can be named."""
+        return frozenset(column for column in self.columns if column is not None)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.columns)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+class Source(NamedTuple):
+    """A relation in FROM by the name it goes by there; columns in ``merged`` are those of a source before it."""
+
+    name: str
+    relation: Relation
+    merged: frozenset[str] = frozenset()
+
+
+class Bare(NamedTuple):
+    """Columns that need no qualifier, and those that would need one."""
+
+    unique: frozenset[str]
+    ambiguous: frozenset[str]
+
+
+@lru_cache(maxsize=8192)
+def bare_columns(sources: tuple[Source, ...]) -> Bare:
+    """What the columns of some sources are without a qualifier."""
+    count = Counter(name for source in sources for name in source.relation.names - source.merged)
+    unique = frozenset(name for name, times in count.items() if times == 1)
+    return Bare(unique, frozenset(count) - unique)
+
+
+def starred(sources: tuple[Source, ...]) -> tuple[str | None, ...]:
+    """The columns of ``*``."""
+    return tuple(
+        column
+        for source in sources
+        for column in source.relation.columns
+        if column is None or column not in source.merged
+    )

@@ -1,0 +1,240 @@
+"""The attribute of a query: what its names may be, as far as it has been read.
+
+SELECT comes before FROM.  So names that are used before FROM binds them are *pending*: FROM does not end before each
+is a column of exactly one source, or of a query around.  There is always a FROM that binds them: a sub-query can define
+any names, and a join with USING makes equal names one.  The idea of guards is PICARD's (Scholak et al., 2021).
+
+A `Query` is immutable; queries within queries are a chain by ``parent``.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from guided.grammar.sql.query.relations import Relation, Source, bare_columns, starred
+
+__all__ = ["Call", "CallKind", "Clause", "Item", "Output", "Pending", "Query", "Taint", "bind", "known_names", "refer"]
+
+
+class Clause(Enum):
+    """Where in a query the text is."""
+
+    SELECT = "SELECT"
+    FROM = "FROM"
+    ON = "ON"
+    WHERE = "WHERE"
+    GROUP = "GROUP BY"
+    HAVING = "HAVING"
+    ORDER = "ORDER BY"
+    COMPOUND_ORDER = "ORDER BY of a set operation"
+
+
+class Taint(Enum):
+    """What an expression holds that may not stand everywhere."""
+
+    NONE = 0
+    AGGREGATE = 1
+    WINDOW = 2
+
+
+class Item(Enum):
+    """What is known of the name of the column that is being read, beside the names themselves."""
+
+    FRESH = "nothing was read"
+    COMPLEX = "no column alone"
+
+
+class Output(NamedTuple):
+    """A column of the result; ``star`` stands for all columns of a source, or of all of them (empty)."""
+
+    name: str | None
+    taint: Taint = Taint.NONE
+    star: str | None = None
+    is_alias: bool = False
+    """Was the name given with AS?"""
+
+
+class CallKind(Enum):
+    """Kinds of functions."""
+
+    SCALAR = "scalar"
+    AGGREGATE = "aggregate"
+    WINDOW = "window"
+
+
+class Call(NamedTuple):
+    """A function whose arguments are being read; ``high`` is None where any number may come."""
+
+    kind: CallKind
+    low: int
+    high: int | None
+    given: int = 0
+
+
+class Pending(NamedTuple):
+    """A column that was named before FROM; ``qualifier`` is None for one without."""
+
+    qualifier: str | None
+    column: str
+    """``*`` where only the qualifier must exist."""
+    local: bool = False
+    """Must this query's own FROM bind it?  An aggregate of a query around would be that query's."""
+    optional: bool = False
+    """Is it a string where no source has such a column?"""
+
+
+class Query(NamedTuple):
+    """One SELECT, as far as it has been read."""
+
+    parent: Query | None = None
+    sees_parent: bool = False
+    """May names of the query around be used here?"""
+    tables: tuple[tuple[str, Relation], ...] = ()
+    """Common table expressions in scope, the nearest first."""
+    pending: frozenset[Pending] = frozenset()
+    sources: tuple[Source, ...] = ()
+    bound: bool = False
+    clause: Clause = Clause.SELECT
+    outputs: tuple[Output, ...] = ()
+    result: tuple[str | None, ...] | None = None
+    """Of a set operation: the columns of its first query."""
+    width: int | None = None
+    """The number of columns that are demanded."""
+    item: str | Item = Item.FRESH
+    named: bool = False
+    """Was the item given a name?"""
+    taint: Taint = Taint.NONE
+    """What the expression holds that is being read."""
+    calls: tuple[Call, ...] = ()
+    alone: bool = False
+    """Is what is read the beginning of a term of GROUP BY or ORDER BY, where a number alone is a position?"""
+    needs_from: bool = False
+    grouped: bool = False
+    """Was GROUP BY read?"""
+    name: str = ""
+    """A qualifier or table whose name was just read."""
+    relation: Relation | None = None
+    """What was just read of FROM, or what a sub-query has returned."""
+    depth: int = 0
+
+    @property
+    def own_names(self) -> frozenset[str]:
+        """The names of the sources."""
+        return frozenset(source.name for source in self.sources)
+
+    def source(self, name: str) -> Source | None:
+        """The source of this query by a name."""
+        return next((source for source in self.sources if source.name == name), None)
+
+    @property
+    def outside(self) -> Query | None:
+        """The query around, if its names may be used here: SQLite's GROUP BY and ORDER BY have none of them."""
+        return self.parent if self.sees_parent and self.clause not in (Clause.GROUP, Clause.ORDER) else None
+
+    @property
+    def columns(self) -> tuple[str | None, ...]:
+        """The columns of the result, once the sources are known."""
+        found: list[str | None] = []
+        for output in self.outputs:
+            if output.star is None:
+                found.append(output.name)
+            elif output.star:
+                source = self.source(output.star)
+                found += source.relation.columns if source is not None else ()
+            else:
+                found += starred(self.sources)
+        return tuple(found)
+
+
+def known_names(query: Query) -> frozenset[str]:
+    """The names that mean something in a query or around it."""
+    found: set[str] = set()
+    at: Query | None = query
+    while at is not None:
+        for pending in at.pending:
+            found.add(pending.column)
+            found.add(pending.qualifier or "")
+        for source in at.sources:
+            found.add(source.name)
+            found |= source.relation.names
+        found.update(output.name or "" for output in at.outputs)
+        found.update(name or "" for name in at.result or ())
+        found.update(name for name, _ in at.tables)
+        if at.relation is not None:
+            found |= at.relation.names
+        found.add(at.name)
+        at = at.parent
+    return frozenset(found)
+
+
+def refer(query: Query, pending: Pending) -> Query | None:
+    """The query in which a name was used, None where it has no meaning there."""
+    if not query.bound and query.clause is Clause.SELECT:
+        return query._replace(pending=query.pending | {pending})
+    qualifier, column, local, optional = pending
+    if qualifier is None:
+        bare = bare_columns(query.sources)
+        if column in bare.ambiguous:
+            return None
+        if column in bare.unique:
+            if optional:
+                return None
+            if query.clause is Clause.ON:
+                # Sources that come later must not make it ambiguous.
+                return query._replace(pending=query.pending | {pending})
+            return query
+        if optional and query.clause is Clause.ON:
+            query = query._replace(pending=query.pending | {pending})
+    else:
+        source = query.source(qualifier)
+        if source is not None:
+            return query if column == "*" or column in source.relation.names else None
+    outside = query.outside
+    if outside is None or local:
+        return query if optional else None
+    changed = refer(outside, pending)
+    return None if changed is None else query._replace(parent=changed)
+
+
+def conflicts(query: Query) -> frozenset[str]:
+    """Pending names without a qualifier that several sources have."""
+    waiting = {pending.column for pending in query.pending if pending.qualifier is None}
+    return bare_columns(query.sources).ambiguous & waiting
+
+
+def unbound(query: Query) -> frozenset[Pending]:
+    """Pending names that no source of the query has."""
+    bare = bare_columns(query.sources)
+    names = query.own_names
+    return frozenset(
+        pending
+        for pending in query.pending
+        if not pending.optional
+        and (pending.column not in bare.unique if pending.qualifier is None else pending.qualifier not in names)
+    )
+
+
+def bind(query: Query) -> Query | None:
+    """The query behind its FROM clause, None while some name waits for a source."""
+    if conflicts(query) or (query.needs_from and not query.sources):
+        return None
+    after = query._replace(pending=frozenset(), bound=True, clause=Clause.WHERE, relation=None, name="")
+    taken = bare_columns(query.sources).unique
+    left = (pending for pending in query.pending if pending.optional and pending.column not in taken)
+    for pending in sorted((*unbound(query), *left), key=str):
+        outside = after.outside
+        if outside is None or pending.local:
+            if pending.optional:
+                continue
+            return None
+        changed = refer(outside, pending)
+        if changed is None and pending.optional:
+            # A column of the query around after all, or ambiguous there.
+            changed = refer(outside, pending._replace(optional=False))
+        if changed is None:
+            return None
+        after = after._replace(parent=changed)
+    if after.width is not None and len(after.columns) != after.width:
+        return None
+    return after

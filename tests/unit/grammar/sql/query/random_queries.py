@@ -1,0 +1,65 @@
+"""Random beginnings of queries: at each place any of the terminals that may come, each as likely."""
+
+from __future__ import annotations
+
+import random
+
+from guided.grammar.attributed.language import At, AttributedLanguage
+from guided.grammar.attributed.nodes import Keyword, Literal, LiteralForm, Name, Sign, Spelled
+from guided.grammar.attributed.threads import Open
+
+NUMBERS = ("1", "0", "2.5", "10")
+STRINGS = ("''", "'a'", "'it''s'", "'2020-01-01'")
+FREE = ("a", "b", "x1", "total", "foo", "name", "id", "c", "d", "e")
+
+
+def begun(rng: random.Random, language: AttributedLanguage, most: int) -> tuple[str, At]:
+    """A text of at most so many lexemes that some query begins with, and the state behind it."""
+    at, text = language.start, ""
+    for _ in range(most):
+        place = language.resolved(at)
+        assert place is not None
+        opens = list(place.opens)
+        rng.shuffle(opens)
+        for open_ in opens:
+            if open_.terminal is None:
+                if rng.random() < 0.3:
+                    return text, at
+                continue
+            lexeme = _lexeme(rng, language, open_)
+            after = None if lexeme is None else _read(language, at, f" {lexeme}" if text else lexeme)
+            if after is not None and language.resolved(after) is not None:
+                at, text = after, f"{text} {lexeme}" if text else str(lexeme)
+                break
+        else:
+            break
+    return text, at
+
+
+def _read(language: AttributedLanguage, at: At, text: str) -> At | None:
+    state: At | None = at
+    for byte in text.encode():
+        state = None if state is None else language.step(state, byte)
+    return state
+
+
+def _lexeme(rng: random.Random, language: AttributedLanguage, open_: Open) -> str | None:
+    match open_.terminal:
+        case Keyword(word):
+            return word.upper() if rng.random() < 0.8 else word
+        case Sign(text):
+            return text
+        case Name(kind, spelled):
+            names = kind.allowed(open_.attribute)
+            known = sorted(names.words.members)
+            if spelled is Spelled.STRING:
+                return f'"{rng.choice(FREE)}"'
+            if names.free and (not known or rng.random() < 0.3):
+                return rng.choice(FREE)
+            return language.lexis.written(rng.choice(known)) if known else None
+        case Literal(form, kind):
+            values = kind.allowed(open_.attribute)
+            if values is None:
+                return rng.choice(NUMBERS if form is LiteralForm.NUMBER else STRINGS)
+            return rng.choice(sorted(values.members)[:5]) if len(values) else None
+    raise AssertionError(open_)

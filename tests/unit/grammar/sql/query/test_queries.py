@@ -1,0 +1,211 @@
+"""SELECT statements over a database: each text is prepared by SQLite itself, which knows best."""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from guided.errors import UnsatisfiableError, UnsupportedError
+from guided.grammar.attributed.language import At, AttributedLanguage
+from guided.grammar.sql import DatabaseSchema, reflect
+from guided.grammar.sql.query.language import query_language
+from tests.amounts import some
+from tests.unit.grammar.sql.query.random_queries import begun
+
+DATABASE = """
+CREATE TABLE singer (singer_id INTEGER PRIMARY KEY, name TEXT, country TEXT, age INTEGER, is_male BOOLEAN);
+CREATE TABLE concert (concert_id INTEGER PRIMARY KEY, name TEXT, stadium_id INTEGER, year TEXT);
+CREATE TABLE singer_in_concert (concert_id INTEGER, singer_id INTEGER);
+CREATE TABLE "order items" (id INTEGER, "group" TEXT, "weird ""name" REAL, "Größe" INTEGER, key TEXT);
+CREATE VIEW old AS SELECT name, age FROM singer WHERE age > 60;
+"""
+
+TAKEN = """
+SELECT count(*) FROM singer
+select Name , COUNTRY  from Singer where AGE > 20 order by age desc
+SELECT T1.name, count(*) FROM singer AS T1 JOIN singer_in_concert AS T2 ON T1.singer_id = T2.singer_id GROUP BY T1.name
+SELECT name FROM singer WHERE country = "France"
+SELECT s.name n FROM singer s WHERE s.age = (SELECT max(age) FROM singer)
+SELECT name FROM singer WHERE singer_id NOT IN (SELECT singer_id FROM singer_in_concert)
+SELECT name FROM singer UNION SELECT name FROM concert ORDER BY name LIMIT 3
+SELECT count(*) FROM (SELECT country FROM singer GROUP BY country HAVING count(*) > 1) AS many
+SELECT total, many.country FROM (SELECT country, count(*) AS total FROM singer GROUP BY country) AS many
+WITH many AS (SELECT country, count(*) AS n FROM singer GROUP BY 1) SELECT country FROM many WHERE n > 2
+WITH a(x, y) AS (SELECT name, age FROM singer), b AS (SELECT x FROM a) SELECT a.y FROM a JOIN b USING (x)
+SELECT CASE WHEN age > 30 THEN 'old' ELSE 'young' END AS kind, avg(age) FROM singer GROUP BY kind ORDER BY 2 DESC
+SELECT CAST(sum(age) AS REAL) / NULLIF(count(*), 0) AS mean FROM singer
+SELECT name, rank() OVER (PARTITION BY country ORDER BY age DESC) FROM singer
+SELECT sum(age) FILTER (WHERE is_male) FROM singer
+SELECT name FROM singer WHERE EXISTS (SELECT 1 FROM singer_in_concert AS x WHERE x.singer_id = singer.singer_id)
+SELECT (SELECT count(*) FROM singer_in_concert x WHERE x.singer_id = s.singer_id) AS shows, name FROM singer s
+SELECT strftime('%Y-%m', year) AS month, COUNT(*) AS n FROM concert GROUP BY month ORDER BY n DESC NULLS LAST
+SELECT * FROM singer NATURAL JOIN singer_in_concert
+SELECT singer_id, concert.name FROM singer JOIN singer_in_concert USING (singer_id) JOIN concert USING (concert_id)
+SELECT "group", `weird "name`, "Größe", key FROM "order items" WHERE "weird ""name" IS NOT NULL;
+SELECT name FROM singer WHERE age BETWEEN 20 AND 30 AND NOT country LIKE '%land' ESCAPE '!'
+SELECT DISTINCT country FROM singer WHERE name || ' ' || country <> 'it''s' COLLATE nocase
+SELECT max(1, 2), max(age) FROM old
+SELECT name FROM singer WHERE max(age, 3) > 4
+SELECT a.name FROM singer a, singer b WHERE a.age < b.age
+SELECT singer.* FROM singer CROSS JOIN concert
+SELECT 1
+""".strip().splitlines()
+
+REFUSED = """
+SELECT nmae FROM singer
+SELECT singer.nmae FROM singer
+SELECT name FROM singr
+SELECT T1.name FROM singer AS T2
+SELECT name FROM singer, concert
+SELECT name FROM singer WHERE concert.year = 1
+SELECT count(age, name) FROM singer
+SELECT abs() FROM singer
+SELECT name FROM singer WHERE count(*) > 1
+SELECT sum(count(*)) FROM singer
+SELECT name FROM singer UNION SELECT name, age FROM singer
+SELECT name FROM singer WHERE age IN (SELECT name, age FROM singer)
+SELECT name FROM singer ORDER BY 2
+SELECT name FROM singer GROUP BY 0
+SELECT name FROM singer AS s WHERE singer.age > 1
+SELECT name FROM singer UNION SELECT name FROM concert ORDER BY age
+SELECT nofunction(name) FROM singer
+SELECT rank() FROM singer
+SELECT name FROM singer WHERE rank() OVER () = 1
+SELECT *
+SELECT name
+SELECT a.name FROM singer a, concert a
+SELECT x.name FROM (SELECT age FROM singer) AS x
+SELECT age FROM singer JOIN concert USING (age)
+SELECT count(*) n FROM singer WHERE n > 1
+SELECT name FROM
+""".strip().splitlines()
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("queries") / "concerts.sqlite"
+    connection = sqlite3.connect(path)
+    connection.executescript(DATABASE)
+    connection.close()
+    return path
+
+
+@pytest.fixture(scope="module")
+def connection(path: Path) -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(path)
+    yield connection
+    connection.close()
+
+
+@pytest.fixture(scope="module")
+def language(path: Path) -> AttributedLanguage:
+    return query_language(reflect(str(path)))
+
+
+@pytest.fixture(scope="module")
+def strict(path: Path) -> AttributedLanguage:
+    return query_language(reflect(str(path)), forward=False)
+
+
+def refusal(language: AttributedLanguage, text: str) -> int | None:
+    """The byte at which a text leaves the language, its length where it is not whole, None where it is in it."""
+    at: At | None = language.start
+    data = text.encode()
+    for position, byte in enumerate(data):
+        assert at is not None
+        at = language.step(at, byte)
+        if at is None:
+            return position
+    assert at is not None
+    return None if language.may_end(at) else len(data)
+
+
+@pytest.mark.parametrize("text", TAKEN)
+def test_what_sqlite_prepares_is_taken(text: str, language: AttributedLanguage, connection: sqlite3.Connection) -> None:
+    connection.execute("EXPLAIN " + text)
+    assert refusal(language, text) is None
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_sqlite_refuses_is_refused(
+    text: str, language: AttributedLanguage, connection: sqlite3.Connection
+) -> None:
+    with pytest.raises(sqlite3.OperationalError):
+        connection.execute("EXPLAIN " + text)
+    assert refusal(language, text) is not None
+
+
+@pytest.mark.parametrize(
+    "text", ["DROP TABLE singer", "DELETE FROM singer", "PRAGMA user_version", "SELECT 1; SELECT 2"]
+)
+def test_only_one_query_is_taken(text: str, language: AttributedLanguage) -> None:
+    assert refusal(language, text) is not None
+
+
+def test_names_must_exist_at_once_without_forward_names(strict: AttributedLanguage) -> None:
+    # A word may be an alias that FROM is to define, until no dot follows.
+    assert refusal(strict, "SELECT nmae FROM singer") == len("SELECT nmae ")
+    assert refusal(strict, "SELECT s.nmae FROM singer s") == len("SELECT s.n")
+    assert refusal(strict, "SELECT s.country, s.year FROM singer s") == len("SELECT s.country, s.")
+    assert refusal(strict, "SELECT s.name, t.year FROM singer s, concert t") is None
+
+
+@pytest.mark.parametrize("forward", [True, False])
+def test_random_texts_are_prepared(
+    forward: bool, language: AttributedLanguage, strict: AttributedLanguage, connection: sqlite3.Connection
+) -> None:
+    chosen = language if forward else strict
+    sizes = []
+    for seed in range(some(3000, 40)):
+        rng = random.Random(seed)
+        text, at = begun(rng, chosen, rng.choice([3, 8, 15, 30, 60]))
+        whole = text + chosen.rest(at).decode()
+        assert refusal(chosen, whole) is None, whole
+        connection.execute("EXPLAIN " + whole)
+        sizes.append(len(whole))
+    assert sum(sizes) > 80 * len(sizes)
+
+
+def test_ends_get_shorter_byte_by_byte(language: AttributedLanguage) -> None:
+    for text in TAKEN:
+        at = language.start
+        for byte in text.encode():
+            after = language.step(at, byte)
+            assert after is not None
+            at = after
+            rest = language.rest(at)
+            for position in range(len(rest)):
+                following = language.step(after, rest[position])
+                assert following is not None
+                after = following
+                assert language.rest(after) == rest[position + 1 :]
+
+
+def test_what_is_not_known_is_refused_by_name(path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="oracle"):
+        query_language(DatabaseSchema(reflect(str(path)).tables, "oracle"))
+    with pytest.raises(UnsatisfiableError, match="no tables"):
+        query_language(DatabaseSchema(()))
+
+
+def test_gold_queries_are_taken_as_they_are_written(data: Path) -> None:
+    """Spider's and defog's development questions: 656 and 192 queries, of which SQLite prepares all."""
+    folder = data / "text2sql"
+    spider = [(row["db_id"], row["query"]) for row in json.loads((folder / "spider/dev.json").read_text())]
+    defog = [
+        (row["db_name"], query.strip())
+        for row in json.loads((folder / "defog/questions.json").read_text())
+        for query in row["query"].split(";")
+        if query.strip()
+    ]
+    for name, queries in (("spider", spider), ("defog", defog)):
+        languages = {
+            db: query_language(reflect(str(folder / name / f"db/{db}.sqlite"))) for db in {q[0] for q in queries}
+        }
+        missing = [query for db, query in queries if refusal(languages[db], query) is not None]
+        assert not missing
