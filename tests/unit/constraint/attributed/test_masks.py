@@ -1,0 +1,74 @@
+"""Masks of queries against the tokens tried one by one."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import guided
+from guided.constraint.attributed import AttributedConstraint
+from guided.grammar.sql import Column, DatabaseSchema, Table
+from guided.grammar.sql.query.language import query_language
+
+SCHEMA = DatabaseSchema(
+    (
+        Table("singer", (Column("singer_id"), Column("name"), Column("country"), Column("age"))),
+        Table("concert", (Column("concert_id"), Column("name"), Column("order date"))),
+    )
+)
+WORDS = """SELECT select FROM from WHERE JOIN ON AS AND GROUP BY ORDER name age country singer concert concert_id order date
+count sum max is IS NOT NULL foo fo o x T1 t1 LIMIT """.split()  # noqa: SIM905
+PIECES = [
+    *WORDS, *(f" {word}" for word in WORDS), *(f"{word}," for word in WORDS), *(f"{word})" for word in WORDS),
+    *(f".{word}" for word in WORDS), *(f"({word}" for word in WORDS), *(f"{word} = " for word in WORDS),
+    "', '", "' AND ", "it''s", "'", "''", "'a'", '"', '")', '" = ', 'name"', 'foo" ', "é", "\xe9 '", "  ", "\n", "\n  ",
+    "1", "12", " 1", "1,", "1)", "= 1", "==", "<=", "<>", "--", "/*", "));", ");", "count(*)", "(*)", " * ", ".*", "a.b",
+    "name.", "T1.", "x y", "a, b", "_" * 40, "a" * 70,
+]  # fmt: skip
+TEXTS = [
+    'SELECT T1.name , count(*) AS "n x" FROM singer AS T1 JOIN concert ON T1.name = concert.name WHERE T1.age > 1',
+    "SELECT foo FROM (SELECT name AS foo FROM singer WHERE name = 'it''s é' OR country = \"x\") AS y LIMIT 12",
+    "SELECT name FROM concert WHERE `order date` IS NOT NULL ORDER BY name",
+]
+
+
+@pytest.fixture(scope="module")
+def vocabulary() -> guided.Vocabulary:
+    tokens = [bytes([byte]) for byte in range(256)] + [piece.encode() for piece in dict.fromkeys(PIECES)]
+    return guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+
+
+@pytest.mark.parametrize("forward", [True, False])
+def test_masks_are_the_tokens_that_can_be_read(forward: bool, vocabulary: guided.Vocabulary) -> None:
+    language = query_language(SCHEMA, forward=forward)
+    constraint = AttributedConstraint(language, vocabulary)
+    row = np.zeros(vocabulary.n_words, np.uint32)
+    places = 0
+    for text in TEXTS if forward else TEXTS[::2]:
+        state = constraint.start
+        for byte in text.encode():
+            constraint.fill_mask(state, row)
+            for token in range(vocabulary.size):
+                allowed = bool(row[token >> 5] >> (token & 31) & 1)
+                assert allowed is (constraint.advance(state, token) != 0), (text, state, token)
+            places += 1
+            state = constraint.advance(state, byte)
+            assert state
+        assert constraint.is_accepting(state)
+    assert places == sum(map(len, map(str.encode, TEXTS if forward else TEXTS[::2])))
+
+
+def test_a_refusal_says_what_was_expected(vocabulary: guided.Vocabulary) -> None:
+    constraint = AttributedConstraint(query_language(SCHEMA, forward=False), vocabulary)
+    state = constraint.advance_bytes(constraint.start, b"SELECT name FROM ")
+    said = constraint.explain(state, vocabulary.size - 4)
+    assert "a table" in said
+
+
+def test_a_short_end_is_an_end(vocabulary: guided.Vocabulary) -> None:
+    constraint = AttributedConstraint(query_language(SCHEMA), vocabulary)
+    state = constraint.advance_bytes(constraint.start, b"SELECT T1.name, x.foo, bar FROM")
+    end = constraint.shortest_text(state)
+    assert constraint.is_accepting(constraint.advance_bytes(state, end))
