@@ -12,6 +12,14 @@ __all__ = ["PACKAGED", "extraction_request", "sql_request"]
 PACKAGED = "nano"
 """The same name as `guided.hf.loading.PACKAGED`, which cannot be imported without torch."""
 
+_DIALECTS = {
+    "sqlite": "SQLite",
+    "postgresql": "PostgreSQL",
+    "mysql": "MySQL",
+    "mariadb": "MariaDB",
+    "duckdb": "DuckDB",
+}
+
 
 def extraction_request(model: str, schema: Any, text: str) -> str:
     """The prompt for a JSON value of ``schema`` (data) that holds what ``text`` says."""
@@ -47,7 +55,8 @@ def sql_request(model: str, database: DatabaseSchema, question: str) -> str:
         return nano.sql_prompt(tables, question)
     tables_text = "\n".join(_definition(table) for table in database.tables)
     return (
-        "Write one SQLite SELECT statement that answers the question. Reply with the SQL only.\n\n"
+        f"Write one {_DIALECTS[database.dialect]} SELECT statement that answers the question."
+        " Reply with the SQL only.\n\n"
         f"Tables:\n{tables_text}\n\nQuestion: {question.strip()}\n\nSQL:\n"
     )
 

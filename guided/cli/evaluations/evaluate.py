@@ -7,6 +7,7 @@ import typer
 from guided.cli.evaluations.awrs import awrs
 from guided.cli.evaluations.jsonschemabench import jsonschemabench
 from guided.cli.evaluations.steering_effects import steering
+from guided.cli.evaluations.text_to_sql import sql
 from guided.cli.exits import EXIT_HELP
 
 __all__ = ["evaluations"]
@@ -21,6 +22,7 @@ evaluations = typer.Typer(
         "\n\n    guided eval jsonschemabench --data JSONSchemaBench/ --limit 100"
         "\n\n    guided eval awrs --data data/ --limit 20"
         "\n\n    guided eval steering --limit 20"
+        "\n\n    guided eval sql --data spider/ --limit 100"
     ),
     epilog=EXIT_HELP,
     no_args_is_help=True,
@@ -29,5 +31,5 @@ evaluations = typer.Typer(
 )
 
 
-for _command in (jsonschemabench, awrs, steering):
+for _command in (jsonschemabench, awrs, steering, sql):
     evaluations.command(epilog=EXIT_HELP)(_command)

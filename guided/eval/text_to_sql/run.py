@@ -1,0 +1,95 @@
+"""Many questions by several methods, here or on Ray, resumable."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from guided.eval.distributed import Worker, map_on_ray
+from guided.eval.text_to_sql.questions import SqlQuestion
+from guided.eval.text_to_sql.results import SqlLog, SqlMethod, SqlRecord, SqlSettings, key_of
+
+__all__ = ["Task", "records_of", "run_here", "run_on_ray", "tasks_for", "tasks_left"]
+
+Task = tuple[SqlQuestion, SqlMethod]
+"""A question and what is done with it."""
+
+
+def tasks_for(questions: Sequence[SqlQuestion], methods: Sequence[SqlMethod]) -> list[Task]:
+    """Every question with every method, the questions about a database together: its language is made once."""
+    order = {name: number for number, name in enumerate(dict.fromkeys(each.database for each in questions))}
+    together = sorted(questions, key=lambda question: order[question.database])
+    return [(question, method) for question in together for method in methods]
+
+
+def tasks_left(tasks: Sequence[Task], settings: SqlSettings, log: SqlLog) -> list[Task]:
+    """The tasks whose results are not in the file yet."""
+    return [(question, method) for question, method in tasks if key_of(question, method, settings) not in log.records]
+
+
+def records_of(tasks: Sequence[Task], settings: SqlSettings, log: SqlLog) -> list[SqlRecord]:
+    """The results of exactly these tasks, as far as they are there."""
+    found = (log.records.get(key_of(question, method, settings)) for question, method in tasks)
+    return [record for record in found if record is not None]
+
+
+def run_here(
+    tasks: Sequence[Task],
+    settings: SqlSettings,
+    log: SqlLog,
+    *,
+    on_stage: Callable[[str], None] | None = None,
+    on_record: Callable[[SqlRecord], None] | None = None,
+) -> None:
+    """Run the tasks that are left, one after the other; each result is on the disk before the next task begins."""
+    left = tasks_left(tasks, settings, log)
+    if not left:
+        return
+    from guided.eval.text_to_sql.evaluator import SqlEvaluator
+
+    evaluator = SqlEvaluator(settings, on_stage=on_stage)
+    for question, method in left:
+        _keep(evaluator.evaluate(question, method), log, on_record)
+
+
+def run_on_ray(
+    tasks: Sequence[Task],
+    settings: SqlSettings,
+    log: SqlLog,
+    *,
+    workers: int,
+    on_stage: Callable[[str], None] | None = None,
+    on_record: Callable[[SqlRecord], None] | None = None,
+) -> None:
+    """As `guided.eval.distributed.run_on_ray`; databases must lie at the same path on every machine."""
+    told = settings.as_record()
+    map_on_ray(
+        _Worker,
+        [
+            {"settings": told, "question": question.as_record(), "method": method}
+            for question, method in tasks_left(tasks, settings, log)
+        ],
+        workers=workers,
+        model=settings.model,
+        device=settings.device,
+        on_line=lambda line: _keep(SqlRecord.of(json.loads(line)), log, on_record),
+        on_stage=on_stage,
+    )
+
+
+def _keep(record: SqlRecord, log: SqlLog, on_record: Callable[[SqlRecord], None] | None) -> None:
+    log.append(record)
+    if on_record is not None:
+        on_record(record)
+
+
+class _Worker(Worker):
+    def load(self, task: dict[str, Any]) -> Any:
+        from guided.eval.text_to_sql.evaluator import SqlEvaluator
+
+        return SqlEvaluator(SqlSettings(**task["settings"]))
+
+    def answer(self, evaluator: Any, task: dict[str, Any]) -> str:
+        question = SqlQuestion.of(task["question"])
+        return str(evaluator.evaluate(question, SqlMethod(task["method"])).line())
