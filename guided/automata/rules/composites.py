@@ -15,15 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from guided.automata.rules.initial_arrays import ACCEPT
+from guided.automata.rules.nodes import Nodes
 from guided.kernels.data.layout import EMPTY
-
-if TYPE_CHECKING:
-    from guided.automata.rules.graph import RuleGraph
 
 Offers: TypeAlias = int
 """What leads on from several nodes, and from where empty edges lead from them: a bit for each edge, and bit 0 when the
@@ -61,7 +59,7 @@ class Composites:
             found = self._parts[node] = tuple(sorted({part for parts in each for part in parts}))
         return found
 
-    def node(self, graph: RuleGraph, nodes: Iterable[int]) -> int:
+    def node(self, graph: Nodes, nodes: Iterable[int]) -> int:
         """The node that stands for some, which may be composites themselves."""
         key = tuple(nodes)
         if len(key) == 1:
@@ -77,7 +75,7 @@ class Composites:
             self._by_nodes[key] = found
         return found
 
-    def _united(self, graph: RuleGraph, nodes: tuple[int, ...]) -> Offers:
+    def _united(self, graph: Nodes, nodes: tuple[int, ...]) -> Offers:
         """What several nodes offer.  Thousands of them may lead to each other by empty edges: each is met once."""
         known = self._offers
         offers = reduce(or_, [known[node] for node in nodes if node in known], 0)
@@ -87,7 +85,7 @@ class Composites:
             return offers | known[work[0]]
         return offers | self._reached(graph, work)
 
-    def _reached(self, graph: RuleGraph, work: list[int]) -> Offers:
+    def _reached(self, graph: Nodes, work: list[int]) -> Offers:
         seen = set(work)
         offers = 0
         for node in work:
@@ -99,7 +97,7 @@ class Composites:
                     work.append(target)
         return offers
 
-    def _of(self, graph: RuleGraph, node: int) -> tuple[Offers, list[int]]:
+    def _of(self, graph: Nodes, node: int) -> tuple[Offers, list[int]]:
         offers = 0
         onward = []
         for edge in graph.all_edges(node):
@@ -114,7 +112,7 @@ class Composites:
         found = self._own[node] = offers | graph.is_end(node), onward
         return found
 
-    def make(self, graph: RuleGraph, node: int, base: int) -> None:
+    def make(self, graph: Nodes, node: int, base: int) -> None:
         """Make the edges of a composite known: each terminal and rule with one node behind it."""
         offers = self._offers[node]
         if offers & 1:

@@ -11,9 +11,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Sequence as Sequence_
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from guided.automata.lexer.names import states_of_names
+from guided.automata.rules.composites import Composites
+from guided.automata.rules.nodes import Nodes
 from guided.grammar.ir import (
     Body,
     Choice,
@@ -29,8 +31,17 @@ from guided.grammar.ir import (
 )
 from guided.kernels.data.layout import CALL, EMPTY, FAR
 
-if TYPE_CHECKING:
-    from guided.automata.rules.graph import RuleGraph
+
+class PricedNodes(Nodes, Protocol):
+    """The nodes of a rule graph as they are priced."""
+
+    composites: Composites
+
+    def edges(self, node: int) -> list[tuple[int, int, int]]:
+        """The edges of a node as ``(kind, argument, target)``, lowered if need be."""
+
+    def price(self, costs: RuleCosts, node: int) -> tuple[int, int] | None:
+        """What a node costs to the end of what it is in and which node that is, where its maker can tell."""
 
 
 class RuleCosts:
@@ -42,7 +53,7 @@ class RuleCosts:
 
     def __init__(
         self,
-        graph: RuleGraph,
+        graph: PricedNodes,
         terminal: Callable[[int], int],
         terminals: Callable[[Sequence_[int]], list[int]],
         known: tuple[Mapping[int, int], Mapping[int, int]] = ({}, {}),

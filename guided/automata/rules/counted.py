@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from guided.automata.rules.costs import RuleCosts
+from guided.automata.rules.nodes import Nodes
 from guided.collection import untrack
 from guided.grammar.ir import Repetition
 from guided.kernels.data.layout import EMPTY
-
-if TYPE_CHECKING:
-    from guided.automata.rules.graph import RuleGraph
 
 AT_ONCE = 8
 """Counts whose nodes are made at once: three microseconds each, where a request takes fifty."""
@@ -24,7 +20,7 @@ class Copies:
 
     __slots__ = ("_bases", "_body", "_counts", "_may_be_empty", "end")
 
-    def __init__(self, graph: RuleGraph, body: Repetition, end: int) -> None:
+    def __init__(self, graph: Nodes, body: Repetition, end: int) -> None:
         self._body = body
         self._may_be_empty = graph.analysis.may_be_empty(body.body)
         self.end = end
@@ -35,20 +31,20 @@ class Copies:
         graph.may_reach |= self._may_be_empty
         untrack(self)
 
-    def begin(self, graph: RuleGraph, start: int) -> None:
+    def begin(self, graph: Nodes, start: int) -> None:
         """Add the edges of the node before all copies."""
         self._count(graph, start, 0)
 
-    def make(self, graph: RuleGraph, node: int, base: int) -> None:
+    def make(self, graph: Nodes, node: int, base: int) -> None:
         """Make the edges of a node known that is in the block from ``base`` on."""
         graph.pending[node] = []
         self._count(graph, node, self._counts[base] + node - base)
 
-    def price(self, costs: RuleCosts, graph: RuleGraph, node: int, base: int) -> int:
+    def price(self, costs: RuleCosts, graph: Nodes, node: int, base: int) -> int:
         """Fewest bytes from a node of the block from ``base`` on to the end of the copies."""
         return costs.copies(self._body, self._counts[base] + node - base)
 
-    def _count(self, graph: RuleGraph, node: int, count: int) -> None:
+    def _count(self, graph: Nodes, node: int, count: int) -> None:
         """Edges of the node after ``count`` copies, and of those after the next few, which are asked for soon."""
         left = 1 if graph.is_first or self._may_be_empty else AT_ONCE
         while True:
@@ -61,7 +57,7 @@ class Copies:
                 return
             graph.pending[node] = []
 
-    def _count_one(self, graph: RuleGraph, node: int, count: int) -> int | None:
+    def _count_one(self, graph: Nodes, node: int, count: int) -> int | None:
         """Edges of the node after ``count`` copies; how many there are after one more, None where none may come."""
         body = self._body
         # An empty copy may be left out: then every count suffices, and no empty edge leads from count to count.
@@ -80,7 +76,7 @@ class Copies:
         graph.lower(body.body, item, self._node(graph, after), skip_empty=skippable)
         return after
 
-    def _node(self, graph: RuleGraph, count: int) -> int:
+    def _node(self, graph: Nodes, count: int) -> int:
         """The node after so many copies."""
         first = count - count % BLOCK
         base = self._bases.get(first)

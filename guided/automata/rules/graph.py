@@ -11,7 +11,7 @@ from array import array
 from bisect import bisect_right
 from collections import deque
 from itertools import islice
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -35,6 +35,7 @@ from guided.automata.rules.initial_arrays import (
 )
 from guided.automata.rules.left_corner import lower_cycle
 from guided.automata.rules.members import FreeMembers
+from guided.automata.rules.nodes import Edges, NodeMaker
 from guided.automata.rules.records import Record
 from guided.collection import untrack
 from guided.errors import LimitError
@@ -57,12 +58,6 @@ from guided.grammar.regular.expr import EPSILON
 from guided.kernels.data.addresses import address, address_rows
 from guided.kernels.data.layout import CALL, EMPTY, FINAL, OPEN, READ, Rules
 from guided.kernels.data.views import RULES
-
-Edges: TypeAlias = "list[tuple[int, int, int, int]]"
-"""``(kind, argument, target node, label)``."""
-
-Maker: TypeAlias = "Record | FreeMembers | Copies | Composites"
-"""What adds the edges of nodes when they are needed; is told the graph, so that a graph holds nothing that holds it."""
 
 AT_FIRST = 10
 """Rules, records and terminals that the first request makes up to which it goes on with what was postponed: 10 to 20 us
@@ -91,7 +86,7 @@ class RuleGraph:
         self._lexer_starts = lexer_starts
         self.pending: dict[int, Edges] = {}
         """Edges that are not yet written, by node."""
-        self._makers: list[Maker] = []
+        self._makers: list[NodeMaker] = []
         self._bases: list[int] = []
         """The first of the nodes that each maker has to itself, ascending."""
         self._sizes = array("i")
@@ -147,7 +142,7 @@ class RuleGraph:
         self.closed = {*begin.closed}
         """Nodes of which all is known that closing them asks for."""
         self.first = self.node()
-        self._add(self.first, CALL, start, ACCEPT)
+        self.add(self.first, CALL, start, ACCEPT)
         if start in analysis.nullable:
             # Not an edge to ACCEPT: a continuation tells that the text may end by holding ACCEPT itself.
             self._final.add(self.first)
@@ -167,14 +162,14 @@ class RuleGraph:
         while queue:
             item = queue.pop()
             if not self.is_known(item):
-                self._make(item)
+                self.make(item)
             edges = pending.get(item)
             if edges is None:
                 edges = self._written(item)
             leads = item <= n_rules and len(edges) == 1
             for kind, argument, target, _ in edges:
                 if target not in pending and not self.is_known(target):
-                    self._make(target)
+                    self.make(target)
                 after = argument + 1 if kind == CALL else target
                 if (leads or kind != READ) and after not in closed:
                     closed.add(after)
@@ -214,7 +209,7 @@ class RuleGraph:
         firsts = self.views[0]
         return node in self.pending or (node < len(firsts) and firsts[node] >= 0)
 
-    def _make(self, node: int) -> None:
+    def make(self, node: int) -> None:
         """Let the edges of a node be pending that are not known, and of those that it leads to by empty edges."""
         before = len(self.pending)
         if node <= len(self.analysis.rules):
@@ -228,7 +223,7 @@ class RuleGraph:
     def edges(self, node: int) -> list[tuple[int, int, int]]:
         """The edges of a node as ``(kind, argument, target)``, lowered if need be."""
         if not self.is_known(node):
-            self._make(node)
+            self.make(node)
         if self.pending:
             self._commit()
         return [edge[:3] for edge in self._written(node)]
@@ -243,7 +238,7 @@ class RuleGraph:
     def all_edges(self, node: int) -> Edges:
         """The edges of a node, pending ones too, while others are made."""
         if not self.is_known(node):
-            self._make(node)
+            self.make(node)
         edges = self.pending.get(node)
         return self._written(node) if edges is None else edges
 
@@ -295,7 +290,7 @@ class RuleGraph:
         self.pending[node] = []
         return node
 
-    def reserve(self, n: int, maker: Maker) -> int:
+    def reserve(self, n: int, maker: NodeMaker) -> int:
         """The first of ``n`` nodes whose edges ``maker`` makes, each when it is needed."""
         base = self.n_nodes
         self.n_nodes = base + n
@@ -314,7 +309,9 @@ class RuleGraph:
         if at < 0 or node >= self._bases[at] + self._sizes[at]:
             return None
         maker = self._makers[at]
-        price = None if isinstance(maker, Composites) else maker.price(costs, self, node, self._bases[at])
+        if not isinstance(maker, (Record, FreeMembers, Copies)):
+            return None
+        price = maker.price(costs, self, node, self._bases[at])
         return None if price is None else (price, maker.end)
 
     def _make_reached(self, work: list[int]) -> None:
@@ -334,7 +331,8 @@ class RuleGraph:
                     self._makers[at].make(self, target, self._bases[at])
                     work.extend(islice(self.pending, before, None))
 
-    def _add(self, node: int, kind: int, argument: int, target: int, label: int = -1) -> None:
+    def add(self, node: int, kind: int, argument: int, target: int, label: int = -1) -> None:
+        """Add an edge to those of a node that is pending."""
         self.pending[node].append((kind, argument, target, label))
 
     def _commit(self) -> None:
@@ -442,7 +440,7 @@ class RuleGraph:
             if body.parts:
                 self.lower_sequence(body.parts, start, end)
             else:
-                self._add(start, EMPTY, 0, end)
+                self.add(start, EMPTY, 0, end)
         elif isinstance(body, Choice):
             for option in body.options:
                 self.lower(option, start, end)
@@ -493,7 +491,7 @@ class RuleGraph:
 
     def _lower_repetition(self, body: Repetition, start: int, end: int) -> None:
         if body.low == 0:
-            self._add(start, EMPTY, 0, end)
+            self.add(start, EMPTY, 0, end)
             if not self.analysis.can_finish(body.body) or body.high == 0:
                 return
         if body.separator is not None and not self.analysis.can_finish(body.separator):
@@ -515,11 +513,11 @@ class RuleGraph:
             self.lower(body.body, item, after)
             at = after
             if position + 1 >= body.low:
-                self._add(at, EMPTY, 0, end)
+                self.add(at, EMPTY, 0, end)
         if body.high is None:
             item = self.node()
             if body.separator is None:
-                self._add(at, EMPTY, 0, item)
+                self.add(at, EMPTY, 0, item)
             else:
                 self.lower(body.separator, at, item)
             self.lower(body.body, item, at)

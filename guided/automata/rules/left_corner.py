@@ -6,15 +6,11 @@ K, followed by the rests of rules of K that may begin with what was just complet
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from guided.automata.rules.nodes import Nodes
 from guided.kernels.data.layout import CALL, EMPTY
 
-if TYPE_CHECKING:
-    from guided.automata.rules.graph import RuleGraph
 
-
-def lower_cycle(graph: RuleGraph, rule: int, component: frozenset[int], start: int) -> None:
+def lower_cycle(graph: Nodes, rule: int, component: frozenset[int], start: int) -> None:
     """The left-corner loop for one rule of a left-recursive cycle."""
     # Hubs lead on by empty edges to what is behind a call, which may be counted.
     graph.may_reach = True
@@ -31,7 +27,7 @@ def lower_cycle(graph: RuleGraph, rule: int, component: frozenset[int], start: i
     def lead(node: int) -> int:
         if node not in leading:
             if not graph.is_known(node):
-                graph._make(node)
+                graph.make(node)
             leading[node] = graph.node()
             work.append(node)
         return leading[node]
@@ -41,22 +37,22 @@ def lower_cycle(graph: RuleGraph, rule: int, component: frozenset[int], start: i
         node = work.pop()
         for kind, argument, target, label in list(graph.pending[node]):
             if kind == EMPTY:
-                graph._add(leading[node], EMPTY, 0, lead(target))
+                graph.add(leading[node], EMPTY, 0, lead(target))
             elif kind == CALL and argument in hubs:
-                graph._add(hubs[argument], EMPTY, 0, target)
+                graph.add(hubs[argument], EMPTY, 0, target)
             elif not (kind == CALL and argument in component):
-                graph._add(leading[node], kind, argument, target, label)
+                graph.add(leading[node], kind, argument, target, label)
     final = graph.node()
-    graph._final.add(final)
-    graph._add(hubs[rule], EMPTY, 0, final)
+    graph.end_at(final)
+    graph.add(hubs[rule], EMPTY, 0, final)
     _end_with_itself(graph, set(graph.pending) - before, rule, hubs[rule], final)
     graph.pending[start] = []
     for entry in entries:
-        graph._add(start, EMPTY, 0, entry)
+        graph.add(start, EMPTY, 0, entry)
     _keep_useful(graph, set(graph.pending) - before, final)
 
 
-def _end_with_itself(graph: RuleGraph, nodes: set[int], rule: int, hub: int, final: int) -> None:
+def _end_with_itself(graph: Nodes, nodes: set[int], rule: int, hub: int, final: int) -> None:
     """Let the rule end where a text of itself ends it, as ``e: e "+" e``: the inner text goes on as the outer would.
 
     So there is nothing to return to, and a text of a thousand terms is no deeper than one.
@@ -68,7 +64,7 @@ def _end_with_itself(graph: RuleGraph, nodes: set[int], rule: int, hub: int, fin
         ]
 
 
-def _keep_useful(graph: RuleGraph, nodes: set[int], final: int) -> None:
+def _keep_useful(graph: Nodes, nodes: set[int], final: int) -> None:
     """Drop edges from which ``final`` is out of reach: another rule's text that never grows into this one's."""
     sources: dict[int, list[int]] = {}
     for node in nodes:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from guided.automata.rules.costs import RuleCosts
+from guided.automata.rules.nodes import Nodes
 from guided.collection import untrack
 from guided.grammar.goals import fewest_to_meet
 from guided.grammar.ir import Members
 from guided.kernels.data.layout import EMPTY
-
-if TYPE_CHECKING:
-    from guided.automata.rules.graph import RuleGraph
 
 AFTER, KEYS, VALUES = 0, 1, 2
 """Nodes of a block: after the members that are there, before another key, and from the third on behind each key that
@@ -31,7 +27,7 @@ class FreeMembers:
         "_written", "end",
     )  # fmt: skip
 
-    def __init__(self, graph: RuleGraph, body: Members, end: int) -> None:
+    def __init__(self, graph: Nodes, body: Members, end: int) -> None:
         analysis = graph.analysis
         self._body = body
         self.end = end
@@ -59,13 +55,13 @@ class FreeMembers:
         for item in (self._members, self._extras, self):
             untrack(item)
 
-    def begin(self, graph: RuleGraph, start: int) -> None:
+    def begin(self, graph: Nodes, start: int) -> None:
         """Add the edges of the node before all members."""
         if self._may_end(0, 0, 0):
             graph.pending[start].append((EMPTY, 0, self.end, -1))
         self._offer(graph, start, 0, self._block(graph, 0))
 
-    def make(self, graph: RuleGraph, node: int, base: int) -> None:
+    def make(self, graph: Nodes, node: int, base: int) -> None:
         """Make the edges of a node known that is in the block from ``base`` on."""
         place, written = node - base, self._written[base]
         if place == KEYS:
@@ -81,7 +77,7 @@ class FreeMembers:
             if not graph.is_known(after):
                 self._settle(graph, after, written, after - AFTER)
 
-    def price(self, costs: RuleCosts, graph: RuleGraph, node: int, base: int) -> int | None:
+    def price(self, costs: RuleCosts, graph: Nodes, node: int, base: int) -> int | None:
         """Fewest bytes from a node of the block from ``base`` on to the end of the members; None: see its edges."""
         place = node - base
         if VALUES <= place < VALUES + len(self._members):
@@ -104,7 +100,7 @@ class FreeMembers:
             self._most,
         )  # fmt: skip
 
-    def _block(self, graph: RuleGraph, written: int) -> int:
+    def _block(self, graph: Nodes, written: int) -> int:
         """The first node of the block for what is written."""
         base = self._blocks.get(written)
         if base is None:
@@ -134,7 +130,7 @@ class FreeMembers:
     def _may_end(self, used: int, met: int, count: int) -> bool:
         return count >= self._body.low and not self._required & ~used and not self._body.goals & ~met
 
-    def _settle(self, graph: RuleGraph, node: int, written: int, base: int) -> None:
+    def _settle(self, graph: Nodes, node: int, written: int, base: int) -> None:
         """Add the edges of the node after what is written."""
         graph.pending[node] = []
         if self._may_end(*self._split(written)):
@@ -142,7 +138,7 @@ class FreeMembers:
         if self._sorts(written):
             graph.lower(self._body.separator, node, base + KEYS)
 
-    def _offer(self, graph: RuleGraph, node: int, written: int, base: int) -> None:
+    def _offer(self, graph: Nodes, node: int, written: int, base: int) -> None:
         """Add edges that read the next member's key, and the nodes behind them."""
         pending, members = graph.pending, self._members
         edges, n = pending[node], len(members)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from guided.automata.lexer.names import state_excluding, states_of_names
+from guided.automata.rules.nodes import Nodes
 from guided.collection import untrack
 from guided.grammar.ir import AnyTerminal, Body, Choice, DeferredMembers, Reference
 from guided.kernels.data.layout import CALL, EMPTY, FAR, FINAL, OPEN, READ
@@ -20,7 +21,6 @@ from guided.kernels.parsing.record_nodes import OWN, write_members
 
 if TYPE_CHECKING:
     from guided.automata.rules.costs import RuleCosts
-    from guided.automata.rules.graph import RuleGraph
 
 GROUP = 64
 """Members written at once: most records have fewer, and the names of many take long where somebody waits."""
@@ -40,7 +40,7 @@ class Record:
 
     __slots__ = ("_body", "_finishing", "_inside", "_label", "_others", "_written", "end")
 
-    def __init__(self, graph: RuleGraph, body: DeferredMembers, start: int, end: int) -> None:
+    def __init__(self, graph: Nodes, body: DeferredMembers, start: int, end: int) -> None:
         self._body = body
         self.end = end
         required = body.required
@@ -76,20 +76,20 @@ class Record:
         for item in (self, self._others, *self._others):
             untrack(item)
 
-    def make(self, graph: RuleGraph, node: int, base: int) -> None:
+    def make(self, graph: Nodes, node: int, base: int) -> None:
         """Make the edges of one of the nodes known, and of some near it."""
         if node - base < self._written:
             self._write_values(graph, node - base)
         else:
             self._write_group(graph)
 
-    def price(self, costs: RuleCosts, graph: RuleGraph, node: int, base: int) -> int:
+    def price(self, costs: RuleCosts, graph: Nodes, node: int, base: int) -> int:
         """What a node costs to the end of the record."""
         if costs.records.get(base) is None:
             costs.records[base] = self._prices(costs, graph)
         return costs.records[base][node - base]
 
-    def _prices(self, costs: RuleCosts, graph: RuleGraph) -> list[int]:
+    def _prices(self, costs: RuleCosts, graph: Nodes) -> list[int]:
         """What each of the nodes costs to the end of the record, in the order of their numbers."""
         body = self._body
         required, source, terminal = body.required, body.source, costs.terminal
@@ -119,7 +119,7 @@ class Record:
             found += [rule + price for price in after]
         return [min(price, FAR) for price in found]
 
-    def _write_group(self, graph: RuleGraph) -> None:
+    def _write_group(self, graph: Nodes) -> None:
         """The next members, up to one which must come before all later ones, and the places behind."""
         body, others, first = self._body, self._others, self._written
         required, source = body.required, body.source
@@ -156,7 +156,7 @@ class Record:
         graph.n_edges = direct(write_members)(graph.addresses(), np.frombuffer(array("q", said), np.int64))
         graph.closed.update(range(base + 2 * n + first, base + 2 * n + stop))
 
-    def _read(self, graph: RuleGraph, first: int, stop: int) -> list[int]:
+    def _read(self, graph: Nodes, first: int, stop: int) -> list[int]:
         """The states before some keys."""
         names, canonical = self._body.names[first:stop], self._body.canonical
         if None not in names:
@@ -168,7 +168,7 @@ class Record:
             for position, name in enumerate(names, first)
         ]
 
-    def _write_values(self, graph: RuleGraph, first: int) -> None:
+    def _write_values(self, graph: Nodes, first: int) -> None:
         """What stands behind a colon where that is not at hand, and behind some that follow."""
         source = self._body.source
         n, base, pending = len(self._body.required), self._inside, graph.pending
@@ -186,7 +186,7 @@ class Record:
                 graph.lower(value, node, node + n)
 
 
-def _marks(graph: RuleGraph, body: DeferredMembers) -> tuple[int, ...]:
+def _marks(graph: Nodes, body: DeferredMembers) -> tuple[int, ...]:
     """What stands around members: the states and labels of the marks, and may the last of them be left out?"""
     marks = body.lead, body.separator, body.trail
     found = graph.marks.get(marks)
@@ -197,7 +197,7 @@ def _marks(graph: RuleGraph, body: DeferredMembers) -> tuple[int, ...]:
     return found
 
 
-def _described(graph: RuleGraph, value: Body) -> tuple[int, ...]:
+def _described(graph: Nodes, value: Body) -> tuple[int, ...]:
     """The edges of a value as `write_members` reads them; the rules that it calls are asked for soon."""
     found = [1]
     if isinstance(value, AnyTerminal):
