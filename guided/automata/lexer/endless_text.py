@@ -65,7 +65,7 @@ class EndlessText:
         pairs[0] = start << 3
         states = self.states
         while True:
-            code = int(direct(goes_on)(states._addresses(), *_PHASES, self._known, pairs, slots, progress))
+            code = int(direct(goes_on)(states.table_address(), *_PHASES, self._known, pairs, slots, progress))
             if code >= 0:
                 break
             states.expand(-code)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from guided.automata.lexer.spelling import written_edges
-
-if TYPE_CHECKING:
-    from guided.automata.lexer.states import StateTable
+from guided.automata.lexer.table import Table
 
 Row: TypeAlias = "list[tuple[int, int, int]]"
 """Sorted, disjoint ``(low, high, target state)``."""
@@ -28,11 +26,11 @@ class Both:
         self.parts = parts
         """States that are none of several, ascending."""
 
-    def tag(self, table: StateTable) -> int:
+    def tag(self, table: Table) -> int:
         """Non-negative when any of the obligations is violated."""
         return max(int(table.arrays.tag[part]) for part in self.parts)
 
-    def edges(self, table: StateTable) -> Row:
+    def edges(self, table: Table) -> Row:
         """The bytes on which any of them goes on."""
         rows = [written_edges(table, part) for part in self.parts]
         cuts = sorted({cut for row in rows for low, high, _ in row for cut in (low, high + 1)})
@@ -50,19 +48,19 @@ class Both:
         return found
 
 
-def forbids_as_much(table: StateTable, more: int, less: int) -> bool:
+def forbids_as_much(table: Table, more: int, less: int) -> bool:
     """Does one obligation forbid whatever another does?  "No" is also said where that takes long to find out."""
     parts = parts_of(table, more)
     return all(part in parts or any(_forbids(table, other, part) for other in parts) for part in parts_of(table, less))
 
 
-def parts_of(table: StateTable, obligation: int) -> tuple[int, ...]:
+def parts_of(table: Table, obligation: int) -> tuple[int, ...]:
     """The obligations that one is made of."""
     key = table.keys[obligation]
     return key.parts if isinstance(key, Both) else (obligation,)
 
 
-def _forbids(table: StateTable, more: int, less: int) -> bool:
+def _forbids(table: Table, more: int, less: int) -> bool:
     found = table.compared.get((more, less))
     if found is None:
         pairs = _simulated(table, more, less)
@@ -72,7 +70,7 @@ def _forbids(table: StateTable, more: int, less: int) -> bool:
     return found
 
 
-def _simulated(table: StateTable, more: int, less: int) -> list[tuple[int, int]]:
+def _simulated(table: Table, more: int, less: int) -> list[tuple[int, int]]:
     """The pairs of states that a text leads two obligations to; none where the one need not forbid what the other does.
 
     An obligation that is dead forbids nothing, one that is violated everything.
@@ -108,7 +106,7 @@ class Under:
     def __init__(self, state: int, obligation: int) -> None:
         self.state, self.obligation = state, obligation
 
-    def edges(self, table: StateTable) -> Row:
+    def edges(self, table: Table) -> Row:
         """The bytes on which the state goes on and the obligation is not violated, nor followed once it is settled."""
         row: Row = []
         for low, high, state, owed in segments(written_edges(table, self.state), written_edges(table, self.obligation)):

@@ -8,29 +8,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
+from guided.automata.lexer.other_texts import OtherTexts
+from guided.automata.lexer.states import StateTable
 from guided.grammar.regular.any_text import any_text
 from guided.grammar.regular.expr import EPSILON, Expr, json_string
 from guided.kernels.data.layout import CANONICAL, STRING
 from guided.kernels.jit import direct
 from guided.kernels.lexing.determinise import write_names
 
-if TYPE_CHECKING:
-    from guided.automata.lexer.states import StateTable
-
-__all__ = ["OtherTexts", "is_excluding", "spelled_texts", "state_excluding", "state_of_texts", "states_of_names"]
+__all__ = ["is_excluding", "spelled_texts", "state_excluding", "state_of_texts", "states_of_names"]
 
 K = TypeVar("K", bound="OtherTexts | tuple[tuple[bytes, ...], bool]")
-
-
-class OtherTexts(NamedTuple):
-    """All texts but some, as a state stands for them that was written without an expression."""
-
-    texts: frozenset[bytes]
-    canonical: bool
 
 
 _ESCAPED = re.compile(rb'[\x00-\x1f"\\]')
@@ -109,7 +101,7 @@ def _mode(canonical: bool) -> int:
 def _write_list(states: StateTable, key: tuple[tuple[bytes, ...], bool]) -> int:
     """A quote, behind which one of the texts comes."""
     texts, canonical = key
-    begin = states._allocate(None)
+    begin = states.allocate(None)
     states._write_texts(
         begin, tuple([b'"' + text for text in texts]), states.target(_CLOSING[canonical]), _mode(canonical)
     )
@@ -124,9 +116,9 @@ def _write_excluding(states: StateTable, others: OtherTexts) -> int:
     closing = states.target(_CLOSING[others.canonical])
     listed = closing
     if words != (b"",):
-        listed = states._allocate(None)
+        listed = states.allocate(None)
         states._write_texts(listed, words, closing, _mode(others.canonical))
-    begin = states._allocate(None)
+    begin = states.allocate(None)
     states._write_texts(begin, (b'"',), states._less(others, states.target(_any_string(others.canonical)), listed), 0)
     return begin
 
@@ -138,7 +130,7 @@ def _write_names(states: StateTable, names: list[bytes], canonical: bool) -> Non
     n = len(data)
     states.reserve_states(n)
     at, state = states.reserve_edges(n), len(states)
-    direct(write_names)(states._addresses(), np.frombuffer(data, np.uint8), state, at, closing, _mode(canonical))
+    direct(write_names)(states.table_address(), np.frombuffer(data, np.uint8), state, at, closing, _mode(canonical))
     states.keys.extend([None] * n)
     known = states.names[canonical]
     for name in names:

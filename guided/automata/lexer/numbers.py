@@ -81,7 +81,7 @@ def _write_sign(states: StateTable, flags: int, numbers: Magnitudes | None, minu
     states.make_edge_room(MOST_EDGES)
     counts = states.parts.arrays.counts.data
     counts[STATES], counts[EDGES] = state, states.n_edges
-    n: int = direct(write_number)(states._addresses(), np.frombuffer(said, np.int64), minus, digits, zeros)
+    n: int = direct(write_number)(states.table_address(), np.frombuffer(said, np.int64), minus, digits, zeros)
     if n < 0:
         raise AssertionError("numbers with bounds of this length have fewer states")
     states.n_edges = counts[EDGES]

@@ -6,23 +6,19 @@ Inside a string a state's edges are those of its text.  A place is a state and w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from guided.automata.lexer.table import Table
 from guided.grammar.regular.json_text import RAW_BYTES
 from guided.kernels.data.layout import CANONICAL, STRING
 from guided.kernels.lexing.strings import place_after, state_at
-
-if TYPE_CHECKING:
-    from guided.automata.lexer.states import StateTable
 
 __all__ = ["move", "place_of", "state_inside", "written_edges"]
 
 _IN_ESCAPES = b'"\\/0123456789ABCDEFabcdefnrtu'
 
 
-def written_edges(states: StateTable, state: int) -> list[tuple[int, int, int]]:
+def written_edges(states: Table, state: int) -> list[tuple[int, int, int]]:
     """The bytes that lead on from a state, as they are written, and where to."""
     state = states.whole(state)
     if not states.arrays.mode[state] & STRING:
@@ -46,25 +42,25 @@ def written_edges(states: StateTable, state: int) -> list[tuple[int, int, int]]:
     return sorted(row)
 
 
-def place_of(states: StateTable, state: int) -> int:
+def place_of(states: Table, state: int) -> int:
     """Where a state is in the spelling of a string."""
     return int(states.arrays.decode[state]) << 32 | int(states.arrays.base[state])
 
 
-def move(states: StateTable, place: int, byte: int) -> int:
+def move(states: Table, place: int, byte: int) -> int:
     """The place after one byte, 0 when none."""
-    while (after := int(place_after(states._addresses(), place, byte))) < 0:
+    while (after := int(place_after(states.table_address(), place, byte))) < 0:
         states.expand(-after)
     return after
 
 
-def state_inside(states: StateTable, place: int) -> int:
+def state_inside(states: Table, place: int) -> int:
     """The state inside an escape at a place."""
     with states.lock:
-        found = int(state_at(states._addresses(), place))
+        found = int(state_at(states.table_address(), place))
         if found >= 0:
             return found
-        state = states._allocate(None)
+        state = states.allocate(None)
         base = place & 0xFFFFFFFF
         states.arrays.base[state] = base
         states.arrays.decode[state] = place >> 32
@@ -79,7 +75,7 @@ def state_inside(states: StateTable, place: int) -> int:
         return state
 
 
-def _enter(states: StateTable, state: int) -> None:
+def _enter(states: Table, state: int) -> None:
     """Make a state inside an escape visible; the hash is that of `guided.kernels.lexing.strings.partial`."""
     partials = states.arrays.partials
     slot = ((place_of(states, state) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF) >> 32) % partials.size

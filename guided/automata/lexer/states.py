@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from guided.automata.lexer.joint import Both, Under, parts_of
 from guided.automata.lexer.lexer_state import LexerState
-from guided.automata.lexer.names import OtherTexts
+from guided.automata.lexer.other_texts import OtherTexts
 from guided.automata.lexer.parts import MOST_QUEUED, PartTable
 from guided.automata.lexer.runs import may_owe, run_less_words
 from guided.automata.lexer.traits import begins, is_read_whole, is_word_list, loops, reading, terminal
@@ -136,7 +136,7 @@ class StateTable:
         self._under: dict[tuple[int, int], int] = {}
         self.n_partials = 0
         """Of `guided.automata.lexer.spelling`."""
-        self.parts = PartTable(self._state_of_part, self._addresses, MOST_STATES)
+        self.parts = PartTable(self._state_of_part, self.table_address, MOST_STATES)
         self._counts, self._queue = self.parts.arrays.counts.data, self.parts.arrays.queue.data
         self._missing = self.parts.arrays.missing.data
         self._table = np.zeros((N_ROWS + len(self.parts.arrays), 3), np.int64)
@@ -200,7 +200,7 @@ class StateTable:
         with self.lock:
             state = self._owing.get((run, finite))
             if state is None:
-                state = self._owing[run, finite] = self._allocate(key)
+                state = self._owing[run, finite] = self.allocate(key)
                 self.arrays.base[state] = run
                 self.arrays.owes[state] = finite
             return state
@@ -214,7 +214,7 @@ class StateTable:
 
     def _new(self, key: Expr | LexerState) -> int:
         if not isinstance(key, Expr):
-            state = self._ids[key] = self._allocate(key)
+            state = self._ids[key] = self.allocate(key)
             self.arrays.tag[state] = key.tag
             if key.pending is not None:
                 pending = self.add(key.pending)
@@ -227,14 +227,14 @@ class StateTable:
         head, tail = begins(content)
         is_literal = head.kind is Kind.LITERAL
         if is_literal and len(data := cast(bytes, head.parts[0])) <= LONG:
-            state = self._ids[key] = self._allocate(key)
+            state = self._ids[key] = self.allocate(key)
             self._write_texts(state, (data,), self.target(terminal(tail, mode)), mode)
             return state
         known = 0 if is_literal else self.parts.find((content, mode))
         if known and not self.arrays.owes[known]:
             self._ids[key] = known
             return known
-        state = self._ids[key] = self._allocate(key)
+        state = self._ids[key] = self.allocate(key)
         if mode:
             self.arrays.mode[state] = mode | CLOSES if content.nullable else mode
         elif content.nullable:
@@ -268,7 +268,7 @@ class StateTable:
         width = sum(high - low + 1 for low, high, _ in row)
         self.arrays.loops[state] = int(loops and width >= WIDE)
         self._write(state, row)
-        describe(self._addresses(), state, int(self.arrays.first[state]))
+        describe(self.table_address(), state, int(self.arrays.first[state]))
 
     def _write_texts(self, state: int, words: tuple[bytes, ...], last: int, mode: int) -> None:
         """Write words as states that end in ``last``: no derivatives, no expressions between."""
@@ -285,7 +285,7 @@ class StateTable:
         ends = np.array((len(data),) if len(words) == 1 else list(accumulate(map(len, words))), np.int32)
         nodes = np.empty((len(data) + 1, 3), np.int32)
         first: int = direct(write_words)(
-            self._addresses(), np.frombuffer(data, np.uint8), ends, nodes, state, last, mode
+            self.table_address(), np.frombuffer(data, np.uint8), ends, nodes, state, last, mode
         )
         self.n_edges = self._counts[EDGES]
         self.keys.extend([None] * (self._counts[STATES] - n_states))
@@ -300,7 +300,7 @@ class StateTable:
         counts[state] = len(row)
         self._firsts[state] = at
 
-    def _allocate(self, key: object) -> int:
+    def allocate(self, key: object) -> int:
         """A new state, which stands for ``key``."""
         state = len(self.keys)
         self.reserve_states(1)
@@ -432,7 +432,7 @@ class StateTable:
             queue[i] = state
         n_states = len(self.keys)
         counts[STATES], counts[EDGES] = n_states, self.n_edges
-        table = self._addresses()
+        table = self.table_address()
         code: int = direct(determinise)(table, len(begin), min(max(len(begin), limit), MOST_QUEUED))
         self.n_edges = counts[EDGES]
         if counts[STATES] > n_states:
@@ -440,7 +440,7 @@ class StateTable:
         n_closing: int = direct(publish)(table)
         return queue[:n_closing].tolist() if code >= 0 else None
 
-    def _addresses(self) -> int:
+    def table_address(self) -> int:
         """Where the table of addresses is that kernels get: of the automaton's arrays first, of the parts' last."""
         automaton, parts = self._held
         if automaton is not self.arrays or parts is not self.parts.arrays:
@@ -459,7 +459,7 @@ class StateTable:
             self.parts.grow()
         else:
             self.parts.make_room()
-            self._counts[SETS] = rehash(self._addresses(), len(self.keys))
+            self._counts[SETS] = rehash(self.table_address(), len(self.keys))
 
     def _give_parts(self, state: int) -> bool:
         """Say what a state is made of: parts; or its edges, where it is not.  Does it begin with words?"""
@@ -503,7 +503,7 @@ class StateTable:
         self.arrays.closed[state] = closed
 
     def _leads_back(self, state: int, *phases: NDArray[Any]) -> bool:
-        while (found := int(leads_back(self._addresses(), state, *phases))) < 0:
+        while (found := int(leads_back(self.table_address(), state, *phases))) < 0:
             # That one alone: what is ahead of it may lead back to itself as well, and so on.
             self.explore([-found], 1, 0)
         return found == 1
@@ -541,7 +541,7 @@ class StateTable:
             found = self._joined.get(key)
             if found is None:
                 both = Both(key)
-                found = self._joined[key] = self._allocate(both)
+                found = self._joined[key] = self.allocate(both)
                 self.arrays.tag[found] = both.tag(self)
             return found
 
@@ -552,7 +552,7 @@ class StateTable:
         with self.lock:
             found = self._under.get((state, obligation))
             if found is None:
-                found = self._under[state, obligation] = self._allocate(Under(state, obligation))
+                found = self._under[state, obligation] = self.allocate(Under(state, obligation))
                 self._owe(found, state, obligation)
             return found
 
@@ -565,7 +565,7 @@ class StateTable:
         also = int(arrays.also[state])
         further = 0
         if also:
-            further = self._allocate(None)
+            further = self.allocate(None)
             self.arrays.first[further] = 0
             self._owe(further, also, obligation)
         self.arrays.tag[new], self.arrays.pending[new], self.arrays.also[new] = arrays.tag[state], pending, further

@@ -181,6 +181,6 @@ class LexerStrings:
         return found
 
     def _listed(self, state: int, most: int) -> int:
-        while (found := int(texts_from(self._states._addresses(), state, most, self._data, self._ends))) < 0:
+        while (found := int(texts_from(self._states.table_address(), state, most, self._data, self._ends))) < 0:
             self._states.expand(-found)
         return found
