@@ -9,13 +9,11 @@ it.
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
 
-from guided.automata.lexer.minimal_parts import MinimalParts, WrittenParts
 from guided.automata.lexer.runs import far_run
 from guided.automata.lexer.spans import Span, bounded_pattern, span_of
 from guided.automata.lexer.symbols import Symbols, runs_of, symbol_arrays
@@ -46,7 +44,6 @@ from guided.kernels.lexing.part_pairs import (
     NEEDS_EDGES,
     NEEDS_SPAN,
     NO_ROOM,
-    PART_EDGES,
     PARTS,
     UNDECIDED,
     WANTED,
@@ -81,10 +78,6 @@ class PartTable:
         self._ids: dict[Reading, int] = {}
         self._readings: dict[int, Reading] = {}
         """Of parts that follow from numbers or written from a register, those that were asked for."""
-        self._minimal = MinimalParts()
-        self._written: list[WrittenParts] = []
-        self._written_first: list[int] = []
-        """What was written from registers, and its first parts."""
         self._symbols = Symbols(self._grow)
         several: dict[str, Any] = {
             **{name: gradual_zeros(4 * most_states).view(np.int32) for name in _PER_STATE},
@@ -133,11 +126,7 @@ class PartTable:
 
     def _reading(self, part: int) -> Reading:
         found = self._readings.get(part)
-        if found is None and not self._traits[part] & DERIVED:
-            found = self._written[bisect_right(self._written_first, part) - 1].reading(part)
-            self._ids[found] = part
-            self._readings[part] = found
-        elif found is None:
+        if found is None:
             one, other, traits = self._one[part], self._other[part], self._traits[part]
             after, mode = self._reading(other)
             if traits & WITHIN:
@@ -247,15 +236,6 @@ class PartTable:
                     work.append(new)
         return n
 
-    @property
-    def n_edges(self) -> int:
-        """Edges of all parts."""
-        return self._counts[PART_EDGES]
-
-    @n_edges.setter
-    def n_edges(self, n: int) -> None:
-        self._counts[PART_EDGES] = n
-
     def is_derived(self, part: int) -> bool:
         """Do the edges of a part follow from numbers, so that they come with the states?"""
         return bool(self._traits[part] & DERIVED)
@@ -265,7 +245,7 @@ class PartTable:
             self._write_edges(part, None)
             return
         content, mode = self._reading(part)
-        if self._write_minimal(content, mode) or self._write_automaton(part, content, mode):
+        if self._write_automaton(part, content, mode):
             return
         both = bounded_pattern(content) if mode and content.kind is Kind.INTERSECTION else None
         if both is None:
@@ -395,8 +375,6 @@ class PartTable:
         """The part of a language that is no union."""
         of = (content, mode)
         found = self._ids.get(of)
-        if found is None and content.kind is Kind.RECURSION:
-            found = self._minimal.find(content, mode)
         if found is None:
             symbol = -1
             if content.kind is not Kind.RECURSION and _is_counted(content):
@@ -411,7 +389,6 @@ class PartTable:
                     self._chain_next[found], self._chain_first[bucket] = self._chain_first[bucket], found + 1
             else:
                 found = self._new(of, 0)
-                self._minimal.note(content, mode, found)
             self._ids[of] = found
             self._readings[found] = of
             untrack(of)
@@ -448,24 +425,10 @@ class PartTable:
             return found
         content, mode = of
         if content.kind is Kind.RECURSION:
-            found = self._minimal.find(content, mode)
-            return -1 if found is None else found
+            return -1
         symbol = self._symbols.known(runs_of(content))
         ends = self._ids.get((EPSILON, mode)) if symbol >= 0 else None
         return -1 if ends is None else self._derived(_numbers(content, symbol, ends))
-
-    def _write_minimal(self, content: Expr, mode: int) -> bool:
-        """Make the edges known of a state of a minimal automaton, and of those around it; False: it is none."""
-        written = self._minimal.write(content, mode, self)
-        if written is None:
-            return False
-        if written.numbers.size:
-            self._written.append(written)
-            self._written_first.append(len(self))
-            self._counts[PARTS] += written.numbers.size
-        for part, of in written.made():
-            self._alone[part] = self._state_of(*of)
-        return True
 
     def _write_automaton(self, part: int, content: Expr, mode: int) -> bool:
         """Make the edges known of a state of an automaton that leads to such states only; False: it is none."""

@@ -63,18 +63,11 @@ class Register:
         self._slots = gradual_zeros(4 * room).view(np.int32)
         self._digests = gradual_zeros(8 * room).view(np.int64)
         self._counters = np.zeros(2, np.int64)
-        self.n_seeded = 0
-        """The states that were placed as expressions: the first."""
         for expr, edges in ((EPSILON, []), (ALL, [0])):
             self.seed([expr], [[(0, 255, i) for i in edges]])
 
     def __len__(self) -> int:
         return int(self._counters[kernel.N_STATES])
-
-    @property
-    def arrays(self) -> tuple[Ints, Ints]:
-        """The states and edges, as the kernels have them; replaced when they grow."""
-        return self._states, self._edges
 
     @property
     def is_full(self) -> bool:
@@ -100,7 +93,6 @@ class Register:
             self.numbers[expr] = number
             if texts:
                 self._states[number, kernel.TEXT] = number
-        self.n_seeded = len(self)
 
     def place(
         self, table: Ints, accepting: NDArray[np.bool_], labels: Ints, some: Ints, cuts: Ints, texts: Ints
@@ -159,10 +151,6 @@ class Register:
     def edges(self, number: int) -> tuple[Edge, ...]:
         """The edges of a state, as expressions."""
         return tuple([(low, high, self.expr(target)) for low, high, target in self.row(number)])
-
-    def is_made(self, number: int) -> bool:
-        """Has an expression been made of a state?"""
-        return number in self._exprs
 
     def expr(self, number: int) -> Expr:
         """The language of a state."""

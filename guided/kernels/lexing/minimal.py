@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from guided.kernels.data import views
 from guided.kernels.data.local_arrays import local_int_rows
 from guided.kernels.jit import entry, inner
-from guided.kernels.lexing.part_pairs import NULLABLE
 
 N_STATES, N_EDGES = 0, 1
 """Counters of a register."""
@@ -21,11 +19,6 @@ character: the least, and one from which on there are all, or `NEVER`; are there
 part, -1 if that is not known; are there endlessly many of it and of every state that it leads to."""
 NEVER = 1 << 28
 """A length that no text has."""
-RUN, MOST, SEEDED, TRAITS, PARTS, EDGES, N_ABOUT = range(7)
-"""What `write_states` is given: the number of the last call, of how many states the edges are wanted, how many states
-the register began with, the traits that all these parts have, and how many parts and edges of parts there are."""
-NO_ROOM = -1 << 40
-"""What `write_states` answers when parts must grow."""
 _ROUNDS = 3
 """Steps that states must have in common to be compared in full."""
 _MIX = 0x9E3779B97F4A7C15 - (1 << 64)
@@ -204,74 +197,3 @@ def place(table, accepting, labels, some, cuts, texts, numbers, states, edges, s
             if states[own, TEXT] < 0:
                 states[own, TEXT] = texts[stack[i]]
         top = bottom
-
-
-@entry
-def write_states(t, states, edges, places, order, about):
-    """Make parts (`layout.Parts`) of the state ``order[0]`` and of those around it; how many are new.
-
-    Breadth first; of the first ``about[MOST]`` the edges are written.  ``places [state]`` are the part of each, plus
-    one, 0 for none yet, and the number of the last call that has come by.  ``order`` has room for all states, and
-    holds those that the new parts are then.  States that are expressions of another kind (the first ``about[SEEDED]``
-    of the register, finite ones, what begins as a literal) must have their parts: ``-n`` where ``n`` have not, which
-    ``order`` holds then; `NO_ROOM` where the parts or their edges have none.
-    """
-    parts = views.parts(t)
-    about[RUN] += 1
-    run = np.int32(about[RUN])
-    number = np.int64(order[0])
-    places[number, 1] = run
-    n, wanted = 1, order.shape[0]
-    at = 0
-    n_edges = np.int64(about[EDGES])
-    while at < n and at < about[MOST]:
-        number = np.int64(order[at])
-        at += 1
-        n_edges += states[number + 1, FIRST] - states[number, FIRST]
-        for e in range(states[number, FIRST], states[number + 1, FIRST]):
-            target = np.int64(edges[e, 2])
-            if places[target, 1] == run:
-                continue
-            places[target, 1] = run
-            part = np.int64(places[target, 0])
-            first = np.int64(states[target, FIRST])
-            begins = states[target + 1, FIRST] - first == 1 and edges[first, 0] == edges[first, 1]
-            if target < about[SEEDED] or not states[target, INFINITE] or (begins and not states[target, END]):
-                if part == 0:
-                    wanted -= 1
-                    order[wanted] = target
-            elif part == 0 or parts.edge_first[part - 1] < 0:
-                order[n] = target
-                n += 1
-    missing = order.shape[0] - wanted
-    if missing:
-        for i in range(missing):
-            order[i] = order[wanted + i]
-        return -missing
-    begin = np.int64(about[PARTS])
-    if begin + n > parts.traits.shape[0] or n_edges > parts.to.shape[0]:
-        return np.int64(NO_ROOM)
-    new = begin
-    for i in range(n):
-        number = np.int64(order[i])
-        if places[number, 0] == 0:
-            parts.traits[new] = about[TRAITS] | (NULLABLE if states[number, END] else 0)
-            parts.edge_first[new] = -1
-            new += 1
-            places[number, 0] = new
-    edge = np.int64(about[EDGES])
-    for i in range(at):
-        number = np.int64(order[i])
-        part = np.int64(places[number, 0]) - 1
-        parts.edge_first[part] = edge
-        parts.edge_count[part] = states[number + 1, FIRST] - states[number, FIRST]
-        for e in range(states[number, FIRST], states[number + 1, FIRST]):
-            parts.low[edge], parts.high[edge] = edges[e, 0], edges[e, 1]
-            parts.to[edge] = places[edges[e, 2], 0] - 1
-            edge += 1
-    about[EDGES] = edge
-    for i in range(n):
-        part = np.int64(places[order[i], 0]) - 1
-        if part >= begin:
-            order[part - begin] = order[i]
-    return new - begin

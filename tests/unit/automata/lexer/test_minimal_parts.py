@@ -1,4 +1,4 @@
-"""States of minimal automata written many at a time, against derivatives; and where any text may come, for ever."""
+"""States of minimal automata as parts, against derivatives; and where any text may come, for ever."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from guided.automata.lexer import endless_text, minimal_parts, parts
+from guided.automata.lexer import endless_text, parts
 from guided.automata.lexer.endless import is_endless
 from guided.automata.lexer.endless_text import EndlessText
 from guided.automata.lexer.states import StateTable
@@ -58,12 +58,11 @@ def texts(seed: random.Random) -> list[bytes]:
     ]
 
 
-@pytest.mark.parametrize("at_once", [1, 3, 512])
+@pytest.mark.parametrize("room", [16, parts.MOST_PARTS])
 @pytest.mark.parametrize("number", range(4))
-def test_states_accept_what_derivatives_accept(number, at_once, monkeypatch):
-    """Also where few states are written at once, and there is room for few parts at first."""
-    monkeypatch.setattr(minimal_parts, "AT_ONCE", at_once)
-    if at_once == 512:
+def test_states_accept_what_derivatives_accept(number, room, monkeypatch):
+    """Also where there is room for few parts at first."""
+    if room == 16:
         monkeypatch.setattr(parts, "MOST_PARTS", 16)
     seed, table = random.Random(number), StateTable()
     n_automata = 0
