@@ -36,7 +36,6 @@ from guided.automata.lexer.runs import (
 )
 from guided.automata.lexer.states import StateTable
 from guided.automata.lexer.traits import Reading, begins, is_wide, terminal
-from guided.automata.lexer.words import TokenWords, without_far_words
 from guided.constraint.effects.characters_left import CharactersLeft
 from guided.constraint.effects.effect_store import EffectStore
 from guided.constraint.effects.run_lengths import RunLengths
@@ -119,7 +118,6 @@ class TokenEffects:
         self._lengths: dict[tuple[int, int, int, int, int, bool], RunLengths] = {}
         self._counts: dict[tuple[int, int, int], Survey] = {}
         """Of runs of any characters, within which others lie: how many characters tokens have."""
-        self._words = TokenWords(*vocabulary.spelling)
         self._nearer: dict[tuple[int, int, int], int] = {}
         """Effects of states that others have but for bounds out of reach."""
         self._unbounded: dict[Expr, Expr] = {}
@@ -334,12 +332,12 @@ class TokenEffects:
         if found is None:
             found = content
             if not self._has_no_bounds(content):
-                found = within_reach(without_far_words(content, self._words.most), self.tries.longest)
+                found = within_reach(content, self.tries.longest)
             self._unbounded[content] = found
         return found
 
     def _has_no_bounds(self, content: Expr) -> bool:
-        """Is it plain that a language has no bounds but near ones, and none on words?  Remembered of each rest, too."""
+        """Is it plain that a language has no bounds but near ones?  Remembered of each rest, too."""
         known = self._plain
         rests: list[Expr] = []
         while content not in known and content.kind is Kind.CONCAT:
@@ -356,7 +354,7 @@ class TokenEffects:
         if item.kind is Kind.REPEAT:
             _, low, high = cast("tuple[Expr, int, int | None]", item.parts)
             return high is not None or low > self.tries.longest
-        return item.kind in (Kind.CONCAT, Kind.ALTERNATION, Kind.INTERSECTION)
+        return item.kind in (Kind.CONCAT, Kind.INTERSECTION)
 
     def _like(self, low: int, high: int, state: int, other: Expr) -> bool:
         """Make known the effect of a string's state that differs from another only in where the string closes.
