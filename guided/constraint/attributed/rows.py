@@ -14,12 +14,14 @@ from guided import tokenset
 from guided.constraint.attributed.runs import Rest, Runs, character_runs, word_runs
 from guided.constraint.live import TokenTree
 from guided.grammar.attributed.language import MOST_QUOTED, WHOLE, At, AttributedLanguage, Reading
-from guided.grammar.attributed.lexis import MOST_NAME
+from guided.grammar.attributed.lexis import MOST_NAME, is_word_byte
 from guided.grammar.attributed.threads import Lexeme, LexemeKind, Place
 
 __all__ = ["Rows"]
 
 _LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
+_NO_WORD = frozenset(byte for byte in range(256) if not is_word_byte(byte))
+_ALL = frozenset(range(256))
 _UNHEARD = "\x01"
 """A name that no text holds: it stands for all that mean nothing yet."""
 FEW = 64
@@ -42,7 +44,7 @@ class Rows:
         if at.utf8 == WHOLE and at.reading is Reading.STRING and not at.text and self.language.is_free(at.place):
             self._string(at, b"", found)
         elif at.utf8 == WHOLE and at.reading is Reading.NAME and self._names_any(at):
-            self._name(at, found)
+            self._name(at, b"", found)
         else:
             self._walk(at, found)
         return found
@@ -58,8 +60,9 @@ class Rows:
         while work:
             at, node, head = work.pop()
             skipped = self._by_lists(at, head, found) if end[node] - node > FEW else frozenset()
+            viable = self._viable(at)
             for byte, child in children(node).items():
-                if byte not in skipped:
+                if byte not in skipped and (viable is None or byte in viable):
                     after = step(at, byte)
                     if after is not None:
                         tokens.append(spelled(child))
@@ -68,11 +71,28 @@ class Rows:
         if tokens:
             tokenset.add_all(found, np.concatenate(tokens))
 
+    def _viable(self, at: At) -> set[int] | None:
+        """Bytes that hold all that may follow a word in progress, None where these are not few."""
+        language = self.language
+        if at.reading is not Reading.WORD or language.takes_any_word(at.place):
+            return None
+        found = language.listed_words(at.place).next_bytes(at.text.lower())
+        found.update(byte - 32 for byte in tuple(found) if 97 <= byte <= 122)
+        if language.resolved(at) is not None:
+            found |= _NO_WORD
+        return found
+
     def _by_lists(self, at: At, head: bytes, found: tokenset.Row) -> frozenset[int]:
         """Allow the tokens with a head that go on with a free name or string; the bytes with which these go on."""
         if at.reading is Reading.WORD and not head and self._is_any_word(at.place, at.text):
             self._words(at, found)
             return _LETTERS | frozenset(b"0123456789")
+        if at.reading is Reading.STRING and head and at.utf8 == WHOLE and self.language.is_free(at.place):
+            self._string(at, head, found)
+            return _ALL
+        if at.reading is Reading.NAME and head and at.text == head[-1:] and self._names_any(at):
+            self._name(at, head, found)
+            return _ALL
         if at.reading in (Reading.WORD, Reading.NUMBER, Reading.STRING, Reading.NAME):
             return frozenset()
         place = self.language.resolved(at)
@@ -164,11 +184,13 @@ class Rows:
         runs = self._runs[key]
         found |= runs.whole
         self._rests(at, runs.rests, found)
-        self._ended(at, _QUOTE, found)
+        self._ended(at, head, _QUOTE, found)
 
-    def _ended(self, at: At, quote: int, found: tokenset.Row) -> None:
-        """Tokens that begin with the quote."""
-        child = self.tree.children(0).get(quote)
+    def _ended(self, at: At, head: bytes, quote: int, found: tokenset.Row) -> None:
+        """Tokens that have the quote right behind their head."""
+        child: int | None = 0
+        for byte in (*head, quote):
+            child = None if child is None else self.tree.children(child).get(byte)
         after = self.language.step(at, quote)
         if child is not None and after is not None:
             tokenset.add_all(found, self.tree.spelled_here(child))
@@ -185,16 +207,16 @@ class Rows:
         quote = at.text[:1]
         return any(names.free for _, names in self.language.held(at.place, quote)) and len(at.text) < MOST_QUOTED // 2
 
-    def _name(self, at: At, found: tokenset.Row) -> None:
+    def _name(self, at: At, head: bytes, found: tokenset.Row) -> None:
         """Tokens inside a free name in quotes, those that end it, and what these hold behind it."""
         language, quote = self.language, at.text[:1]
-        key = ("name", quote)
+        key = ("name", quote, head)
         if key not in self._runs:
-            self._runs[key] = character_runs(self.tree.vocabulary, b"", (*_CONTROLS, quote[0]))
+            self._runs[key] = character_runs(self.tree.vocabulary, head, (*_CONTROLS, quote[0]))
         runs = self._runs[key]
         group = runs.whole.copy()
         self._rests(At(at.place, Reading.NAME, quote + _UNHEARD.encode()), runs.rests, group)
         known = self._known_runs(language.known_words(at.place), at.text[1:], runs)
         self._known_tokens(at, known, runs, group)
-        self._ended(at, quote[0], group)
+        self._ended(at, head, quote[0], group)
         found |= group

@@ -13,6 +13,7 @@ from guided.grammar.attributed.closing import Closing
 from guided.grammar.attributed.lexis import BLANKS, MOST_BLANKS, MOST_NAME, Lexis, is_word_byte, next_utf8
 from guided.grammar.attributed.nodes import Keyword, Literal, LiteralForm, Name, Names, Node, Sign
 from guided.grammar.attributed.threads import Lexeme, LexemeKind, Open, Place, Threads
+from guided.grammar.attributed.words import Words, union
 
 __all__ = ["MOST_QUOTED", "WHOLE", "At", "AttributedLanguage", "Reading"]
 
@@ -58,6 +59,7 @@ class AttributedLanguage:
         self.threads = Threads(grammar, attribute)
         self.closing = Closing(self.threads, lexis)
         self.start = At(self.threads.start, Reading.BLANK, b"")
+        self._listed: dict[Place, Words] = {}
         self._steps: dict[tuple[At, int], At | None] = {}
         self._following: dict[At, tuple[int, ...]] = {}
         self._rests: dict[At, bytes] = {}
@@ -120,7 +122,10 @@ class AttributedLanguage:
             case Reading.NUMBER:
                 if not self.lexis.is_number(text):
                     return None
-                return self.threads.after(place, Lexeme(LexemeKind.NUMBER, text.decode()), False)
+                # Where any number may come, they are all the same.
+                is_free = all(values is None for _, form, values in place.literals if form is LiteralForm.NUMBER)
+                number = "0" if is_free else text.decode()
+                return self.threads.after(place, Lexeme(LexemeKind.NUMBER, number), False)
             case Reading.SIGN:
                 return self.threads.after(place, Lexeme(LexemeKind.SIGN, text.decode()), False)
             case Reading.STRING_END:
@@ -155,14 +160,26 @@ class AttributedLanguage:
 
     def _word(self, place: Place, text: bytes) -> At | None:
         """A word in progress, if some word that may stand here begins so."""
-        folded = text.lower()
-        viable = place.keywords.begins(folded)
-        if not viable:
-            is_free = text.isascii() and b"$" not in text and not text[:1].isdigit() and len(text) <= MOST_NAME
-            viable = any(
-                (names.free and is_free) or self.lexis.plain(names.words).begins(folded) for _, names in place.names
-            )
+        viable = self.listed_words(place).begins(text.lower()) or (
+            self.takes_any_word(place)
+            and text.isascii()
+            and b"$" not in text
+            and not text[:1].isdigit()
+            and len(text) <= MOST_NAME
+        )
         return At(place, Reading.WORD, text) if viable else None
+
+    def listed_words(self, place: Place) -> Words:
+        """The keywords and names that may come as words, folded, but for free ones."""
+        found = self._listed.get(place)
+        if found is None:
+            plain = (self.lexis.plain(names.words) for _, names in place.names)
+            found = self._listed[place] = union(frozenset((place.keywords, *plain)))
+        return found
+
+    def takes_any_word(self, place: Place) -> bool:
+        """May any name come?"""
+        return any(names.free for _, names in place.names)
 
     def _number(self, place: Place, text: bytes) -> At | None:
         if not self.lexis.number_may_go_on(text):

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from functools import lru_cache
 
-__all__ = ["Words", "words_of"]
+__all__ = ["Words", "union", "words_of"]
 
 
 class Words:
@@ -33,6 +33,25 @@ class Words:
         at = bisect_left(self.sorted, prefix)
         return at < len(self.sorted) and self.sorted[at].startswith(prefix)
 
+    def next_bytes(self, prefix: bytes) -> set[int]:
+        """The bytes that follow a prefix in some word; as many bisections as bytes.
+
+        >>> sorted(words_of(["age", "ago", "name"]).next_bytes(b"ag"))
+        [101, 111]
+        """
+        found: set[int] = set()
+        size = len(prefix)
+        at = bisect_left(self.sorted, prefix)
+        while at < len(self.sorted) and self.sorted[at].startswith(prefix):
+            if len(self.sorted[at]) == size:
+                at += 1
+                continue
+            byte = self.sorted[at][size]
+            found.add(byte)
+            # No byte of UTF-8 is 0xFF, so this is behind all words that begin so.
+            at = bisect_left(self.sorted, prefix + bytes([byte, 0xFF]), at)
+        return found
+
     def starting(self, prefix: bytes, most: int) -> tuple[bytes, ...]:
         """The shortest ``most`` of the first few words that begin so."""
         at = bisect_left(self.sorted, prefix)
@@ -51,3 +70,9 @@ def _of(members: frozenset[str]) -> Words:
 def words_of(members: Iterable[str]) -> Words:
     """The set of these words."""
     return _of(members if isinstance(members, frozenset) else frozenset(members))
+
+
+@lru_cache(maxsize=65536)
+def union(sets: frozenset[Words]) -> Words:
+    """The words of several sets."""
+    return words_of(frozenset().union(*(words.members for words in sets)))
