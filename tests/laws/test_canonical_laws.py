@@ -30,7 +30,7 @@ def test_random_languages(kind):
     rng = random.Random(KINDS.index(kind))
     tokenizer = tokenizer_of(kind)
     n_alive = 0
-    n = some(60, 3)
+    n = some(60, 5)
     for _ in range(n):
         base, prompt = text(rng, 0, 3), text(rng, 0, 3)
         texts = sorted({base + text(rng, 1, 5) for _ in range(rng.randint(1, 8))})

@@ -128,10 +128,14 @@ def passed_over(tree: ast.AST) -> Iterator[int]:
             yield node.lineno
 
 
+WORDS = ("except ", "suppress(", "assume(", "reject(")
+
+
 def test_no_refusal_is_passed_over():
     found = {}
     for path in sorted((ROOT / "tests").rglob("*.py")):
-        lines = [*passed_over(ast.parse(path.read_text()))]
+        text = path.read_text()
+        lines = [*passed_over(ast.parse(text))] if any(word in text for word in WORDS) else []
         name = path.relative_to(ROOT).as_posix()
         if len(lines) != OUTCOMES.get(name, 0):
             found[name] = lines

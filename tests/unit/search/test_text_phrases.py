@@ -24,6 +24,7 @@ from guided.search import (
 from guided.search.phrases import MET
 from guided.search.text_phrases import spellings
 from guided.vocab import Vocabulary
+from tests.amounts import mostly_slow
 
 TOKENS = [b"a", b"b", b"c", b" ", b"ab", b"bc", b" ab", b"abc", b"ca", b""]
 END = len(TOKENS) - 1
@@ -101,7 +102,7 @@ def is_in(text: str, data: bytes) -> bool:
     return text.encode() in data
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", mostly_slow(MODELS, 2))
 @pytest.mark.parametrize("texts", [("abc",), ("b c",), ("cc", "ab")])
 def test_searches_place_texts(model, texts):
     phrases = [TextPhrase.written(VOCABULARY, encode, text) for text in texts]

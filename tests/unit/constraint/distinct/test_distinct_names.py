@@ -20,6 +20,7 @@ from guided.constraint.distinct.machine import DistinctMachine
 from guided.constraint.engine.machine import ConstraintMachine
 from guided.testing import check_constraint
 from tests import vocabularies
+from tests.amounts import some
 
 NAMES = ["", "a", "ab", "abc", "ax", "b", "é", "éb", "éx", "\U0001f600", 'q"', "k\\", "known", "other", "\n", "/"]
 SCHEMAS: dict[str, Any] = {
@@ -140,7 +141,7 @@ def compare(name: str, seed: int, n_texts: int) -> int:
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_masks_and_steps(name: str) -> None:
-    assert sum(compare(name, seed, 3) for seed in range(3)) > 0
+    assert sum(compare(name, seed, 3) for seed in range(some(4, 2))) > 0
 
 
 @pytest.mark.slow
