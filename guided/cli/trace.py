@@ -44,7 +44,7 @@ class MaskTrace(LogitsProcessor):
         self._steps: list[TracedToken] = []
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
-        """Record a step and return ``scores`` themselves."""
+        """Record a step and return ``scores`` themselves.  Raises `ValueError` for more than one row."""
         if input_ids.shape[0] != 1:
             raise ValueError("a trace follows one row")
         if self._now is not None:

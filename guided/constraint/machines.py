@@ -15,7 +15,10 @@ from guided.vocab.vocabulary import Vocabulary
 
 
 def machine_for(grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> ConstraintMachine | ProductMachine[Any]:
-    """The machine of a grammar: a product where some rule is marked for one."""
+    """The machine of a grammar: a product where some rule is marked for one.
+
+    Raises `UnsupportedError` for a grammar behind an indenter.
+    """
     if grammar.indentation is not None:
         raise UnsupportedError(
             "a grammar behind an indenter is no grammar of its own", remedy="Compile it with guided.compile."

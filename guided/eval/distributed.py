@@ -114,7 +114,8 @@ def map_on_ray(
 ) -> None:
     """Map tasks over ``workers`` actors of a kind, each task as JSON data.
 
-    ``on_line`` gets each line as it comes; the rest is as with `run_on_ray`.
+    ``on_line`` gets each line as it comes; the rest is as with `run_on_ray`.  Raises `GuidedError` without the package
+    ray, and where a worker failed.
     """
     if not tasks:
         return

@@ -57,6 +57,8 @@ def names_of_reference(reference: str, known: Mapping[str, int] | None, where: s
     ``<name>`` is the token that is called so, brackets included, ``<[12]>`` and ``<[12-15,20]>`` are those with the
     ids, looked up in ``known``; a name that is itself in square brackets may be written ``<[INST]>``.
 
+    Raises `UnsupportedError` where that depends on the tokenizer, `GrammarError` for ids that are no special tokens.
+
     >>> names_of_reference("<think>", None, "line 1"), names_of_reference("<[7]>", {"<s>": 7}, "line 1")
     (('<think>',), ('<s>',))
     """

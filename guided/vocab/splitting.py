@@ -360,7 +360,10 @@ class Splitter:
         return at
 
     def cuts(self, text: bytes) -> list[int]:
-        """The offsets at which the chunks of a whole text begin; None of them lies within a character."""
+        """The offsets at which the chunks of a whole text begin; None of them lies within a character.
+
+        Raises `ValueError` for bytes that are not UTF-8.
+        """
         ends = [found for state, found in self.markings(text).items() if self.may_end(state)]
         if text and len(ends) != 1:
             raise ValueError(f"{text!r} is not UTF-8")
@@ -382,7 +385,8 @@ def read_kinds(pattern: Pattern, split: Callable[[str], list[str]]) -> NDArray[n
     """``uint8[0x110000]``: the `Kind` of every character, as the tokenizer's own ``split`` (text to chunks) sees it.
 
     Guessed from Python's tables, then checked: all supposed letters must make one chunk, and so must all others;
-    characters at the edges of what does not are asked for one by one.  About 0.5 s.
+    characters at the edges of what does not are asked for one by one.  About 0.5 s.  Raises `UnsupportedError` where
+    its pattern does not explain how it splits.
     """
     kinds = np.zeros(0x110000, np.uint8)
     codes = [code for code in range(0x110000) if not 0xD800 <= code < 0xE000]

@@ -26,7 +26,7 @@ class Work:
         self.most = self.left = most
 
     def spend(self, steps: int) -> None:
-        """Count some steps."""
+        """Count some steps.  Raises `LimitError` where none are left."""
         self.left -= steps
         if self.left < 0:
             raise LimitError(

@@ -29,7 +29,10 @@ from guided.kernels.data.requests import WANT_REST, WANT_START, WANT_UNDER, WANT
 
 
 def lexer_states(grammar: Grammar, states: StateTable) -> tuple[list[int], list[int]]:
-    """Start states of every terminal and of the ignored ones (dynamic lexing); ignored terminals (contextual)."""
+    """Start states of every terminal and of the ignored ones (dynamic lexing); ignored terminals (contextual).
+
+    Raises `UnsupportedError` for a terminal that looks at text before its start.
+    """
     if grammar.lexing is Lexing.NONE:
         return [], []
     lexer = lexer_of(grammar.terminals)

@@ -39,7 +39,10 @@ class JudgedText:
     ] = None
 
     def read(self, grammar: str) -> str | None:
-        """The text; None where there is none.  ``grammar`` is where the grammar came from."""
+        """The text; None where there is none.  ``grammar`` is where the grammar came from.
+
+        Raises `GuidedError` where grammar and text are both on standard input.
+        """
         if self.accepts_file is None:
             return self.accepts
         if self.accepts_file == grammar == STDIN:

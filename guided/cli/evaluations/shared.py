@@ -64,7 +64,7 @@ def run_or_go_on(
 ) -> None:
     """Do what is left of ``total`` results in the file ``path``, and conclude with what there is, also when stopped.
 
-    Ends with the exit code of an interruption after Ctrl-C.
+    Ends with the exit code of an interruption after Ctrl-C.  Raises `typer.Exit` when it was stopped.
     """
     before = len(results())
     if before and not quiet:

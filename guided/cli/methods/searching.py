@@ -112,6 +112,8 @@ def search_function(specification: str, decode: Callable[[Sequence[int]], str]) 
 def alternatives(phrase: str) -> list[str]:
     r"""The texts between vertical bars; a backslash keeps the next character.
 
+    Raises `GuidedError` for an empty one.
+
     >>> alternatives(r"train|rail\|way")
     ['train', 'rail|way']
     """

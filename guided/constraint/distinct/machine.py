@@ -40,7 +40,11 @@ __all__ = ["DistinctMachine"]
 
 
 class DistinctMachine(ProductMachine[Text]):
-    """The append-only tables of a compiled constraint whose rules are marked; states are ints into them."""
+    """The append-only tables of a compiled constraint whose rules are marked; states are ints into them.
+
+    Raises `UnsupportedError` for an array in which two items must be equal, `VocabularyError` where no tokens spell a
+    text that repeats nothing.
+    """
 
     inner: ConstraintMachine
 

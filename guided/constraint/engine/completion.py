@@ -233,6 +233,7 @@ class Completions:
         """The mask of ``state`` under a budget that counts the token itself, all after it, and the end of text.
 
         Where prices tell (`ConstraintMachine.near`) they have left nothing: then it is the shortest text's next token.
+        Raises `LimitError` where the shortest completion does not fit.
         """
         machine = self._machine
         # Where stacks are priced, the text that prices stand for is at hand, and the shortest would have to be found.

@@ -111,7 +111,10 @@ _USED = {
 
 
 def grown_tables(tables: Machine, counters: NDArray[np.int64], limits: Limits) -> Machine:
-    """Tables of four times the size where they are half full, their hashes empty."""
+    """Tables of four times the size where they are half full, their hashes empty.
+
+    Raises `LimitError` beyond `Limits.table_items`.
+    """
     full = [
         name
         for name, (counter, slack) in _USED.items()
@@ -135,7 +138,7 @@ def grown_tables(tables: Machine, counters: NDArray[np.int64], limits: Limits) -
 
 
 def grown_scratch(scratch: Scratch, limits: Limits) -> Scratch:
-    """Working memory of twice the size."""
+    """Working memory of twice the size.  Raises `LimitError` beyond its limit."""
     if scratch.longs.size > limits.table_items:
         raise LimitError("the parser's working memory passed its limit", remedy="Simplify the grammar.")
     return Scratch(**{name: np.zeros(2 * array.size, array.dtype) for name, array in scratch._asdict().items()})

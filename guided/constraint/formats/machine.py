@@ -53,7 +53,10 @@ class SteppingText(CheckedText, Protocol):
 
 
 class FormatMachine(ProductMachine[Text]):
-    """The append-only tables of a compiled constraint in which some strings are such texts."""
+    """The append-only tables of a compiled constraint in which some strings are such texts.
+
+    Raises `VocabularyError` for a vocabulary that lacks single bytes.
+    """
 
     format: ClassVar[str]
     """The format's name."""

@@ -29,7 +29,10 @@ class PatternCompletions(FormatCompletions):
         self._patterns: ProductMachine[PatternText] = weakref.proxy(machine)
 
     def way_out(self, state: int) -> bytes:
-        """A short text after which ``state`` may end, where the automaton's own does not pass."""
+        """A short text after which ``state`` may end, where the automaton's own does not pass.
+
+        Raises `LimitError` where none is found.
+        """
         machine = self._patterns
         text = machine.split(state)[1]
         assert text is not None

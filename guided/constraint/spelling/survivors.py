@@ -64,7 +64,10 @@ class InnerAutomaton:
         return self._states[number]
 
     def number(self, state: int) -> int:
-        """The number of one of the constraint's states."""
+        """The number of one of the constraint's states.
+
+        Raises `LimitError` for more states than one mask may lead to.
+        """
         number = self._numbers.get(state)
         if number is None:
             number = self._numbers[state] = len(self._states)

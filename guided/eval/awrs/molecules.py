@@ -28,7 +28,7 @@ LISTS = 20
 
 
 def read(data: Path) -> list[Problem]:
-    """Lists of molecules of ``awrs/GDB17_sample.txt``."""
+    """Lists of molecules of ``awrs/GDB17_sample.txt``.  Raises `GuidedError` for too few molecules."""
     path = needed(data / "awrs" / "GDB17_sample.txt", "the list of molecules")
     known = [line.strip() for line in path.read_text("utf-8").splitlines() if line.strip()]
     if len(known) < SHOWN:

@@ -92,7 +92,7 @@ def asker_for(task: TaskName, model: LoadedModel) -> Asker:
 
 
 def needed(path: Path, what: str) -> Path:
-    """The path itself, which must exist."""
+    """The path itself, which must exist.  Raises `GuidedError` where it does not."""
     if not path.exists():
         raise GuidedError(
             f"{what} is not there", where=str(path), remedy="Pass the data's folder with --data, or leave out the task."

@@ -98,7 +98,10 @@ def _check_rules(loaded: Loaded, postlex: Any) -> None:
 
 
 def with_marks(loaded: Loaded, postlex: Any) -> tuple[Loaded, dict[str, str], Indentation]:
-    """The grammar with terminals for the marks, the marks by terminal, and what reads the text."""
+    """The grammar with terminals for the marks, the marks by terminal, and what reads the text.
+
+    Raises `UnsupportedError` where the new line's terminal or a bracket cannot be told from other text.
+    """
     from lark.lexer import PatternStr, TerminalDef
 
     names = {str(terminal.name): terminal for terminal in loaded.terminals}

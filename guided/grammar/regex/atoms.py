@@ -24,7 +24,10 @@ from guided.grammar.regular.expr import Expr, byte_set, concat, repeat
 
 
 class Atoms:
-    """The coarsest partition of all characters that respects a pattern's sets; as an `Encoding`, one byte each."""
+    """The coarsest partition of all characters that respects a pattern's sets; as an `Encoding`, one byte each.
+
+    Raises `LimitError` for more than 256 classes.
+    """
 
     def __init__(self, node: Node) -> None:
         sets = list(dict.fromkeys(_character_sets(node)))

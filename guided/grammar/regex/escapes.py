@@ -71,7 +71,11 @@ class Source:
         return ((code, code),)
 
     def reference(self, group: int | str, offset: int) -> Node:
-        """The node for a reference to a group by number or name, which ECMA-262 may open later."""
+        """The node for a reference to a group by number or name, which ECMA-262 may open later.
+
+        Raises an error with its offset where there is no such group, `UnsupportedError` where it ignores case as
+        `regex` does.
+        """
         number = group if isinstance(group, int) else self.group_numbers.get(group)
         if number is None or (self.dialect is Dialect.PYTHON and number > self.group_count):
             what = f"number {group}" if isinstance(group, int) else repr(group)
@@ -111,7 +115,7 @@ class Source:
         return code
 
     def hexadecimal(self, count: int, offset: int) -> int:
-        """The value of exactly ``count`` hexadecimal digits."""
+        """The value of exactly ``count`` hexadecimal digits.  Raises an error with its offset for fewer."""
         digits = self.text[self.at : self.at + count]
         if len(digits) < count or not _HEX.issuperset(digits):
             raise self.error(
@@ -196,7 +200,10 @@ def _octal(source: Source, at: int) -> int:
 
 
 def class_escape(source: Source, at: int) -> int | CharacterSet:
-    r"""A code point or a set, for an escape that may also stand in a class; the cursor is after the backslash."""
+    r"""A code point or a set, for an escape that may also stand in a class; the cursor is after the backslash.
+
+    Raises an error with its offset for an escape without a meaning.
+    """
     letter = _letter(source, at)
     source.at += 1
     lower = letter.lower()
@@ -298,7 +305,10 @@ def _named_character(source: Source, at: int) -> int:
 
 
 def character_class(source: Source, at: int) -> CharacterSet:
-    """The set of the class whose bracket is at ``at`` (the cursor is just after it)."""
+    """The set of the class whose bracket is at ``at`` (the cursor is just after it).
+
+    Raises an error with its offset for a class that is malformed, `UnsupportedError` for POSIX classes.
+    """
     negative = source.take("^")
     python = source.dialect is Dialect.PYTHON
     folding: list[tuple[int, int]] = []

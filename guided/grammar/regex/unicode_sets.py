@@ -172,7 +172,10 @@ def _from_library(query: str, where: str) -> CharacterSet | None:
 
 @lru_cache(maxsize=256)
 def library_class(written: str, flags: int, where: str) -> CharacterSet:
-    r"""The characters that match ``written``, a pattern for one character, by the `regex` package itself."""
+    r"""The characters that match ``written``, a pattern for one character, by the `regex` package itself.
+
+    Raises `GrammarError` where that package refuses it.
+    """
     import regex
 
     # The package numbers its flags otherwise.

@@ -32,6 +32,8 @@ def is_subset(left: Expr, right: Expr, limit: int = EMPTINESS_STEPS) -> bool:
 def shortest(expr: Expr, limit: int = EMPTINESS_STEPS) -> bytes | None:
     """A shortest string of the language, low bytes preferred, or None if it is empty.
 
+    Raises `LimitError` beyond ``limit``.
+
     >>> from guided.grammar.regular.expr import literal, repeat
     >>> shortest(repeat(literal(b"ab"), 2))
     b'abab'

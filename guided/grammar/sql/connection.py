@@ -38,7 +38,10 @@ CONNECT_SECONDS = 10
 
 
 def require_sqlalchemy() -> Any:
-    """The module ``sqlalchemy``, or an error that says how to install it."""
+    """The module ``sqlalchemy``, or an error that says how to install it.
+
+    Raises `GuidedError` where it is not installed.
+    """
     try:
         import sqlalchemy
     except ImportError as error:

@@ -179,7 +179,10 @@ def _prepared(request: Request, vocabulary: Vocabulary) -> GenerateCall:
 
 
 def check_cache(model: TransformersModel) -> None:
-    """Refuse a model for which drafts save nothing, and say so where they are chains."""
+    """Refuse a model for which drafts save nothing, and say so where they are chains.
+
+    Raises `UnsupportedError` for the former.
+    """
     name = type(model.model).__name__
     if not model.can.crop:
         raise UnsupportedError(

@@ -74,7 +74,10 @@ def piece_bytes(piece: str, kind: PieceKind) -> bytes | None:
 
 
 def parse_model(proto: bytes) -> Model:
-    """Read the pieces and the treatment of the first space from a serialised ``ModelProto``."""
+    """Read the pieces and the treatment of the first space from a serialised ``ModelProto``.
+
+    Raises `VocabularyError` for a damaged model.
+    """
     pieces: list[tuple[str, PieceKind]] = []
     strips = True
     for field, value in _fields(proto):

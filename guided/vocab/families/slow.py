@@ -21,7 +21,10 @@ _BYTE_PIECE = re.compile(r"<0x[0-9A-Fa-f]{2}>\Z")
 
 
 def read_slow(tokenizer: Any, eos_ids: tuple[int, ...] | None, text_ids: frozenset[int]) -> Reading:
-    """Read the vocabulary, the added tokens and the family of a Python tokenizer."""
+    """Read the vocabulary, the added tokens and the family of a Python tokenizer.
+
+    Raises `VocabularyError` for text ids that are no added tokens.
+    """
     by_piece: Mapping[str | bytes, int] = tokenizer.get_vocab()
     added = {int(token): str(entry) for token, entry in tokenizer.added_tokens_decoder.items()}
     own = getattr(tokenizer, "eos_token_id", None)

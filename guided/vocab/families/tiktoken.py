@@ -11,7 +11,10 @@ __all__ = ["read_tiktoken"]
 
 
 def read_tiktoken(encoding: Any, eos_ids: tuple[int, ...] | None, text_ids: frozenset[int]) -> Reading:
-    """Read a ``tiktoken.Encoding``; ids without an entry and special tokens never match text."""
+    """Read a ``tiktoken.Encoding``; ids without an entry and special tokens never match text.
+
+    Raises `VocabularyError` for text ids that are no special tokens.
+    """
     special = {int(encoding.encode_single_token(name)): str(name) for name in encoding.special_tokens_set}
     if eos_ids is None:
         eos_ids = known_end_ids(((name, token) for token, name in special.items()), "encoding")

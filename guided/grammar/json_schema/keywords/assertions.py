@@ -336,7 +336,10 @@ class Assertions(ABC):
         return names
 
     def count(self, at: Located, schema: dict[str, Any], keyword: str) -> int | None:
-        """The value of a keyword that counts, or None when it is absent."""
+        """The value of a keyword that counts, or None when it is absent.
+
+        Raises `GrammarError` for what is no whole number of at least 0.
+        """
         value = schema.get(keyword)
         if value is None and keyword not in schema:
             return None
@@ -355,7 +358,7 @@ class Assertions(ABC):
         return value
 
     def mapping(self, at: Located, schema: dict[str, Any], keyword: str) -> Iterable[str]:
-        """The names in a keyword that maps names to schemas."""
+        """The names in a keyword that maps names to schemas.  Raises `GrammarError` for what is no object."""
         value = schema[keyword]
         if not isinstance(value, dict):
             raise GrammarError(

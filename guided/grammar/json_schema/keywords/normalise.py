@@ -83,7 +83,10 @@ class Normaliser(Evaluation):
         self._alternatives: dict[tuple[Located, Container], Alternatives | None] = {}
 
     def need(self, at: Located) -> Need:
-        """What a place asks for; references, and applicators of a single schema, that stand alone are followed."""
+        """What a place asks for; references, and applicators of a single schema, that stand alone are followed.
+
+        Raises `GrammarError` for a reference that leads back to itself.
+        """
         for _ in range(1000):
             schema = at.schema
             if schema is True or (not schema and schema is not False):
@@ -172,7 +175,10 @@ class Normaliser(Evaluation):
         return _failing([self.expand(atom, False) for atom in ordered(need)]) if need else NOTHING
 
     def expand(self, atom: Atom, positive: bool) -> Shape:
-        """The values that one atom allows, or (not ``positive``) all others."""
+        """The values that one atom allows, or (not ``positive``) all others.
+
+        Raises a refusal for a schema that applies itself to the same value.
+        """
         key = (atom, positive)
         if key in self._shapes:
             found = self._shapes[key]
@@ -228,7 +234,10 @@ class Normaliser(Evaluation):
     # -- alternatives that are surely empty ------------------------------------------------------------------------
 
     def both(self, a: Shape, b: Shape, pointer: str) -> Shape:
-        """The values in both, without alternatives that are surely empty."""
+        """The values in both, without alternatives that are surely empty.
+
+        Raises a refusal for too many alternatives.
+        """
         self._combined += _pairs(a, b)
         if self._combined > MAX_COMBINED:
             raise refusals.ALTERNATIVES.at(pointer, limit=MAX_COMBINED)
@@ -393,7 +402,10 @@ class Normaliser(Evaluation):
         return reduce(lambda a, b: self.both(a, b, pointer), shapes, ANYTHING)
 
     def listed(self, at: Located, schema: dict[str, Any], shape: Shape) -> Shape:
-        """The values of ``shape`` that ``enum`` and ``const`` list."""
+        """The values of ``shape`` that ``enum`` and ``const`` list.
+
+        Raises `GrammarError` where ``enum`` is no list.
+        """
         if "enum" in schema:
             values = schema["enum"]
             if not isinstance(values, list):
@@ -455,7 +467,10 @@ class Normaliser(Evaluation):
         return unite((held, failed))
 
     def dependents(self, at: Located, schema: dict[str, Any]) -> Iterator[tuple[str, Need]]:
-        """Names whose presence asks something of the whole object, with what it asks."""
+        """Names whose presence asks something of the whole object, with what it asks.
+
+        Raises `GrammarError` for what lists no names.
+        """
         order = at.resource.dialect.order
         older = order <= 7 or self.document.has_forms_of_old
         for keyword, known in (
@@ -485,7 +500,7 @@ class Normaliser(Evaluation):
         return need
 
     def branches(self, at: Located, schema: dict[str, Any], keyword: str) -> list[Need]:
-        """The needs of a keyword that lists schemas."""
+        """The needs of a keyword that lists schemas.  Raises `GrammarError` for an empty list, and for what is none."""
         found = schema[keyword]
         if not isinstance(found, list) or not found:
             raise GrammarError(f"{keyword} must be a list of at least one schema", where=f"{at.pointer}/{keyword}")

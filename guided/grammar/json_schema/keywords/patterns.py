@@ -31,7 +31,11 @@ def _language(pattern: str) -> Expr:
 
 
 def pattern_language(pattern: Any, pointer: str) -> Expr:
-    """The strings in which the pattern is found anywhere."""
+    """The strings in which the pattern is found anywhere.
+
+    Raises `GrammarError` for what is no string, and what the pattern's own syntax refuses, with its place in the
+    schema.
+    """
     if not isinstance(pattern, str):
         raise GrammarError("a pattern must be a string", where=pointer)
     try:
@@ -47,7 +51,10 @@ def has_name(language: Expr, name: str) -> bool:
 
 
 def partition(found: list[tuple[Expr, Need]], additional: Need, pointer: str) -> Classes:
-    """Disjoint classes of all names: each with the needs of the patterns it matches, or else ``additional``."""
+    """Disjoint classes of all names: each with the needs of the patterns it matches, or else ``additional``.
+
+    Raises a refusal where there are too many classes or comparisons.
+    """
     cells: list[tuple[Expr, Need, tuple[Expr, ...]]] = []
     allowed = 2 * len(found) + MAX_OVERLAPS
     compared = 0
@@ -80,7 +87,10 @@ def partition(found: list[tuple[Expr, Need]], additional: Need, pointer: str) ->
 
 
 def white_space(pattern: str, allowed: Expr) -> Expr:
-    """The language of a pattern (Python's syntax) for the white space between tokens; it must be JSON white space."""
+    """The language of a pattern (Python's syntax) for the white space between tokens; it must be JSON white space.
+
+    Raises `GrammarError` where it is not, and where the pattern matches nothing.
+    """
     from guided.grammar.regex.lower import lower
     from guided.grammar.regex.parse import parse
 

@@ -13,7 +13,10 @@ MAX_DIGITS = 400
 
 
 def digits_of(value: Fraction) -> tuple[str, str]:
-    """Digits before and after the point of a terminating decimal, without trailing zeros."""
+    """Digits before and after the point of a terminating decimal, without trailing zeros.
+
+    Raises a refusal for numbers of too many digits.
+    """
     places = 0
     scaled = value
     while scaled.denominator != 1:

@@ -361,7 +361,8 @@ def automaton(
     A row is of disjoint ranges of bytes, ascending, each with the state that it leads to.
 
     States on no cycle become plain switches and those with only a loop to themselves a repetition, so that equal
-    languages are the same object as far as possible; larger cycles become recursive expressions.
+    languages are the same object as far as possible; larger cycles become recursive expressions.  Raises a refusal for
+    too many states.
     """
     order: list[Hashable] = [start]
     table: dict[Hashable, Sequence[tuple[int, int, Hashable]]] = {}

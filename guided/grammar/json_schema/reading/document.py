@@ -225,7 +225,10 @@ class Document:
     def place(
         self, schema: Any, pointer: str, resource: Resource, scope: Scope = (), standing: Standing = Standing.LETTER
     ) -> Located:
-        """The `Located` of a subschema; checks that it is a schema, and enters an embedded resource."""
+        """The `Located` of a subschema; checks that it is a schema, and enters an embedded resource.
+
+        Raises `GrammarError` for what is neither an object nor a boolean.
+        """
         if schema is True or schema is False:
             return Located(schema, pointer, resource)
         key = (id(schema), id(resource), scope, standing)

@@ -19,7 +19,7 @@ def schema_of(source: Any) -> dict[str, Any]:
 
     A class, a generic alias, ``Literal[...]`` or ``Annotated[...]`` is a type; a function or method is a callable,
     whose parameters become one object: those without default are required, others are not, and ``**kwargs`` admits
-    further members.
+    further members.  Raises `GrammarError` for what is no type or callable.
     """
     if isinstance(source, _SCALARS):
         raise GrammarError(

@@ -32,7 +32,7 @@ class Step:
 
 
 class ItemCounter:
-    """The automaton of one array, asked state by state."""
+    """The automaton of one array, asked state by state.  Raises a refusal for too many conditions."""
 
     def __init__(self, array: ArrayShape) -> None:
         if len(array.counts) > MAX_CONDITIONS:
@@ -89,7 +89,10 @@ class ItemCounter:
         return found
 
     def living(self, alive: Callable[[Need], bool]) -> dict[State, list[Step]]:
-        """The states from which the array can end, each with its steps; empty when it cannot end at all."""
+        """The states from which the array can end, each with its steps; empty when it cannot end at all.
+
+        Raises a refusal for too many steps.
+        """
         table: dict[State, list[Step]] = {}
         sources: dict[State, list[State]] = {self.start: []}
         order = [self.start]

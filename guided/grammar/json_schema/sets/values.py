@@ -19,7 +19,10 @@ from guided.grammar.regular.texts import CONTENT
 
 
 def freeze(value: Any, pointer: str) -> Any:
-    """The value as a tagged, hashable tuple; keys keep their order for writing."""
+    """The value as a tagged, hashable tuple; keys keep their order for writing.
+
+    Raises `GrammarError` for what is no JSON value, and a refusal for lone surrogates.
+    """
     if value is None or isinstance(value, bool):
         return ("literal", str(value))
     if isinstance(value, str):
