@@ -230,7 +230,7 @@ class IndentedLanguage:
     def rest(self, at: Place) -> bytes:
         """A text that completes it: what the grammar of marks takes for the shortest.
 
-        Of all that it comes by what is left is remembered, so the end comes nearer with each of its bytes.
+        What is left is remembered for every state on the way, so each byte brings the end nearer.
         """
         found = self._rests.get(at)
         if found is None:
@@ -252,7 +252,7 @@ class IndentedLanguage:
                 way.append(state)
             for place, state in enumerate(way):
                 self._rests[state] = text[place:]
-            # Where the way comes by the place again, what is left then is enough.
+            # If the way visits the place again, what is left then is enough.
             found = self._rests[at]
         return found
 

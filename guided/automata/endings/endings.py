@@ -1,9 +1,9 @@
-"""The least that is missing to the end of a text, in bytes, where every match must stay the one that is preferred.
+"""The least that is missing to the end of a text, in bytes, if every match must stay the preferred one.
 
-What a match owes (`guided.automata.lexer.ordered`) is kept by the text behind it, whatever terminals that is cut into.
-So a grammar with a lexer is a pushdown system whose places are the parser's, each with what is owed there.  Obligations
-are finitely many, and `guided.automata.endings.summaries` decides from which places there is a way to the end: no text
-is searched for, and neither ambiguity nor the depth of what is open makes it more work.
+The text behind a match must keep what the match owes (`guided.automata.lexer.ordered`), whatever terminals it is cut
+into.  So a grammar with a lexer is a pushdown system whose places are the parser's, each with what is owed there.
+There are finitely many obligations, and `guided.automata.endings.summaries` decides which places lead to the end.  It
+searches for no text, and neither ambiguity nor the depth of the stack makes it more work.
 """
 
 from __future__ import annotations

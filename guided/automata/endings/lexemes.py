@@ -1,8 +1,8 @@
-"""How the terminal being read may end, while what earlier matches owe is kept: exits of pairs, with fewest bytes.
+"""How the terminal in progress may end while earlier obligations are kept: exits of pairs, with fewest bytes.
 
-A pair is a state of an ordered lexer and an obligation (None: nothing is owed).  From a pair, a text leads to an exit:
-which terminal ends, and what is owed behind it, the new match's own debt joined.  Pairs are finite, and all that can be
-reached from one are looked at when it is first asked for; what was found of each is kept.
+A pair is a state of an ordered lexer and an obligation (None: nothing is owed).  A text leads from a pair to an exit:
+which terminal ends, and what is owed behind it, the new match's own debt included.  There are finitely many pairs.  The
+first question about one explores all pairs that it reaches, and the results are kept.
 """
 
 from __future__ import annotations

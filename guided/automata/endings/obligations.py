@@ -1,7 +1,7 @@
-"""Obligations by what they forbid: those that forbid the same texts are one.
+"""Obligations by the texts that they forbid: those that forbid the same texts are one.
 
-After each character of ``/[0-9]{1,300}/`` another obligation is owed, since other counts are left; all of them say that
-no digit may come.  Told apart, they would multiply with each other and with all that is read meanwhile.
+Each character of ``/[0-9]{1,300}/`` leads to another obligation, since other counts are left; all of them say that no
+digit may come.  Kept apart, they would multiply with each other and with all that is read meanwhile.
 """
 
 from __future__ import annotations

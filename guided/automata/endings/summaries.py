@@ -1,10 +1,10 @@
 """Least costs of what a pushdown system leaves behind: summaries of its calls, tabulated on demand.
 
 A *place* is where such a system stands, apart from the stack below it; an *outcome* is what it leaves when it returns
-from there.  A place leads to outcomes at once, to other places, or calls a place and goes on, as the outcome says.
-There are finitely many of both, however many texts there are: the product of a grammar with a regular language is
-decided so (Bar-Hillel, Perles and Shamir, 1961), by the least costs (Knuth, "A Generalization of Dijkstra's Algorithm",
-1977).  Ambiguity costs nothing: a place is looked at once.
+from there.  A place leads to outcomes at once, to other places, or calls a place and goes on by the outcome.  There are
+finitely many of both, however many texts there are.  The product of a grammar with a regular language is decided this
+way (Bar-Hillel, Perles and Shamir, 1961), with least costs (Knuth, "A Generalization of Dijkstra's Algorithm", 1977).
+Ambiguity costs nothing: a place is looked at once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Pushdown(Protocol):
         """The places that it leads to, with the costs of going there."""
 
     def calls(self, place: Place) -> Iterable[tuple[Place, Hashable]]:
-        """The places that it calls, each with what `returned` is told."""
+        """The places that it calls, each with the argument of `returned`."""
 
     def returned(self, call: Hashable, outcome: Outcome) -> tuple[Place | None, Outcome]:
         """Where the outcome of a call leads, or what it leaves itself (and None)."""
@@ -62,7 +62,7 @@ class Summaries:
 
     @property
     def is_productive(self) -> bool:
-        """Has every place that was come by an outcome?"""
+        """Has every visited place an outcome?"""
         return all(self._found.values())
 
     def _ask(self, place: Place) -> dict[Outcome, int]:

@@ -1,8 +1,8 @@
-"""At least how many bytes are missing to the end from a stack of an LALR parser, whatever matches owe.
+"""A lower bound on the bytes to the end from a stack of an LALR parser, whatever matches owe.
 
-A lower bound that takes no work to speak of, for grammars whose exact costs (`guided.automata.endings.endings`) take
-too much. What comes next and whether the parser would accept it is left aside: a state is removed with what is left of
-one of its items, at the least that this can take, and the state that then stands there is gone on from.
+It costs next to nothing, for grammars whose exact costs (`guided.automata.endings.endings`) take too much.  It ignores
+what comes next and whether the parser would accept it: each state of the stack counts with the cheapest rest of one of
+its items, and the state that is then on top follows.
 """
 
 from __future__ import annotations

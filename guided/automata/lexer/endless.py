@@ -1,4 +1,4 @@
-"""Languages in which whatever is begun can be gone on with to infinitely many texts: leaving words out hinders none."""
+"""Languages every state of which accepts infinitely many suffixes: excluding finitely many words leaves no dead end."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class EndlessText:
             self._make_room()
         found = pairs[: int(progress[0])]
         if code or found.size > SOON:
-            # Nor is what was come by tried again: each next word of a pattern that counts words would take as long.
+            # Visited states are not tried again: each next word of a pattern that counts words would take as long.
             between = found[found & 7 == 0] >> 3
             self._known[between[self._known[between] == 0]] = _YES if code else _NO
         return code == 1

@@ -1,9 +1,8 @@
 """The parts that lexer states are sets of, registered in the flat arrays of `guided.kernels.lexing.determinise`.
 
-A part is an expression that is no union, as plain bytes or as the text inside a JSON string.  This file says what a
-part is like and where its edges lead; which sets of parts there are, the kernel finds out.  Parts that their numbers
-tell (`guided.kernels.lexing.part_pairs`) are expressions only where they are looked at, and their edges are written by
-it.
+A part is an expression that is no union: plain bytes, or the text inside a JSON string.  This file has the traits of a
+part and its edges; the kernel finds which sets of parts there are.  Parts that follow from numbers
+(`guided.kernels.lexing.part_pairs`) become expressions only when they are looked at; the kernel writes their edges.
 """
 
 from __future__ import annotations

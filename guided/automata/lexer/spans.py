@@ -1,8 +1,8 @@
-"""How many characters the texts of a part have, and patterns beside a run of any characters that bounds them.
+"""How many characters the texts of a part have, and patterns within the bounds of a run of any characters.
 
-A derivative of a pattern and a greatest length together takes some 150 microseconds, for each character of a text
-anew.  The pattern by itself has few parts, and the run's are known by their numbers: pairs of both take a few, and
-whether anything is left of two is mostly plain from how long their texts are.
+A derivative of a pattern together with a greatest length takes some 150 microseconds, for each character of a text
+anew.  The pattern alone has few parts, and the run's parts follow from their numbers, so a pair of both takes a few.
+Whether a pair accepts any text is mostly decided by the lengths of both.
 """
 
 from __future__ import annotations

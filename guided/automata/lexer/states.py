@@ -412,7 +412,7 @@ class StateTable:
         return found
 
     def _is_inside(self, state: int) -> bool:
-        """Is this a state of pairs inside a character, which few texts come by?"""
+        """Is this a state of pairs inside a character, which few texts reach?"""
         return any(map(self.parts.is_inside, self.parts.made_of(state) or ()))
 
     def _is_expensive(self, state: int) -> bool:

@@ -1,13 +1,13 @@
-"""Nodes that stand for several nodes at once, as the states of a subset construction.
+"""Composite nodes: one node for several, as in the subset construction.
 
-An ambiguous rule can be at many of its nodes in one place of a text, and each of them may return to each of the places
-at which the rule was called: continuations of thousands of items, pairs of a node and what it returns to.  In a large
-continuation all nodes that return to the same become one, a *composite*: what leads on from any of them leads on from
-it, and where one terminal or call leads to several nodes, that is a composite again.  A continuation then has no more
-items than there are continuations to return to.
+An ambiguous rule can be at many of its nodes in one place of a text, and each may return to each of the places that
+called the rule.  That makes continuations of thousands of items, pairs of a node and where it returns to.  In a large
+continuation all nodes that return to the same place become one *composite*.  It has the edges of all its nodes; where
+one terminal or call leads to several nodes, the target is again a composite.  So a continuation has as many items as
+there are continuations to return to.
 
-Which sets of nodes there are is found as texts come to them; sets from which the same leads on are one composite.  It
-belongs to no rule: what is asked about it otherwise (prices, what may still be owed) is asked of its parts.
+Composites are made as texts reach them; sets of nodes with the same edges are one composite.  A composite belongs to no
+rule: prices and obligations are asked of its parts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ rule may end.  Unions of hundreds of edges are made all the time."""
 
 
 class Composites:
-    """The composite nodes of one graph, which is told with each call: it holds this."""
+    """The composite nodes of one graph, which is an argument of each call, since it holds this."""
 
     end = 0
 

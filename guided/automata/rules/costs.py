@@ -1,9 +1,10 @@
-"""How little finishes a rule, from its start and from each of its nodes: for texts that must end within a budget.
+"""The least that finishes a rule, from its start and from each of its nodes: for texts that must end within a budget.
 
-Terminals are priced by a function, in bytes or in tokens; the price of a sequence is the sum.
+A function prices terminals, in bytes or in tokens; the price of a sequence is the sum.
 
-Rules are priced over the IR, when they are asked about, nodes by a search inside their rule; nodes that are made lazily
-(counters, members in free order, records) know their price from what they count, so nothing has to be lowered for it.
+Rules are priced over the IR, when they are first asked about, and nodes by a search inside their rule.  Nodes that are
+made lazily (counters, members in free order, records) compute their price from what they count, so nothing is lowered
+for it.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ class FreeMembers:
     """Members in any order, or with bounds on their number: nodes in blocks, one for what is written so far.
 
     What is written is one number: the bit set of the declared members that are there, above it that of the goals that
-    are met, above that how many members there are.  A text can come by many thousands of them, each with a node for
+    are met, above that how many members there are.  A text can visit many thousands of them, each with a node for
     every key that may be next, so nodes are numbers and nothing else.  Holds no graph, which holds it.
     """
 

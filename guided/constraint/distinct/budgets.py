@@ -168,7 +168,7 @@ class Budgets:
         return begins, follows
 
     def apart(self, text: Text | None) -> int:
-        """Tokens beyond the automaton's with which no name repeats another, whichever token comes; `FAR` if not told.
+        """Tokens beyond the automaton's with which no name repeats another, whichever token comes; `FAR` if not known.
 
         Where any names may come, a name that is there can be gone on with as `_bytes_to_new` says.
         """

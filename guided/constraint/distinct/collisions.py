@@ -1,8 +1,8 @@
-"""Can what is being read still become like something that is there already?
+"""May what is being read still become equal to something that was used?
 
-A text *may collide* when the name in progress, or the item in progress of some open array that compares, may yet turn
-out equal to one used before, as far as its own content tells (what the grammar allows is not asked).  A text that is
-cannot collide has gone its own way in every open container: nothing that is in progress can become a duplicate.
+A text *may collide* if the name in progress, or the item in progress of some open array that compares, may still turn
+out equal to a used one, as far as its own content shows (what the grammar allows is not asked).  A text that cannot
+collide differs in every open container already: nothing in progress can become a duplicate.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Ending in time without repeating anything: short completions.
 
-The automaton's shortest text is taken where it repeats nothing.  Elsewhere the text leaves what is there already by a
-short way (`guided.constraint.distinct.liveness`), goes on as the automaton's would, and so on to the end.  As in the
-base class, what is found is remembered for every state on the way, so the distance is one that can always be kept.
+The automaton's shortest text is taken if it repeats nothing.  Otherwise the text first avoids the used values by a
+short way (`guided.constraint.distinct.liveness`), then goes on as the automaton's would, and so on to the end.  As in
+the base class, the result is remembered for every state on the way, so the distance is one that can always be kept.
 """
 
 from __future__ import annotations

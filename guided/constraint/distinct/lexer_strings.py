@@ -170,7 +170,7 @@ class LexerStrings:
         return found
 
     def number(self, state: int, most: int) -> int:
-        """How many texts may come from such a state, ``most`` for as many at least; -1 where that is not told."""
+        """How many texts may come from such a state, ``most`` for as many at least; -1 where that is not known."""
         if most > _MOST or not self.is_text(state):
             return -1
         key = (state, most)

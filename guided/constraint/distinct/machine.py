@@ -2,10 +2,9 @@
 
 A state is a pair of the automaton's state and of what the text holds (`guided.constraint.distinct.json_text`).  Where
 the text holds nothing to remember, the pair is the automaton's own state: texts without undeclared names and distinct
-items cost what they cost without a checker.  So do the beginnings of names that turn out to be declared: the first
-with which the automaton comes to a state is kept beside that state, and only others make a pair of it.  A pair is
-refused where a name or item repeats one used before, and where it could only come to that
-(`guided.constraint.distinct.liveness`).
+items cost what they cost without a checker.  So do the beginnings of names that turn out to be declared: the first one
+that leads to a state is kept with that state, and only others make a pair.  A pair is refused where a name or item
+repeats a used one, and where nothing else is possible (`guided.constraint.distinct.liveness`).
 
 It has the methods of `ConstraintMachine` on which `Constraint` and `Completions` rest, and the same contracts.
 """

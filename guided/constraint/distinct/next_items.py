@@ -1,8 +1,8 @@
 """Tokens that end an item or member which is surely new and go just to the next: which are free, whatever came before.
 
-A new item may be followed by another if there is one more value that no item has yet, and where values are infinitely
-many the automaton's state alone tells that.  So the verdict on such a token depends on the state and on the containers
-that are open, and is found once; where the values are finitely many it depends on their number.  So it is with names,
+A new item may be followed by another if there is one more value that no item has yet.  Where values are infinitely
+many, the automaton's state alone decides that.  So the verdict on such a token depends on the state and on the open
+containers, and is found once; where values are finitely many it depends on their number.  The same holds for names,
 where not every one can go on in infinitely many ways.
 """
 

@@ -1,9 +1,9 @@
 """How many strings may still come from a state of the automaton: more than some number, or infinitely many.
 
-The one answer to "may more come from here than are already used?".  Most of it is told by the automaton's threads and
-their lexer states (`guided.constraint.distinct.lexer_strings`), which costs less than to step.  Counted are texts
-without escapes behind what is read, which differ if their bytes do.  So every number is a bound from below, and no more
-are counted than are asked for.
+This answers "may more come from here than are already used?".  Mostly it follows from the automaton's threads and their
+lexer states (`guided.constraint.distinct.lexer_strings`), which costs less than a step.  It counts texts without
+escapes behind what is read, which differ if their bytes do.  So every number is a lower bound, and it counts no further
+than it is asked.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ class Supply:
         return found
 
     def needs_escape(self, state: int) -> bool:
-        """Inside a string or name: may a character come that only an escape spells?  Others are told without."""
+        """Inside a string or name: may a character come that only an escape spells?"""
         found = self._escapes_only.get(state)
         if found is None:
             needs = self._strings.needs_escape
@@ -269,7 +269,7 @@ class Supply:
         return found, 0 <= found < most and len(threads) == 1 and not threads[0][2]
 
     def _number(self, lexer_state: int, owed: int, most: int) -> int:
-        """The texts of a thread less the words that it must not become; -1 where that is not told."""
+        """The texts of a thread less the words that it must not become; -1 where that is not known."""
         words = self._words_owed(owed)
         found = self._strings.number(lexer_state, most + words) if words >= 0 else -1
         return max(found - words, 0) if found >= 0 else -1

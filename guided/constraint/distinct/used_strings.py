@@ -1,8 +1,8 @@
-"""Tokens refused in or before a string that is an item, or a name, found by what is left of those that are there.
+"""Tokens refused before or in a string that is an item, or in a name: found by what is left of the used ones.
 
-Such a token either ends a string that is there already, or holds one as a whole, or leads on in strings that are there
-while no other can come of it.  Each is found from the string it would repeat or lead on in, as the string joins the
-array or object; so what one mask takes grows with what has joined since the last, not with what the container holds.
+Such a token ends a used string, or holds one as a whole, or continues used strings where no other string is possible.
+Each is found from the string that it would repeat or continue, when that string joins the array or object.  So a mask
+costs what has joined since the last one, not what the container holds.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Place:
         self.full: dict[int, None] = {}
         """Those of them of which it is not clear that another string may come."""
         self.tried: dict[int, None] = {}
-        """Tokens that may repeat one in a way that is not told here."""
+        """Tokens that may repeat one in a way that is not found here."""
 
 
 class UsedStrings:
@@ -65,7 +65,7 @@ class UsedStrings:
         """By state behind a string that is there, an item or not: the state of the threads to which it is no such."""
 
     def refused(self, own: int, row: NDArray[np.uint32], text: Text) -> NDArray[np.int64] | None:
-        """The allowed tokens that repeat an item or name, or can only come to that; None where this is not told.
+        """The allowed tokens that repeat an item or name, or can only come to that; None where this is not known.
 
         Told are those before which the text agrees with one as long as it goes, up to the end of that.
         """

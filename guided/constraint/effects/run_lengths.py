@@ -1,7 +1,7 @@
-"""Which tokens of an unbounded run fit within bounds on its length, told from the survey of the run.
+"""Which tokens of an unbounded run fit within bounds on its length, taken from the survey of the run.
 
-Every character that a text goes on with has bounds of its own, so tokens are sorted by length once, and what fits is a
-piece of that order.
+Every character of a text leaves other bounds, so tokens are sorted by length once, and those that fit are a slice of
+that order.
 """
 
 from __future__ import annotations

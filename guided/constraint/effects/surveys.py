@@ -123,7 +123,7 @@ class Surveys:
         self.tries = tries
         self.store = store
         self._explored: set[int] = set()
-        """States whose walks have asked for what they come by, if anything."""
+        """States whose walks have asked for what they need, if anything."""
         self._requests = RequestBuffer(ASKED)
         self._scratch = small_scratch(tries.longest)
         self._table = np.zeros((N_ROWS, 3), np.int64)

@@ -1,7 +1,7 @@
 """What all tokens of a vocabulary do from one lexer state, computed once and shared by every grammar.
 
 An effect is a row of tokens that stay inside the terminal, and the tries of what is left of those that leave it.
-Most are walked, once per vocabulary and language.  Four kinds are told from walks that others share:
+Most are walked, once per vocabulary and language.  Four kinds are derived from walks that others share:
 
 * a bounded run of a character class (``maxLength``) is the unbounded run less the tokens that are too long, since a
   token's length in characters does not depend on the bound;
@@ -125,7 +125,7 @@ class TokenEffects:
         self._plain: dict[Expr, bool] = {}
         """Whether it is plain of sequences that they have no such bounds."""
         self._walked: set[int] = set()
-        """States whose effects are not told from others."""
+        """States whose effects are not derived from others."""
         self._endless = EndlessText(states)
         self._cores: dict[tuple[int, int, int], _Core] = {}
         """By range and state what lexers share."""
@@ -134,7 +134,7 @@ class TokenEffects:
         self._count_characters()
 
     def _count_characters(self) -> None:
-        """Count the characters of tokens in any string, of which every bound on a length is told: 10 ms, before a mask.
+        """Count the characters of tokens in any string, which every bound on a length needs: 10 ms, before a mask.
 
         For Llama-3, that is, and 4 MB: half of it for strings in every spelling, half for those in the canonical one.
         """
@@ -154,7 +154,7 @@ class TokenEffects:
     def need(self, low: int, high: int, state: int) -> None:
         """Make the effect of a trie range and state known to the kernels."""
         with self.lock:
-            # A run without a bound is read without a step: all of a small range, in less than being told takes.
+            # A run without a bound is read without a step: all of a small range, in less time than deriving takes.
             small = high - low <= SMALL_RANGE and self.states.arrays.loops[state] > 1
             if not small and state not in self._walked:
                 if self._derived(low, high, state):
@@ -465,7 +465,7 @@ def _run_around(members: list[Reading]) -> Expr | None:
 
 
 def _may_be_run(content: Expr) -> bool:
-    """May a language be of a kind that is told from a run?  Of a long sequence none is, but for one that is closed."""
+    """May the effect of a language be derived from a run?  Of a long sequence only if it is closed."""
     if content.kind is not Kind.CONCAT:
         return True
     tail = cast(Expr, content.parts[1])

@@ -189,7 +189,7 @@ class ConstraintMachine:
         return TokenCosts(self)
 
     def begin_prices(self) -> None:
-        """From now on price what masks come by."""
+        """From now on compute prices with masks."""
         if self.needs is None:
             self.needs = {}
             if self.lexed:

@@ -47,7 +47,7 @@ class TokenCosts:
         return found
 
     def begin(self) -> None:
-        """Let kernels price what they come by; parts of masks that were kept without prices are made anew."""
+        """Let kernels compute prices; parts of masks that were kept without prices are made anew."""
         machine = self._machine
         counters = machine.counters
         counters[PRICES] = 1

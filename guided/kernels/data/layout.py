@@ -62,12 +62,12 @@ class Parts(NamedTuple):
     a part by itself (0: none yet).  Edges of part ``p``: ``edge_first[p] .. edge_first[p] + edge_count[p]``, -1 where
     they are not known; ``low..high`` leads to the part ``to``, several to several parts.  ``bound[p]`` and
     ``boundless[p]`` as of states.  ``asked[x]``, ``met[p]`` and ``work`` are working memory; ``counts``, ``queue``,
-    ``firsts``, ``missing`` and ``given`` are what a call is told and answers.
+    ``firsts``, ``missing`` and ``given`` are arguments and results of a call.
 
     Parts that follow from numbers (`guided.kernels.lexing.part_pairs`): ``one[p]`` and ``other[p]`` are those of a
     pattern and of a run, or -1 less a symbol and the part behind it, ``fewest[p] .. most[p]`` times the symbol (-1: any
     number; both 0: what is left of it once); they are found by chains from ``chain_first`` by way of ``chain_next``,
-    each number and 1. Letters, and what may be left of them, are rows ``symbol_low .. symbol_high`` that lead to the
+    each number and 1.  Symbols, and what may be left of them, are rows ``symbol_low .. symbol_high`` that lead to the
     rest ``symbol_to``, -1 where nothing is left.  ``spans`` and ``symbol_spans``: four numbers for each part and
     symbol.
     """
@@ -196,8 +196,8 @@ class Machine(NamedTuple):
     that were settled it is the continuation that they make.
 
     Under token budgets (`guided.kernels.parsing.costs`): ``cost[k]`` tokens are enough to end the text from a
-    continuation, ``reach[k]`` from anywhere inside a terminal behind which ``k`` comes (-1: not told), ``node_cost[n]``
-    lead from a node to the end of its rule (-1: not known yet).
+    continuation, ``reach[k]`` from anywhere inside a terminal behind which ``k`` comes (-1: not known),
+    ``node_cost[n]`` lead from a node to the end of its rule (-1: not known yet).
     """
 
     set_offset: Ints

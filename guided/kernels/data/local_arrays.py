@@ -1,7 +1,7 @@
-"""Arrays of a kernel's own, which are gone when it returns: places on the stack, of a size that is known beforehand.
+"""Arrays of a kernel's own: places on the stack, of a fixed size, gone when the kernel returns.
 
-No kernel makes arrays in numpy's way.  Each kind of them would be a function to compile (0.2 s), memory to ask for at
-each call, and a reason to count references, which is left out of all kernels (`guided.kernels.jit`).
+No kernel makes arrays in NumPy's way.  Each kind would be a function to compile (0.2 s), memory to allocate at each
+call, and a reason to count references, which all kernels do without (`guided.kernels.jit`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which fields of a group lie side by side in memory, and arrays of them: all of one entry is one line of the cache.
+"""Which fields of a group lie side by side in memory: all fields of one entry share a line of the cache.
 
-A mask asks each node of a trie and each lexer state that it comes by for several fields, seldom twice in a row for
-neighbours of the same field, and what it asks was mostly not asked for a while.  As arrays of their own those were as
-many misses of the cache.  Python still sees an array for each field, of which each is a view with a stride.
+A mask reads several fields of each trie node and lexer state that it visits, seldom the same field of neighbours twice
+in a row, and mostly after a long time.  In arrays of their own the fields cost a cache miss each.  Python still sees an
+array for each field; each is a view with a stride.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Classes of bytes that patterns tell apart, so that a whole subtree of tokens can be kept without being walked.
+"""Classes of bytes, by which a whole subtree of the trie is kept without being walked.
 
-Where a lexer state leads back to itself on every byte of the classes that a subtree holds, all tokens of the subtree
-stay.  The classes follow what patterns say: digits, each punctuation mark and small letter by itself, as far as there
-is room in 62 bits; bytes above ASCII count only in whole characters, since what leads back is the character and not
-each of its bytes.
+If a lexer state leads back to itself on every byte of the classes that a subtree has, all tokens of the subtree stay in
+that state.  The classes are those that patterns distinguish: digits, and each punctuation mark and small letter by
+itself, as far as 62 bits have room.  Bytes above ASCII count only in whole characters, since a state leads back on the
+character and not on each of its bytes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Edges of lexer states that are sets of parts: what may be left of a text, each part by one way of reading it.
+"""The subset construction over parts: edges of lexer states that are sets of parts.
 
-The edges of a part are found in Python, once (`guided.grammar.regular.partial`); there are about as many parts as a
-pattern has symbols.  What a set of them leads to is found here: a state costs a few microseconds, where a derivative
-of the whole pattern costs two hundred.
+Python finds the edges of a part once (`guided.grammar.regular.partial`); a pattern has about as many parts as symbols.
+The kernel finds what a set of parts leads to.  That takes a few microseconds a state, where a derivative of the whole
+pattern takes two hundred.
 
 Source: Antimirov, "Partial Derivatives of Regular Expressions and Finite Automaton Constructions", 1996; Rabin and
 Scott, 1959 (sets of states).
@@ -62,7 +62,7 @@ N_COUNTS = 15
 """With those of `guided.kernels.lexing.part_pairs`."""
 
 PAIRS = 64
-"""States inside a character, with its phase, that are looked at; more only where bytes are told apart one by one."""
+"""States inside a character, with its phase, that are looked at; more only where bytes are distinguished one by one."""
 
 WIDE = 8
 """Bytes that must lead on from a looping state before its effect is cached; below, a walk is as cheap as the copy."""

@@ -1,7 +1,7 @@
-"""The states of minimal automata, each language once: a register that automata are placed in.
+"""A register of minimal automata: one state for each language.
 
-Of an automaton whose equal states are merged, those that lead to each other are placed together, after all else that
-they lead to: they are found as they have been placed before, or are new.
+The input is an automaton whose equal states are merged.  States on a cycle are placed together, after all others that
+they lead to.  Each is found in the register, or is new.
 """
 
 from __future__ import annotations

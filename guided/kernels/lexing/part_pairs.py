@@ -1,8 +1,8 @@
-"""Parts of lexer states that follow from numbers: symbols before a part, and a part beside the bounds of a run.
+"""Parts of lexer states that follow from numbers: symbols before a part, and a part within the bounds of a run.
 
-What is left of a character and then a part, a symbol so many times, a part of a pattern and a part of a run: each is
-found by the numbers of what it is made of, and its edges follow from theirs.  From Python such a part takes 10 to 50
-microseconds, here well below one.
+There are three kinds: the rest of a symbol before a part, a symbol so many times, and a pattern's part with a run's
+part.  Each is found by the numbers of its components, and its edges follow from theirs.  Python takes 10 to 50
+microseconds for such a part, the kernel well below one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What all texts hold that a string may not go on with.
+"""The classes of bytes that every text has on which a string's state fails.
 
-A string that must not hold the word ``github`` reads every token that has not all of its letters.
+A string that must not contain the word ``github`` fails only on texts with all its letters.  So a walk skips the tokens
+that lack one of them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Cores of token tries: subtrees in which the lexer is in one state whatever it began with.
+"""Cores of token tries: subtrees in which all lexers are in the same state.
 
-Lexers that begin at different places of a grammar mostly differ in their keywords and signs, and are in the same state
-once a word is none of these.  So of a trie range it is noted below which nodes that is so (`mark`), what the tokens
-below them do is found once, and of each lexer only what is around (`survey`).  There, at nodes where a match can end as
-it does in that state, what is left of tokens is merged with what is left behind the others.
+Lexers that begin at different places of a grammar differ mostly in keywords and signs.  Once a word is none of these,
+they are in the same state.  `mark` notes below which nodes of a trie range that is so.  What the tokens there do is
+found once for all lexers; `survey` adds what is around the core for each one.  Where a match can end around the core as
+it does in it, the remainders of tokens are merged into one trie.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def mark(table, low, high, state, core, old, new):
     scratch = views.scratch(table)
     tokens = views.tokens(table)
     states = scratch.walk_state
-    # Where a path of tokens has come to from a node that was marked; 0: it has come by none.
+    # The state that a path of tokens has reached from a marked node; 0: it passed none.
     within = scratch.walk_obligation
     ends = scratch.walk_end
     narrows = old.shape[0] > 0

@@ -1,17 +1,18 @@
-"""Masks of grammars with an LALR parser: a walk over token tries in which the parser is asked for nothing twice.
+"""Masks of grammars with an LALR parser: a walk over token tries that asks the parser nothing twice.
 
-Tokens are read by the lexer of the LALR state, whatever of its terminals the stack accepts.  Where a match ends, the
-parser shifts it: the stacks behind it are gone with the mask, so they are not the constraint's continuations but
-entries of working memory, each there once.  Where a token ends inside a terminal, what the lexer state may still match
-decides (`verdict`): one of these terminals must be accepted.  So a boundary within a token costs what its few bytes
-need and not a question for each terminal of the state.
+The lexer of the LALR state reads the tokens, whatever of its terminals the stack accepts.  Where a match ends, the
+parser shifts it.  The stacks behind it are entries of working memory, gone with the mask, and not continuations of the
+constraint.  Where a token ends inside a terminal, the `verdict` of the lexer state decides: the parser must accept one
+of the terminals that may still match.  So a boundary within a token costs what its few bytes need, and not one test for
+each terminal of the state.
 
 Most of the vocabulary is never walked: words that are no keyword, strings and comments
-(`guided.kernels.masking.cores`). What a match still owes is part of the lexer state in which the next terminal begins
+(`guided.kernels.masking.cores`).  What a match still owes is part of the lexer state in which the next terminal begins
 (`guided.automata.lexer.joint.Under`).
 
-Under a token budget each lexer state and stack in which tokens end has a price, the bytes that are enough to the end of
-the text: terminals in their shortest texts (`guided.automata.lalr.closings`), for which the stack is taken down.
+Under a token budget each lexer state and stack in which tokens end has a price: the bytes that are enough to the end of
+the text.  Terminals count with their shortest texts (`guided.automata.lalr.closings`), and the stack is reduced to its
+bottom.
 """
 
 from __future__ import annotations
@@ -217,7 +218,7 @@ def fill_lexed(table, root, state, limit):
     rows = views.rows(table)
     undecided = rows.shape[0] - 1
     asked = local_longs(ASKED)
-    # Where they are priced, tokens are told apart by how far they are from the ends of terminals as well.
+    # Where they are priced, tokens are also grouped by how far they are from the ends of terminals.
     apart = np.int64(ENOUGH if counters[PRICES] else 0)
     rows[0, :] = 0
     rows[undecided, :] = 0

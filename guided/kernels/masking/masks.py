@@ -67,14 +67,14 @@ ROOM = 24
 """The bit from which on a share's obligation says 1 more than the tokens that are left for what is inside."""
 
 MOST_ROOM = 100
-"""More are not told apart: a word that a run must not be is left with fewer."""
+"""More are not distinguished: a word that a run must not be is left with fewer."""
 
 STATE = (1 << ROOM) - 1
 """What is below that bit."""
 
 ENOUGH = 1 << ROOM
 """With an effect's state: not what stays inside but what is enough behind it, see `_apply_near`; of a lexer of LALR
-tables tokens are told apart by how far they are from the ends of terminals as well."""
+tables tokens are also grouped by how far they are from the ends of terminals."""
 
 HORIZON = 128
 """Tokens up to which parts of masks are kept with prices."""
@@ -84,7 +84,7 @@ ALONE = 1 << 41
 
 OWN_RANGE = 2048
 """Nodes up to which a range is walked from a state that may be this grammar's alone: 10 us, when making an effect
-costs 40 us of Python and the state may never come by again."""
+costs 40 us of Python and the state may never come again."""
 
 
 @inner

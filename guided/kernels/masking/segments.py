@@ -1,9 +1,9 @@
-"""What was worked out of trie ranges for one constraint, kept: what boundaries allow of them, and walks over them.
+"""Parts of masks that are kept for a constraint: what boundaries allow of trie ranges, and walks of ranges.
 
-All places inside one string leave it to the same continuation with the same remainders of tokens, so what comes of them
-is worked out once per constraint and not once per place.  And a name of an object is walked over the same tokens
-wherever it may still come: of 170,000 walks of 150 schemas' texts two in three were of a state and a range that the
-same constraint had walked before.
+All places inside one string lead to the same continuation with the same remainders of tokens, so that part of the mask
+is computed once per constraint and not once per place.  And a name of an object is walked over the same tokens wherever
+it may still come: of 170,000 walks of 150 schemas' texts two in three were of a state and a range that the same
+constraint had walked before.
 """
 
 from __future__ import annotations

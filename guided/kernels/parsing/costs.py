@@ -1,8 +1,7 @@
-"""How many tokens end a text at the most: prices of continuations, and of what a token may begin.
+"""How many tokens are enough to end a text: prices of continuations, and of what a token may begin.
 
-A price is a number of tokens that is enough, so a mask whose tokens all lead to less than a budget has is the mask
-without one.  Prices of a grammar's nodes come from Python (`guided.automata.rules.costs`), and so do those of terminals
-that are more than a chain of single bytes.
+If all tokens of a mask lead to prices below the budget, the mask is the one without a budget.  Python provides prices
+of a grammar's nodes (`guided.automata.rules.costs`), and of terminals that are more than a chain of single bytes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Stacks of an LALR parser that are gone with the mask: entries of working memory, each there once.
+"""Stacks of an LALR parser that live as long as a mask: interned entries of working memory.
 
-A stack below `LOCAL` is a continuation of the constraint, as steps make them; those from there on are made while tokens
-are read ahead, on top of these or of each other.
+A number below `LOCAL` is a continuation of the constraint, made by a step.  Higher numbers are stacks made while tokens
+are read ahead, on top of continuations or of each other.
 """
 
 from __future__ import annotations

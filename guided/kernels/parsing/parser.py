@@ -34,7 +34,7 @@ from guided.kernels.jit import entry, inner
 _MASK32 = 0xFFFFFFFF
 
 MANY = 256
-"""Items of a union from which on those that are there already are told by a hash: of an ambiguous grammar's
+"""Items of a union from which on duplicates are found by a hash: of an ambiguous grammar's
 continuations, thousands hold the same."""
 
 SHORT = 48

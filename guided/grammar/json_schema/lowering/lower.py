@@ -128,7 +128,7 @@ class Lowering:
             self._undeclared[TRUE] = UNDECLARED
 
     def run(self) -> RulesOnDemand:
-        """All rules; the first is the start.  Raises `LimitError`, with its place, for a pattern that is too much work."""
+        """All rules; the first is the start.  Raises `LimitError` with the place of a pattern that is too much work."""
         self._plan(self.graph.root)
         while self._waiting:
             need = self._waiting.pop()
