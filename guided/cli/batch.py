@@ -17,7 +17,7 @@ from guided.errors import GrammarError, GuidedError
 
 __all__ = ["BatchItem", "BatchOutput", "read_batch"]
 
-_REMEDY = 'Write one JSON string a line, or objects {"text": "..."}.'
+_REMEDY = 'Write one JSON string a line, or objects {{"{name}": "..."}}.'
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class BatchItem:
     """What is wrong with the line."""
 
 
-def read_batch(path: str) -> Iterator[BatchItem]:
+def read_batch(path: str, *, name: str = "text") -> Iterator[BatchItem]:
     """The items of a JSON Lines file or, for ``-``, of standard input, as its lines come.
 
-    Each line is a string, or an object with ``text`` and perhaps ``id``; empty lines are skipped.  A line that is
-    neither, or whose text is empty, is an item with a fault.  Raises `GuidedError` for a file that cannot be read and
-    for one without lines.
+    Each line is a string, or an object with a text under ``name`` and perhaps ``id``; empty lines are skipped.  A line
+    that is neither, or whose text is empty, is an item with a fault.  Raises `GuidedError` for a file that cannot be
+    read and for one without lines.
     """
     if path == STDIN:
         lines: IO[bytes] = sys.stdin.buffer
@@ -47,41 +47,45 @@ def read_batch(path: str) -> Iterator[BatchItem]:
                 f"the batch {path!r} cannot be read: {error.strerror or error}",
                 remedy="Check the path; - reads a pipe.",
             ) from None
-    return _items(lines, path)
+    return _items(lines, path, name)
 
 
-def _items(lines: IO[bytes], path: str) -> Iterator[BatchItem]:
+def _items(lines: IO[bytes], path: str, name: str) -> Iterator[BatchItem]:
     n_items = 0
     with lines:
         for number, line in enumerate(lines, 1):
             data = (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).rstrip(b"\r\n")
             if data.strip():
-                yield _item(data, n_items, f"{shown_name(path)}, line {number}")
+                yield _item(data, n_items, f"{shown_name(path)}, line {number}", name)
                 n_items += 1
     if not n_items:
         raise GrammarError("the batch has no lines", where=shown_name(path), remedy="Write one JSON text a line.")
 
 
-def _item(data: bytes, number: int, place: str) -> BatchItem:
+def _item(data: bytes, number: int, place: str, member: str) -> BatchItem:
     try:
         value = json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         column = f", column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
         what = "UTF-8" if isinstance(error, UnicodeDecodeError) else "JSON"
         said = getattr(error, "msg", None) or str(error) or type(error).__name__
-        fault = GrammarError(f"a line of the batch is not {what}: {said}", where=place + column, remedy=_REMEDY)
+        fault = GrammarError(
+            f"a line of the batch is not {what}: {said}", where=place + column, remedy=_REMEDY.format(name=member)
+        )
         return BatchItem(number, "", fault)
     if isinstance(value, str):
-        value = {"text": value}
+        value = {member: value}
     if not isinstance(value, dict):
-        fault = GrammarError("a line of the batch is neither a string nor an object", where=place, remedy=_REMEDY)
+        fault = GrammarError(
+            "a line of the batch is neither a string nor an object", where=place, remedy=_REMEDY.format(name=member)
+        )
         return BatchItem(number, "", fault)
-    name, text = value.get("id", number), value.get("text")
+    name, text = value.get("id", number), value.get(member)
     if not isinstance(text, str):
-        fault = GrammarError("a line of the batch has no text", where=place, remedy=_REMEDY)
+        fault = GrammarError(f"a line of the batch has no {member}", where=place, remedy=_REMEDY.format(name=member))
         return BatchItem(name, "", fault)
     if not text.strip():
-        return BatchItem(name, "", GrammarError("the text is empty", where=place, remedy="Give some text."))
+        return BatchItem(name, "", GrammarError(f"the {member} is empty", where=place, remedy="Give some text."))
     return BatchItem(name, text)
 
 
@@ -91,7 +95,8 @@ class BatchOutput:
     ``n_done`` lines are there already.  Raises `GuidedError` for a file that is there and not to be gone on with.
     """
 
-    def __init__(self, path: str | None, resume: bool) -> None:
+    def __init__(self, path: str | None, resume: bool, *, option: str = "--out") -> None:
+        """``option`` is what the command line calls the file."""
         self.n_done = 0
         self.n_failed = 0
         """Lines with an error, those of earlier runs included."""
@@ -100,17 +105,17 @@ class BatchOutput:
         self._done: list[Any] = []
         if path is None:
             if resume:
-                raise GuidedError("nothing to go on with", where="--resume", remedy="Name the file: --out FILE.")
+                raise GuidedError("nothing to go on with", where="--resume", remedy=f"Name the file: {option} FILE.")
             return
         try:
             self._file = Path(path).open("r+b" if resume and os.path.exists(path) else "x+b")  # noqa: SIM115 - its own
         except FileExistsError:
             raise GuidedError(
-                f"{path!r} is there already", where="--out", remedy="Add --resume to go on with it, or remove it."
+                f"{path!r} is there already", where=option, remedy="Add --resume to go on with it, or remove it."
             ) from None
         except OSError as error:
             raise GuidedError(
-                f"{path!r} cannot be written: {error.strerror or error}", where="--out", remedy="Name another file."
+                f"{path!r} cannot be written: {error.strerror or error}", where=option, remedy="Name another file."
             ) from None
         self._read()
 

@@ -19,11 +19,11 @@ from guided.eval.decoding import engine_error
 from guided.eval.requests import sql_request
 from guided.eval.text_to_sql.coverage import coverage
 from guided.eval.text_to_sql.gold import accepted_queries, is_ordered
-from guided.eval.text_to_sql.matching import holds_result, same_result
 from guided.eval.text_to_sql.questions import SqlQuestion
 from guided.eval.text_to_sql.results import SqlMethod, SqlOutcome, SqlRecord, SqlSettings, key_of
 from guided.grammar.sql import DatabaseSchema, QueryResult, reflect, run_query
 from guided.grammar.sql.connection import open_session
+from guided.grammar.sql.matching import holds_result, same_result
 from guided.hf import LoadedModel, Stage, load
 
 __all__ = ["SqlEvaluator", "statement_of"]

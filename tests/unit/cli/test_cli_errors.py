@@ -156,7 +156,7 @@ def test_databases_that_cannot_be_read(guided_cli, model_folder, tmp_path, lette
         (torn, 2, "cannot be read"),
         (tmp_path, 2, "a folder"),
         (empty, 3, "no tables"),
-        ("postgresql://me:secret@host/x", 3, "'postgresql' is not supported"),
+        ("oracle://me:secret@host/x", 3, "'oracle' is not supported"),
         ("sqlite:://x", 2, "not a database URL"),
     ):
         result = guided_cli("sql", "--db", url, "How many?", "-m", model_folder)

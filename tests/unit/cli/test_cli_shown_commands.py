@@ -21,7 +21,7 @@ EXAMPLES = ROOT / "examples"
 ELSEWHERE = re.compile(r"Qwen/|--data |--ray|\./target|MODEL|PATH\b|\[FILE\]|warmup")
 """Lines about models of the hub, about data sets that are fetched, and patterns of lines."""
 FILE = re.compile(r"(?:sqlite:///)?([\w-]+\.(?:json|jsonl|txt|db|lark|gbnf))\Z")
-MADE = {"people.jsonl"}
+MADE = {"answers.jsonl", "people.jsonl"}
 """What the lines themselves write."""
 
 

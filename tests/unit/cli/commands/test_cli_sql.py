@@ -163,11 +163,108 @@ def test_an_empty_question(guided_cli, database):
 
 
 def test_joins_follow_keys_where_there_are_any():
-    from guided.cli.commands.sql import Joins, _joins
+    from guided.cli.queries.asking import joins_of
+    from guided.cli.queries.options import Joins
     from guided.grammar.sql import Column, DatabaseSchema, ForeignKey, Table
 
     lone = Table("a", (Column("x", "int"),))
     keyed = Table("b", (Column("a_x", "int"),), foreign_keys=(ForeignKey(("a_x",), "a", ("x",)),))
-    assert _joins(Joins.AUTO, DatabaseSchema((lone,))) == "any"
-    assert _joins(Joins.AUTO, DatabaseSchema((lone, keyed))) == "keys"
-    assert _joins(Joins.ANY, DatabaseSchema((lone, keyed))) == "any"
+    assert joins_of(Joins.AUTO, DatabaseSchema((lone,))) == "any"
+    assert joins_of(Joins.AUTO, DatabaseSchema((lone, keyed))) == "keys"
+    assert joins_of(Joins.ANY, DatabaseSchema((lone, keyed))) == "any"
+
+
+def test_rows_in_other_forms(guided_cli, database, model_folder, monkeypatch, tmp_path):
+    pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    monkeypatch.setattr("guided.cli.methods.writing.generate_batch", _writes("SELECT name, age FROM people"))
+    asked = ("sql", "--db", database, QUESTION, "-m", model_folder)
+    shown = guided_cli(*asked, "--format", "csv", "--max-rows", 2)
+    assert shown.stdout == "name,age\nAda,36\nGrace,85\n"
+    assert "SELECT name, age" in shown.stderr and "more rows" in shown.stderr
+    assert json.loads(guided_cli(*asked, "--format", "json").stdout)["rows"][0] == ["Ada", 36]
+    written = guided_cli(*asked, "--output", tmp_path / "rows.parquet")
+    assert written.stdout == "SELECT name, age FROM people\n" and "3 rows written" in written.stderr
+    assert parquet.read_table(tmp_path / "rows.parquet").column("age").to_pylist() == [36, 85, 41]
+    found = json.loads(guided_cli(*asked, "--output", tmp_path / "rows.csv", "--json").stdout)
+    assert found["n_rows"] == 3 and "rows" not in found and (tmp_path / "rows.csv").exists()
+
+
+def test_the_plan(guided_cli, database, model_folder, monkeypatch):
+    monkeypatch.setattr("guided.cli.methods.writing.generate_batch", _writes("SELECT name FROM people"))
+    asked = ("sql", "--db", database, QUESTION, "-m", model_folder, "--explain-plan")
+    assert guided_cli(*asked, "--no-run").stdout == "SELECT name FROM people\nSCAN people\n"
+    found = json.loads(guided_cli(*asked, "--json").stdout)
+    assert found["plan"] == "SCAN people" and len(found["rows"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--format", "parquet"], "for files"),
+        (["--format", "table", "--output", "x.csv"], "for the screen"),
+        (["--output", "x.pdf"], "no format"),
+        (["--no-run", "--format", "csv"], "no rows"),
+        (["--resume"], "only a batch"),
+        (["--batch", "x.jsonl"], "those of the batch"),
+        (["--rerank", "execution", "--sampler", "smc"], "chooses by itself"),
+        (["--rerank", "execution", "--explain"], "colours are those of one"),
+    ],
+)
+def test_options_that_contradict_each_other(guided_cli, database, options, said):
+    result = guided_cli("sql", "--db", database, QUESTION, *options)
+    assert result.exit_code == 2
+    assert said in one_line(result.stderr)
+
+
+def test_a_batch_goes_on(guided_cli, database, model_folder, tmp_path):
+    questions, answers = tmp_path / "questions.jsonl", tmp_path / "answers.jsonl"
+    lines = ['{"id": "a", "question": "How old is Ada?"}', '"Who is old?"', '{"question": ""}', '{"text": "no"}']
+    questions.write_text("\n".join(lines))
+    arguments = (
+        "sql", "--db", database, "-m", model_folder, "--batch", questions, "--output", answers, "--max-new-tokens", 40,
+    )  # fmt: skip
+    result = guided_cli(*arguments)
+    assert result.exit_code == 1 and "2 of 4 questions failed" in result.stderr
+    whole = answers.read_text()
+    records = [json.loads(line) for line in whole.splitlines()]
+    assert [record["id"] for record in records] == ["a", 1, 2, 3]
+    assert all("rows" in record and record["sql"].startswith("SELECT") for record in records[:2])
+    assert "question is empty" in records[2]["error"]["message"] and "no question" in records[3]["error"]["message"]
+    again = guided_cli(*arguments)
+    assert again.exit_code == 2 and "is there already" in one_line(again.stderr) and "--output" in again.stderr
+    answers.write_text("\n".join(whole.splitlines()[:1]) + '\n{"id": 1, "sq')
+    assert guided_cli(*arguments, "--resume").exit_code == 1
+    assert [json.loads(line)["sql"] for line in answers.read_text().splitlines()[:2]] == [r["sql"] for r in records[:2]]
+
+
+def test_reranking(guided_cli, database, model_folder):
+    result = guided_cli(
+        "sql", "--db", database, QUESTION, "-m", model_folder, "--rerank", "execution", "--samples", 3, "--json",
+        "--max-new-tokens", 40,
+    )  # fmt: skip
+    found = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert found["rerank"]["samples"] == 3 and 1 <= found["rerank"]["votes"] <= 3
+    assert "rows" in found
+
+
+def test_questions_of_no_and_of_many_characters(guided_cli, database, model_folder):
+    for question, said in (("", "the question is empty"), ("word " * 20_000, "the model has room for")):
+        result = guided_cli("sql", "--db", database, question, "-m", model_folder)
+        assert result.exit_code != 0
+        assert said in one_line(result.stderr)
+
+
+def test_databases_that_cannot_be_asked(guided_cli):
+    for url, said in (
+        ("postgresql://user:secret@127.0.0.1:1/x", "Check the host and the port"),
+        ("mysql://user:secret@127.0.0.1:1/x", "Check the host and the port"),
+        ("oracle://user:secret@127.0.0.1/x", "dialect 'oracle' is not supported"),
+    ):
+        pytest.importorskip("psycopg")
+        pytest.importorskip("pymysql")
+        result = guided_cli("sql", "--db", url, QUESTION)
+        assert result.exit_code in (2, 3)
+        assert said in one_line(result.stderr) and "secret" not in result.stderr

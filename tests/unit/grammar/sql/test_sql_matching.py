@@ -1,4 +1,4 @@
-"""Gold entries, and when two results are the same answer."""
+"""When two results are the same answer, and which of several statements most agree with."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from guided.eval.text_to_sql.gold import MAX_VARIANTS, accepted_queries, is_ordered
-from guided.eval.text_to_sql.matching import holds_result, same_result
+from guided.errors import GuidedError
 from guided.grammar.sql import QueryResult
+from guided.grammar.sql.matching import holds_result, same_result
+from guided.grammar.sql.reranking import rerank_by_execution
+from tests.databases import Databases
 
 
 def result(*rows: tuple[Any, ...], width: int = 0) -> QueryResult:
@@ -66,25 +68,22 @@ def test_many_equal_columns_end() -> None:
     assert same_result(result(*cycled), result(*reversed(cycled)), ordered=False)
 
 
-def test_accepted_queries() -> None:
-    assert accepted_queries("SELECT 1;") == ["SELECT 1"]
-    assert accepted_queries("SELECT ';' ; SELECT \"a;b\";;") == ["SELECT ';'", 'SELECT "a;b"']
-    assert accepted_queries("SELECT '{a,b}' FROM t") == ["SELECT '{a,b}' FROM t"]
-    two = accepted_queries("SELECT {a, b}, {x, y} FROM t GROUP BY a")
-    assert len(two) == 9 and "SELECT a, b, x, y FROM t GROUP BY a" in two
-    many = "SELECT {" + ", ".join(f"c{n}" for n in range(20)) + "} FROM t"
-    assert len(accepted_queries(many)) == MAX_VARIANTS
-
-
-@pytest.mark.parametrize(
-    ("query", "ordered"),
-    [
-        ("SELECT a FROM t ORDER BY a", True),
-        ("SELECT a FROM t order  /* it */ by a LIMIT 1", True),
-        ("SELECT a FROM t WHERE b = 'ORDER BY'", False),
-        ("SELECT RANK() OVER (ORDER BY a) FROM t", False),
-        ("SELECT a FROM t GROUP BY a", False),
-    ],
-)
-def test_ordered(query: str, ordered: bool) -> None:
-    assert is_ordered(query) is ordered
+def test_the_answer_that_most_agree_on(databases: Databases) -> None:
+    url = databases("sqlite").create("CREATE TABLE t (a, b)", "INSERT INTO t VALUES (1, 2), (3, 4)")
+    most = [
+        "SELECT a, b FROM t",
+        "SELECT b, a FROM t ORDER BY b DESC",
+        "SELECT a FROM t",
+        "SELECT b, a FROM t ORDER BY b DESC",
+    ]
+    chosen = rerank_by_execution(url, [*most, "SELECT gone FROM t", "DELETE FROM t"])
+    assert chosen.statement == "SELECT b, a FROM t ORDER BY b DESC", "written twice, and another agrees"
+    assert chosen.record() == {"votes": 3, "samples": 6, "answers": 2, "failed": 2}
+    assert rerank_by_execution(url, ["SELECT a FROM t", "SELECT b FROM t"]).statement == "SELECT a FROM t"
+    endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT MAX(x) FROM n"
+    chosen = rerank_by_execution(url, [endless, endless, "SELECT a FROM t"], seconds=0.2)
+    assert (chosen.statement, chosen.failed) == ("SELECT a FROM t", 2)
+    none = rerank_by_execution(url, ["nonsense", "SELECT gone FROM t", "SELECT gone FROM t"])
+    assert (none.statement, none.votes, none.failed) == ("SELECT gone FROM t", 0, 3)
+    with pytest.raises(GuidedError, match="no statements"):
+        rerank_by_execution(url, [])

@@ -1,0 +1,98 @@
+"""A model, the language of a database, and questions that become statements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from guided.cli.queries.options import AnswerOptions, Joins, ManyOptions, QueryOptions
+from guided.errors import GuidedError
+
+if TYPE_CHECKING:
+    from guided.cli.methods.options import Decoding
+    from guided.cli.methods.steered import Steered
+    from guided.cli.methods.writing import Written
+    from guided.constraint.constraint import Constraint
+    from guided.grammar.ir import Grammar
+    from guided.grammar.sql import DatabaseSchema
+
+__all__ = ["Asking", "joins_of", "language_of"]
+
+
+def language_of(database: DatabaseSchema, query: QueryOptions, model: str) -> Grammar:
+    """The language of statements over a database, as the options have it."""
+    import guided
+    from guided.cli.inputs import located
+
+    joins = joins_of(query.joins, database)
+    with located(query.db):
+        return guided.sql(database, dialect=database.dialect, aliases=_aliases(model), joins=joins)
+
+
+def joins_of(wanted: Joins, database: DatabaseSchema) -> str:
+    """Which joins a statement may have: where there are foreign keys, auto means those."""
+    if wanted is not Joins.AUTO:
+        return str(wanted.value)
+    return "keys" if any(table.foreign_keys for table in database.tables) else "any"
+
+
+def _aliases(model: str) -> str:
+    """The packaged model was trained to call tables by their own names; others may like T1 and T2."""
+    from guided.eval.requests import PACKAGED
+
+    return "names" if model == PACKAGED else "both"
+
+
+class Asking:
+    """What turns questions into statements, one by one."""
+
+    def __init__(
+        self,
+        ready: Steered,
+        constraint: Constraint,
+        database: DatabaseSchema,
+        how: Decoding,
+        query: QueryOptions,
+        answer: AnswerOptions,
+        many: ManyOptions,
+    ) -> None:
+        self.ready, self.constraint, self.database, self.how = ready, constraint, database, how
+        self.query, self.answer, self.many = query, answer, many
+        self.model = ready.running.model
+
+    def prompt(self, question: str) -> tuple[Any, int]:
+        """The prompt for a question, and how many tokens an answer may have.
+
+        Raises `GuidedError` for an empty question, `LimitError` for one that leaves the model no room.
+        """
+        from guided.cli.models import budget_for, worded
+        from guided.eval.requests import sql_request
+
+        if not question.strip():
+            raise GuidedError("the question is empty", remedy='Ask something: "How many users are there?"')
+        prompt, n_tokens = worded(self.ready.loaded, sql_request(self.model, self.database, question))
+        return prompt, budget_for(self.ready.loaded, self.constraint, n_tokens, self.how.max_new_tokens)
+
+    def write(self, prompt: Any, budget: int, *, traces: Sequence[Any] = (), quiet: bool) -> Written:
+        """The statement for a prompt; with ``--rerank`` the one whose answer most samples agree on."""
+        from guided.cli.methods.writing import write_texts
+
+        if self.many.rerank is not None:
+            return self._reranked(prompt, budget, quiet)
+        (made,) = write_texts(
+            self.ready, [prompt], self.constraint, self.how, max_new_tokens=budget, processors=traces, quiet=quiet
+        )
+        return made
+
+    def _reranked(self, prompt: Any, budget: int, quiet: bool) -> Written:
+        from guided.cli.methods.writing import write_texts
+        from guided.grammar.sql.reranking import rerank_by_execution
+
+        # One that takes the likeliest tokens would write the same statement again and again.
+        how = replace(self.how, temperature=self.how.temperature or 1.0)
+        prompts = [prompt] * self.many.samples
+        made = write_texts(self.ready, prompts, self.constraint, how, max_new_tokens=budget, quiet=quiet)
+        chosen = rerank_by_execution(self.query.db, [each.text for each in made], seconds=self.answer.seconds)
+        written = next(each for each in made if each.text == chosen.statement)
+        return replace(written, facts={**written.facts, "rerank": chosen.record()})
