@@ -1,7 +1,7 @@
 """A rule graph as those see it who make its nodes, and what a graph asks of them.
 
-`guided.automata.rules.graph` keeps the nodes; what stands for repetitions, records, members and sets of nodes makes
-them, each when it is needed, and is told the graph with each call: so a graph holds nothing that holds it.
+`guided.automata.rules.graph` keeps the nodes.  Repetitions, records, members and sets of nodes make them when they are
+needed.  Each call has the graph as an argument, so a graph is in no cycle.
 """
 
 from __future__ import annotations
