@@ -18,6 +18,7 @@ from guided.infer.sequences.exploration import Exploration
 from guided.infer.sequences.rejection import rejection
 from guided.infer.sequences.visited import ROOT
 from tests.amounts import mostly_slow
+from tests.tolerances import DOUBLE, SUMS
 from tests.twin.enumeration import enumerate_choices
 from tests.twin.tiny_problems import PATTERNS, problem, soft_problem
 
@@ -39,7 +40,7 @@ def attempts(tiny, learning, rounds):
         return found, bounds
 
     histories = list(enumerate_choices(run))
-    assert math.fsum(probability for probability, _ in histories) == pytest.approx(1, abs=1e-10)
+    assert math.fsum(probability for probability, _ in histories) == pytest.approx(1, abs=SUMS)
     return [(probability, *history) for probability, history in histories]
 
 
@@ -53,7 +54,7 @@ def test_each_attempt_is_proper_whatever_was_learned(learning, pattern):
             expected[i][tokens] += probability * bounds[i]
     for of_attempt in expected:
         of_attempt.pop(None, None)
-        assert of_attempt == pytest.approx(tiny.weights(), abs=1e-10)
+        assert of_attempt == pytest.approx(tiny.weights(), abs=SUMS)
 
 
 @pytest.mark.parametrize("learning", Learning)
@@ -65,7 +66,7 @@ def test_attempts_side_by_side_are_independent(learning):
     weights = tiny.weights()
     both = {pair: value for pair, value in pairs.items() if None not in pair}
     assert len(both) == 4
-    assert both == pytest.approx({(x, y): weights[x] * weights[y] for x in weights for y in weights}, abs=1e-10)
+    assert both == pytest.approx({(x, y): weights[x] * weights[y] for x in weights for y in weights}, abs=SUMS)
 
 
 @pytest.mark.parametrize("learning", Learning)
@@ -86,7 +87,7 @@ def test_the_sample_that_is_kept_first_has_the_target_distribution(learning, bat
             found[samples.particles[0].tokens] += probability
     total = math.fsum(found.values())
     assert 0.1 < total <= 1
-    assert {tokens: share / total for tokens, share in found.items()} == pytest.approx(tiny.target(), abs=1e-10)
+    assert {tokens: share / total for tokens, share in found.items()} == pytest.approx(tiny.target(), abs=SUMS)
 
 
 @pytest.mark.parametrize("make", [problem, soft_problem])
@@ -107,7 +108,7 @@ def test_rejection_keeps_the_target(make):
         if samples is not None:
             found[samples.particles[0].tokens] += probability
     total = math.fsum(found.values())
-    assert {tokens: share / total for tokens, share in found.items()} == pytest.approx(tiny.target(), abs=1e-10)
+    assert {tokens: share / total for tokens, share in found.items()} == pytest.approx(tiny.target(), abs=SUMS)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
@@ -124,7 +125,7 @@ def test_the_first_sequence_of_asap_is_masked_sampling(pattern):
     for probability, samples in enumerate_choices(run):
         if samples is not None:
             found[samples.particles[0].tokens] += probability
-    assert found == pytest.approx(tiny.masked(), abs=1e-12)
+    assert found == pytest.approx(tiny.masked(), abs=DOUBLE)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
@@ -150,7 +151,7 @@ def test_the_second_sequence_of_asap_follows_the_formula(pattern):
         for i, token in enumerate(second):
             shares = {v: w * value(tiny, (*second[:i], v), first) for v, w in step(tiny, second[:i]).items()}
             chain *= shares[token] / math.fsum(shares.values())
-        assert probability == pytest.approx(chain, abs=1e-12)
+        assert probability == pytest.approx(chain, abs=DOUBLE)
 
 
 def step(tiny, tokens):
@@ -194,7 +195,7 @@ def test_the_evidence_of_rejection_is_unbiased(make, n, max_attempts, batch):
             mean += probability * estimate
             square += probability * estimate**2
     z = math.fsum(tiny.weights().values())
-    assert total == pytest.approx(1, abs=1e-10) and mean == pytest.approx(z, abs=1e-10)
+    assert total == pytest.approx(1, abs=SUMS) and mean == pytest.approx(z, abs=SUMS)
     assert square - mean**2 > 0.001
 
 
@@ -220,6 +221,6 @@ def test_evidence_and_its_variance_are_unbiased(n, most, z):
             square += probability * estimate**2
             if found.log_ml_error < math.inf:
                 said += probability * (estimate * found.log_ml_error) ** 2
-    assert mean == pytest.approx(z, abs=1e-12)
+    assert mean == pytest.approx(z, abs=DOUBLE)
     variance = square - mean**2
     assert said <= variance * 1.25 and (n == 2 or said >= 0.6 * variance)

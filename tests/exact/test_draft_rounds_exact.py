@@ -22,6 +22,7 @@ from guided.draft.loop.rows import Row
 from guided.draft.masks import RowMasks
 from guided.lm.table import TableModel
 from guided.testing.enumeration import enumerate_choices
+from tests.tolerances import SUMS
 from tests.twin.tiny_drafts import CONSTRAINT, END, EXIT, PROMPT, SMALL, TARGET, WIDTH, drafts, with_states
 
 FIRST = 0
@@ -149,8 +150,8 @@ def check_round(monkeypatch, make, constrained, budget, *, weigh=False, pieces=2
     for probability, (text, logw) in enumerate_choices(run, pieces=pieces):
         found[text] += probability
         if weigh:
-            assert logw == pytest.approx(masked.log_weight(text), abs=1e-9)
-    assert sum(found.values()) == pytest.approx(1.0, abs=1e-9)
+            assert logw == pytest.approx(masked.log_weight(text), abs=SUMS)
+    assert sum(found.values()) == pytest.approx(1.0, abs=SUMS)
     whole, plain = masked.pushed_on(found), PLAIN[constrained]
     assert sum(abs(whole[text] - plain[text]) for text in {*whole, *plain}) / 2 < 1e-9
     return drafter.nodes

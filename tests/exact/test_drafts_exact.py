@@ -27,6 +27,7 @@ from guided.lm.retokenized import retokenized
 from guided.lm.table import TableModel
 from guided.steer import Contrastive, Stack
 from guided.testing.enumeration import enumerate_choices
+from tests.tolerances import SUMS
 from tests.twin.tiny_drafts import (
     CONSTRAINT,
     DRAFTS,
@@ -55,7 +56,7 @@ def law(make, constraint, *, model=TARGET, max_tokens=3, budget=3, **settings):
 
     for probability, tokens in enumerate_choices(run):
         found[tokens] += probability
-    assert sum(found.values()) == pytest.approx(1.0, abs=1e-9)
+    assert sum(found.values()) == pytest.approx(1.0, abs=SUMS)
     return found
 
 

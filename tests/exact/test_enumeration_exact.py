@@ -8,6 +8,7 @@ import pytest
 
 from guided.infer.analysis.enumeration import exact
 from guided.infer.sequences.cars import cars
+from tests.tolerances import DOUBLE
 from tests.twin.tiny_problems import PATTERNS, problem, soft_problem
 
 
@@ -18,11 +19,11 @@ def test_every_sequence_and_no_other(make, pattern, batch, chunk, monkeypatch):
     monkeypatch.setattr("guided.infer.analysis.enumeration._CHUNK", chunk)
     tiny = make(pattern, seed=7)
     found = exact(*tiny.arguments, max_tokens=4, batch=batch)
-    assert {p.tokens: math.exp(p.logw) for p in found.particles} == pytest.approx(tiny.weights(), abs=1e-14)
+    assert {p.tokens: math.exp(p.logw) for p in found.particles} == pytest.approx(tiny.weights(), abs=DOUBLE)
     assert len(found) == len(tiny.weights()) and found.log_rest == -math.inf
     assert list(found.logw) == sorted(found.logw, reverse=True)
-    assert found.log_ml == pytest.approx(math.log(math.fsum(tiny.weights().values())), abs=1e-12)
-    assert math.fsum(found.posterior().values()) == pytest.approx(1, abs=1e-12)
+    assert found.log_ml == pytest.approx(math.log(math.fsum(tiny.weights().values())), abs=DOUBLE)
+    assert math.fsum(found.posterior().values()) == pytest.approx(1, abs=DOUBLE)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)

@@ -12,6 +12,7 @@ import pytest
 from guided.infer.chance import Drawn
 from guided.infer.populations.resampling import multinomial, optimal, residual, stratified, systematic
 from guided.testing.enumeration import enumerate_choices
+from tests.tolerances import DOUBLE
 
 WAYS = [multinomial, systematic, stratified, residual, optimal]
 POPULATIONS = [
@@ -36,7 +37,7 @@ def moments(way, weights, n):
         copies = np.bincount(ancestors, minlength=len(weights))
         np.add.at(mean, ancestors, probability * np.exp(np.array(new) - 7.0))
         spread += probability * (copies - n * np.array(weights) / sum(weights)) ** 2
-    assert total == pytest.approx(1, abs=1e-12)
+    assert total == pytest.approx(1, abs=DOUBLE)
     return mean, spread
 
 
@@ -45,7 +46,7 @@ def moments(way, weights, n):
 def test_unbiased(way, weights):
     for n in (1, 2, 3, 4):
         mean, _ = moments(way, weights, n)
-        np.testing.assert_allclose(mean, weights, atol=1e-12)
+        np.testing.assert_allclose(mean, weights, atol=DOUBLE)
 
 
 @pytest.mark.parametrize("weights", POPULATIONS)

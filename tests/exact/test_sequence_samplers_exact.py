@@ -22,6 +22,7 @@ from guided.lm import TableModel
 from guided.testing.enumeration import enumerate_choices
 from guided.vocab import Vocabulary
 from tests.amounts import ALL
+from tests.tolerances import DOUBLE, SUMS
 
 VOCABULARY = Vocabulary.from_tokens([b"a", b"b", None], eos_ids=[2])
 TWO_ENDS = Vocabulary.from_tokens([b"a", None, None], eos_ids=[1, 2])
@@ -86,8 +87,8 @@ def expectation(run, **options):
             if particle.logw > -math.inf:
                 assert particle.finished
                 found[particle.tokens] += probability * math.exp(particle.logw) / len(population)
-    assert total == pytest.approx(1, abs=1e-11)
-    assert mass == pytest.approx(sum(found.values()), abs=1e-12)
+    assert total == pytest.approx(1, abs=SUMS)
+    assert mass == pytest.approx(sum(found.values()), abs=DOUBLE)
     return dict(found), resampled
 
 
@@ -96,7 +97,7 @@ def hold(run, target, **options):
     found, resampled = expectation(run, **options)
     assert set(found) <= set(target)
     for text, value in target.items():
-        assert found.get(text, 0.0) == pytest.approx(value, abs=1e-9), text
+        assert found.get(text, 0.0) == pytest.approx(value, abs=SUMS), text
     return resampled
 
 
@@ -312,7 +313,7 @@ def test_the_error_of_importance_sampling_is_unbiased(potential, n):
     variance, said = error_moments(
         lambda chance: importance(chance, MODEL, PROMPT, potential, n=n, max_tokens=2, sampler=Direct())
     )
-    assert variance > 1e-3 and said == pytest.approx(variance, rel=1e-9)
+    assert variance > 1e-3 and said == pytest.approx(variance, rel=SUMS)
 
 
 @pytest.mark.parametrize("way", RESAMPLERS, ids=lambda way: way.__name__)
@@ -326,7 +327,7 @@ def test_the_error_of_smc_is_no_smaller_than_the_truth(way, threshold):
     # Families that resampling thins out by chance look like variance: with two particles that is most of what is said.
     assert variance > 1e-4 and said >= (1 - 1e-9) * variance
     if not threshold:
-        assert said == pytest.approx(variance, rel=1e-9)
+        assert said == pytest.approx(variance, rel=SUMS)
 
 
 def test_populations_that_are_joined():

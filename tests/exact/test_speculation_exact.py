@@ -14,6 +14,7 @@ from guided.draft.acceptance.verify import Sampled, independence_factor
 from guided.infer.distribution import TokenDistribution
 from guided.lm.table import TableModel
 from guided.testing.enumeration import enumerate_choices
+from tests.tolerances import DOUBLE, SUMS
 
 WIDTH, END = 4, 3
 VOCABULARY = guided.Vocabulary.from_tokens([b"a", b"b", b"ab", None], eos_ids=[END])
@@ -75,7 +76,7 @@ def law(drafter, constraint, max_tokens, model=MODEL, **settings):
     for probability, text in enumerate_choices(run):
         found[text.tokens] += probability
         weights[text.tokens] += probability * math.exp(text.logw or 0.0)
-    assert sum(found.values()) == pytest.approx(1.0, abs=1e-9)
+    assert sum(found.values()) == pytest.approx(1.0, abs=SUMS)
     return found, weights
 
 
@@ -115,8 +116,8 @@ def test_plain_law_is_masking_token_by_token():
             expected *= p[token] / p[allowed].sum()
             kept *= p[allowed].sum()
             state = CONSTRAINT.advance(state, token)
-        assert probability == pytest.approx(expected, abs=1e-12)
-        assert weights[text] == pytest.approx(expected * kept, abs=1e-12)
+        assert probability == pytest.approx(expected, abs=DOUBLE)
+        assert weights[text] == pytest.approx(expected * kept, abs=DOUBLE)
 
 
 def test_weights_are_proper():
@@ -125,7 +126,7 @@ def test_weights_are_proper():
     for text, weight in weights.items():
         if text[-1] == END:
             logs = [MODEL.logprobs((0, *text[:i]))[token] for i, token in enumerate(text)]
-            assert weight == pytest.approx(math.exp(sum(logs)), abs=1e-12)
+            assert weight == pytest.approx(math.exp(sum(logs)), abs=DOUBLE)
 
 
 @pytest.mark.parametrize("draft", DRAFTS)

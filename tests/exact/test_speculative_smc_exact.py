@@ -36,6 +36,7 @@ from guided.infer.token_samplers.awrs import Estimator
 from guided.lm.table import TableModel
 from guided.steer import Contrastive, Stack
 from guided.testing.enumeration import enumerate_choices
+from tests.tolerances import SUMS
 
 WIDTH, END = 4, 3
 VOCABULARY = guided.Vocabulary.from_tokens([b"a", b"b", b"ab", None], eos_ids=[END])
@@ -142,8 +143,8 @@ def test_weights_are_proper(name, potential):
     )  # fmt: skip
     assert set(weights) == set(target)
     for text, value in target.items():
-        assert weights[text] == pytest.approx(value, abs=1e-9)
-    assert evidence == pytest.approx(sum(target.values()), abs=1e-9)
+        assert weights[text] == pytest.approx(value, abs=SUMS)
+    assert evidence == pytest.approx(sum(target.values()), abs=SUMS)
 
 
 @pytest.mark.parametrize("sampler", [Direct(), AWRS(estimator=Estimator.RECURSIVE)], ids=["direct", "awrs"])
@@ -154,7 +155,7 @@ def test_importance_weights_are_proper(sampler):
             chance, MODEL, PROMPT, CONSTRAINT, n=1, max_tokens=3, sampler=sampler, draft=DRAFTS["guessers"]()
         )
     )
-    assert weights == pytest.approx(target, abs=1e-9)
+    assert weights == pytest.approx(target, abs=SUMS)
 
 
 def table(*, tree=True, crop=True, seed=5, width=WIDTH):

@@ -19,6 +19,7 @@ from guided.infer.token_samplers.token_sampler import Direct
 from guided.testing.enumeration import enumerate_choices
 from guided.vocab import Vocabulary
 from tests.amounts import mostly_slow, some
+from tests.tolerances import DOUBLE, SUMS
 
 VOCABULARY = Vocabulary.from_tokens([b"a", b"b", b"c", b"d", None], eos_ids=[4])
 SILENT = Vocabulary.from_tokens([b"a", b"b", None, b"d", None], eos_ids=[4])
@@ -88,7 +89,7 @@ def expected_weights(sampler, distribution, potential, **options):
         assert not math.isnan(draw.logw) and draw.logw < math.inf
         total += probability
         found[draw.token] += probability * math.exp(draw.logw)
-    assert total == pytest.approx(1, abs=1e-12)
+    assert total == pytest.approx(1, abs=DOUBLE)
     return found
 
 
@@ -124,7 +125,7 @@ def test_properly_weighted(name, shape):
         for vocabulary in (VOCABULARY, SILENT) if cheap or len(allowed) == 3 else (VOCABULARY,):
             potential = potential_of(allowed, vocabulary)
             found = expected_weights(FINITE[name], row(ROWS[shape]), potential)
-            np.testing.assert_allclose(found, truth(ROWS[shape], potential), atol=1e-12, err_msg=f"{allowed}")
+            np.testing.assert_allclose(found, truth(ROWS[shape], potential), atol=DOUBLE, err_msg=f"{allowed}")
 
 
 @pytest.mark.parametrize("after", [1, 2])
@@ -145,7 +146,7 @@ def test_what_is_known_to_be_impossible_changes_no_expectation(sampler, after):
             for impossible in ({0, 1}, {3}, {0, 1, 2, 3, 4}):
                 potential = potential_of(allowed, impossible=impossible - allowed)
                 found = expected_weights(dataclasses.replace(sampler, narrow_after=after), row(ROWS[shape]), potential)
-                np.testing.assert_allclose(found, truth(ROWS[shape], potential), atol=1e-12, err_msg=f"{allowed}")
+                np.testing.assert_allclose(found, truth(ROWS[shape], potential), atol=DOUBLE, err_msg=f"{allowed}")
                 asked += potential.asked
     assert asked > some(100, 2)
 
@@ -168,7 +169,7 @@ def test_masks_change_no_expectation(monkeypatch, after, before, few):
                         lambda chance: sampler.sample(chance, row(ROWS[shape]), potential, -1, None, before)
                     ):
                         found[draw.token] += probability * math.exp(draw.logw)
-                    np.testing.assert_allclose(found, expected, atol=1e-12)
+                    np.testing.assert_allclose(found, expected, atol=DOUBLE)
                 if shape == "flat" and not options:
                     found = np.zeros((2, 5))
                     both = row(ROWS[shape])
@@ -179,7 +180,7 @@ def test_masks_change_no_expectation(monkeypatch, after, before, few):
                     ):
                         for each, draw in zip(found, draws, strict=True):
                             each[draw.token] += probability * math.exp(draw.logw)
-                    np.testing.assert_allclose(found, [expected] * 2, atol=1e-12)
+                    np.testing.assert_allclose(found, [expected] * 2, atol=DOUBLE)
 
 
 def test_weights_from_a_mask_are_exact():
@@ -193,7 +194,7 @@ def test_weights_from_a_mask_are_exact():
     assert {draw.token for draw in narrowed} == {1, 3} and len(narrowed) < len(draws)
     for draw in narrowed:
         assert (draw.calls, draw.tested, draw.accepted) == (3, 2, 1)
-        assert draw.logw == pytest.approx(math.log(0.35), abs=1e-12)
+        assert draw.logw == pytest.approx(math.log(0.35), abs=DOUBLE)
 
 
 @pytest.mark.parametrize("accepts", mostly_slow([2, 3], 1))
@@ -204,7 +205,7 @@ def test_geometric_without_a_limit(accepts, probabilities):
     sampler = AWRS(estimator=Estimator.GEOMETRIC, max_accepts=accepts)
     potential = potential_of(allowed)
     found = expected_weights(sampler, row(probabilities), potential, failures=8)
-    np.testing.assert_allclose(found, truth(probabilities, potential), atol=1e-9)
+    np.testing.assert_allclose(found, truth(probabilities, potential), atol=SUMS)
 
 
 @pytest.mark.parametrize("name", ["direct", "recursive", "two loops", "geometric, 4 rejects", "3 accepts, 3 rejects"])
@@ -213,7 +214,7 @@ def test_a_proposal_changes_no_expectation(name):
     for allowed in SOME:
         potential = potential_of(allowed)
         found = expected_weights(FINITE[name], row(p), potential, proposal=row(q))
-        np.testing.assert_allclose(found, truth(p, potential), atol=1e-12, err_msg=f"{allowed}")
+        np.testing.assert_allclose(found, truth(p, potential), atol=DOUBLE, err_msg=f"{allowed}")
 
 
 def test_direct_takes_weights_of_any_size():
@@ -226,7 +227,7 @@ def test_direct_takes_weights_of_any_size():
             ):
                 found[draw.token] += probability * math.exp(draw.logw - max(weights))
             expected = [p * math.exp(w - max(weights)) for p, w in zip(ROWS["flat"], weights, strict=True)]
-            np.testing.assert_allclose(found, expected, atol=1e-12)
+            np.testing.assert_allclose(found, expected, atol=DOUBLE)
 
 
 @pytest.mark.parametrize("masks", [False, True])
@@ -234,7 +235,7 @@ def test_direct_with_and_without_masks(masks):
     for allowed in SOME:
         potential = potential_of(allowed, SILENT, masks=masks)
         found = expected_weights(Direct(), row(ROWS["peaked"]), potential)
-        np.testing.assert_allclose(found, truth(ROWS["peaked"], potential), atol=1e-12)
+        np.testing.assert_allclose(found, truth(ROWS["peaked"], potential), atol=DOUBLE)
 
 
 def test_without_proper_weights_it_is_masking():
@@ -248,14 +249,14 @@ def test_without_proper_weights_it_is_masking():
         ):
             assert draw.logw == 0
             found[draw.token] += probability
-        np.testing.assert_allclose(found, kept / kept.sum(), atol=1e-12)
+        np.testing.assert_allclose(found, kept / kept.sum(), atol=DOUBLE)
 
 
 def test_all_allowed_weighs_exactly_what_was_pruned():
     for sampler in (AWRS(), AWRS(estimator=Estimator.TWO_LOOPS), AWRS(max_accepts=4), Direct()):
         potential = potential_of(range(5), SILENT)
         for _, draw in enumerate_choices(lambda chance: sampler.sample(chance, row(ROWS["flat"]), potential, -1)):
-            assert draw.logw == pytest.approx(math.log(0.8), abs=1e-12)
+            assert draw.logw == pytest.approx(math.log(0.8), abs=DOUBLE)
 
 
 def test_nothing_allowed_weighs_nothing_and_names_a_token_that_is_not_allowed():
@@ -320,4 +321,4 @@ def test_sets_are_properly_weighted(sampler):
         for probability, draw in enumerate_choices(lambda chance: sampler.sample(chance, distribution, potential, b"")):
             found[draw.token] += probability * math.exp(draw.logw)
         expected = probabilities * np.exp(potential.logw_next_at(b""))
-        np.testing.assert_allclose(found, expected, atol=1e-12)
+        np.testing.assert_allclose(found, expected, atol=DOUBLE)

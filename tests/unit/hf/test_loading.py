@@ -10,6 +10,7 @@ from transformers import BertConfig, BertForMaskedLM, ViTConfig, ViTModel
 
 from guided.errors import GuidedError
 from guided.hf import Stage, load
+from tests.tolerances import SINGLE
 
 SMALL = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
 
@@ -30,7 +31,7 @@ def test_a_folder_loads(folder, llama, tokenizer):
     assert loaded.vocabulary.size == len(tokenizer)
     ids = torch.tensor([[1, 70, 71]])
     with torch.no_grad():
-        assert torch.allclose(loaded.model(ids).logits.double(), llama(ids).logits, atol=1e-4, rtol=1e-4)
+        assert torch.allclose(loaded.model(ids).logits.double(), llama(ids).logits, atol=SINGLE, rtol=SINGLE)
 
 
 def test_a_type_of_ones_own(folder):

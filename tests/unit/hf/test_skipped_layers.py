@@ -23,6 +23,7 @@ from guided.hf.language_model import TransformersModel
 from guided.hf.skipped_layers import SkippedLayers
 from guided.lm import Needs
 from guided.testing import check_language_model
+from tests.tolerances import SINGLE
 
 SMALL = {
     "vocab_size": 96, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 4, "num_attention_heads": 4,
@@ -61,8 +62,8 @@ def test_first_blocks_say_what_early_layers_say(name):
     skipping = SkippedLayers(model)
     expected = model.start(PROMPTS, Needs(layers=(1, 2, 3))).last
     for n in (1, 2, 3):
-        assert torch.allclose(skipping.first(n).start(PROMPTS).last.logits, expected.layers[n], atol=1e-5)
-    assert torch.allclose(skipping.first(4).start(PROMPTS).last.logits, expected.logits, atol=1e-5)
+        assert torch.allclose(skipping.first(n).start(PROMPTS).last.logits, expected.layers[n], atol=SINGLE)
+    assert torch.allclose(skipping.first(4).start(PROMPTS).last.logits, expected.logits, atol=SINGLE)
     for n in (0, 5):
         with pytest.raises(UnsupportedError, match="no first"):
             skipping.first(n)
@@ -98,7 +99,7 @@ def test_halves_are_what_they_are_called():
     alone, after = model.start([[9]]).last.logits, model.start([[5, 6, 9]]).last.logits
     assert not torch.allclose(alone, after)
     less = skipping.without(frozenset({Sublayer(1, Part.ATTENTION)}))
-    assert torch.allclose(less.start([[9]]).last.logits, less.start([[5, 6, 9]]).last.logits, atol=1e-5)
+    assert torch.allclose(less.start([[9]]).last.logits, less.start([[5, 6, 9]]).last.logits, atol=SINGLE)
     still = skipping.without(frozenset({Sublayer(1, Part.MLP)}))
     assert not torch.allclose(still.start([[9]]).last.logits, still.start([[5, 6, 9]]).last.logits)
 

@@ -18,6 +18,7 @@ from guided.infer.chance import Pool, chance_of
 from guided.infer.distribution import BLOCK, TokenDistribution, distributions_of
 from guided.infer.weights import effective_sample_size, log_mean_exp, log_one_minus_exp, log_sum_exp, normalised
 from tests.amounts import some
+from tests.tolerances import DOUBLE, SINGLE, SUMS
 
 
 @given(st.lists(st.sampled_from([0.0, 1e-300, 1e-9, 0.5, 1.0, 3.0]), min_size=1, max_size=600), st.integers(0, 99))
@@ -45,15 +46,15 @@ def test_only_without_and_pruned():
     distribution = TokenDistribution(scores)
     allowed = rng.random(1000) < 0.3
     some = distribution.only(allowed)
-    assert math.exp(some.log_mass) == pytest.approx(p[allowed].sum(), rel=1e-12)
+    assert math.exp(some.log_mass) == pytest.approx(p[allowed].sum(), rel=DOUBLE)
     assert math.exp(some.only(np.arange(1000) < 500).log_mass) == pytest.approx(
         p[allowed & (np.arange(1000) < 500)].sum()
     )
     removed = np.flatnonzero(allowed)[:50]
     left = some.without(removed.tolist())
-    assert math.exp(left.log_mass) == pytest.approx(p[allowed].sum() - p[removed].sum(), rel=1e-12)
+    assert math.exp(left.log_mass) == pytest.approx(p[allowed].sum() - p[removed].sum(), rel=DOUBLE)
     assert left.logprob(int(removed[0])) == -math.inf == some.logprob(int(np.flatnonzero(~allowed)[0]))
-    np.testing.assert_allclose(np.exp(some.logprobs), np.where(allowed, p, 0), rtol=1e-12)
+    np.testing.assert_allclose(np.exp(some.logprobs), np.where(allowed, p, 0), rtol=DOUBLE)
     silent = np.flatnonzero(~allowed)
     assert distribution.pruned(allowed, silent) is distribution.pruned(allowed, silent)
     np.testing.assert_array_equal(distribution.pruned(allowed, silent).scores, some.scores)
@@ -106,7 +107,7 @@ def _empty_a_pool(rng):
             alive &= some
             pool.keep(some)
         expected = log_sum_exp(scores[alive]) - log_sum_exp(scores)
-        assert pool.log_left == pytest.approx(expected, rel=1e-9, abs=1e-11) or pool.log_left == expected
+        assert pool.log_left == pytest.approx(expected, rel=SUMS, abs=SUMS) or pool.log_left == expected
     assert not alive.any() and pool.log_left == -math.inf
 
 
@@ -144,6 +145,7 @@ def test_failures_are_geometric():
     choices = chance_of(5)
     drawn = [round(math.exp(choices.failures(math.log(0.4), 5))) for _ in range(20_000)]
     counts = np.bincount(drawn, minlength=6) / 20_000
+    # More than three standard errors of 20,000 draws.
     np.testing.assert_allclose(counts, [*(0.4 * 0.6**k for k in range(5)), 0.6**5], atol=0.012)
     assert choices.failures(0.0, None) == -math.inf
     assert choices.failures(-800.0, 7) == math.log(7) and choices.failures(-800.0, None) > 700
@@ -156,8 +158,8 @@ def test_rows_of_logits():
             torch.softmax(logits.double(), -1).numpy(), distributions_of(logits, size), strict=True
         ):
             expected = np.pad(row, (0, 2))[:size]
-            np.testing.assert_allclose(np.exp(distribution.logprobs), expected, rtol=1e-6)
-            assert math.exp(distribution.log_mass) == pytest.approx(expected.sum(), rel=1e-6)
+            np.testing.assert_allclose(np.exp(distribution.logprobs), expected, rtol=SINGLE)
+            assert math.exp(distribution.log_mass) == pytest.approx(expected.sum(), rel=SINGLE)
     for bad in ([0.0, math.nan], [math.inf, 0.0]):
         with pytest.raises(GuidedError, match="not numbers"):
             distributions_of(torch.tensor([bad]), 2)
@@ -172,4 +174,4 @@ def test_weights_never_become_nan():
     assert effective_sample_size([-1e9, -1e9]) == pytest.approx(2)
     assert log_mean_exp([-1e6, -1e6, -math.inf]) == pytest.approx(-1e6 + math.log(2 / 3))
     for x in (-1e-18, -1e-3, -0.5, -40.0, -800.0):
-        assert log_one_minus_exp(x) == pytest.approx(math.log(-math.expm1(x)) if x > -30 else -math.exp(x), rel=1e-12)
+        assert log_one_minus_exp(x) == pytest.approx(math.log(-math.expm1(x)) if x > -30 else -math.exp(x), rel=DOUBLE)

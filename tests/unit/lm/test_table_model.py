@@ -8,6 +8,7 @@ import torch
 
 from guided.errors import GuidedError, UnsupportedError
 from guided.lm import NOTHING, LanguageModel, Needs, TableModel, Tree, next_logits
+from tests.tolerances import DOUBLE
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def test_scores_are_the_functions(model):
     rows = model.start([[0, 1], [], [0, 1]])
     assert len(rows) == 3 and rows.tokens(1) == ()
     assert np.array_equal(rows.last.logits[0].numpy(), model.logprobs([0, 1]))
-    assert torch.allclose(rows.last.logits.exp().sum(1), torch.ones(3, dtype=torch.float64), atol=1e-12)
+    assert torch.allclose(rows.last.logits.exp().sum(1), torch.ones(3, dtype=torch.float64), atol=DOUBLE)
     first, second, third = rows.extend([[2], [], [3, 0]])
     assert [len(first), len(second), len(third)] == [1, 0, 2]
     assert np.array_equal(third.logits[0].numpy(), model.logprobs([0, 1, 3]))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from guided.errors import GuidedError
 from guided.lm import Needs, TableModel, Truncation, next_logits, transformed
+from tests.tolerances import DOUBLE
 
 
 def twin(probabilities, temperature, top_k, top_p, min_p):
@@ -58,7 +59,7 @@ def test_order_and_meaning(weights, temperature, top_k, top_p, min_p):
     if not (abs(np.cumsum(sorted(expected, reverse=True)) - top_p) < 1e-9).any() or top_p == 1:
         reached = np.cumsum(sorted(twin(p, temperature, top_k, 1.0, 0.0), reverse=True))
         if top_p == 1 or (abs(reached - top_p) > 1e-9).all():
-            assert got == pytest.approx(expected, abs=1e-12)
+            assert got == pytest.approx(expected, abs=DOUBLE)
 
 
 def test_defaults_are_the_model_itself():

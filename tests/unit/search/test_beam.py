@@ -12,6 +12,7 @@ import guided
 from guided.errors import GuidedError, LimitError
 from guided.lm import TableModel
 from guided.search import Stopping, beam_search, best_first_beam_search
+from tests.tolerances import DOUBLE, SINGLE
 from tests.twin.slow_search import END, PROMPT, VOCABULARY, anything, every_text, slow_beam
 
 PATTERNS = ["[abc]*", "(ab|c)*b?", "a?b?c?(ab)?", "ca*|b"]
@@ -37,7 +38,7 @@ def test_beams_are_those_of_the_plain_twin(language, width, penalty):
         options = {"width": width, "n_best": width, "max_tokens": 5, "length_penalty": penalty}
         found = beam_search(model, PROMPT, constraint, **options)
         assert flat(found) == [tokens for tokens, _ in expected]
-        assert [h.score for h in found] == pytest.approx([score for _, score in expected], abs=1e-12)
+        assert [h.score for h in found] == pytest.approx([score for _, score in expected], abs=DOUBLE)
         for batch in (1, 3):
             assert flat(best_first_beam_search(model, PROMPT, constraint, batch=batch, **options)) == flat(found)
 
@@ -191,6 +192,6 @@ def test_the_beams_of_transformers(stopping, early, penalty):
         options = {"width": 3, "n_best": 3, "max_tokens": 10, "length_penalty": penalty}
         ours = beam_search(model, prompt, constraint, stopping=stopping, **options)
         assert flat(ours) == [tokens for tokens, _ in expected] != []
-        assert [h.rank_score for h in ours] == pytest.approx([score for _, score in expected], abs=1e-4)
+        assert [h.rank_score for h in ours] == pytest.approx([score for _, score in expected], abs=SINGLE)
         if stopping is Stopping.BOUND:
             assert flat(best_first_beam_search(model, prompt, constraint, batch=2, **options)) == flat(ours)

@@ -11,6 +11,7 @@ import guided
 from guided.errors import GuidedError
 from guided.lm import TableModel
 from guided.search import beam_search, diverse_beam_search
+from tests.tolerances import DOUBLE
 from tests.twin.slow_search import END, PROMPT, VOCABULARY, anything, every_text, total
 
 
@@ -44,7 +45,7 @@ def test_groups_are_those_of_the_plain_twin(penalty, width, groups):
         if not penalty:
             assert found.groups == (beam,) * groups and found.hypotheses == beam
         for h in found.hypotheses:
-            assert h.score == pytest.approx(total(model, h.tokens), abs=1e-12)
+            assert h.score == pytest.approx(total(model, h.tokens), abs=DOUBLE)
 
 
 def test_a_penalty_brings_more_texts_under_a_grammar():

@@ -16,6 +16,7 @@ from guided.monitor.fm_index import FmIndex
 from guided.monitor.ngrams import ngrams
 from guided.search import Scoring, document_search, rank_documents
 from guided.search.documents import ngram_weight
+from tests.tolerances import SINGLE
 
 VOCABULARY = guided.Vocabulary.from_tokens([b"a", b"b", b"c", b"d", None], eos_ids=[4])
 
@@ -73,7 +74,7 @@ def test_scores_are_the_papers(documents, keys, alpha, beta, scoring):
     expected = naive(documents, keys, alpha, beta, scoring)
     assert {each.document for each in found} == set(expected)
     for each in found:
-        assert each.score == pytest.approx(expected[each.document], rel=1e-6, abs=1e-6)
+        assert each.score == pytest.approx(expected[each.document], rel=SINGLE, abs=SINGLE)
         assert each.score == pytest.approx(sum(part.share for part in each.evidence))
     assert [-each.score for each in found] == sorted(-each.score for each in found)
     assert rank_documents(index, keys, n_best=2, alpha=alpha, beta=beta, scoring=scoring) == found[:2]

@@ -15,6 +15,7 @@ from guided.lm import TableModel
 from guided.search import PhraseConstraint, beam_search, dynamic_beam_search, grid_beam_search
 from guided.search.lexical import bank_slots
 from guided.search.phrases import MET
+from tests.tolerances import DOUBLE
 from tests.twin.slow_search import (
     END,
     PROMPT,
@@ -85,7 +86,7 @@ def test_wide_beams_find_the_best_of_all(case, pattern):
         for search in (grid_beam_search, dynamic_beam_search):
             found = search(model, PROMPT, constraint, phrases, width=WIDE, n_best=3, max_tokens=5)
             assert [h.tokens for h in found] == expected
-            assert [h.score for h in found] == pytest.approx([total(model, text) for text in expected], abs=1e-12)
+            assert [h.score for h in found] == pytest.approx([total(model, text) for text in expected], abs=DOUBLE)
 
 
 def test_overlaps_and_lengths_are_for_dynamic_allocation():

@@ -13,6 +13,7 @@ from guided.lm import TableModel
 from guided.search import Clause, Literal, LookAhead, PhraseConstraint, beam_search, neurologic_search
 from guided.search.frontier import Frontier
 from guided.search.neurologic import _Grouped
+from tests.tolerances import DOUBLE
 from tests.twin.slow_search import END, PROMPT, VOCABULARY, anything, contains, every_text, total
 
 WIDE = 3000
@@ -59,7 +60,7 @@ def test_wide_beams_find_the_best_of_all(case, look_ahead):
         )
         expected = sorted(texts, key=lambda text: -total(model, text))[:3]
         assert [h.tokens for h in found] == expected
-        assert [h.score for h in found] == pytest.approx([total(model, text) for text in expected], abs=1e-12)
+        assert [h.score for h in found] == pytest.approx([total(model, text) for text in expected], abs=DOUBLE)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -74,7 +75,7 @@ def test_outputs_satisfy_every_clause(case):
             found_some += len(found) > 0
             for h in found:
                 assert satisfied(h.tokens, CASES[case]) and h.tokens[-1] == END and len(h.tokens) <= 9
-                assert h.score == pytest.approx(total(model, h.tokens), abs=1e-12)
+                assert h.score == pytest.approx(total(model, h.tokens), abs=DOUBLE)
     assert found_some > 16
 
 
@@ -119,7 +120,7 @@ def test_the_look_ahead_is_that_of_rollouts(length):
         nodes = [rows[0].child(t, rule.advance(rule.start, t)) for t in (0, 1, 2, 3)]
         hopes = rule.hopes(nodes, LookAhead(length), rows)
         expected = [slow_hope(model, (t,), phrase.options, length, 5) for t in (0, 1, 2)]
-        assert hopes[:3] == pytest.approx(expected, abs=1e-12) and hopes[3] == 0.0
+        assert hopes[:3] == pytest.approx(expected, abs=DOUBLE) and hopes[3] == 0.0
         wider = rule.hopes(nodes, LookAhead(length, beams=3), rows)
         assert wider[3] == 0.0
         # The rows of the beam are still there.

@@ -275,6 +275,7 @@ def test_a_scorer_learns_the_expected_reward(target):
     scorer = train_scorer(model, examples, target=target, steps=600, learning_rate=0.05)
     # The reward counts over the whole text, which a table of the last token cannot know; but at the start it is exact.
     start = scorer(torch.from_numpy(states((0,)))[None])
+    # Where training ends is not a matter of rounding.
     assert float(start) == pytest.approx(exact[(0,)] / mass[(0,)], abs=0.03)
     assert not any(parameter.requires_grad for parameter in scorer.parameters())
     one, two = (train_scorer(model, examples[:5], target=target, steps=5) for _ in range(2))

@@ -39,6 +39,7 @@ from guided.steer import (
 )
 from guided.testing import check_language_model
 from guided.vocab import Vocabulary
+from tests.tolerances import DOUBLE, SUMS
 from tests.unit.steer.steering_twin import (
     AMATEUR,
     BASE,
@@ -88,7 +89,7 @@ def test_a_constant_that_is_added_to_logits_changes_nothing(name):
     plain = Stack(stack([name])).over(BASE)
     for prompt in PROMPTS:
         found, wanted = (torch.softmax(next_logits(model, [prompt])[0], -1) for model in (offset, plain))
-        torch.testing.assert_close(found, wanted, atol=1e-9, rtol=0)
+        torch.testing.assert_close(found, wanted, atol=SUMS, rtol=0)
 
 
 @pytest.mark.parametrize("name", ["contrastive", "cfg", "dola", "rad", "momentum", "mixture", "decore", "rad-model"])
@@ -109,7 +110,7 @@ def test_the_exact_distribution_of_texts(name):
         rows = torch.cat([first[number : number + 1], torch.log_softmax(answers[number].logits[:2], -1)])
         ours = sum(float(row[token]) for row, token in zip(rows, text))
         theirs = sum(float(conditional[text[:n]][text[n]]) for n in range(3))
-        assert np.exp(ours) == pytest.approx(np.exp(theirs), abs=1e-12)
+        assert np.exp(ours) == pytest.approx(np.exp(theirs), abs=DOUBLE)
         total += np.exp(ours)
     assert total == pytest.approx(1.0)
 

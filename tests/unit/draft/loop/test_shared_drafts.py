@@ -14,6 +14,7 @@ from guided.hf.language_model import TransformersModel
 from guided.hf.loading import load
 from guided.infer import smc
 from guided.nano import extraction_prompt
+from tests.tolerances import PASSES
 
 PERSON = {
     "type": "object",
@@ -38,7 +39,7 @@ def test_extraction_takes_half_of_the_passes_at_most():
         prompt = loaded.tokenizer(extraction_prompt(PERSON, text))["input_ids"]
         plain, drafted = (smc(3, model, prompt, constraint, n=6, max_tokens=50, draft=each) for each in (None, draft))
         assert [one.tokens for one in plain] == [one.tokens for one in drafted]
-        np.testing.assert_allclose(plain.logw, drafted.logw, atol=1e-3)
+        np.testing.assert_allclose(plain.logw, drafted.logw, atol=PASSES)
         passes[0] += plain.cost.model_calls
         passes[1] += drafted.cost.model_calls
         assert 0 < drafted.cost.met <= drafted.cost.drafted

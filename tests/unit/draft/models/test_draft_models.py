@@ -12,6 +12,7 @@ from guided.infer import smc
 from guided.lm import TableModel, transformed
 from guided.lm.table import normalised
 from guided.testing.enumeration import enumerate_choices
+from tests.tolerances import SUMS
 
 WIDTH, END = 6, 5
 
@@ -77,7 +78,7 @@ def test_the_law_under_a_narrower_draft(settings):
             found[tokens] = found.get(tokens, 0.0) + probability
         laws.append(found)
     for other in laws[1:]:
-        assert other == pytest.approx(laws[0], abs=1e-9)
+        assert other == pytest.approx(laws[0], abs=SUMS)
 
 
 def test_other_tokenizers_are_refused_and_other_widths_without_any():

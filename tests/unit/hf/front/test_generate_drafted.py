@@ -19,6 +19,7 @@ from guided.infer import Direct, exact, importance, mcmc, smc
 from guided.search import beam_search
 from guided.steer import ClassifierFree, Contrastive, DoLa, Momentum
 from tests.amounts import some
+from tests.tolerances import SINGLE
 
 WORDS = ["yes", "no", "maybe", "the cat", "the mat", "[1, 22]"]
 LONG = '["a", "b", [1, 22, 333]], ["a", "b", [1, 22'
@@ -202,7 +203,7 @@ def test_samplers_that_draft(loaded, words, small):
             draft=Drafting(Model(small, Chain(4)), Fixed(4)),
         )  # fmt: skip
         assert [one.tokens for one in plain] == [one.tokens for one in drafted]
-        np.testing.assert_allclose(plain.logw, drafted.logw, atol=1e-4)
+        np.testing.assert_allclose(plain.logw, drafted.logw, atol=SINGLE)
         assert plain.cost.drafted == 0 < drafted.cost.drafted
         assert drafted.cost.model_calls <= plain.cost.model_calls
 

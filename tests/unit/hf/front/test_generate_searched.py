@@ -28,6 +28,7 @@ from guided.search import (
     neurologic_search,
 )
 from guided.steer import ClassifierFree, Contrastive, Momentum, Stack
+from tests.tolerances import SINGLE
 
 SCHEMA = {
     "type": "object",
@@ -56,7 +57,7 @@ def asked(loaded, constraint):
 def same(found, expected):
     """The same texts; their scores were added up from passes over other batches."""
     assert [each.tokens for each in found] == [each.tokens for each in expected]
-    assert [each.score for each in found] == pytest.approx([each.score for each in expected], abs=1e-4)
+    assert [each.score for each in found] == pytest.approx([each.score for each in expected], abs=SINGLE)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,7 @@ def test_the_best_text_of_all_under_steering_and_truncation(loaded, llama, vocab
     found = generate(loaded, "a", words, search=beam_search, width=200, n=200, max_new_tokens=8, **options)
     best = max(truth.particles, key=lambda each: each.logw)
     assert found[0].tokens == best.tokens
-    assert found[0].score == pytest.approx(best.logw, abs=1e-4)
+    assert found[0].score == pytest.approx(best.logw, abs=SINGLE)
 
 
 @pytest.mark.parametrize("search", [None, dynamic_beam_search, grid_beam_search])

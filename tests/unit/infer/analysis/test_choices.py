@@ -12,6 +12,7 @@ import guided
 from guided.errors import LimitError, UnsatisfiableError, UnsupportedError
 from guided.infer.analysis.choices import choice_probabilities, lattice_of
 from guided.lm import TableModel
+from tests.tolerances import DOUBLE
 
 AMBIGUOUS = guided.Vocabulary.from_tokens(
     [b"a", b"b", b"ab", b"ba", b"aba", b"a", None, b"n", b"o", b"no", "é".encode()[:1], "é".encode()[1:], None],
@@ -45,11 +46,11 @@ def test_all_tokenisations_count(texts, seed, batch):
     found = choice_probabilities(model, (7,), constraint, batch=batch)
     sums, spelled = brute_force(model, (7,), texts, AMBIGUOUS)
     total = math.fsum(sums.values())
-    assert dict(found) == pytest.approx({text: value / total for text, value in sums.items()}, abs=1e-12)
-    assert math.fsum(found.values()) == pytest.approx(1, abs=1e-12)
-    assert {text: math.exp(log) for text, log in found.log_weights.items()} == pytest.approx(sums, abs=1e-14)
+    assert dict(found) == pytest.approx({text: value / total for text, value in sums.items()}, abs=DOUBLE)
+    assert math.fsum(found.values()) == pytest.approx(1, abs=DOUBLE)
+    assert {text: math.exp(log) for text, log in found.log_weights.items()} == pytest.approx(sums, abs=DOUBLE)
     assert found.tokenisations == spelled
-    assert found.log_ml == pytest.approx(math.log(total), abs=1e-12)
+    assert found.log_ml == pytest.approx(math.log(total), abs=DOUBLE)
     assert list(found.values()) == sorted(found.values(), reverse=True) and found.best == next(iter(found))
 
 
@@ -144,4 +145,4 @@ def test_one_spelling_of_each_text():
         end = model.logprobs((7, *tokens))
         weights[text] = math.exp(model.logprobs((7,))[tokens[0]]) * math.fsum(math.exp(end[e]) for e in (6, 12))
     total = math.fsum(weights.values())
-    assert dict(found.canonical) == pytest.approx({text: w / total for text, w in weights.items()}, abs=1e-12)
+    assert dict(found.canonical) == pytest.approx({text: w / total for text, w in weights.items()}, abs=DOUBLE)

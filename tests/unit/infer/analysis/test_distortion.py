@@ -11,6 +11,7 @@ from guided.errors import GuidedError, TextError
 from guided.infer.analysis.distortion import distortion, distortions
 from guided.infer.analysis.enumeration import exact
 from guided.lm import TableModel
+from tests.tolerances import DOUBLE, SUMS
 from tests.twin.tiny_problems import PATTERNS, problem, soft_problem
 
 JSON = guided.Vocabulary.from_tokens(
@@ -36,13 +37,13 @@ def test_weights_correct_masked_sampling(make, pattern):
             logs = tiny.model.logprobs(tiny.prompt + tokens.tokens[:i])
             steps = tiny.potential.logw_next(tokens.tokens[:i])
             kept = math.fsum(math.exp(log + step) for log, step in zip(logs, steps, strict=True))
-            assert math.exp(each.log_kept) == pytest.approx(kept, abs=1e-12)
+            assert math.exp(each.log_kept) == pytest.approx(kept, abs=DOUBLE)
             if make is problem:
-                assert each.removed == pytest.approx(1 - kept, abs=1e-12) and 0 <= each.removed <= 1
-            assert each.log_likeliest == pytest.approx(max(logs), abs=1e-12) and logs[each.likeliest] == max(logs)
+                assert each.removed == pytest.approx(1 - kept, abs=DOUBLE) and 0 <= each.removed <= 1
+            assert each.log_likeliest == pytest.approx(max(logs), abs=DOUBLE) and logs[each.likeliest] == max(logs)
             probability *= math.exp(logs[tokens.tokens[i]]) / kept
-        assert math.exp(found.log_masked) == pytest.approx(probability, rel=1e-9)
-        assert found.log_prob == pytest.approx(found.log_masked + found.log_weight, abs=1e-12)
+        assert math.exp(found.log_masked) == pytest.approx(probability, rel=SUMS)
+        assert found.log_prob == pytest.approx(found.log_masked + found.log_weight, abs=DOUBLE)
         assert found.data == tokens.data
 
 
@@ -67,7 +68,7 @@ def test_bytes_and_fields_share_what_their_tokens_lost():
     assert found.per_byte[:5].tolist() == pytest.approx([kept[0] / 5] * 5)
     # The two bytes of the letter have half of its token's each; places are counted in bytes.
     assert found.per_field == pytest.approx(
-        {"": math.fsum(kept[:-1]), "/a": math.fsum(kept[1:4]), "/b": kept[5]}, abs=1e-12
+        {"": math.fsum(kept[:-1]), "/a": math.fsum(kept[1:4]), "/b": kept[5]}, abs=DOUBLE
     )
 
 

@@ -17,6 +17,7 @@ from guided.infer.analysis.enumeration import exact
 from guided.infer.analysis.fields import field_posteriors, posteriors
 from guided.infer.result import Particle, Population, Samples
 from guided.lm import TableModel
+from tests.tolerances import DOUBLE
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.5, 1.0, "x", "/~", ""]),
@@ -56,9 +57,9 @@ def test_probabilities_are_sums_of_weights(weighted):
             having = [pointer in fields and same(fields[pointer], each.value) for fields in all_fields]
             assert each.probability == pytest.approx(weights[having].sum()) and each.count == sum(having)
             error = math.sqrt(sum(w**2 * (h - each.probability) ** 2 for w, h in zip(weights, having, strict=True)))
-            assert each.standard_error == pytest.approx(error, abs=1e-12)
+            assert each.standard_error == pytest.approx(error, abs=DOUBLE)
         there = [pointer in fields for fields in all_fields]
-        assert field.absent == pytest.approx(1 - weights[there].sum(), abs=1e-12)
+        assert field.absent == pytest.approx(1 - weights[there].sum(), abs=DOUBLE)
         assert sum(each.probability for each in field.alternatives) + field.absent == pytest.approx(1)
         assert all(a.probability >= b.probability for a, b in pairwise(field.alternatives))
         assert same(field.best, field.alternatives[0].value) and -1e-12 <= field.entropy < 10

@@ -27,6 +27,7 @@ from guided.infer.sequences.cars import cars
 from guided.infer.sequences.mcmc import mcmc
 from guided.infer.token_samplers.token_sampler import Direct
 from guided.lm import TableModel
+from tests.tolerances import DOUBLE
 from tests.twin.tiny_problems import VOCABULARY, problem
 
 HOSTILE = "</script><script>document.title='taken'</script>"
@@ -84,7 +85,7 @@ def test_changes_are_what_the_mask_left():
         kept = logs[token] if len(before) == 5 else math.log(sum(math.exp(a + b) for a, b in zip(logs, steps)))
         change = data["nodes"]["change"][node]
         assert data["nodes"]["known"][node]
-        assert (change is None) if steps[token] == -math.inf else change == pytest.approx(kept, abs=1e-12)
+        assert (change is None) if steps[token] == -math.inf else change == pytest.approx(kept, abs=DOUBLE)
     for particle, end in zip(result.particles, data["steps"][-1]["nodes"], strict=True):
         total = 0.0
         while end > 0:

@@ -102,6 +102,7 @@ def test_masking_is_badly_wrong_and_smc_is_not():
             shares[particle.tokens] += math.exp(particle.logw) / (16 * 63)
     total = math.fsum(shares.values())
     assert distance({x: share / total for x, share in shares.items()}, target) <= 0.05
+    # Four standard errors.
     assert np.mean(evidence) == pytest.approx(z, abs=4 * np.std(evidence) / math.sqrt(63))
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from guided.infer.sequences.exploration import Exploration
 from guided.infer.sequences.visited import ROOT, Row, Visited
+from tests.tolerances import DOUBLE
 from tests.twin.tiny_problems import problem
 
 
@@ -74,10 +75,10 @@ def test_values_are_what_they_are_defined_to_be(paths, seed):
 
     for node in range(len(trie)):
         if paths:
-            assert math.exp(trie.log_value[node]) == pytest.approx(value(node), abs=1e-12)
+            assert math.exp(trie.log_value[node]) == pytest.approx(value(node), abs=DOUBLE)
         if node in rows and node not in dead:
             shares = np.exp(trie.weights(node, rows[node])).sum()
-            assert shares == pytest.approx(value(node), abs=1e-12)
+            assert shares == pytest.approx(value(node), abs=DOUBLE)
     copy = pickle.loads(pickle.dumps(trie))
     assert len(copy) == len(trie) and copy.n_rows == 0
     for node in range(len(trie)):
@@ -92,7 +93,7 @@ def test_values_far_below_rounding_keep_their_digits():
     trie.expand(ROOT, row)
     trie.add(ROOT, row, 0, None, log_value=-math.inf)
     trie.settle([ROOT])
-    assert trie.log_value[ROOT] == pytest.approx(math.log(1e-30), abs=1e-12)
+    assert trie.log_value[ROOT] == pytest.approx(math.log(1e-30), abs=DOUBLE)
 
 
 def test_rows_stay_within_their_budget_and_are_read_again():
@@ -128,7 +129,7 @@ def test_any_order_of_prefixes_reads_what_the_model_says(paths, batch):
     for chosen in (nodes, nodes[::-1], nodes[:1]):
         for node, found in zip(chosen, exploration.log_probs(chosen), strict=True):
             tokens = exploration.trie.tokens(node)
-            np.testing.assert_allclose(found, tiny.model.logprobs(tiny.prompt + tokens), atol=1e-12)
+            np.testing.assert_allclose(found, tiny.model.logprobs(tiny.prompt + tokens), atol=DOUBLE)
 
 
 def test_only_new_tokens_are_computed():

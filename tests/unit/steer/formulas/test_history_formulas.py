@@ -20,6 +20,7 @@ from guided.steer.formulas.history import (
     wants_large,
 )
 from guided.steer.formulas.layers import entropy
+from tests.tolerances import SUMS
 from tests.unit.steer.formulas.formula_twin import INF, close, given, rows, same, softmax, weights
 
 
@@ -55,7 +56,7 @@ def test_momentum(single, lengths, alpha):
         best = max(level for level, _ in scores.values())
         for token in range(len(row)):
             wanted = scores[token][1] if token in scores and scores[token][0] == best else -INF
-            assert got[number, token].item() == pytest.approx(wanted, abs=1e-9)
+            assert got[number, token].item() == pytest.approx(wanted, abs=SUMS)
     assert torch.equal(momentum(logits, ids, repeated, alpha=0.0).argmax(-1), logits.argmax(-1))
 
 
@@ -78,7 +79,7 @@ def test_contrastive_search(pair, alpha):
         for token in range(len(row)):
             inside = token in ids[number].tolist() and row[token] > -INF
             wanted = (1 - alpha) * p[token] - alpha * similarity[number, token].item() if inside else -INF
-            assert got[number, token].item() == pytest.approx(wanted, abs=1e-9)
+            assert got[number, token].item() == pytest.approx(wanted, abs=SUMS)
     one = candidates(logits, 1)
     assert contrastive_search(logits, one, similarity.gather(-1, one)).argmax(-1).tolist() == one[:, 0].tolist()
 
@@ -99,8 +100,8 @@ def test_grad(pair, weight):
 @given(rows(1))
 def test_entropies(single):
     wanted = [-sum(p * math.log2(p) for p in softmax(row) if p > 0) for row in single[0].tolist()]
-    np.testing.assert_allclose(entropy_bits(single[0]), wanted, atol=1e-9)
-    np.testing.assert_allclose(entropy(single[0])[:, 0] / math.log(2), wanted, atol=1e-9)
+    np.testing.assert_allclose(entropy_bits(single[0]), wanted, atol=SUMS)
+    np.testing.assert_allclose(entropy(single[0])[:, 0] / math.log(2), wanted, atol=SUMS)
 
 
 def test_switching():

@@ -9,6 +9,7 @@ import torch
 from hypothesis import strategies as st
 
 from guided.steer.formulas.layers import Divergence, decore, divergences, dola, dynamic_focus, layers_over_layers
+from tests.tolerances import SUMS
 from tests.unit.steer.formulas.formula_twin import (
     INF,
     close,
@@ -41,7 +42,7 @@ def test_dola(four, divergence):
                 found.append((kl(p, middle) + kl(q, middle)) / 2)
         stacked = torch.stack(early)[:, number : number + 1]
         got = divergences(logits[number : number + 1], stacked, divergence)[:, 0]
-        np.testing.assert_allclose(got, found, atol=1e-9)
+        np.testing.assert_allclose(got, found, atol=SUMS)
         best = sorted(found)
         if len(best) > 1 and best[-1] != INF and best[-1] - best[-2] < 1e-9:
             continue  # which layer is a matter of rounding
