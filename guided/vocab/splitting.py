@@ -1,4 +1,4 @@
-"""How known pre-tokenizers cut a text into chunks, as an automaton over bytes that is told where the cuts are.
+"""How known pre-tokenizers cut a text into chunks, as an automaton over bytes with marked cuts.
 
 A pre-tokenizer is a pattern whose matches, one after the other, are the chunks; where a chunk ends can depend on text
 that is still to come (``\\s+(?!\\S)``).  So the automaton here does not find the cuts: it reads a text with the cuts

@@ -22,7 +22,7 @@ FEW_RULES = 256
 
 
 MORE_NODES, FIRST_EDGES = 1792, 2048
-"""Nodes besides those of rules, and edges, that there is room for at first.  Of schemas whose texts come by hundreds of
+"""Nodes besides those of rules, and edges, that there is room for at first.  Of schemas whose texts visit hundreds of
 nodes a fifth need more; with a third of it nearly half did, and somebody waits 60 to 90 us for it."""
 
 

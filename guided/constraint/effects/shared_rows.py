@@ -1,6 +1,6 @@
 """Mask rows that constraints of one vocabulary share: equal masks are kept once, for as long as anyone holds them.
 
-Of the masks that schemas come by while they read a text, nine in ten are some other schema's as well (a quote only, a
+Of the masks that schemas meet while they read a text, nine in ten are some other schema's as well (a quote only, a
 digit or a comma, anything inside a string): 153 schemas of MaskBench met 12,799 states with 1,340 different rows.
 """
 

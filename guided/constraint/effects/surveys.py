@@ -144,8 +144,8 @@ class Surveys:
     def stays(self, low: int, high: int, state: int, *, apart: bool = False, near: int = 0) -> Stays | None:
         """Which tokens of a range stay inside or end from a state; None where they come to owe something.
 
-        With ``apart`` those that end it are left out, and all exits told, also where nothing is below.  What is told is
-        good until the next walk.  From the state ``near``, where it is not 0, tokens of up to `NEAR` bytes do the same.
+        With ``apart`` those that end it are left out, and all exits listed, also if nothing is below.  The result holds
+        until the next walk.  From the state ``near``, where it is not 0, tokens of up to `NEAR` bytes do the same.
         """
         is_shared = not apart and low == 1 and high == self.tries.root and not self.states.arrays.decode[state]
         n = DENSE + 1

@@ -1,7 +1,7 @@
 """The automata of `idna_labels` over UTF-8, made where they are looked at, and what stands without a checker.
 
-Blocks of characters whose classes are the same are one, and states within a character are told by the block and where
-its classes lead: so of the thousands of ideographs each lead byte has not states of its own.
+Blocks of characters with the same classes are one.  A state within a character is its block and where the block's
+classes lead, so the thousands of ideographs do not have states of their own for each lead byte.
 """
 
 from __future__ import annotations

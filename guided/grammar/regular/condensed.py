@@ -115,9 +115,9 @@ def _remembered(expr: Expr, make: Callable[[Expr, RawEdges, Size], Expr], raw_ed
 
 
 def together(parts: Sequence[Expr], raw_edges: RawEdges) -> Sequence[Expr]:
-    """Alternatives, of which those that combine the same languages are one automaton: its states are those of each.
+    """The alternatives, with those that combine the same languages joined to one automaton, whose states are of each.
 
-    So are the ways of meeting just one of several patterns.
+    That includes the ways of meeting just one of several patterns.
     """
     of: dict[frozenset[Expr], list[Expr]] = {}
     for part in parts:

@@ -1,9 +1,8 @@
 """Partial derivatives: what may be left of a text after each first byte, one expression for each way of reading it.
 
-Where `guided.grammar.regular.derivative` gives one language for a byte, the union of all ways, here they stay apart.
-There are no more of them than a pattern has symbols, whatever sets of them a text comes by; which sets those are is
-found by a kernel (`guided.kernels.lexing.determinise`). Intersections and complements are read as they are there,
-whole.
+`guided.grammar.regular.derivative` gives one language for a byte, the union of all ways; here the ways stay apart.  A
+pattern has no more of them than symbols, whatever sets of them its texts reach; a kernel finds these sets
+(`guided.kernels.lexing.determinise`).  Intersections and complements are read whole, as there.
 
 Source: Antimirov, "Partial Derivatives of Regular Expressions and Finite Automaton Constructions", 1996.
 """

@@ -62,7 +62,7 @@ class Settled:
         small = condensed(expr, possible_edges)
         if is_decided(small, possible_edges):
             if expr.kind is Kind.INTERSECTION and place_of(small) is None:
-                # The lengths of a pattern are told by its structure.
+                # The lengths of a pattern follow from its structure.
                 return intersection([part if part.kind in _COMBINATIONS else self(part) for part in _parts(expr)])
             return expr
         if self._is_short(expr):

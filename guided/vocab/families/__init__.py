@@ -1,6 +1,6 @@
 """One file for each family of tokenizers, all read into a `TokenTable`; none imports a tokenizer library.
 
-A tokenizer is told by what it offers, not by its class: the libraries rename and rebuild their classes.
+A tokenizer is recognised by what it offers, not by its class: the libraries rename and rebuild their classes.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ from guided.grammar.regular.stepwise import stepwise
 
 MAX_STATES = 12_000
 """Living states of one number's automaton; ``multipleOf: 9999`` needs 10,000.  They are made where they are met, but a
-search for the shortest text may come by all."""
+search for the shortest text may visit all."""
 FEW_STATES = 100
 """States up to which an automaton is made at once, so that its loops are plain repetitions."""
 

@@ -54,7 +54,7 @@ def member(value: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "dear"),
+    ("pattern", "expensive"),
     [
         ("^[a-z]+$", False),
         ("^[0-9]{4}$", False),
@@ -65,8 +65,8 @@ def member(value: Any) -> dict[str, Any]:
         ("^(?!opening)[a-z]+$", True),
     ],
 )
-def test_structure_tells_what_is_dear(pattern: str, dear: bool) -> None:
-    assert is_expensive(pattern_language(pattern, "#")) is dear
+def test_structure_tells_what_is_expensive(pattern: str, expensive: bool) -> None:
+    assert is_expensive(pattern_language(pattern, "#")) is expensive
 
 
 def test_sizes() -> None:
@@ -78,7 +78,7 @@ def test_sizes() -> None:
     assert not is_expensive(intersection((concat(*pieces), complement(literal(b"opening")))))
 
 
-def test_openings_are_explored() -> None:
+def test_first_sets_are_explored() -> None:
     pattern = "^(?!opening-two)(v[0-9]+|w[a-f]+-)+z$"
     grammar = guided.json_schema(member({"type": "string", "pattern": pattern}))
     assert grammar.prepared is not None
@@ -147,7 +147,7 @@ def test_cheap_ones_wait() -> None:
     assert not is_explored(pattern_language(pattern, "#"))
 
 
-def test_bounds_are_dear_beside_a_pattern() -> None:
+def test_bounds_are_expensive_beside_a_pattern() -> None:
     pattern = "^[a-w]+-[x-z]+$"
     language = pattern_language(pattern, "#")
     assert not is_expensive(language)
