@@ -8,9 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.constraint.attributed.rows import Rows
+from guided.constraint.engine.prices import spell
 from guided.constraint.limits import Limits
 from guided.constraint.live import LiveConstraint
+from guided.errors import LimitError
 from guided.grammar.attributed.language import AttributedLanguage
+from guided.kernels.data.layout import FINISHED
 from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["AttributedConstraint"]
@@ -25,3 +28,32 @@ class AttributedConstraint(LiveConstraint):
 
     def _walk(self, at: Any) -> NDArray[np.uint32]:
         return self._rows.row(at)
+
+    def fill_budget_mask(self, state: int, row: NDArray[np.uint32], budget: int) -> None:
+        """As `fill_mask`, but only tokens after which the text can still be completed within ``budget`` tokens.
+
+        Tokens are priced by bytes, each of which is a token of the vocabulary: a bound that may forbid what would just
+        fit, and keeps what it promises.  Where none fits, the next token of a short end is left.
+
+        Raises `LimitError` when even the shortest completion does not fit.
+        """
+        if state <= FINISHED:
+            self.fill_mask(state, row)
+            return
+        with self._lock:
+            at = self._values[state]
+            row[:] = self._rows.row(at, budget - 2)
+            if self.language.may_end(at):
+                row[:] |= self._eos_row
+            if not row.any():
+                row[:] = self._tree.row([self._next_of_end(state, budget)])
+
+    def _next_of_end(self, state: int, budget: int) -> int:
+        """The first token of a short end."""
+        tokens = spell(self.vocabulary, self.shortest_text(state))
+        if len(tokens) + 1 > budget:
+            raise LimitError(
+                f"{budget} tokens are left, but the shortest completion takes {len(tokens)} and the end-of-text token",
+                remedy="Raise max_new_tokens.",
+            )
+        return tokens[0]

@@ -26,6 +26,8 @@ _UNHEARD = "\x01"
 """A name that no text holds: it stands for all that mean nothing yet."""
 FEW = 64
 """Nodes below one of the trie from which on tokens are taken from lists; fewer are walked."""
+LONG_RUN = 32
+"""Bytes of a name in one token from which on it does not count as one that fits a token budget."""
 _CONTROLS = (*range(32), 127)
 _QUOTE = ord("'")
 
@@ -37,9 +39,11 @@ class Rows:
         self.language = language
         self.tree = tree
         self._runs: dict[object, Runs] = {}
+        self._limit: int | None = None
 
-    def row(self, at: At) -> tokenset.Row:
-        """The mask without end-of-text ids."""
+    def row(self, at: At, limit: int | None = None) -> tokenset.Row:
+        """The mask without end-of-text ids; with ``limit`` only tokens after which so many bytes are enough."""
+        self._limit = limit
         found = np.zeros(self.tree.vocabulary.n_words, np.uint32)
         if at.utf8 == WHOLE and at.reading is Reading.STRING and not at.text and self.language.is_free(at.place):
             self._string(at, b"", found)
@@ -65,7 +69,8 @@ class Rows:
                 if byte not in skipped and (viable is None or byte in viable):
                     after = step(at, byte)
                     if after is not None:
-                        tokens.append(spelled(child))
+                        if self._fits(after):
+                            tokens.append(spelled(child))
                         if end[child] > child + 1:
                             work.append((after, child, head + bytes([byte])))
         if tokens:
@@ -101,7 +106,19 @@ class Rows:
         self._first_words(place, head, found)
         return _LETTERS
 
-    def _rests(self, at: At, rest: Rest, found: tokenset.Row) -> None:
+    def _fits(self, at: At, longer: int = 0) -> bool:
+        """Do so many bytes end the text as are left, if names are so much longer than they are here?"""
+        return self._limit is None or self.language.price(at) + longer <= self._limit
+
+    def _whole(self, at: At, runs: Runs) -> tokenset.Row:
+        """The tokens that are nothing but a run, as far as they fit."""
+        if self._limit is None:
+            return runs.whole.copy()
+        if not self._fits(at, 3 * LONG_RUN):
+            return np.zeros_like(runs.whole)
+        return runs.whole & ~tokenset.of_flags(runs.lengths > LONG_RUN)
+
+    def _rests(self, at: At, rest: Rest, found: tokenset.Row, longer: int = 0) -> None:
         """Allow the tokens of a trie of rests."""
         step = self.language.step
         tokens: list[int] = []
@@ -111,22 +128,23 @@ class Rows:
             for byte, below in here.children.items():
                 after = step(state, byte)
                 if after is not None:
-                    tokens += below.tokens
+                    if below.tokens and self._fits(after, longer):
+                        tokens += below.tokens
                     work.append((after, below))
         tokenset.add_all(found, np.array(tokens, np.int64))
 
-    def _reads(self, at: At | None, data: bytes) -> bool:
+    def _allows(self, at: At | None, data: bytes) -> bool:
         for byte in data:
             if at is None:
                 return False
             at = self.language.step(at, byte)
-        return at is not None
+        return at is not None and self._fits(at)
 
     def _known_tokens(self, at: At, known: list[bytes], runs: Runs, group: tokenset.Row) -> None:
         """Read the tokens whose names mean something by themselves."""
         tokens = [(run + rest, token) for run in known for rest, token in runs.by_run[run]]
         tokenset.remove_all(group, np.array([token for _, token in tokens], np.int64))
-        allowed = [token for text, token in tokens if self._reads(at, text)]
+        allowed = [token for text, token in tokens if self._allows(at, text)]
         tokenset.add_all(group, np.array(allowed, np.int64))
 
     # Free words ----------------------------------------------------------------------------------------------------
@@ -150,10 +168,11 @@ class Rows:
         self._word_tokens(at.place, at.text, self._runs["words"], found)
 
     def _word_tokens(self, place: Place, text: bytes, runs: Runs, found: tokenset.Row) -> None:
-        group = runs.whole.copy()
+        unheard = At(place, Reading.WORD, text + _UNHEARD.encode())
+        group = self._whole(unheard, runs)
         behind = self._behind(place, LexemeKind.WORD)
         if behind is not None:
-            self._rests(At(place, Reading.WORD, _UNHEARD.encode()), runs.rests, group)
+            self._rests(At(place, Reading.WORD, _UNHEARD.encode()), runs.rests, group, 3 * (LONG_RUN + len(text)))
         known = self._known_runs(self.language.known_words(place), text, runs) if behind is not None else runs.by_run
         self._known_tokens(
             At(place, Reading.WORD, text) if text else At(place, Reading.BLANK, b""), list(known), runs, group
@@ -182,7 +201,7 @@ class Rows:
         if key not in self._runs:
             self._runs[key] = character_runs(self.tree.vocabulary, head, (0, _QUOTE))
         runs = self._runs[key]
-        found |= runs.whole
+        found |= self._whole(at, runs)
         self._rests(at, runs.rests, found)
         self._ended(at, head, _QUOTE, found)
 
@@ -193,14 +212,16 @@ class Rows:
             child = None if child is None else self.tree.children(child).get(byte)
         after = self.language.step(at, quote)
         if child is not None and after is not None:
-            tokenset.add_all(found, self.tree.spelled_here(child))
+            if self._fits(after):
+                tokenset.add_all(found, self.tree.spelled_here(child))
             work = [(after, child)]
             while work:
                 state, node = work.pop()
                 for byte, below in self.tree.children(node).items():
                     following = self.language.step(state, byte)
                     if following is not None:
-                        tokenset.add_all(found, self.tree.spelled_here(below))
+                        if self._fits(following):
+                            tokenset.add_all(found, self.tree.spelled_here(below))
                         work.append((following, below))
 
     def _names_any(self, at: At) -> bool:
@@ -214,8 +235,9 @@ class Rows:
         if key not in self._runs:
             self._runs[key] = character_runs(self.tree.vocabulary, head, (*_CONTROLS, quote[0]))
         runs = self._runs[key]
-        group = runs.whole.copy()
-        self._rests(At(at.place, Reading.NAME, quote + _UNHEARD.encode()), runs.rests, group)
+        group = self._whole(at, runs)
+        unheard = At(at.place, Reading.NAME, quote + _UNHEARD.encode())
+        self._rests(unheard, runs.rests, group, 3 * (LONG_RUN + len(at.text)))
         known = self._known_runs(language.known_words(at.place), at.text[1:], runs)
         self._known_tokens(at, known, runs, group)
         self._ended(at, head, quote[0], group)

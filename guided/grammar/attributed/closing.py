@@ -18,7 +18,6 @@ from guided.grammar.attributed.nodes import (
     Literal,
     LiteralForm,
     Name,
-    Prices,
     Rule,
     Seq,
     Sign,
@@ -50,7 +49,7 @@ class Closing:
     def __init__(self, threads: Threads, lexis: Lexis) -> None:
         self.threads = threads
         self.lexis = lexis
-        self.prices = Prices()
+        self.prices = threads.prices
         self._ends: dict[tuple[Stack | None, Any], tuple[str, ...]] = {}
 
     def text(self, place: Place, before: bytes) -> bytes | None:

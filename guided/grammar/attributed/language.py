@@ -15,7 +15,7 @@ from guided.grammar.attributed.nodes import Keyword, Literal, LiteralForm, Name,
 from guided.grammar.attributed.threads import Lexeme, LexemeKind, Open, Place, Threads
 from guided.grammar.attributed.words import Words, union
 
-__all__ = ["MOST_QUOTED", "WHOLE", "At", "AttributedLanguage", "Reading"]
+__all__ = ["LEXEME", "MOST_QUOTED", "WHOLE", "At", "AttributedLanguage", "Reading"]
 
 
 class Reading(Enum):
@@ -42,6 +42,8 @@ class At(NamedTuple):
 
 MOST_QUOTED = 255
 """Bytes of a free name in quotes, or of a string in such quotes."""
+LEXEME = 128
+"""Bytes for the rest of a lexeme in progress, and for what a name may demand of the text behind it."""
 WHOLE = (0, 0, 0)
 """Between characters."""
 _QUOTE = ord("'")
@@ -52,10 +54,23 @@ _SMALL = frozenset(range(32)) | {127}
 class AttributedLanguage:
     """The texts of a grammar; from every state that `step` returns some text of the language can be reached."""
 
-    def __init__(self, grammar: Node, attribute: Any, lexis: Lexis, known: Callable[[Any], frozenset[str]]) -> None:
-        """``known`` gives the names that an attribute tells from others."""
+    def __init__(
+        self,
+        grammar: Node,
+        attribute: Any,
+        lexis: Lexis,
+        known: Callable[[Any], frozenset[str]],
+        owed: Callable[[Any], int] = lambda _: 0,
+    ) -> None:
+        """``known`` gives the names that an attribute tells from others.
+
+        ``owed`` bounds the bytes that an attribute demands of an end, beside the prices of the nodes still to be read.
+        """
         self.lexis = lexis
         self._known = known
+        self._owed = owed
+        self._prices: dict[Place, int] = {}
+        self._most: dict[Place, int] = {}
         self.threads = Threads(grammar, attribute)
         self.closing = Closing(self.threads, lexis)
         self.start = At(self.threads.start, Reading.BLANK, b"")
@@ -253,6 +268,30 @@ class AttributedLanguage:
     def held(self, place: Place, quote: bytes) -> tuple[tuple[Open, Names], ...]:
         """What may stand in some quotes."""
         return place.doubtful if quote.decode() in self.lexis.string_quotes else place.quoted
+
+    # Prices --------------------------------------------------------------------------------------------------------
+
+    def price(self, at: At) -> int:
+        """Bytes that are enough to end the text, no fewer than `rest` has; found without a search."""
+        place = self.resolved(at)
+        if place is not None:
+            return self._price_of(place)
+        found = self._most.get(at.place)
+        if found is None:
+            # Of a lexeme in progress it is not known which it will be.
+            found = self._most[at.place] = LEXEME + max(
+                (0 if open_.stack is None else open_.stack.price) + self._owed(open_.attribute)
+                for open_ in at.place.opens
+            )
+        return found + 3 * len(at.text)
+
+    def _price_of(self, place: Place) -> int:
+        found = self._prices.get(place)
+        if found is None:
+            found = self._prices[place] = min(
+                (0 if stack is None else stack.price) + self._owed(attribute) for stack, attribute in place.threads
+            )
+        return found
 
     # What may come -------------------------------------------------------------------------------------------------
 

@@ -65,6 +65,8 @@ class NameKind(Protocol):
     """Names of one kind: which may stand at a place, and what they change."""
 
     label: str
+    price: int
+    """The most bytes that a suggested name has, but for those that the attribute owes."""
 
     def allowed(self, attribute: Any) -> Names:
         """The names that may come, folded; a free one may still be refused by `after`."""
@@ -194,7 +196,7 @@ def words(text: str) -> Node:
 
 
 class Prices:
-    """The least bytes of nodes, by node; white space counts as one byte for each word."""
+    """The least bytes of nodes, by node; each lexeme counts with a space before it."""
 
     def __init__(self) -> None:
         self._known: dict[Node, int] = {}
@@ -219,11 +221,11 @@ class Prices:
             case Keyword(word):
                 return len(word) + 1
             case Sign(text):
-                return len(text)
-            case Name():
-                return 2
+                return len(text) + 1
+            case Name(kind=kind):
+                return kind.price + 1
             case Literal(kind=kind):
-                return len(kind.shortest)
+                return len(kind.shortest) + 1
             case Seq(parts):
                 return min(UNKNOWN, sum(self._known[part] for part in parts))
             case Choice(options=options):

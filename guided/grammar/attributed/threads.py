@@ -13,7 +13,18 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from guided.grammar.attributed.first import First, FirstSets
-from guided.grammar.attributed.nodes import Keyword, Literal, LiteralForm, Name, Names, Node, Sign, Spelled, Terminal
+from guided.grammar.attributed.nodes import (
+    Keyword,
+    Literal,
+    LiteralForm,
+    Name,
+    Names,
+    Node,
+    Prices,
+    Sign,
+    Spelled,
+    Terminal,
+)
 from guided.grammar.attributed.words import Words, words_of
 
 __all__ = ["Lexeme", "LexemeKind", "Open", "Place", "Stack", "Threads"]
@@ -38,13 +49,14 @@ class Lexeme(NamedTuple):
 
 
 class Stack:
-    """What is still to be read: a node and the stack below; equal ones are one object."""
+    """What is still to be read: a node and the stack below, with the price of both; equal ones are one object."""
 
-    __slots__ = ("below", "node")
+    __slots__ = ("below", "node", "price")
 
-    def __init__(self, node: Node, below: Stack | None) -> None:
+    def __init__(self, node: Node, below: Stack | None, price: int) -> None:
         self.node = node
         self.below = below
+        self.price = price
 
 
 class Open(NamedTuple):
@@ -117,6 +129,7 @@ class Threads:
     def __init__(self, start: Node, attribute: Hashable) -> None:
         self._stacks: dict[tuple[Node, Stack | None], Stack] = {}
         self._places: dict[frozenset[tuple[Stack | None, Any]], Place] = {}
+        self.prices = Prices()
         self._first = FirstSets()
         self._opens: dict[tuple[Stack | None, Any], tuple[Open, ...]] = {}
         first = self.place([(self.push(start, None), attribute)])
@@ -128,7 +141,8 @@ class Threads:
         key = (node, below)
         found = self._stacks.get(key)
         if found is None:
-            found = self._stacks[key] = Stack(node, below)
+            price = self.prices.of(node) + (0 if below is None else below.price)
+            found = self._stacks[key] = Stack(node, below, price)
         return found
 
     def place(self, threads: Iterable[tuple[Stack | None, Any]]) -> Place | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import Enum
 
 from guided.grammar.attributed.nodes import Names
-from guided.grammar.attributed.words import words_of
+from guided.grammar.attributed.words import Words, words_of
 from guided.grammar.sql.query.catalog import Catalog, Function
 from guided.grammar.sql.query.relations import Relation, Source, bare_columns
 from guided.grammar.sql.query.scope import (
@@ -28,6 +28,11 @@ __all__ = [
 ]  # fmt: skip
 
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
+
+
+def written_bytes(names: Words) -> int:
+    """The most bytes that one of some names has, in quotes."""
+    return 2 + max((len(name) + name.count(b'"') for name in names.sorted), default=0)
 
 
 def read_atom(query: Query, name: str | None = None, taint: Taint = Taint.NONE) -> Query:
@@ -73,6 +78,7 @@ class BareColumn:
     """A column without a qualifier, or an alias where the clause knows these."""
 
     label = "a column"
+    price = 1
 
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
@@ -129,6 +135,7 @@ class QuotedString:
     """A string in the quotes of names, as SQLite reads what is no column; `BareColumn` has those that are."""
 
     label = "a string"
+    price = 1
 
     def allowed(self, query: Query) -> Names:
         """Any."""
@@ -150,6 +157,7 @@ class Qualifier:
     """The name of a source before a dot."""
 
     label = "a table or alias"
+    price = 1
 
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
@@ -185,6 +193,7 @@ class QualifiedColumn:
 
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
+        self.price = written_bytes(catalog.columns)
 
     def allowed(self, query: Query) -> Names:
         """The columns of the source; of one that FROM is to introduce those of relations that have all used so far."""
@@ -242,6 +251,7 @@ class TableName:
     def __init__(self, catalog: Catalog, joining: Joining) -> None:
         self.catalog = catalog
         self.joining = joining
+        self.price = written_bytes(catalog.tables)
 
     def _fits(self, query: Query, relation: Relation) -> bool:
         """Does no name without a qualifier become ambiguous?"""
@@ -296,6 +306,7 @@ class AliasOfSource:
     """The name that a relation goes by in FROM."""
 
     label = "an alias"
+    price = 1
 
     def __init__(self, catalog: Catalog, excluded: frozenset[str] = frozenset()) -> None:
         self.catalog = catalog
@@ -345,6 +356,7 @@ class AliasOfColumn:
     """The name of a column of the result."""
 
     label = "a name for the column"
+    price = 1
 
     def __init__(self, excluded: frozenset[str] = frozenset()) -> None:
         self.excluded = excluded
@@ -380,6 +392,9 @@ class MergedColumn:
 
     label = "a column of both tables"
 
+    def __init__(self, catalog: Catalog) -> None:
+        self.price = written_bytes(catalog.columns)
+
     def allowed(self, query: Query) -> Names:
         """Those that are not merged yet."""
         return Names(words_of(mergeable(query)))
@@ -411,6 +426,7 @@ class FunctionName:
         self.kind = kind
         self.label = {CallKind.SCALAR: "a function", CallKind.AGGREGATE: "an aggregate"}.get(kind, "a window function")
         self._words = words_of(functions)
+        self.price = 1
 
     def allowed(self, query: Query) -> Names:
         """All of the kind, or none."""
@@ -442,6 +458,7 @@ class CommonTable:
     """The name of a common table expression that is being defined."""
 
     label = "a name for the table"
+    price = 1
 
     def allowed(self, query: Query) -> Names:
         """Any that is not taken by another."""
@@ -460,6 +477,7 @@ class NewColumn:
     """A column in the list behind the name of a common table expression."""
 
     label = "a name for the column"
+    price = 1
 
     def allowed(self, query: Query) -> Names:
         """Any that is not in the list."""
@@ -481,6 +499,7 @@ class FixedName:
     def __init__(self, label: str, names: Iterable[str]) -> None:
         self.label = label
         self._names = Names(words_of(names))
+        self.price = max(map(len, self._names.words.sorted))
 
     def allowed(self, query: Query) -> Names:
         """The same everywhere."""

@@ -7,7 +7,7 @@ from guided.grammar.attributed.language import AttributedLanguage
 from guided.grammar.sql.query.catalog import Catalog
 from guided.grammar.sql.query.dialect import Dialect
 from guided.grammar.sql.query.dialects.sqlite import SQLITE
-from guided.grammar.sql.query.scope import Query, known_names
+from guided.grammar.sql.query.scope import Query, known_names, owed
 from guided.grammar.sql.query.select import select
 from guided.grammar.sql.schema import DatabaseSchema
 
@@ -40,4 +40,4 @@ def query_language(schema: DatabaseSchema, *, forward: bool = True) -> Attribute
         raise UnsatisfiableError("the database has no tables", remedy="Create some, or name another database.")
     lexis = dialect.lexis
     catalog = Catalog(Catalog.relations_of(schema.tables, lexis), dialect.functions, lexis, forward)
-    return AttributedLanguage(select(catalog, dialect), Query(), lexis, known_names)
+    return AttributedLanguage(select(catalog, dialect), Query(), lexis, known_names, owed)

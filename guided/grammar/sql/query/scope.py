@@ -14,7 +14,20 @@ from typing import NamedTuple
 
 from guided.grammar.sql.query.relations import Relation, Source, bare_columns, starred
 
-__all__ = ["Call", "CallKind", "Clause", "Item", "Output", "Pending", "Query", "Taint", "bind", "known_names", "refer"]
+__all__ = [
+    "Call",
+    "CallKind",
+    "Clause",
+    "Item",
+    "Output",
+    "Pending",
+    "Query",
+    "Taint",
+    "bind",
+    "known_names",
+    "owed",
+    "refer",
+]
 
 
 class Clause(Enum):
@@ -166,6 +179,43 @@ def known_names(query: Query) -> frozenset[str]:
         found.add(at.name)
         at = at.parent
     return frozenset(found)
+
+
+def owed(query: Query) -> int:
+    """Bytes that are enough for what a query and those around it demand beside their clauses.
+
+    Each source that is still missing may be a sub-query that defines what waits for it, joined with USING.
+    """
+    found = 0
+    at: Query | None = query
+    while at is not None:
+        found += sum(2 * max(0, call.low - call.given) for call in at.calls)
+        if at.width is not None:
+            found += 2 * max(0, at.width - len(at.outputs))
+        if not at.bound:
+            found += _sources_owed(at)
+        at = at.parent
+    return found
+
+
+_OWED_SOURCE, _OWED_NAME = 48, 12
+"""Bytes of a sub-query as a source, with the words around it, and of a name in it beside its own two times."""
+
+
+def _sources_owed(query: Query) -> int:
+    missing = unbound(query)
+    groups = {pending.qualifier for pending in missing}
+    found = sum(_OWED_SOURCE + 2 * len(group or "") for group in groups)
+    found += sum(_OWED_NAME + 2 * len(pending.column) for pending in missing)
+    found += sum(_OWED_NAME + len(name) for name in conflicts(query))
+    if query.needs_from and not query.sources:
+        found += _OWED_SOURCE
+    if query.name and query.clause is Clause.SELECT:
+        # A qualifier, whose column is still to be named.
+        found += _OWED_SOURCE + 2 * len(query.name) + 2 * _OWED_NAME
+    if query.relation is not None and query.clause is Clause.SELECT:
+        found += 2 * len(query.relation.columns)
+    return found
 
 
 def refer(query: Query, pending: Pending) -> Query | None:

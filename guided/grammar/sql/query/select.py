@@ -24,7 +24,7 @@ from guided.grammar.sql.query import kinds
 from guided.grammar.sql.query.catalog import Catalog
 from guided.grammar.sql.query.dialect import Dialect
 from guided.grammar.sql.query.literals import AnyString, Number, WholeNumber
-from guided.grammar.sql.query.scope import CallKind, Clause, bind
+from guided.grammar.sql.query.scope import CallKind, Clause, Query, bind
 
 __all__ = ["select"]
 
@@ -152,28 +152,32 @@ class _Statement:
 
     def _sources(self) -> Node:
         plain, merging = self._source(kinds.Joining.PLAIN), self._source(kinds.Joining.USING)
+        natural = self._source(kinds.Joining.NATURAL)
         settled = Action(do.settled)
-        merged = listed(Name(kinds.MergedColumn()), self.comma)
+        merged = listed(Name(kinds.MergedColumn(self.catalog)), self.comma)
         condition = choice(
             settled,
             seq(words("ON"), settled, Action(do.begin_on), self.expression, Action(do.end_on)),
             seq(Action(do.may_merge), words("USING"), self.open, merged, settled, self.close),
         )
         side = choice(seq(), words("INNER"), seq(choice(*map(words, ("LEFT", "RIGHT", "FULL"))), maybe(words("OUTER"))))
+        apart, alike = Action(self._may_join(kinds.Joining.PLAIN)), Action(self._may_join(kinds.Joining.NATURAL))
         more = choice(
-            seq(self.comma, plain, settled),
-            seq(words("CROSS JOIN"), plain, settled),
+            seq(apart, choice(self.comma, words("CROSS JOIN")), plain, settled),
             seq(side, words("JOIN"), merging, condition),
-            seq(
-                words("NATURAL"),
-                side,
-                words("JOIN"),
-                self._source(kinds.Joining.NATURAL),
-                Action(do.merge_all),
-                settled,
-            ),
+            seq(alike, words("NATURAL"), side, words("JOIN"), natural, Action(do.merge_all), settled),
         )
         return seq(plain, settled, Star(more))
+
+    def _may_join(self, joining: kinds.Joining) -> do.Change:
+        """Is there any source that can be joined so?"""
+        name = kinds.TableName(self.catalog, joining)
+
+        def change(query: Query) -> Query | None:
+            derived = joining is kinds.Joining.PLAIN and do.may_derive(query) is not None
+            return query if derived or len(name.allowed(query).words) else None
+
+        return change
 
     def _source(self, joining: kinds.Joining) -> Node:
         alias = Name(kinds.AliasOfSource(self.catalog))

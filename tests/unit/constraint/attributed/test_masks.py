@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import guided
+from guided import tokenset
 from guided.constraint.attributed import AttributedConstraint
 from guided.grammar.sql import Column, DatabaseSchema, Table
 from guided.grammar.sql.query.language import query_language
@@ -56,6 +57,38 @@ def test_masks_are_the_tokens_that_can_be_read(forward: bool, vocabulary: guided
             assert state
         assert constraint.is_accepting(state)
     assert places == sum(map(len, map(str.encode, TEXTS if forward else TEXTS[::2])))
+
+
+@pytest.mark.parametrize("budget", [12, 40, 100, 200])
+def test_texts_end_within_their_budget(budget: int, vocabulary: guided.Vocabulary) -> None:
+    constraint = AttributedConstraint(query_language(SCHEMA), vocabulary)
+    row, plain = np.zeros((2, vocabulary.n_words), np.uint32)
+    narrowed = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        state, left = constraint.start, budget
+        while state != constraint.end:
+            constraint.fill_budget_mask(state, row, left)
+            constraint.fill_mask(state, plain)
+            assert not (row & ~plain).any()
+            narrowed += int((row != plain).any())
+            allowed = tokenset.ids(row)
+            state = constraint.advance(state, int(rng.choice(allowed)))
+            left -= 1
+            assert left >= 0
+    assert narrowed
+
+
+def test_a_large_budget_takes_the_plain_mask(vocabulary: guided.Vocabulary) -> None:
+    constraint = AttributedConstraint(query_language(SCHEMA), vocabulary)
+    row, plain = np.zeros((2, vocabulary.n_words), np.uint32)
+    state = constraint.start
+    for byte in TEXTS[0].encode():
+        constraint.fill_budget_mask(state, row, 4096)
+        constraint.fill_mask(state, plain)
+        long = np.array([token for token in tokenset.ids(row ^ plain) if vocabulary.size])
+        assert all(len(vocabulary.token_bytes(int(token)) or b"") > 32 for token in long)
+        state = constraint.advance(state, byte)
 
 
 def test_a_refusal_says_what_was_expected(vocabulary: guided.Vocabulary) -> None:

@@ -34,6 +34,7 @@ class New:
     """A name that is declared."""
 
     label = "a new name"
+    price = 1
 
     def allowed(self, declared: Declared) -> Names:
         return Names(words_of(()), free=True)
@@ -49,6 +50,7 @@ class Known:
     """A name that was declared."""
 
     label = "a known name"
+    price = 1
 
     def allowed(self, declared: Declared) -> Names:
         return Names(words_of(declared))

@@ -164,7 +164,9 @@ def test_random_texts_are_prepared(
     for seed in range(some(3000, 40)):
         rng = random.Random(seed)
         text, at = begun(rng, chosen, rng.choice([3, 8, 15, 30, 60]))
-        whole = text + chosen.rest(at).decode()
+        rest = chosen.rest(at)
+        assert len(rest) <= chosen.price(at), text
+        whole = text + rest.decode()
         assert refusal(chosen, whole) is None, whole
         connection.execute("EXPLAIN " + whole)
         sizes.append(len(whole))
