@@ -147,12 +147,6 @@ class PartTable:
         bound = int(self._bound[part])
         return (self._reading(self._boundless[part]), bound) if bound else None
 
-    def has_trait(self, state: int, trait: int) -> bool:
-        """Does some part of a state have a trait?"""
-        first = int(self.arrays.set_first[state])
-        parts = self.arrays.pool[first : first + int(self.arrays.set_count[state])] if first >= 0 else ()
-        return any(int(self.arrays.traits[part]) & trait for part in parts)
-
     def least(self, state: int) -> int:
         """A lower bound on the bytes that a state still reads, without the quote that closes a string."""
         return min((least_length(content) for content, _ in self.members(state)), default=0)

@@ -188,14 +188,6 @@ def _ends_with_any(expr: Expr) -> bool:
     return expr.kind is Kind.REPEAT and expr.parts == (_ANY, 0, None)
 
 
-def without_least(content: Expr) -> Expr:
-    """The language without what a text meets by going on, beside something else: a least length, words that it is not.
-
-    Where any text may come for ever, it may also be longer than those; so it may in both, or in none.
-    """
-    return _without(content, _holds_what_is_longer)
-
-
 def _without(content: Expr, is_left_out: Callable[[Expr], bool]) -> Expr:
     """An intersection less some of its parts, unless that is all of them; anything else as it is."""
     if content.kind is not Kind.INTERSECTION:
@@ -207,26 +199,6 @@ def _without(content: Expr, is_left_out: Callable[[Expr], bool]) -> Expr:
 
 def _is_none_of_some_words(part: Expr) -> bool:
     return part.kind is Kind.COMPLEMENT and is_finite(cast(Expr, part.parts[0]))
-
-
-def _holds_what_is_longer(part: Expr) -> bool:
-    """Is this any text of so many characters or more, or any but finitely many words?"""
-    if part.kind is Kind.REPEAT:
-        return part.parts[0] is _ANY and part.parts[1] != 0 and part.parts[2] is None
-    return _is_none_of_some_words(part)
-
-
-def comes_to_nothing(content: Expr) -> bool:
-    """Is it plain that some text cannot be gone on with, since it holds what must not be in it?"""
-    if content.kind is not Kind.INTERSECTION:
-        return False
-    parts = cast("tuple[Expr, ...]", content.parts)
-    return any(part.kind is Kind.COMPLEMENT and _takes_any_end(cast(Expr, part.parts[0])) for part in parts)
-
-
-def _takes_any_end(expr: Expr) -> bool:
-    """Does a language, some texts of which are known, end with any text?"""
-    return bool(expr.inhabited) and _ends_with_any(expr)
 
 
 def within_reach(content: Expr, longest: int) -> Expr:

@@ -20,7 +20,6 @@ from guided.kernels.lexing.part_pairs import (
     NULLABLE,
     SPELLED_ONCE,
     TEXTUAL,
-    TOTAL,
     WIDE_SYMBOL,
     WORD,
     WORDS,
@@ -97,10 +96,8 @@ def traits_of(content: Expr, mode: int) -> int:
         found |= EXPENSIVE
     if mode:
         found |= TEXTUAL | SPELLED_ONCE if mode & CANONICAL else TEXTUAL
-        if head is _TEXT:
-            if head is content:
-                found |= ABSORBS
-            found |= TOTAL
+        if content is _TEXT:
+            found |= ABSORBS
     elif content is ALL:
         found |= ABSORBS
     if loops(content) or (mode and begins_run(content)):

@@ -170,15 +170,13 @@ def _index(vocabulary: Vocabulary) -> None:
 
 
 def _combinations() -> None:
-    """Make an automaton of two patterns, and parts of its states; ask of one whether any text may come."""
-    from guided.automata.lexer.endless_text import EndlessText
+    """Make an automaton of two patterns, and parts of its states."""
     from guided.automata.lexer.states import StateTable
     from guided.grammar.regular.expr import ALL, byte_range, concat, intersection, json_string, literal, repeat
 
     table = StateTable()
     both = table.add(json_string(intersection((repeat(byte_range(0, 0xF4)), concat(ALL, literal(b"b"))))))
     table.expand(both)
-    EndlessText(table).goes_on(both)
 
 
 def _closings(vocabulary: Vocabulary) -> None:

@@ -1,13 +1,12 @@
 """What all tokens of a vocabulary do from one lexer state, computed once and shared by every grammar.
 
 An effect is a row of tokens that stay inside the terminal, and the tries of what is left of those that leave it.
-Most are walked, once per vocabulary and language.  Four kinds are derived from walks that others share:
+Most are walked, once per vocabulary and language.  Three kinds are derived from walks that others share:
 
 * a bounded run of a character class (``maxLength``) is the unbounded run less the tokens that are too long, since a
   token's length in characters does not depend on the bound;
-* where a string may go on with any text for ever (most patterns are searched for, so anything may come before and
-  after), tokens that stay inside are those of any string, and only where it may close is looked at;
-* where finitely many words are left out of a language that has no end, the same holds of that language;
+* where finitely many words are left out of a language that has no end, the tokens that stay inside are that language's,
+  and only where it may close is looked at;
 * and where a pattern goes on with a run that all of it is made of (``.+:.+``, ``[^/]+``), of the run.
 """
 
@@ -25,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.lexer.endless import is_endless
-from guided.automata.lexer.endless_text import EndlessText
 from guided.automata.lexer.runs import (
     Run,
     may_be_longer,
@@ -46,7 +44,7 @@ from guided.grammar.regular.any_text import is_within
 from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.derivative import possible_edges
 from guided.grammar.regular.expr import Expr, Kind, alternation, json_string, repeat
-from guided.kernels.data.layout import CANONICAL, FAR
+from guided.kernels.data.layout import FAR
 from guided.kernels.masking.masks import ENOUGH
 from guided.vocab.vocabulary import Vocabulary
 
@@ -126,7 +124,6 @@ class TokenEffects:
         """Whether it is plain of sequences that they have no such bounds."""
         self._walked: set[int] = set()
         """States whose effects are not derived from others."""
-        self._endless = EndlessText(states)
         self._cores: dict[tuple[int, int, int], _Core] = {}
         """By range and state what lexers share."""
         self._core_states: dict[int, int] = {}
@@ -293,10 +290,6 @@ class TokenEffects:
                 like = json_string(others, canonical=canonical)
                 if others is not content and is_endless(others) and self._like(low, high, state, like):
                     return True
-        any_string = _ANY_STRING[int(self.states.arrays.mode[state]) & CANONICAL != 0]
-        goes_on = key is not any_string and self._endless.goes_on(state, members)
-        if goes_on and self._like(low, high, state, any_string):
-            return True
         around = _run_around(members)
         return around is not None and self._like(low, high, state, around)
 

@@ -46,7 +46,6 @@ __all__ = [
     "add_edge",
     "describe",
     "determinise",
-    "goes_on",
     "leads_back",
     "publish",
     "rehash",
@@ -483,52 +482,4 @@ def leads_back(t, state, first, low, high, after):
             if byte <= high[i]:
                 return np.int64(0)
         at += 1
-    return np.int64(1)
-
-
-@entry
-def goes_on(t, first, low, high, after, known, pairs, slots, progress):
-    """May any character come, for ever?  1, 0; ``-state`` where the edges of one are needed, and it is asked again.
-
-    Phases are as of `leads_back`.  ``pairs`` are what may follow the first of them, a state and a phase, ``state << 3 |
-    phase``, ``progress`` how many are found and how many of these looked at; ``slots`` is their hash table, of a size
-    that is a power of two, and empty at first.  0 also where there are more than ``pairs`` has room for.  ``known`` is
-    what is said already of states at phase 0: 1 or 2 for yes and no, 0 for nothing.
-    """
-    automaton = views.automaton(t)
-    n = np.int64(progress[0])
-    while progress[1] < n:
-        state, phase = pairs[progress[1]] >> 3, pairs[progress[1]] & 7
-        told = known[state] if phase == 0 else 0
-        if told == 2:
-            return np.int64(0)
-        if told == 0:
-            begin = np.int64(automaton.first[state])
-            if begin < 0:
-                return -state
-            end = begin + automaton.count[state]
-            for i in range(first[phase], first[phase + 1]):
-                byte = np.int64(low[i])
-                for e in range(begin, end):
-                    if automaton.low[e] <= byte and byte <= automaton.high[e]:
-                        target = np.int64(automaton.target[e])
-                        if automaton.owes[target]:
-                            break
-                        byte = np.int64(automaton.high[e]) + 1
-                        pair = target << 3 | after[i]
-                        slot = (pair * np.int64(0x9E3779B1) >> 8) & (slots.shape[0] - 1)
-                        while slots[slot] and pairs[slots[slot] - 1] != pair:
-                            slot = (slot + 1) & (slots.shape[0] - 1)
-                        if slots[slot] == 0:
-                            if n == pairs.shape[0]:
-                                return np.int64(0)
-                            pairs[n] = pair
-                            n += 1
-                            slots[slot] = n
-                            progress[0] = n
-                        if byte > high[i]:
-                            break
-                if byte <= high[i]:
-                    return np.int64(0)
-        progress[1] += 1
     return np.int64(1)

@@ -38,7 +38,6 @@ __all__ = [
     "PART_EDGES",
     "SPELLED_ONCE",
     "TEXTUAL",
-    "TOTAL",
     "UNDECIDED",
     "WANTED",
     "WIDE_SYMBOL",
@@ -51,15 +50,14 @@ __all__ = [
 ]  # fmt: skip
 
 (
-    NULLABLE, LOOPS, AT_HEAD, COMMON, ABSORBS, TEXTUAL, SPELLED_ONCE, TOTAL, WORDS, EXPENSIVE, INSIDE, BEGUN, COUNTED,
+    NULLABLE, LOOPS, AT_HEAD, COMMON, ABSORBS, TEXTUAL, SPELLED_ONCE, WORDS, EXPENSIVE, INSIDE, BEGUN, COUNTED,
     WITHIN, NOTHING,
-) = (1 << bit for bit in range(15))  # fmt: skip
+) = (1 << bit for bit in range(14))  # fmt: skip
 """Of a part: it may end here; it repeats without a small bound; the repetition is the first that it reads; it is just
-the run of a class without a bound; no other part adds to it; it is inside a JSON string; in its one spelling only; any
-text may come next, for ever; it begins with a word or a list of them, which by itself is written; it
-begins with what is read as a whole, and may be expensive; it is a pair inside a character; it is the rest of a symbol
-and what follows; a symbol so many times; a pattern's part within the bounds of a run; such a pair that holds no
-text."""
+the run of a class without a bound; no other part adds to it; it is inside a JSON string; in its one spelling only; it
+begins with a word or a list of them, which by itself is written; it begins with what is read as a whole, and may be
+expensive; it is a pair inside a character; it is the rest of a symbol and what follows; a symbol so many times; a
+pattern's part within the bounds of a run; such a pair that holds no text."""
 
 DERIVED = BEGUN | COUNTED | WITHIN
 """Of parts that follow from numbers."""
@@ -152,11 +150,8 @@ def _traits_of_run(parts, symbol, ends, fewest, most):
         return traits | WORDS if flags & WORD else traits
     if most < 0:
         traits |= AT_HEAD | COMMON
-        if fewest == 0:
-            if text and flags & ANY_CHARACTER:
-                traits |= ABSORBS | TOTAL
-            elif not text and flags & ANY_BYTE:
-                traits |= ABSORBS
+        if fewest == 0 and flags & (ANY_CHARACTER if text else ANY_BYTE):
+            traits |= ABSORBS
     if text or most < 0 or most >= 8 or (most > 1 and flags & WIDE_SYMBOL):
         traits |= LOOPS
     return traits

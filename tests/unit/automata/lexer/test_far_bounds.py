@@ -11,7 +11,7 @@ import pytest
 
 import guided
 from guided.automata.lexer.endless import is_endless
-from guided.automata.lexer.runs import comes_to_nothing, may_be_longer, within_reach, without_least
+from guided.automata.lexer.runs import may_be_longer, within_reach
 from guided.grammar.formats.patterns import pattern_language
 from guided.grammar.regular.expr import (
     Expr,
@@ -22,7 +22,6 @@ from guided.grammar.regular.expr import (
     json_string,
     literal,
     repeat,
-    words,
 )
 from guided.grammar.regular.texts import CHARACTER
 from guided.kernels.data.layout import DEAD
@@ -143,15 +142,6 @@ def test_masks_of_names_beside_patterns_and_declared_names(pattern):
     compare_masks(schema, seed, tokens, vocabulary)
 
 
-def test_what_must_not_be_in_a_text_ends_it():
-    text, letter = repeat(CHARACTER), byte_range(0x61, 0x7A)
-    found = concat(text, letter, text)
-    assert comes_to_nothing(intersection((text, complement(found))))
-    for other in (concat(text, letter), repeat(letter), literal(b"a")):
-        assert not comes_to_nothing(intersection((text, complement(other))))
-    assert not comes_to_nothing(found)
-
-
 def bounded(pattern: str, high: int) -> Expr:
     return intersection((pattern_language(pattern), repeat(CHARACTER, 0, high)))
 
@@ -171,24 +161,6 @@ def test_bounds_on_both_sides_lose_the_far_one():
     for low, high in ((2, 15), (30, 35)):
         both = intersection((pattern, repeat(CHARACTER, low, high)))
         assert within_reach(both, 10) is both
-
-
-def test_a_least_length_is_left_out_of_what_any_text_meets():
-    pattern = pattern_language("[a-z]*wxyz")
-    for low in (1, 40):
-        assert without_least(intersection((pattern, repeat(CHARACTER, low)))) is pattern
-    for other in (repeat(CHARACTER), repeat(CHARACTER, 0, 9), repeat(CHARACTER, 2, 9)):
-        both = intersection((pattern, other))
-        assert without_least(both) is both
-
-
-def test_words_left_out_are_no_hindrance_to_any_text():
-    pattern = pattern_language(".*(?:ab|cd).*")
-    left_out = words([b"ab", b"xcd", b"cdab"])
-    for others in ((complement(left_out),), (complement(left_out), repeat(CHARACTER, 5))):
-        assert without_least(intersection((pattern, *others))) is pattern
-    endless = intersection((pattern, complement(concat(literal(b"ab"), repeat(literal(b"c"))))))
-    assert without_least(endless) is endless
 
 
 def test_patterns_that_end_with_any_text_may_be_longer():

@@ -1,4 +1,4 @@
-"""States of minimal automata as parts, against derivatives; and where any text may come, for ever."""
+"""States of minimal automata as parts, against derivatives; and which are endless."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import random
 
 import pytest
 
-from guided.automata.lexer import endless_text, parts
+from guided.automata.lexer import parts
 from guided.automata.lexer.endless import is_endless
-from guided.automata.lexer.endless_text import EndlessText
 from guided.automata.lexer.states import StateTable
 from guided.grammar.regex.lower import search
 from guided.grammar.regex.parse import parse
@@ -17,8 +16,6 @@ from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.condensed import condensed, lengths_of
 from guided.grammar.regular.derivative import edges, inhabited, matches, possible_edges
 from guided.grammar.regular.expr import Expr, Kind, alternation, complement, concat, intersection, json_string, literal
-from guided.kernels.data.layout import STRING
-from guided.kernels.lexing.byte_classes import UTF8_PHASES
 
 TEXT = Utf8()
 ATOMS = [
@@ -111,50 +108,6 @@ def test_what_an_automaton_is_part_of_is_laid_down_too():
         expected = matches(expr, text) or (text[:1] == b"x" and matches(expr, text[1:]))
         assert bool(table.arrays.mode[read(table, either, text)] & 2) == expected
         assert bool(table.arrays.mode[read(table, whole, text)] & 2) == matches(expr, text)
-
-
-def goes_on(table: StateTable, start: int) -> bool:
-    """May any character come from all that follows?"""
-    order = [(start, 0)]
-    seen = set(order)
-    for state, phase in order:
-        for low, high, following in UTF8_PHASES[phase]:
-            for byte in range(low, high + 1):
-                target = next((to for first, last, to in table.edges(state) if first <= byte <= last), 0)
-                if not target or table.arrays.owes[target]:
-                    return False
-                if (target, following) not in seen:
-                    seen.add((target, following))
-                    order.append((target, following))
-    return True
-
-
-@pytest.mark.parametrize("number", range(4))
-def test_whether_any_text_may_come_for_ever(number):
-    seed, table = random.Random(50 + number), StateTable()
-    found = EndlessText(table)
-    answers = set()
-    for _ in range(20):
-        expr = combined(seed)
-        if not inhabited(expr):
-            continue
-        state = table.add(json_string(expr))
-        for text in texts(seed)[::4]:
-            after = read(table, state, text)
-            if after and table.arrays.mode[after] & STRING and not table.arrays.owes[after]:
-                answer = found.goes_on(after)
-                answers.add(answer)
-                assert answer == goes_on(table, after), (number, text)
-                assert found.goes_on(after) is answer
-    assert answers == {True, False}
-
-
-def test_what_takes_long_to_tell_is_not_said(monkeypatch):
-    table = StateTable()
-    state = table.add(json_string(condensed(intersection([pattern("ab"), pattern("ba")]), possible_edges)))
-    assert EndlessText(table).goes_on(state)
-    monkeypatch.setattr(endless_text, "PAIRS", 3)
-    assert not EndlessText(table).goes_on(state)
 
 
 def endless(expr: Expr) -> bool:
