@@ -3,6 +3,9 @@
 A derivative of a pattern together with a greatest length takes some 150 microseconds, for each character of a text
 anew.  The pattern alone has few parts, and the run's parts follow from their numbers, so a pair of both takes a few.
 Whether a pair accepts any text is mostly decided by the lengths of both.
+
+Without it masks of a pattern beside a greatest length take three to four times as long, those of other schemas no
+longer (measured 2026-11).
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 Such a token ends a used string, or holds one as a whole, or continues used strings where no other string is possible.
 Each is found from the string that it would repeat or continue, when that string joins the array or object.  So a mask
 costs what has joined since the last one, not what the container holds.
+
+Without it masks of schemas with distinct items take 2.8 times as long in the mean and 4.4 times at p99, those of
+other schemas no longer (measured 2026-11).
 """
 
 from __future__ import annotations
