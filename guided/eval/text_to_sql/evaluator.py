@@ -30,6 +30,9 @@ __all__ = ["SqlEvaluator", "statement_of"]
 
 MOST_ROWS = 100_000
 """Of a result that is compared."""
+_LEAST_TOKENS = 50
+"""An answer that the model has less room for is not asked for; with more it has what there is, if that is less than
+the settings say."""
 _FENCE = re.compile(r"```(?:\w+\n)?(.*?)(?:```|\Z)", re.DOTALL)
 
 
@@ -58,6 +61,9 @@ class SqlEvaluator:
         self.loaded: LoadedModel = load(
             settings.model, device=settings.device, local_files_only=settings.offline, on_stage=stage
         )
+        config = self.loaded.model.config
+        room = None if config.is_encoder_decoder else getattr(config.get_text_config(), "max_position_embeddings", None)
+        self._room = room if isinstance(room, int) else None
         self._known: tuple[str, _Database] | None = None
 
     def evaluate(self, question: SqlQuestion, method: SqlMethod) -> SqlRecord:
@@ -137,7 +143,10 @@ class SqlEvaluator:
     def _answered(self, question: SqlQuestion, database: _Database, method: SqlMethod) -> dict[str, Any]:
         """What the model writes, whether it runs, and whether it is right."""
         asked = f"{question.question.strip()} ({question.hint.strip()})" if question.hint.strip() else question.question
-        prompt = self._worded(sql_request(self.loaded.name, database.schema, asked))
+        prompt, n_tokens = self._worded(sql_request(self.loaded.name, database.schema, asked))
+        most = self.settings.max_new_tokens
+        if self._room is not None and n_tokens + _LEAST_TOKENS <= self._room:
+            most = min(most, self._room - n_tokens)
         constraint = database.constraint if method is SqlMethod.GUIDED else None
         options: dict[str, Any] = {"do_sample": False, "num_beams": 1}
         if self.settings.temperature is not None:
@@ -145,16 +154,20 @@ class SqlEvaluator:
             options = {"do_sample": True, "temperature": self.settings.temperature, "top_k": 0, "top_p": 1.0}
             torch.manual_seed(self._seed(question))
         began = time.perf_counter()
-        made = guided.generate(self.loaded, prompt, constraint, max_new_tokens=self.settings.max_new_tokens, **options)
+        made = guided.generate(self.loaded, prompt, constraint, max_new_tokens=most, **options)
         seconds = time.perf_counter() - began
         statement = made.text if constraint is not None else statement_of(made.text)
         known = {"sql": statement, "tokens": len(made.token_ids), "seconds": seconds}
         return {**known, **self._judged(question, database, statement)}
 
-    def _worded(self, request: str) -> Any:
-        if getattr(self.loaded.tokenizer, "chat_template", None):
-            return [{"role": "user", "content": request}]
-        return request
+    def _worded(self, request: str) -> tuple[Any, int]:
+        """The prompt as `guided.generate` takes it, and its tokens."""
+        tokenizer = self.loaded.tokenizer
+        if not getattr(tokenizer, "chat_template", None):
+            return request, len(tokenizer(request)["input_ids"])
+        conversation = [{"role": "user", "content": request}]
+        text = tokenizer.apply_chat_template(conversation, add_generation_prompt=True, tokenize=False)
+        return conversation, len(tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _seed(self, question: SqlQuestion) -> int:
         """The same wherever and in whatever order the question is answered."""

@@ -46,6 +46,7 @@ class SqlSettings:
     device: str | None = None
     offline: bool = False
     max_new_tokens: int = 200
+    """Fewer where the model has no room for them after the prompt."""
     temperature: float | None = None
     """None takes the likeliest token."""
     seed: int = 0
