@@ -40,7 +40,7 @@ def _advance(t, lexed, marking, state, token):
     found = np.int64(0)
     quoted = not marking
     for i in range(begin, end):
-        n = threads.step(t, lexed, n, np.int64(data[i]))
+        n = threads.step(t, lexed, n, data[i])
         if n <= 0:
             return n
         if not quoted and data[i] == _QUOTE:
@@ -54,7 +54,7 @@ def _advance(t, lexed, marking, state, token):
         if inside < 0:
             return np.int64(-1)
         found += np.int64(INSIDE) * inside
-    after = np.int64(threads.intern_state(t, n))
+    after = threads.intern_state(t, n)
     return after << 2 | found if marking and after > 0 else after
 
 
@@ -76,7 +76,7 @@ def advance(t, lexed, marking, state, token):
     if token >= 0 and counters[N_STATES] > n_states and not lexed:
         node = value_wanted(t, n_states)
         if node:
-            ask(t, EXPAND_NODE, np.int64(node), 0, 0)
+            ask(t, EXPAND_NODE, node)
             return np.int64(-1)
     return after
 
@@ -113,9 +113,9 @@ def settle_one(t, as_is, item):
     scratch = views.scratch(t)
     if as_is:
         scratch.longs[0] = item
-        return parser.intern_set(t, scratch.longs, np.int64(1))
+        return parser.intern_set(t, scratch.longs, 1)
     scratch.more[0] = item
-    return parser.settle(t, scratch.more, np.int64(1))
+    return parser.settle(t, scratch.more, 1)
 
 
 @entry
@@ -124,4 +124,4 @@ def boundary_state(t, continuation):
     scratch = views.scratch(t)
     scratch.thread_a[0] = 0
     scratch.thread_b[0] = continuation
-    return threads.intern_state(t, np.int64(1))
+    return threads.intern_state(t, 1)

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from numba import config, njit
+from numba import config, njit, typeof, types
 from numba.core import event
+from numba.extending import intrinsic
 
-__all__ = ["compiled_kernel", "direct", "entry", "inner", "kept_elsewhere", "logger"]
+__all__ = ["called", "compiled_kernel", "direct", "entry", "inner", "kept_elsewhere", "logger"]
 
 logger = logging.getLogger("guided")
 """Says once a process that kernels are compiled: nobody should wait minutes without knowing what for."""
@@ -51,7 +52,7 @@ def inner(kernel: Callable[..., Any]) -> Any:
 def _compiled(kernel: Callable[..., Any], **options: Any) -> Any:
     global _elsewhere
     try:
-        return njit(kernel, **_OPTIONS, **options)
+        return _once(njit(kernel, **_OPTIONS, **options))
     except RuntimeError as error:
         # Numba keeps kernels beside their source, else in the user's cache, and refuses where it can write to neither.
         if _elsewhere is not None or "locator" not in str(error):
@@ -59,7 +60,40 @@ def _compiled(kernel: Callable[..., Any], **options: Any) -> Any:
     _elsewhere = _own_folder()
     # For processes that this one starts, too.
     os.environ["NUMBA_CACHE_DIR"] = config.CACHE_DIR = str(_elsewhere)
-    return njit(kernel, **_OPTIONS, **options)
+    return _once(njit(kernel, **_OPTIONS, **options))
+
+
+def _once(kernel: Any) -> Any:
+    """Have a kernel that others call be compiled once for all integers: they are its ``int64``.
+
+    Numba compiles it for each constant and each width by itself.
+    """
+    template = kernel.get_call_template
+
+    def get_call_template(arguments: Any, named: Any) -> Any:
+        _, folded = kernel._compiler.fold_argument_types(arguments, named)
+        return template([_widened(kind) for kind in folded], {})
+
+    kernel.get_call_template = get_call_template
+    return kernel
+
+
+def _widened(kind: Any) -> Any:
+    """The type of an argument, without the value of a constant."""
+    plain = typeof(kind.value) if isinstance(kind, types.Omitted) else types.unliteral(kind)
+    is_narrow = isinstance(plain, types.Integer) and plain.bitwidth < types.int64.bitwidth
+    return types.int64 if is_narrow else plain
+
+
+@intrinsic
+def called(typing_context):  # type: ignore[no-untyped-def]
+    """Have the kernel that this is written in be called: LLVM would write it out in each that calls it."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.void(), generate
 
 
 _elsewhere: Path | None = None

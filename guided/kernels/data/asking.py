@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from guided.kernels.data import views
-from guided.kernels.jit import inner
+from guided.kernels.jit import called, inner
 
 __all__ = ["ask"]
 
 
 @inner
-def ask(table, kind, first, second, third):
+def ask(table, kind, first=0, second=0, third=0):
     """Write a request, once; False where there is no room for another, and the kernel must return.
 
     Those that are there already are few: they are compared one by one.
     """
+    called()
     requests = views.requests(table)
     n = requests.count[0]
     if n == requests.entries.shape[0]:

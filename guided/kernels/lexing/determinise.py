@@ -116,11 +116,11 @@ def _state_of(automaton, parts, counts, found, n):
             first = np.int64(counts[POOL])
             parts.pool[first] = part
             counts[POOL] = first + 1
-            state = _new_state(automaton, parts, counts, first, np.int64(1))
+            state = _new_state(automaton, parts, counts, first, 1)
             parts.alone[part] = state
         return state
     size = parts.set_hash.shape[0]
-    slot = _slot(found, np.int64(0), n, size)
+    slot = _slot(found, 0, n, size)
     while parts.set_hash[slot] > 0:
         state = np.int64(parts.set_hash[slot])
         if parts.set_count[state] == n:
@@ -139,7 +139,7 @@ def _state_of(automaton, parts, counts, found, n):
     for i in range(n):
         parts.pool[first + i] = found[i]
     counts[POOL] = first + n
-    state = _new_state(automaton, parts, counts, first, np.int64(n))
+    state = _new_state(automaton, parts, counts, first, n)
     parts.set_hash[slot] = state
     counts[SETS] += 1
     return state
@@ -361,7 +361,7 @@ def write_words(t, data, ends, nodes, state, last, mode):
                 nodes[n_nodes, 0], nodes[n_nodes, 1], nodes[n_nodes, 2] = low, word, depth + 1
                 target = before + n_nodes
                 n_nodes += 1
-            edge = add_edge(automaton, first, edge, np.int64(byte), target)
+            edge = add_edge(automaton, first, edge, byte, target)
         automaton.count[here] = edge - first
         if at:
             automaton.first[here] = first
@@ -426,7 +426,7 @@ def rehash(t, n_states):
     for state in range(n_states):
         count = np.int64(parts.set_count[state])
         if count > 1:
-            slot = _slot(parts.pool, np.int64(parts.set_first[state]), count, size)
+            slot = _slot(parts.pool, parts.set_first[state], count, size)
             while parts.set_hash[slot] > 0:
                 slot += 1
                 if slot == size:

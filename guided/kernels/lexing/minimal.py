@@ -99,11 +99,11 @@ def place(table, accepting, labels, some, cuts, texts, numbers, states, edges, s
         for _ in range(_ROUNDS if top - bottom > 1 else 1):
             for i in range(bottom, top):
                 label = stack[i]
-                value = _mixed(np.int64(top - bottom), np.int64(accepting[some[label]]))
+                value = _mixed(top - bottom, accepting[some[label]])
                 m = _row(table, some[label], labels, cuts, row)
                 for j in range(m):
                     other = numbers[row[j, 2]]
-                    value = _mixed(value, np.int64(row[j, 0] << 8 | row[j, 1]))
+                    value = _mixed(value, row[j, 0] << 8 | row[j, 1])
                     value = _mixed(value, digest[row[j, 2]] if other < 0 else np.int64(other) << 16)
                 after[label] = value
             for i in range(bottom, top):

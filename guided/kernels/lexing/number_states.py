@@ -348,7 +348,7 @@ def write_number(t, said, minus, digits, zeros):
                 target = digits if target == _TO_DIGITS else zeros if target == _TO_ZEROS else minus
             if target <= 0:
                 continue
-            edge = add_edge(automaton, first, edge, symbols[i], np.int64(target))
+            edge = add_edge(automaton, first, edge, symbols[i], target)
         automaton.first[at], automaton.count[at] = first, edge - first
         counts[STATES] = at + 1
     counts[EDGES] = edge

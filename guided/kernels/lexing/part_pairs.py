@@ -117,16 +117,16 @@ def _make(parts, one, other, fewest, most, traits):
 @inner
 def _begun(parts, rest, follows):
     """The part of the rest of a symbol and a part that follows; without the bound of that one it is another."""
-    found = _find(parts, -1 - rest, follows, np.int64(0), np.int64(0))
+    found = _find(parts, -1 - rest, follows, 0, 0)
     if found >= 0:
         return found
     last = np.int64(-1)
     while True:
-        made = _find(parts, -1 - rest, follows, np.int64(0), np.int64(0))
+        made = _find(parts, -1 - rest, follows, 0, 0)
         is_new = made < 0
         if is_new:
             traits = parts.traits[follows] & (LOOPS | TEXTUAL | SPELLED_ONCE) | BEGUN
-            made = _make(parts, -1 - rest, follows, np.int64(0), np.int64(0), traits)
+            made = _make(parts, -1 - rest, follows, 0, 0, traits)
         if last < 0:
             found = made
         else:
@@ -167,10 +167,10 @@ def _counted(parts, symbol, ends, fewest, most):
         traits = _traits_of_run(parts, symbol, ends, fewest, most)
         found = _make(parts, -1 - symbol, ends, fewest, most, traits)
         if traits & TEXTUAL and most > FAR:
-            boundless = _find(parts, -1 - symbol, ends, fewest, np.int64(-1))
+            boundless = _find(parts, -1 - symbol, ends, fewest, -1)
             if boundless < 0:
-                traits = _traits_of_run(parts, symbol, ends, fewest, np.int64(-1))
-                boundless = _make(parts, -1 - symbol, ends, fewest, np.int64(-1), traits)
+                traits = _traits_of_run(parts, symbol, ends, fewest, -1)
+                boundless = _make(parts, -1 - symbol, ends, fewest, -1, traits)
             parts.bound[found], parts.boundless[found] = most, boundless
     return found
 
@@ -223,7 +223,7 @@ def _within(parts, pattern, run):
     It is that of the pattern where that keeps the bounds anyway.
     """
     counts, spans = parts.counts, parts.spans
-    found = _find(parts, pattern, run, np.int64(0), np.int64(0))
+    found = _find(parts, pattern, run, 0, 0)
     if found >= 0:
         return np.int64(-1) if parts.traits[found] & NOTHING else found
     if not _measure(parts, pattern) or not _measure(parts, run):
@@ -246,10 +246,10 @@ def _within(parts, pattern, run):
         fits = counts[DECIDED] == 2
         counts[DECIDED] = 0
         if not fits:
-            _make(parts, pattern, run, np.int64(0), np.int64(0), WITHIN | NOTHING)
+            _make(parts, pattern, run, 0, 0, WITHIN | NOTHING)
             return np.int64(-1)
     traits = one & other & NULLABLE | (one | other) & (LOOPS | TEXTUAL | SPELLED_ONCE) | one & EXPENSIVE | WITHIN
-    found = _make(parts, pattern, run, np.int64(0), np.int64(0), traits | INSIDE if other & BEGUN else traits)
+    found = _make(parts, pattern, run, 0, 0, traits | INSIDE if other & BEGUN else traits)
     if low == 0 and ever >= 0 and high - ever > FAR:
         parts.bound[found], parts.boundless[found] = high - ever, pattern
         if parts.bound[pattern] > 0:
@@ -273,7 +273,7 @@ def _spell(parts, at, symbol, follows):
     first = np.int64(parts.symbol_first[symbol])
     for i in range(first, first + parts.symbol_count[symbol]):
         rest = np.int64(parts.symbol_to[i])
-        at = _write(parts, at, np.int64(parts.symbol_low[i]), np.int64(parts.symbol_high[i]), follows)
+        at = _write(parts, at, parts.symbol_low[i], parts.symbol_high[i], follows)
         if at < 0:
             break
         if rest >= 0:
@@ -293,7 +293,7 @@ def _cross(parts, at, pattern, run):
             low = max(np.int64(parts.low[i]), np.int64(parts.low[j]))
             high = min(np.int64(parts.high[i]), np.int64(parts.high[j]))
             if low <= high:
-                to = _within(parts, np.int64(parts.to[i]), np.int64(parts.to[j]))
+                to = _within(parts, parts.to[i], parts.to[j])
                 if to < -1:
                     return to
                 if to >= 0:

@@ -210,7 +210,7 @@ def walk(rows, about, ways, program, stack, states, whole, pool, slots, marks, h
                                 states[i] = ways[about[whole[i], FIRST_WAY] + rest % n]
                                 rest //= n
                     if wanted < 0 or _arrange(states, wanted, about):
-                        ahead = _cost(program, stack, states, about, np.int64(AHEAD))
+                        ahead = _cost(program, stack, states, about, AHEAD)
                         if ahead < INFINITE:
                             found = _enter(states, pool, slots, marks, counters)
                             if marks[found, SEEN] != counters[ROUND] and marks[found, STATUS] != DEAD:

@@ -217,7 +217,7 @@ def _begins_escape(automaton, state, mode):
         found = np.int64(0)
         for low, high in ((0, 0x1F), (0x22, 0x22), (0x5C, 0x5C)):
             if found == 0:
-                found = _reaches(automaton, state, np.int64(low), np.int64(high))
+                found = _reaches(automaton, state, low, high)
         return found
     first = automaton.first[state]
     if first < 0:
@@ -236,7 +236,7 @@ def _escape(automaton, decode, state, mode, byte):
         if not mode & CANONICAL:
             # Some character can come, else no escape had begun, and its number spells any.
             return (np.int64(DIGITS) << 32) | state
-        return _place(_digits(automaton, state, mode, np.int64(0), np.int64(0)), np.int64(DIGITS), state)
+        return _place(_digits(automaton, state, mode, 0, 0), DIGITS, state)
     if kind == HALF:
         return _place(np.int64(byte == 0x5C), HALF_ESCAPE | (decode & 0xFFC000), state)
     if kind == HALF_ESCAPE:
@@ -260,7 +260,7 @@ def _escape(automaton, decode, state, mode, byte):
     if kind == DIGITS:
         if count < 4:
             return _place(_digits(automaton, state, mode, count, value), DIGITS | (count << 12) | value, state)
-        found = _digits(automaton, state, mode, np.int64(4), value)
+        found = _digits(automaton, state, mode, 4, value)
         if found != 1:
             return found
         if 0xD800 <= value < 0xDC00:
@@ -283,7 +283,7 @@ def _spelled(automaton, decode, state, mode, byte):
     """One byte that begins an escape or goes on with one."""
     if decode:
         return _escape(automaton, decode, state, mode, byte)
-    return _place(_begins_escape(automaton, state, mode), np.int64(ESCAPE), state)
+    return _place(_begins_escape(automaton, state, mode), ESCAPE, state)
 
 
 SPELLED = -(1 << 62)
@@ -350,7 +350,7 @@ def partial(automaton, place):
     slot = np.int64(np.uint64(place) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(32)) % size
     while automaton.partials[slot] > 0:
         found = automaton.partials[slot]
-        if enter(automaton, np.int64(found)) == place:
+        if enter(automaton, found) == place:
             return np.int64(found)
         slot += 1
         if slot == size:

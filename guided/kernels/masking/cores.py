@@ -28,7 +28,7 @@ def _owed_behind(automaton, obligation, byte):
     """What is owed behind a byte: 0 nothing, -1 it was violated, -2 - state: its edges are not known."""
     if obligation == 0:
         return np.int64(0)
-    after = np.int64(edge(automaton, np.int64(obligation), byte))
+    after = edge(automaton, obligation, byte)
     if after < 0:
         return after - 2
     if after and automaton.tag[after] >= 0:
@@ -50,7 +50,7 @@ def _leaves_alike(automaton, tokens, state, core, low, high):
     node = np.int64(low)
     while node < high and one != other:
         byte = np.int64(tokens.byte[node])
-        here, there = np.int64(_owed_behind(automaton, one, byte)), np.int64(_owed_behind(automaton, other, byte))
+        here, there = _owed_behind(automaton, one, byte), _owed_behind(automaton, other, byte)
         if min(here, there) < -1:
             return min(here, there)
         if here != there:
@@ -90,12 +90,12 @@ def mark(table, low, high, state, core, old, new):
             level -= 1
         end = np.int64(tokens.end[node])
         byte = np.int64(tokens.byte[node])
-        after = np.int64(edge(automaton, states[level], byte))
+        after = edge(automaton, states[level], byte)
         behind = np.int64(0)
         kind = INSIDE
         if narrows and after > 0:
             if within[level]:
-                behind = np.int64(edge(automaton, np.int64(within[level]), byte))
+                behind = edge(automaton, within[level], byte)
                 if behind == 0:
                     after = np.int64(0)
                 elif behind != core:
@@ -104,7 +104,7 @@ def mark(table, low, high, state, core, old, new):
                 kind = np.int64(old[node - low])
                 behind = np.int64(core if kind == INSIDE else 0)
         if after < 0 or behind < 0:
-            if not ask(table, EXPAND_STATE, np.int64(-after if after < 0 else -behind), 0, 0):
+            if not ask(table, EXPAND_STATE, -after if after < 0 else -behind):
                 return np.int64(-1)
             node = end
             continue
@@ -115,11 +115,11 @@ def mark(table, low, high, state, core, old, new):
             continue
         alike = np.int64(kind if after > 0 and end > node + 1 else 0)
         if alike:
-            alike = np.int64(_leaves_alike(automaton, tokens, after, core, node + 1, end))
+            alike = _leaves_alike(automaton, tokens, after, core, node + 1, end)
         if alike > 0 and behind and behind != core:
-            alike = np.int64(_leaves_alike(automaton, tokens, behind, core, node + 1, end))
+            alike = _leaves_alike(automaton, tokens, behind, core, node + 1, end)
         if alike < 0:
-            if not ask(table, EXPAND_STATE, np.int64(-2 - alike), 0, 0):
+            if not ask(table, EXPAND_STATE, -2 - alike):
                 return np.int64(-1)
         elif alike:
             new[node - low] = LEAVES
@@ -165,7 +165,7 @@ def survey(table, low, high, state, core, marks, kept, places, exits):
             continue
         if state == 0 and level == 0:
             if mark == LEAVES and end > node + 1:
-                n_exits = note_exits(table, exits, n_exits, node, np.int64(core), np.int64(0))
+                n_exits = note_exits(table, exits, n_exits, node, core, 0)
                 if n_exits < 0:
                     return np.int64(-1)
             if mark != INSIDE:
@@ -173,17 +173,17 @@ def survey(table, low, high, state, core, marks, kept, places, exits):
                 continue
             after = np.int64(core)
         else:
-            after = np.int64(edge(automaton, states[level], np.int64(tokens.byte[node])))
+            after = edge(automaton, states[level], tokens.byte[node])
         if after == 0:
             node = end
             continue
         if after < 0 or (automaton.tag[after] >= 0 and automaton.first[after] < 0):
-            if not ask(table, EXPAND_STATE, np.int64(abs(after)), 0, 0):
+            if not ask(table, EXPAND_STATE, abs(after)):
                 return np.int64(-1)
             node = end
             continue
         if automaton.tag[after] >= 0 and end > node + 1 and not (state and mark == LEAVES):
-            n_exits = note_exits(table, exits, n_exits, node, after, np.int64(0))
+            n_exits = note_exits(table, exits, n_exits, node, after, 0)
             if n_exits < 0:
                 return np.int64(-1)
         for i in range(tokens.token_offset[node], tokens.token_offset[node + 1]):

@@ -63,7 +63,7 @@ def most_similar(table, state, others, n_others, weights):
     """
     automaton = views.automaton(table)
     mine = local_ints(256)
-    tell_bytes(automaton, np.int64(automaton.base[state]), mine)
+    tell_bytes(automaton, automaton.base[state], mine)
     theirs = local_ints(256)
     best = np.int64(-1)
     most = np.int64(0)
@@ -73,7 +73,7 @@ def most_similar(table, state, others, n_others, weights):
     most = most * SIMILAR >> 8
     for i in range(n_others):
         other = np.int64(others[i])
-        tell_bytes(automaton, np.int64(automaton.base[other]), theirs)
+        tell_bytes(automaton, automaton.base[other], theirs)
         alike = np.int64(0)
         for byte in range(256):
             if mine[byte] and mine[byte] == theirs[byte]:
@@ -104,8 +104,8 @@ def survey_delta(table, low, high, state, other, near, model_row, row, known_exi
     for word in range(masks.shape[1]):
         masks[row, word] = masks[model_row, word]
     level = 0
-    places[0] = enter(automaton, np.int64(state))
-    others[0] = enter(automaton, np.int64(other))
+    places[0] = enter(automaton, state)
+    others[0] = enter(automaton, other)
     ends[0] = high
     tell_bytes(automaton, places[0], mine)
     tell_bytes(automaton, others[0], theirs)
@@ -134,7 +134,7 @@ def survey_delta(table, low, high, state, other, near, model_row, row, known_exi
                     # Where its walk has not looked, below what was kept as a whole, edges need not be known.
                     then = max(_after(automaton, there, byte), np.int64(_UNVISITED))
             if place < 0:
-                if not ask(table, EXPAND_STATE, np.int64(-place), 0, 0):
+                if not ask(table, EXPAND_STATE, -place):
                     return -1
                 node = end
                 continue
@@ -143,7 +143,7 @@ def survey_delta(table, low, high, state, other, near, model_row, row, known_exi
                 at_known += 1
             while at_known < known_exits.shape[0] and known_exits[at_known, 0] < end:
                 if n_exits == exits.shape[0]:
-                    ask(table, GROW_EXITS, 0, 0, 0)
+                    ask(table, GROW_EXITS)
                     return -1
                 for column in range(4):
                     exits[n_exits, column] = known_exits[at_known, column]
@@ -167,13 +167,13 @@ def survey_delta(table, low, high, state, other, near, model_row, row, known_exi
         inside = True
         if automaton.tag[after] >= 0:
             if automaton.first[after] < 0:
-                if not ask(table, EXPAND_STATE, np.int64(after), 0, 0):
+                if not ask(table, EXPAND_STATE, after):
                     return -1
                 node = end
                 continue
             inside = automaton.count[after] > 0
             if end > node + 1:
-                n_exits = note_exits(table, exits, n_exits, node, np.int64(after), np.int64(0))
+                n_exits = note_exits(table, exits, n_exits, node, after, 0)
                 if n_exits < 0:
                     return -1
         _put(table, row, node, node + 1, True)

@@ -49,11 +49,11 @@ def note_exits(table, exits, n, node, state, count):
     ending = np.int64(state)
     while ending:
         if n == exits.shape[0]:
-            ask(table, GROW_EXITS, 0, 0, 0)
+            ask(table, GROW_EXITS)
             return np.int64(-1)
         pending = np.int64(automaton.pending[ending])
         # Behind a word that goes on there is an exit at each node, and hardly any has a byte below that is none of it.
-        if pending == 0 or payable_below(automaton, tokens, pending, node + 1, np.int64(tokens.end[node])):
+        if pending == 0 or payable_below(automaton, tokens, pending, node + 1, tokens.end[node]):
             exits[n, 0] = node
             exits[n, 1] = automaton.tag[ending]
             exits[n, 2] = pending
@@ -195,7 +195,7 @@ def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits)
     refused = local_longs(ROWS)
     n_asked = 0
     level = 0
-    places[0] = enter(automaton, np.int64(state))
+    places[0] = enter(automaton, state)
     ends[0] = high
     counts[0] = 0
     plain = row >= 0
@@ -288,7 +288,7 @@ def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits)
             if place == SPELLED:
                 place = move(automaton, at, byte)
         if place < 0:
-            if not ask(table, EXPAND_STATE, np.int64(-place), 0, 0):
+            if not ask(table, EXPAND_STATE, -place):
                 return -1
             node = ends[level] if -place == at else end
             continue
@@ -305,13 +305,13 @@ def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits)
             count += 1
         if tag >= 0:
             if automaton.first[after] < 0:
-                if not ask(table, EXPAND_STATE, np.int64(after), 0, 0):
+                if not ask(table, EXPAND_STATE, after):
                     return -1
                 node = end
                 continue
             inside = automaton.count[after] > 0
             if not plain or apart or end > node + 1:
-                n_exits = note_exits(table, exits, n_exits, node, np.int64(after), np.int64(count))
+                n_exits = note_exits(table, exits, n_exits, node, after, count)
                 if n_exits < 0:
                     return -1
         ended = np.int64(0)
@@ -365,7 +365,7 @@ def closings(table, state, path_bytes, path_ends, closes):
     places = scratch.walk_state
     ends = scratch.walk_end
     level = 0
-    places[0] = enter(automaton, np.int64(state))
+    places[0] = enter(automaton, state)
     ends[0] = path_bytes.shape[0]
     requests = views.requests(table)
     closes[:] = 0
@@ -377,7 +377,7 @@ def closings(table, state, path_bytes, path_ends, closes):
         place = glance(automaton, places[level], byte)
         if place == SPELLED:
             place = move(automaton, places[level], byte)
-        if place < 0 and not ask(table, EXPAND_STATE, np.int64(-place), 0, 0):
+        if place < 0 and not ask(table, EXPAND_STATE, -place):
             return -1
         if place > 0 and automaton.owes[place & _MASK32]:
             return OWING

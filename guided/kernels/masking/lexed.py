@@ -60,12 +60,12 @@ def _verdict(table, state, stack, stamp, asked):
     if state < lalr.verdict.shape[0]:
         row = np.int64(lalr.verdict[state])
     if row < 0:
-        ask(table, WANT_VERDICT, np.int64(state), 0, 0)
+        ask(table, WANT_VERDICT, state)
         return np.int64(REFUSED)
-    found = np.int64(is_accepted(table, stack, lalr.frees[row], stamp, asked))
+    found = is_accepted(table, stack, lalr.frees[row], stamp, asked)
     if found:
         return np.int64(FREE) if found > 0 else found
-    found = np.int64(is_accepted(table, stack, lalr.debts[row], stamp, asked))
+    found = is_accepted(table, stack, lalr.debts[row], stamp, asked)
     return np.int64(UNDECIDED) if found > 0 else found
 
 
@@ -77,11 +77,11 @@ def _push_exits(table, depth, low, high, ending, stack, stamp, asked):
     while ending:
         owed = np.int64(automaton.pending[ending])
         if payable_below(automaton, tokens, owed, low, high):
-            behind = np.int64(beyond(table, stack, np.int64(automaton.tag[ending]), stamp, asked))
+            behind = beyond(table, stack, automaton.tag[ending], stamp, asked)
             if behind < 0:
                 return np.int64(-1)
             if behind and first_visit(table, stamp, low, behind, owed):
-                depth = np.int64(push(table, depth, low, high, np.int64(0), behind, owed))
+                depth = push(table, depth, low, high, 0, behind, owed)
                 if depth < 0:
                     return np.int64(-1)
         ending = np.int64(automaton.also[ending])
@@ -96,13 +96,13 @@ def _row_of(table, state, stack, stamp, asked, limit):
     """
     counters = views.counters(table)
     undecided = views.rows(table).shape[0] - 1
-    verdict = np.int64(_verdict(table, state, stack, stamp, asked))
+    verdict = _verdict(table, state, stack, stamp, asked)
     if verdict < 0:
         return np.int64(-2)
     if verdict == REFUSED:
         return np.int64(-1)
     if counters[PRICES]:
-        price = np.int64(price_in(table, state, stack, stamp, asked))
+        price = price_in(table, state, stack, stamp, asked)
         if price < 0:
             return np.int64(-2)
         if price < FAR or limit < 0:
@@ -154,15 +154,15 @@ def _walk(table, depth, low, high, state, stack, stamp, asked, limit):
             level -= 1
         visited += 1
         end = np.int64(tokens.end[node])
-        after = np.int64(edge(automaton, states[level], np.int64(tokens.byte[node])))
+        after = edge(automaton, states[level], tokens.byte[node])
         inside = after > 0
         if after < 0:
-            if not ask(table, EXPAND_STATE, np.int64(-after), 0, 0):
+            if not ask(table, EXPAND_STATE, -after):
                 return np.int64(-1)
         elif inside:
             if automaton.tag[after] >= 0:
                 if automaton.first[after] < 0:
-                    if not ask(table, EXPAND_STATE, np.int64(after), 0, 0):
+                    if not ask(table, EXPAND_STATE, after):
                         return np.int64(-1)
                     node = end
                     continue
@@ -175,7 +175,7 @@ def _walk(table, depth, low, high, state, stack, stamp, asked, limit):
             stop = tokens.token_offset[node + 1]
             if first < stop:
                 if judged != after:
-                    at = np.int64(_row_of(table, after, stack, stamp, asked, limit))
+                    at = _row_of(table, after, stack, stamp, asked, limit)
                     if at < -1:
                         return np.int64(-1)
                     judged = after
@@ -186,7 +186,7 @@ def _walk(table, depth, low, high, state, stack, stamp, asked, limit):
         if inside and end > node + 1:
             level += 1
             if level + 1 >= states.shape[0]:
-                ask(table, GROW_SCRATCH, 0, 0, 0)
+                ask(table, GROW_SCRATCH)
                 return np.int64(-1)
             states[level] = after
             ends[level] = beyond_at[level] = end
@@ -227,16 +227,16 @@ def fill_lexed(table, root, state, limit):
     stamp = counters[STAMP]
     depth = np.int64(0)
     for t in range(machine.state_offset[state], machine.state_offset[state + 1]):
-        depth = np.int64(push(
-            table, depth, np.int64(1), root, np.int64(machine.thread_state[t]), np.int64(machine.thread_next[t]),
-            np.int64(machine.thread_obligation[t]),
-        ))  # fmt: skip
+        depth = push(
+            table, depth, 1, root, machine.thread_state[t], machine.thread_next[t],
+            machine.thread_obligation[t],
+        )  # fmt: skip
         if depth < 0:
             return np.int64(-1)
     while depth > 0:
         counters[FUEL] -= 1
         if counters[FUEL] < 0:
-            ask(table, OUT_OF_FUEL, 0, 0, 0)
+            ask(table, OUT_OF_FUEL)
             return np.int64(-1)
         depth -= 1
         low = scratch.tasks[3 * depth] >> 32
@@ -244,40 +244,40 @@ def fill_lexed(table, root, state, limit):
         inside = scratch.tasks[3 * depth + 1] >> 32
         stack = scratch.tasks[3 * depth + 1] & _MASK32
         obligation = scratch.tasks[3 * depth + 2]
-        inside = np.int64(lexer_at(table, inside, stack, obligation))
+        inside = lexer_at(table, inside, stack, obligation)
         if inside <= 0:
             continue
         if automaton.first[inside] < 0:
-            if not ask(table, EXPAND_STATE, np.int64(inside), 0, 0):
+            if not ask(table, EXPAND_STATE, inside):
                 return np.int64(-1)
             continue
         if not begins(automaton, tokens, inside, low, high):
             continue
         forget(lalr, asked)
         if high - low < FAR_RANGE or automaton.loops[inside] == 0:
-            depth = np.int64(_walk(table, depth, low, high, inside, stack, stamp, asked, limit))
+            depth = _walk(table, depth, low, high, inside, stack, stamp, asked, limit)
             if depth < 0:
                 return np.int64(-1)
             continue
-        found = np.int64(find_effect(effects, low, high, inside | apart))
+        found = find_effect(effects, low, high, inside | apart)
         if found < 0:
-            ask(table, NEED_LEXED, np.int64(low), np.int64(high), np.int64(inside | apart))
+            ask(table, NEED_LEXED, low, high, inside | apart)
             continue
         first = np.int64(effects.exit_first[found])
         for i in range(first, first + effects.exit_count[found]):
-            behind = np.int64(beyond(table, stack, np.int64(effects.exit_tag[i]), stamp, asked))
+            behind = beyond(table, stack, effects.exit_tag[i], stamp, asked)
             if behind < 0:
                 return np.int64(-1)
             owed = np.int64(effects.exit_pending[i])
-            if behind and first_visit(table, stamp, np.int64(effects.exit_low[i]), behind, owed):
-                depth = np.int64(push(
-                    table, depth, np.int64(effects.exit_low[i]), np.int64(effects.exit_high[i]), np.int64(0), behind,
+            if behind and first_visit(table, stamp, effects.exit_low[i], behind, owed):
+                depth = push(
+                    table, depth, effects.exit_low[i], effects.exit_high[i], 0, behind,
                     owed,
-                ))  # fmt: skip
+                )  # fmt: skip
                 if depth < 0:
                     return np.int64(-1)
         while found >= 0:
-            at = np.int64(_row_of(table, np.int64(effects.ends_in[found]), stack, stamp, asked, limit))
+            at = _row_of(table, effects.ends_in[found], stack, stamp, asked, limit)
             if at < -1:
                 return np.int64(-1)
             if at >= 0:

@@ -166,7 +166,7 @@ def _open_share(table, depth, level, low, high, kind):
     """
     scratch = views.scratch(table)
     if level + 2 == views.rows(table).shape[0] or 3 * depth + 3 > scratch.tasks.shape[0]:
-        ask(table, GROW_SCRATCH, 0, 0, 0)
+        ask(table, GROW_SCRATCH)
         return -1
     scratch.tasks[3 * depth] = 0
     scratch.tasks[3 * depth + 1] = (np.int64(low) << 32) | high
@@ -236,12 +236,12 @@ def fill(table, root, state, limit):
         obligation = np.int64(machine.thread_obligation[t])
         if inside == 0 and machine.items[machine.set_offset[continuation]] == 1:
             ends = np.int64(1)
-        depth = push(table, depth, np.int64(1), root, inside, continuation, obligation)
+        depth = push(table, depth, 1, root, inside, continuation, obligation)
         if depth < 0:
             return -1
     while depth > 0:
         if counters[FUEL] < 0:
-            ask(table, OUT_OF_FUEL, 0, 0, 0)
+            ask(table, OUT_OF_FUEL)
             return -1
         depth -= 1
         bounds = scratch.tasks[3 * depth]
@@ -324,7 +324,7 @@ def fill(table, root, state, limit):
             # grammar has the state without one.
             inside = np.int64(automaton.boundless[inside])
         if automaton.first[automaton.base[inside]] < 0:
-            if not ask(table, EXPAND_STATE, np.int64(automaton.base[inside]), 0, 0):
+            if not ask(table, EXPAND_STATE, automaton.base[inside]):
                 return -1
             continue
         loops = automaton.loops[inside]
@@ -372,7 +372,7 @@ def fill(table, root, state, limit):
         found = find_effect(effects, low, high, inside)
         near = found if found < 0 or room == FAR else find_effect(effects, low, high, inside | ENOUGH)
         if near < 0:
-            if not ask(table, NEED_EFFECT if found < 0 else NEED_NEAR, np.int64(low), np.int64(high), inside):
+            if not ask(table, NEED_EFFECT if found < 0 else NEED_NEAR, low, high, inside):
                 return -1
             continue
         if obligation != 0:
@@ -403,7 +403,7 @@ def fill(table, root, state, limit):
                 owed = np.int64(SEGMENT)
             elif not first_visit(table, stamps[level], low, continuation, owed):
                 continue
-            depth = push(table, depth, low, high, np.int64(0), continuation, owed)
+            depth = push(table, depth, low, high, 0, continuation, owed)
             if depth < 0:
                 return -1
     if requests.count[0]:

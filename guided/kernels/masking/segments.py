@@ -61,7 +61,7 @@ def push(table, depth, low, high, state, continuation, obligation):
     if low >= high:
         return depth
     if 3 * depth + 3 > scratch.tasks.shape[0]:
-        ask(table, GROW_SCRATCH, 0, 0, 0)
+        ask(table, GROW_SCRATCH)
         return -1
     scratch.tasks[3 * depth] = (np.int64(low) << 32) | high
     scratch.tasks[3 * depth + 1] = (np.int64(state) << 32) | continuation
@@ -153,7 +153,7 @@ def keep_noted(table, key, at, need):
     if at < 0 and first + MOST_TOKENS <= segments.tokens.shape[0]:
         return 0
     if at < 0 or n == segments.key.shape[0]:
-        ask(table, GROW_SEGMENTS, 0, 0, 0)
+        ask(table, GROW_SEGMENTS)
         return -1
     segments.key[n] = key
     segments.first[n] = first
@@ -214,7 +214,7 @@ def list_token(table, token, price):
     listed = views.scratch(table).listed
     n = counters[N_LISTED]
     if n == listed.shape[0]:
-        ask(table, GROW_LISTED, 0, 0, 0)
+        ask(table, GROW_LISTED)
         return -1
     listed[n] = (np.int64(price) << 32) | token
     counters[N_LISTED] = n + 1

@@ -85,7 +85,7 @@ def payable_below(automaton, tokens, obligation, low, high):
         return True
     node = np.int64(low)
     while node < high:
-        due = edge(automaton, np.int64(obligation), np.int64(tokens.byte[node]))
+        due = edge(automaton, obligation, tokens.byte[node])
         if due <= 0 or automaton.tag[due] < 0:
             return True
         node = np.int64(tokens.end[node])
@@ -152,7 +152,7 @@ def walk(table, row, undecided, depth, low, high, state, continuation, obligatio
     next_way = scratch.walk_way
     beyond_at = scratch.walk_other
     level = 0
-    places[0] = enter(automaton, np.int64(state))
+    places[0] = enter(automaton, state)
     owed[0] = obligation
     node = np.int64(low)
     ends[0] = beyond_at[0] = high
@@ -187,7 +187,7 @@ def walk(table, row, undecided, depth, low, high, state, continuation, obligatio
         stays = debt == 0 and stays_below(automaton, tokens, at, node)
         if stays and limit != ANY:
             # All of them end in one state, or inside a character that leads back to it.
-            if automaton.minimum[at] < 0 and not ask(table, MEASURE_STATE, np.int64(at), 0, 0):
+            if automaton.minimum[at] < 0 and not ask(table, MEASURE_STATE, at):
                 return -1
             left = np.int64(automaton.minimum[at] + machine.cost[continuation])
             is_text = tokens.classes[node] & (TEXT | LINES) != 0
@@ -210,7 +210,7 @@ def walk(table, row, undecided, depth, low, high, state, continuation, obligatio
         if place == SPELLED:
             place = move(automaton, at, byte)
         if place < 0:
-            if not ask(table, EXPAND_STATE, np.int64(-place), 0, 0):
+            if not ask(table, EXPAND_STATE, -place):
                 return -1
             node = end
             continue
@@ -225,7 +225,7 @@ def walk(table, row, undecided, depth, low, high, state, continuation, obligatio
             if due == SPELLED:
                 due = move(automaton, owing, byte)
             if due < 0:
-                if not ask(table, EXPAND_STATE, np.int64(-due), 0, 0):
+                if not ask(table, EXPAND_STATE, -due):
                     return -1
                 node = end
                 continue
@@ -249,34 +249,34 @@ def walk(table, row, undecided, depth, low, high, state, continuation, obligatio
         ending = np.int64(0)
         if tag >= 0:
             if automaton.first[after] < 0:
-                if not ask(table, EXPAND_STATE, np.int64(after), 0, 0):
+                if not ask(table, EXPAND_STATE, after):
                     return -1
                 node = end
                 continue
             inside = automaton.count[after] > 0
             ending = np.int64(after)
         while ending:
-            due = np.int64(join(table, np.int64(debt), np.int64(automaton.pending[ending])))
+            due = join(table, debt, automaton.pending[ending])
             if due < 0:
                 return -1
             ends_free = ends_free or due == 0
             price = min(price, np.int64(machine.cost[continuation]))
             if continuation and end > node + 1 and payable_below(automaton, tokens, due, node + 1, end):
-                noted = note_after(table, noted, np.int64(0), node + 1, end, due)
+                noted = note_after(table, noted, 0, node + 1, end, due)
                 if first_visit(table, stamp, node + 1, continuation, due):
-                    depth = push(table, depth, node + 1, np.int64(end), np.int64(0), continuation, due)
+                    depth = push(table, depth, node + 1, end, 0, continuation, due)
                     if depth < 0:
                         return -1
             ending = np.int64(automaton.also[ending])
         if priced:
             if inside and (limit == LISTED or price > limit):
                 if place > _MASK32 and automaton.first[after] < 0:
-                    if not ask(table, EXPAND_STATE, np.int64(after), 0, 0):
+                    if not ask(table, EXPAND_STATE, after):
                         return -1
                     node = end
                     continue
                 left = left_inside(table, place)
-                if left < 0 and not ask(table, MEASURE_STATE, np.int64(~left), 0, 0):
+                if left < 0 and not ask(table, MEASURE_STATE, ~left):
                     return -1
                 if debt and automaton.mode[debt] & CLOSES:
                     left += _evasion(automaton, debt)
@@ -306,15 +306,15 @@ def walk(table, row, undecided, depth, low, high, state, continuation, obligatio
             and place == after
         ):
             # What goes on here is met in every grammar: its effect is known.
-            noted = note_after(table, noted, after, node + 1, end, np.int64(debt))
-            depth = push(table, depth, node + 1, np.int64(end), after, np.int64(continuation), np.int64(debt))
+            noted = note_after(table, noted, after, node + 1, end, debt)
+            depth = push(table, depth, node + 1, end, after, continuation, debt)
             if depth < 0:
                 return -1
             node = end
         elif inside and end > node + 1:
             level += 1
             if level + 1 >= places.shape[0]:
-                ask(table, GROW_SCRATCH, 0, 0, 0)
+                ask(table, GROW_SCRATCH)
                 return -1
             places[level] = place
             owed[level] = debt
@@ -368,7 +368,7 @@ def forbid(table, share, low, high, obligation, room):
         if place == SPELLED:
             place = move(automaton, places[level], byte)
         if place < 0:
-            ask(table, EXPAND_STATE, np.int64(-place), 0, 0)
+            ask(table, EXPAND_STATE, -place)
             return -1
         end = np.int64(tokens.end[node])
         if place == 0:
@@ -388,7 +388,7 @@ def forbid(table, share, low, high, obligation, room):
         if end > node + 1:
             level += 1
             if level + 1 >= places.shape[0]:
-                ask(table, GROW_SCRATCH, 0, 0, 0)
+                ask(table, GROW_SCRATCH)
                 return -1
             places[level] = place
             ends[level] = beyond_at[level] = end

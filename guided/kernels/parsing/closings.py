@@ -41,11 +41,11 @@ def _closing(table, stack, stamp):
     work[0] = stack
     while n:
         at = work[n - 1]
-        item = np.int64(top_of(machine, scratch.longs, at))
+        item = top_of(machine, scratch.longs, at)
         below = item & _MASK32
         # At the bottom is the continuation that lets the text end.
-        under = np.int64(0) if below == 1 else np.int64(top_of(machine, scratch.longs, below)) >> 32
-        row = np.int64(looked_up(table, lalr.pair_key, lalr.pair_row, WANT_WAYS, under << 28 | item >> 32))
+        under = np.int64(0) if below == 1 else top_of(machine, scratch.longs, below) >> 32
+        row = looked_up(table, lalr.pair_key, lalr.pair_row, WANT_WAYS, under << 28 | item >> 32)
         if row < 0:
             return np.int64(FAR)
         least = np.int64(FAR)
@@ -58,9 +58,9 @@ def _closing(table, stack, stamp):
                 continue
             left = np.int64(at)
             for _ in range((lalr.ways[i] >> 32) & 0xFFFF):
-                left = np.int64(top_of(machine, scratch.longs, left)) & _MASK32
-            top = (np.int64(top_of(machine, scratch.longs, left)) >> 32) - 1
-            after = np.int64(pushed_on(table, np.int64(lalr.goto[top, name]), left, stamp))
+                left = top_of(machine, scratch.longs, left) & _MASK32
+            top = (top_of(machine, scratch.longs, left) >> 32) - 1
+            after = pushed_on(table, lalr.goto[top, name], left, stamp)
             if after < 0:
                 return after
             known = np.int64(scratch.closings[after - LOCAL])
@@ -90,18 +90,18 @@ def price_in(table, state, stack, stamp, asked):
     if state < lalr.rest_row.shape[0]:
         row = np.int64(lalr.rest_row[state])
     if row < 0:
-        ask(table, WANT_REST, np.int64(state), 0, 0)
+        ask(table, WANT_REST, state)
         return np.int64(FAR)
     least = np.int64(FAR)
     for i in range(lalr.rest_first[row], lalr.rest_first[row + 1]):
         left = lalr.rests[i] & _MASK32
         if left >= least:
             break
-        after = np.int64(beyond(table, stack, lalr.rests[i] >> 32, stamp, asked))
+        after = beyond(table, stack, lalr.rests[i] >> 32, stamp, asked)
         if after < 0:
             return after
         if after:
-            more = np.int64(_closing(table, after, stamp))
+            more = _closing(table, after, stamp)
             if more < 0:
                 return more
             least = min(least, left + more)
@@ -123,7 +123,7 @@ def price_lexed(table, state):
         inside, stack = np.int64(machine.thread_state[t]), np.int64(machine.thread_next[t])
         obligation = np.int64(machine.thread_obligation[t])
         if inside or obligation:
-            inside = np.int64(lexer_at(table, inside, stack, obligation))
+            inside = lexer_at(table, inside, stack, obligation)
             if inside <= 0:
                 continue
         forget(lalr, asked)

@@ -146,7 +146,7 @@ def price_texts(table, states):
     fewest = views.fewest(table)
     for i in range(states.shape[0]):
         if states[i] < fewest.shape[0] and fewest[states[i]] == 0:
-            _spell_chain(table, np.int64(states[i]))
+            _spell_chain(table, states[i])
     return np.int64(0)
 
 
@@ -166,7 +166,7 @@ def price_new(table):
                 break  # a list of nodes
             elif node >= machine.node_cost.shape[0] or machine.node_cost[node] < 0:
                 counters[N_PRICED] = item
-                ask(table, PRICE_NODES, 0, 0, 0)
+                ask(table, PRICE_NODES)
                 return -1
             else:
                 best = min(best, machine.node_cost[node] + machine.cost[machine.items[i] & _MASK32])
@@ -179,7 +179,7 @@ def price_new(table):
         if start < farthest.shape[0]:
             if farthest[start] == 0 and not _spell_chain(table, start):
                 counters[N_REACHED] = at
-                ask(table, PRICE_TERMINAL, np.int64(start), 0, 0)
+                ask(table, PRICE_TERMINAL, start)
                 return -1
             far = np.int64(farthest[start])
         after = machine.closure_next[at]
@@ -244,4 +244,4 @@ def left_inside(table, place):
 @entry
 def price_all(table):
     """Price all continuations; 0, -1: request."""
-    return np.int64(price_new(table))
+    return price_new(table)

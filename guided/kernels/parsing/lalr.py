@@ -40,7 +40,7 @@ def shift(table, stack, terminal):
             return 0
         if action > 0:
             scratch.longs[0] = (np.int64(action) << 32) | stack
-            return intern_set(table, scratch.longs, np.int64(1))
+            return intern_set(table, scratch.longs, 1)
         rule = -action - 1
         for _ in range(lalr.rule_length[rule]):
             stack = machine.items[machine.set_offset[stack]] & _MASK32
@@ -49,7 +49,7 @@ def shift(table, stack, terminal):
         if terminal == lalr.last[1] and target == lalr.last[0]:
             return 1
         scratch.longs[0] = (np.int64(target + 1) << 32) | stack
-        stack = np.int64(intern_set(table, scratch.longs, np.int64(1)))
+        stack = intern_set(table, scratch.longs, 1)
         if stack < 0:
             return -1
 
@@ -96,7 +96,7 @@ def open_stack(table, stack):
     counters = views.counters(table)
     words = lalr.opening_live.shape[1]
     if words > MOST_LIVE_WORDS:
-        ask(table, OPEN_BOUNDARY, stack, 0, 0)
+        ask(table, OPEN_BOUNDARY, stack)
         return -1
     state = (machine.items[machine.set_offset[stack]] >> 32) - 1
     live = local_longs(MOST_LIVE_WORDS)
@@ -106,7 +106,7 @@ def open_stack(table, stack):
         terminal = np.int64(lalr.context[i])
         accepted = 1 if lalr.is_ignored[terminal] else accepts(lalr, machine, stack, terminal)
         if accepted < 0:
-            ask(table, OPEN_BOUNDARY, stack, 0, 0)
+            ask(table, OPEN_BOUNDARY, stack)
             return -1
         live[terminal >> 6] |= np.int64(accepted) << (terminal & 63)
     counters[FUEL] -= lalr.context_first[state + 1] - lalr.context_first[state]
@@ -119,7 +119,7 @@ def open_stack(table, stack):
     while True:
         found = np.int64(lalr.opening_slot[slot])
         if found < 0:
-            ask(table, OPEN_BOUNDARY, stack, 0, 0)
+            ask(table, OPEN_BOUNDARY, stack)
             return -1
         same = lalr.opening_state[found] == state
         for i in range(words):
@@ -131,7 +131,7 @@ def open_stack(table, stack):
             slot = 0
     at = counters[N_CLOSURE]
     if at + 1 > machine.closure_state.shape[0]:
-        ask(table, GROW_MACHINE, 0, 0, 0)
+        ask(table, GROW_MACHINE)
         return -1
     start = lalr.opening_start[found]
     machine.closure_state[at] = start

@@ -55,7 +55,7 @@ def pushed_on(table, state, below, stamp):
             slot = 0
     n = counters[N_LOCAL]
     if n == scratch.longs.shape[0] or 2 * n >= size:
-        ask(table, GROW_SCRATCH, 0, 0, 0)
+        ask(table, GROW_SCRATCH)
         return np.int64(-1)
     scratch.longs[n] = item
     scratch.closings[n] = -1
@@ -75,7 +75,7 @@ def _shifted(table, stack, terminal, makes, stamp):
     local = views.scratch(table).longs
     pushed = local_ints(MOST_PUSHED)
     n = np.int64(0)
-    item = np.int64(top_of(machine, local, stack))
+    item = top_of(machine, local, stack)
     state = (item >> 32) - 1
     while True:
         action = np.int64(lalr.action[state, terminal])
@@ -92,26 +92,26 @@ def _shifted(table, stack, terminal, makes, stamp):
             n = np.int64(0)
             while drop:
                 stack = item & _MASK32
-                item = np.int64(top_of(machine, local, stack))
+                item = top_of(machine, local, stack)
                 drop -= 1
         state = np.int64(pushed[n - 1]) if n else (item >> 32) - 1
         state = np.int64(lalr.goto[state, lalr.rule_name[rule]])
         if n == MOST_PUSHED:
             for i in range(n):
-                stack = np.int64(pushed_on(table, np.int64(pushed[i]), stack, stamp))
+                stack = pushed_on(table, pushed[i], stack, stamp)
                 if stack < 0:
                     return stack
-            item = np.int64(top_of(machine, local, stack))
+            item = top_of(machine, local, stack)
             n = np.int64(0)
         pushed[n] = state
         n += 1
     if not makes:
         return np.int64(1)
     for i in range(n):
-        stack = np.int64(pushed_on(table, np.int64(pushed[i]), stack, stamp))
+        stack = pushed_on(table, pushed[i], stack, stamp)
         if stack < 0:
             return stack
-    return np.int64(pushed_on(table, action - 1, stack, stamp))
+    return pushed_on(table, action - 1, stack, stamp)
 
 
 @inner
@@ -147,7 +147,7 @@ def is_accepted(table, stack, terminals, stamp, asked):
             terminal = np.int64(trailing_zeros(left))
             left &= left - np.uint64(1)
             bit = np.int64(np.uint64(1) << np.uint64(terminal))
-            found = np.int64(_shifted(table, stack, (word << 6) + terminal, False, stamp))
+            found = _shifted(table, stack, (word << 6) + terminal, False, stamp)
             if found:
                 asked[2 + word] |= bit
                 return np.int64(1) if found > 0 else found
@@ -167,7 +167,7 @@ def looked_up(table, keys, values, kind, key):
         slot += 1
         if slot == size:
             slot = 0
-    ask(table, kind, np.int64(key), 0, 0)
+    ask(table, kind, key)
     return np.int64(-1)
 
 
@@ -179,11 +179,11 @@ def lexer_at(table, inside, stack, obligation):
     """
     lalr = views.lalr(table)
     if inside == 0:
-        top = (np.int64(top_of(views.machine(table), views.scratch(table).longs, stack)) >> 32) - 1
+        top = (top_of(views.machine(table), views.scratch(table).longs, stack) >> 32) - 1
         inside = np.int64(lalr.start[top])
         if inside < 0:
-            ask(table, WANT_START, np.int64(top), 0, 0)
+            ask(table, WANT_START, top)
     if obligation and inside > 0:
         key = np.int64(inside) << 28 | obligation
-        inside = np.int64(looked_up(table, lalr.under_key, lalr.under_state, WANT_UNDER, key))
+        inside = looked_up(table, lalr.under_key, lalr.under_state, WANT_UNDER, key)
     return np.int64(inside)

@@ -6,8 +6,6 @@ that calls the rule, and so does a thread that has just read the name.
 
 from __future__ import annotations
 
-import numpy as np
-
 from guided.kernels.data import views
 from guided.kernels.data.asking import ask
 from guided.kernels.data.layout import CALL
@@ -37,7 +35,7 @@ def calls_marked(t, n, inside):
             node = machine.items[at] >> 32
             first = rules.node_first[node]
             if first < 0:
-                ask(t, EXPAND_NODE, np.int64(node), 0, 0)
+                ask(t, EXPAND_NODE, node)
                 return -1
             for edge in range(first, first + rules.node_count[node]):
                 if rules.kind[edge] == CALL and marked[rules.argument[edge]]:

@@ -118,7 +118,7 @@ def intern_set(table, values, n):
     new = counters[N_SETS]
     start = counters[N_ITEMS]
     if start + n > machine.items.shape[0] or 2 * new + 2 > size or new + 2 > machine.set_offset.shape[0]:
-        ask(table, GROW_MACHINE, 0, 0, 0)
+        ask(table, GROW_MACHINE)
         return -1
     for i in range(n):
         machine.items[start + i] = values[i]
@@ -164,13 +164,13 @@ def intern_items(table, n):
         if stop > i + 1:
             for j in range(i, stop):
                 out[j] = (out[j] & _MASK32) << 32
-            listed = np.int64(intern_set(table, out[i:stop], stop - i))
+            listed = intern_set(table, out[i:stop], stop - i)
             if listed < 0:
                 return -1
             item = frame << 32 | machine.composed[listed]
             if machine.composed[listed] == 0:
                 is_known = False
-                if not ask(table, COMPOSE, listed, 0, 0):
+                if not ask(table, COMPOSE, listed):
                     return -1
         if is_known:
             out[m] = item
@@ -213,7 +213,7 @@ def _unite(table, m, at, ended):
                     slot = 0
             if slots[2 * slot + 1] != stamp:
                 if 2 * m >= size or m + 1 >= at:
-                    ask(table, GROW_SCRATCH, 0, 0, 0)
+                    ask(table, GROW_SCRATCH)
                     return -1
                 slots[2 * slot] = item
                 slots[2 * slot + 1] = stamp
@@ -239,12 +239,12 @@ def settle(table, pairs, n):
         node = pairs[i] >> 32
         if rules.node_first[node] < 0:
             is_known = False
-            if not ask(table, EXPAND_NODE, np.int64(node), 0, 0):
+            if not ask(table, EXPAND_NODE, node):
                 break
     if not is_known:
         return -1
     if 2 * n > out.shape[0]:
-        ask(table, GROW_SCRATCH, 0, 0, 0)
+        ask(table, GROW_SCRATCH)
         return -1
     # What is returned to is kept at the upper end: many nodes may return to the same continuation.
     top = out.shape[0]
@@ -265,7 +265,7 @@ def settle(table, pairs, n):
         total += machine.set_offset[out[i] + 1] - machine.set_offset[out[i]]
     if total <= MANY:
         if total > at:
-            ask(table, GROW_SCRATCH, 0, 0, 0)
+            ask(table, GROW_SCRATCH)
             return -1
         for i in range(at, at + ended):
             for j in range(machine.set_offset[out[i]], machine.set_offset[out[i] + 1]):
@@ -274,7 +274,7 @@ def settle(table, pairs, n):
         counters[FUEL] -= m
         return intern_items(table, m)
     # A kernel that begins anew comes here with the same pairs again and again.
-    given = np.int64(intern_set(table, pairs, n))
+    given = intern_set(table, pairs, n)
     if given < 0:
         return -1
     if machine.composed[given] == 0:
@@ -282,7 +282,7 @@ def settle(table, pairs, n):
         if m < 0:
             return -1
         counters[FUEL] -= m
-        found = np.int64(intern_items(table, m))
+        found = intern_items(table, m)
         if found < 0:
             return -1
         machine.composed[given] = found
@@ -303,7 +303,7 @@ def union_sets(table, first, second):
         start = machine.set_offset[item]
         stop = machine.set_offset[item + 1]
         if m + stop - start > out.shape[0]:
-            ask(table, GROW_SCRATCH, 0, 0, 0)
+            ask(table, GROW_SCRATCH)
             return -1
         for j in range(start, stop):
             out[m] = machine.items[j]
@@ -332,13 +332,13 @@ def _gather(table, at, frame, n_emits, n_calls):
         node = stack[depth]
         first = rules.node_first[node]
         if first < 0:
-            ask(table, EXPAND_NODE, np.int64(node), 0, 0)
+            ask(table, EXPAND_NODE, node)
             return -1, -1
         for edge in range(first, first + rules.node_count[node]):
             kind = rules.kind[edge]
             if kind == READ:
                 if n_emits == scratch.emits.shape[0]:
-                    ask(table, GROW_SCRATCH, 0, 0, 0)
+                    ask(table, GROW_SCRATCH)
                     return -1, -1
                 scratch.emits[n_emits] = (np.int64(rules.to[edge]) << 32) | frame
                 scratch.emit_states[n_emits] = rules.argument[edge]
@@ -346,7 +346,7 @@ def _gather(table, at, frame, n_emits, n_calls):
                 n_emits += 1
             elif kind == CALL:
                 if n_calls == scratch.calls.shape[0]:
-                    ask(table, GROW_SCRATCH, 0, 0, 0)
+                    ask(table, GROW_SCRATCH)
                     return -1, -1
                 scratch.calls[n_calls] = (np.int64(rules.to[edge]) << 32) | frame
                 scratch.call_rules[n_calls] = rules.argument[edge]
@@ -355,7 +355,7 @@ def _gather(table, at, frame, n_emits, n_calls):
                 target = rules.to[edge]
                 if rules.met[target] != stamp:
                     if depth == stack.shape[0]:
-                        ask(table, GROW_SCRATCH, 0, 0, 0)
+                        ask(table, GROW_SCRATCH)
                         return -1, -1
                     rules.met[target] = stamp
                     stack[depth] = target
@@ -374,14 +374,14 @@ def close(table, continuation):
     if machine.closure_first[continuation] >= 0:
         return 0
     if counters[FUEL] < 0:
-        ask(table, OUT_OF_FUEL, 0, 0, 0)
+        ask(table, OUT_OF_FUEL)
         return -1
     n_emits = np.int64(0)
     n_calls = np.int64(0)
     start = machine.set_offset[continuation]
     n_items = machine.set_offset[continuation + 1] - start
     if n_items > scratch.longs.shape[0]:
-        ask(table, GROW_SCRATCH, 0, 0, 0)
+        ask(table, GROW_SCRATCH)
         return -1
     # By what they return to: nodes that several of them lead to are looked at once.
     by_frame = scratch.longs
@@ -417,7 +417,7 @@ def close(table, continuation):
             return -1
         done = stop
         counters[STAMP] += 1
-        n_emits, n_calls = _gather(table, np.int64(rules.rule_start[best]), frame, n_emits, n_calls)
+        n_emits, n_calls = _gather(table, rules.rule_start[best], frame, n_emits, n_calls)
         if n_emits < 0:
             return -1
     n_ignored = rules.ignored.shape[0]
@@ -425,7 +425,7 @@ def close(table, continuation):
     length = machine.set_offset[continuation + 1] - start
     first = counters[N_CLOSURE]
     if first + n_emits + n_ignored > machine.closure_state.shape[0]:
-        ask(table, GROW_MACHINE, 0, 0, 0)
+        ask(table, GROW_MACHINE)
         return -1
     # Group by automaton state: two uses of one terminal run as one thread with both continuations.
     order = scratch.calls
@@ -445,7 +445,7 @@ def close(table, continuation):
             return -1
         for j in range(n_ignored):
             if rules.ignored[j] == state:
-                after = union_sets(table, np.int64(after), np.int64(continuation))
+                after = union_sets(table, after, continuation)
                 if after < 0:
                     return -1
         if after > 0:

@@ -56,7 +56,7 @@ def join(table, one, other):
     found = answered(views.joined(table), np.int64(low) << 32 | high)
     if found >= 0:
         return found
-    ask(table, JOIN_OBLIGATIONS, np.int64(low), np.int64(high), 0)
+    ask(table, JOIN_OBLIGATIONS, low, high)
     return -1
 
 
@@ -67,7 +67,7 @@ def past(table, stack, terminal):
     for i in range(rules.ignored.shape[0]):
         if rules.ignored[i] == terminal:
             return stack
-    return shift(table, np.int64(stack), np.int64(terminal))
+    return shift(table, stack, terminal)
 
 
 @inner
@@ -75,7 +75,7 @@ def boundary(table, lexed, state, continuation):
     """The continuation after a match that ends in ``state``: 0 when the parser refuses it, -1: request."""
     automaton = views.automaton(table)
     if lexed:
-        return past(table, np.int64(continuation), np.int64(automaton.tag[state]))
+        return past(table, continuation, automaton.tag[state])
     return continuation
 
 
@@ -85,15 +85,15 @@ def open_boundary(table, lexed, continuation):
     if views.machine(table).closure_first[continuation] >= 0:
         return 0
     if lexed:
-        return open_stack(table, np.int64(continuation))
-    return close(table, np.int64(continuation))
+        return open_stack(table, continuation)
+    return close(table, continuation)
 
 
 @inner
 def _add(table, n, state, obligation, continuation):
     scratch = views.scratch(table)
     if n == scratch.thread_a.shape[0]:
-        ask(table, GROW_SCRATCH, 0, 0, 0)
+        ask(table, GROW_SCRATCH)
         return -1
     scratch.thread_c[n] = (np.int64(state) << 32) | obligation
     scratch.thread_d[n] = continuation
@@ -109,14 +109,14 @@ def _advance_thread(table, lexed, n, state, continuation, obligation, byte):
     if place == SPELLED:
         place = move(automaton, at, byte)
     if place < 0:
-        ask(table, EXPAND_STATE, np.int64(-place), 0, 0)
+        ask(table, EXPAND_STATE, -place)
         return -1
     if place == 0:
         return n
     if place >> 32:
         inside = partial(automaton, place)
         if inside < 0:
-            ask(table, NEED_PARTIAL, np.int64(place), 0, 0)
+            ask(table, NEED_PARTIAL, place)
             return -1
         return _add(table, n, inside, obligation, continuation)
     after = place
@@ -127,7 +127,7 @@ def _advance_thread(table, lexed, n, state, continuation, obligation, byte):
     tag = automaton.tag[after]
     # A state in which no match may end goes on by construction; only the others need their edges known here.
     if tag >= 0 and automaton.first[after] < 0:
-        ask(table, EXPAND_STATE, np.int64(after), 0, 0)
+        ask(table, EXPAND_STATE, after)
         return -1
     if tag < 0 or automaton.count[after] > 0:
         n = _add(table, n, after, obligation, continuation)
@@ -135,14 +135,14 @@ def _advance_thread(table, lexed, n, state, continuation, obligation, byte):
             return -1
     end = after if tag >= 0 else np.int64(0)
     while end:
-        beyond = np.int64(boundary(table, lexed, end, continuation))
+        beyond = boundary(table, lexed, end, continuation)
         if beyond < 0:
             return -1
         if beyond > 0:
-            owed = np.int64(join(table, obligation, np.int64(automaton.pending[end])))
+            owed = join(table, obligation, automaton.pending[end])
             if owed < 0:
                 return -1
-            n = _add(table, n, np.int64(0), owed, beyond)
+            n = _add(table, n, 0, owed, beyond)
             if n < 0:
                 return -1
         end = np.int64(automaton.also[end])
@@ -191,7 +191,7 @@ def _merge(table, lexed, n):
                 start = machine.set_offset[item]
                 stop = machine.set_offset[item + 1]
                 if length + stop - start > scratch.longs.shape[0]:
-                    ask(table, GROW_SCRATCH, 0, 0, 0)
+                    ask(table, GROW_SCRATCH)
                     return -1
                 for q in range(start, stop):
                     scratch.longs[length] = machine.items[q]
@@ -238,7 +238,7 @@ def _drop_forbidden(table, n):
                 more = answered(joined, -(owed << 32 | less))
                 if more < 0:
                     is_known = False
-                    if not ask(table, COMPARE, owed, less, 0):
+                    if not ask(table, COMPARE, owed, less):
                         return np.int64(-1)
                 elif more > 0 and (q < p or answered(joined, -(less << 32 | owed)) == 0):
                     # Of those that forbid the same the first stays.
@@ -264,7 +264,7 @@ def step(table, lexed, n, byte):
     scratch = views.scratch(table)
     counters[FUEL] -= n
     if counters[FUEL] < 0:
-        ask(table, OUT_OF_FUEL, 0, 0, 0)
+        ask(table, OUT_OF_FUEL)
         return -1
     m = np.int64(0)
     for t in range(n):
@@ -273,9 +273,9 @@ def step(table, lexed, n, byte):
         obligation = key & _MASK32
         continuation = np.int64(scratch.thread_b[t])
         if obligation:
-            owed = owe(automaton, obligation, np.int64(automaton.decode[state]), byte)
+            owed = owe(automaton, obligation, automaton.decode[state], byte)
             if owed < 0:
-                ask(table, EXPAND_STATE, np.int64(-owed), 0, 0)
+                ask(table, EXPAND_STATE, -owed)
                 return -1
             if owed > 0 and automaton.tag[owed] >= 0:
                 continue
@@ -330,7 +330,7 @@ def intern_state(table, n):
     new = counters[N_STATES]
     start = counters[N_THREADS]
     if start + n > machine.thread_state.shape[0] or 2 * new + 2 > size or new + 2 > machine.state_offset.shape[0]:
-        ask(table, GROW_MACHINE, 0, 0, 0)
+        ask(table, GROW_MACHINE)
         return -1
     for i in range(n):
         machine.thread_state[start + i] = scratch.thread_a[i] >> 32
@@ -375,7 +375,7 @@ def next_bytes(table, state):
         if inside == 0:
             if machine.closure_first[continuation] < 0:
                 # Opened by the caller: with the parser, this would be twice as much to compile.
-                ask(table, OPEN_BOUNDARY, np.int64(continuation), 0, 0)
+                ask(table, OPEN_BOUNDARY, continuation)
                 return -1
             first = machine.closure_first[continuation]
             stop = first + machine.closure_count[continuation]
@@ -385,7 +385,7 @@ def next_bytes(table, state):
                 if not out[byte]:
                     after = move(automaton, place, byte)
                     if after < 0:
-                        ask(table, EXPAND_STATE, np.int64(-after), 0, 0)
+                        ask(table, EXPAND_STATE, -after)
                         return -1
                     out[byte] = after != 0
     return 0

@@ -185,7 +185,7 @@ def successors(
         if depth & 0xFFFFF:
             continue
         token = order[i]
-        if depth and not stays(merges, data, offsets, byte_ids, symbols, ranks, first, np.int64(token)):
+        if depth and not stays(merges, data, offsets, byte_ids, symbols, ranks, first, token):
             continue
         row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
 

@@ -105,7 +105,7 @@ def locate(words, before, zeros, shift, marked, marked_before, samples, rows, fo
                     place -= ones
             row = place + shift[symbol]
             steps += 1
-        found[k] = samples[_ones(marked, marked_before, np.int64(0), row)] + steps
+        found[k] = samples[_ones(marked, marked_before, 0, row)] + steps
 
 
 @entry

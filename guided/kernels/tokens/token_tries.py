@@ -150,12 +150,10 @@ def merge(table, starts, n_starts, nodes_used, tokens_used, nodes, spare, stamp,
     held = tokens_used
     depth = 0
     frames[0, 0] = 0
-    frames[0, 1] = _sorted_children(
-        tokens, starts, np.int64(0), n_starts, nodes, np.int64(0), spare, allowed, np.int64(0)
-    )
+    frames[0, 1] = _sorted_children(tokens, starts, 0, n_starts, nodes, 0, spare, allowed, 0)
     frames[0, 2] = -1
     if frames[0, 1] < 0:
-        ask(table, GROW_NODES, 0, 0, 0)
+        ask(table, GROW_NODES)
         return -1
     while depth >= 0:
         at = np.int64(frames[depth, 0])
@@ -181,7 +179,7 @@ def merge(table, starts, n_starts, nodes_used, tokens_used, nodes, spare, stamp,
             for i in range(at, last):
                 n_ids += tokens.token_offset[nodes[i] + 1] - tokens.token_offset[nodes[i]]
         if used + size >= tokens.byte.shape[0] or held + n_ids > tokens.token_ids.shape[0]:
-            ask(table, GROW_TRIES, 0, 0, 0)
+            ask(table, GROW_TRIES)
             return -1
         if last == at + 1:
             for i in range(size):
@@ -204,9 +202,9 @@ def merge(table, starts, n_starts, nodes_used, tokens_used, nodes, spare, stamp,
                     tokens.token_ids[held] = token
                     held += 1
         tokens.token_offset[used] = held
-        below = _sorted_children(tokens, nodes, at, last, nodes, end, spare, allowed, np.int64(256))
+        below = _sorted_children(tokens, nodes, at, last, nodes, end, spare, allowed, 256)
         if below < 0:
-            ask(table, GROW_NODES, 0, 0, 0)
+            ask(table, GROW_NODES)
             return -1
         if below == end:
             tokens.end[node] = used
