@@ -15,7 +15,7 @@ from numba import config, njit, typeof, types
 from numba.core import event
 from numba.extending import intrinsic
 
-__all__ = ["called", "compiled_kernel", "direct", "entry", "inner", "kept_elsewhere", "logger"]
+__all__ = ["called", "compiled_kernel", "direct", "entry", "inlined", "inner", "kept_elsewhere", "logger"]
 
 logger = logging.getLogger("guided")
 """Says once a process that kernels are compiled: nobody should wait minutes without knowing what for."""
@@ -47,6 +47,11 @@ def inner(kernel: Callable[..., Any]) -> Any:
     A call from Python would end the process.
     """
     return _compiled(kernel, no_cpython_wrapper=True)
+
+
+def inlined(kernel: Callable[..., Any]) -> Any:
+    """Compile a kernel that is written out wherever others call it: what each round of a long loop begins with."""
+    return _compiled(kernel, no_cpython_wrapper=True, forceinline=True)
 
 
 def _compiled(kernel: Callable[..., Any], **options: Any) -> Any:

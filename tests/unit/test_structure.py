@@ -64,11 +64,7 @@ TYPE_CIRCLES = {"constraint": 6}
 FOLDERS: dict[str, int] = {}
 """Python files in each folder that has too many."""
 
-FUNCTIONS = {
-    "kernels.fill": 232,
-    "kernels.survey": 169,
-    "kernels.walk": 196,
-}
+FUNCTIONS: dict[str, int] = {}
 """Lines of each function that is too long, by part and name."""
 
 ELSEWHERE = {

@@ -240,7 +240,7 @@ class Scratch(NamedTuple):
     walk_similar: Longs
     walk_obligation: Ints
     walk_end: Ints
-    walk_other: Ints
+    walk_behind: Ints
     walk_fan: Ints
     walk_way: Ints
     listed: Longs

@@ -11,7 +11,7 @@ import numpy as np
 
 from guided.kernels.data import views
 from guided.kernels.data.layout import CANONICAL, CLOSES, MATCHED, STRING
-from guided.kernels.jit import entry, inner
+from guided.kernels.jit import called, entry, inner
 
 _MASK32 = 0xFFFFFFFF
 
@@ -230,7 +230,7 @@ def _begins_escape(automaton, state, mode):
 
 @inner
 def _escape(automaton, decode, state, mode, byte):
-    """One byte inside an escape, where `glance` cannot tell."""
+    """One byte inside an escape, where the byte alone does not tell."""
     kind = decode & KIND
     if kind == ESCAPE:
         if not mode & CANONICAL:
@@ -281,48 +281,34 @@ def _escape(automaton, decode, state, mode, byte):
 @inner
 def _spelled(automaton, decode, state, mode, byte):
     """One byte that begins an escape or goes on with one."""
+    called()
     if decode:
         return _escape(automaton, decode, state, mode, byte)
     return _place(_begins_escape(automaton, state, mode), ESCAPE, state)
 
 
-SPELLED = -(1 << 62)
-"""What `glance` answers where it cannot tell."""
-
-
 @inner
-def glance(automaton, place, byte):
-    """As `move` outside escapes, `SPELLED` where one begins or goes on: small enough to be inlined."""
-    if place >> 32 == ESCAPE:
-        if byte == 0x75:
-            return np.int64(SPELLED)
+def move(automaton, place, byte):
+    """The place after ``byte``: 0 dead, ``-state`` when the edges of a state are not known yet."""
+    state = place & _MASK32
+    mode = automaton.mode[state]
+    if place >> 32 == ESCAPE and byte != 0x75:
         code = _short(byte)
-        if code < 0 or (code == 0x2F and automaton.mode[place & _MASK32] & CANONICAL):
+        if code < 0 or (code == 0x2F and mode & CANONICAL):
             return np.int64(0)
-        return edge(automaton, place & _MASK32, code)
+        return edge(automaton, state, code)
     if place >> 32:
         if _hex(byte) < 0 and byte != 0x5C and byte != 0x75:
             return np.int64(0)
-        return np.int64(SPELLED)
-    mode = automaton.mode[place]
+        return _spelled(automaton, place >> 32, state, mode, byte)
     if mode & STRING:
         if byte == 0x5C:
-            return np.int64(SPELLED)
+            return _spelled(automaton, 0, state, mode, byte)
         if byte == 0x22:
             return np.int64(MATCHED) if mode & CLOSES else np.int64(0)
         if byte < 0x20:
             return np.int64(0)
-    return edge(automaton, place, byte)
-
-
-@inner
-def move(automaton, place, byte):
-    """The place after ``byte``: 0 dead, ``-state`` when the edges of a state are not known yet."""
-    found = glance(automaton, place, byte)
-    if found != SPELLED:
-        return found
-    state = place & _MASK32
-    return _spelled(automaton, place >> 32, state, automaton.mode[state], byte)
+    return edge(automaton, state, byte)
 
 
 @inner
@@ -337,9 +323,7 @@ def owe(automaton, obligation, decode, byte):
     place = np.int64(obligation)
     if automaton.mode[obligation] & STRING:
         place |= np.int64(decode) << 32
-    after = glance(automaton, place, byte)
-    if after == SPELLED:
-        after = move(automaton, place, byte)
+    after = move(automaton, place, byte)
     return after if after < 0 else after & _MASK32
 
 

@@ -16,6 +16,7 @@ from guided.kernels.data.requests import EXPAND_STATE
 from guided.kernels.jit import entry, inner
 from guided.kernels.lexing.strings import edge
 from guided.kernels.masking.effects import note_exits
+from guided.kernels.tokens.cursor import below, settled, start
 
 __all__ = ["INSIDE", "LEAVES", "mark", "survey"]
 
@@ -70,27 +71,22 @@ def mark(table, low, high, state, core, old, new):
     automaton = views.automaton(table)
     scratch = views.scratch(table)
     tokens = views.tokens(table)
-    states = scratch.walk_state
     # The state that a path of tokens has reached from a marked node; 0: it passed none.
     within = scratch.walk_obligation
-    ends = scratch.walk_end
     narrows = old.shape[0] > 0
     new[:] = 0
     requests = views.requests(table)
     n_below = np.int64(0)
-    level = 0
-    states[0] = state
     within[0] = 0
-    ends[0] = high
-    node = np.int64(low)
+    level = np.int64(0)
+    node = start(table, low, high, state, level, True)
     while True:
-        while node >= ends[level]:
-            if level == 0:
-                return np.int64(-1) if requests.count[0] else n_below
-            level -= 1
+        node, level = settled(table, node, level)
+        if node < 0:
+            return np.int64(-1) if requests.count[0] else n_below
         end = np.int64(tokens.end[node])
         byte = np.int64(tokens.byte[node])
-        after = edge(automaton, states[level], byte)
+        after = edge(automaton, scratch.walk_state[level], byte)
         behind = np.int64(0)
         kind = INSIDE
         if narrows and after > 0:
@@ -126,11 +122,8 @@ def mark(table, low, high, state, core, old, new):
         if after == 0 or end == node + 1:
             node = end
         else:
-            level += 1
-            states[level] = after
+            node, level = below(table, node, level, after, True)
             within[level] = behind
-            ends[level] = end
-            node += 1
 
 
 @entry
@@ -144,20 +137,15 @@ def survey(table, low, high, state, core, marks, kept, places, exits):
     automaton = views.automaton(table)
     scratch = views.scratch(table)
     tokens = views.tokens(table)
-    states = scratch.walk_state
-    ends = scratch.walk_end
     n_kept = np.int64(0)
     n_exits = np.int64(0)
     requests = views.requests(table)
-    level = 0
-    states[0] = state
-    ends[0] = high
-    node = np.int64(low)
+    level = np.int64(0)
+    node = start(table, low, high, state, level, True)
     while True:
-        while node >= ends[level]:
-            if level == 0:
-                return np.int64(-1) if requests.count[0] else n_kept << 32 | n_exits
-            level -= 1
+        node, level = settled(table, node, level)
+        if node < 0:
+            return np.int64(-1) if requests.count[0] else n_kept << 32 | n_exits
         end = np.int64(tokens.end[node])
         mark = marks[node - low]
         if state and mark == INSIDE:
@@ -173,7 +161,7 @@ def survey(table, low, high, state, core, marks, kept, places, exits):
                 continue
             after = np.int64(core)
         else:
-            after = edge(automaton, states[level], tokens.byte[node])
+            after = edge(automaton, scratch.walk_state[level], tokens.byte[node])
         if after == 0:
             node = end
             continue
@@ -191,9 +179,6 @@ def survey(table, low, high, state, core, marks, kept, places, exits):
             places[n_kept] = after
             n_kept += 1
         if end > node + 1 and (automaton.tag[after] < 0 or automaton.count[after] > 0):
-            level += 1
-            states[level] = after
-            ends[level] = end
-            node += 1
+            node, level = below(table, node, level, after, True)
         else:
             node = end

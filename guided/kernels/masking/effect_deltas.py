@@ -14,8 +14,10 @@ from guided.kernels.data.asking import ask
 from guided.kernels.data.local_arrays import local_ints
 from guided.kernels.data.requests import EXPAND_STATE, GROW_EXITS
 from guided.kernels.jit import entry, inner
-from guided.kernels.lexing.strings import SPELLED, enter, glance, move
+from guided.kernels.lexing.strings import enter, move
 from guided.kernels.masking.effects import OWING, fetch, note_exits, tell_bytes
+from guided.kernels.masking.rows import add_tokens, remove_tokens
+from guided.kernels.tokens.cursor import below, settled, start
 
 _MASK32 = 0xFFFFFFFF
 
@@ -28,31 +30,9 @@ _UNVISITED = -1
 
 
 @inner
-def _after(automaton, place, byte):
-    found = glance(automaton, place, byte)
-    if found == SPELLED:
-        found = move(automaton, place, byte)
-    return found
-
-
-@inner
 def _leads_back(automaton, place, classes):
     """Do all characters of some classes lead from a place back to it, and no match ends there?"""
     return place <= _MASK32 and automaton.tag[place] < 0 and not classes & ~automaton.closed[place]
-
-
-@inner
-def _put(table, row, begin, stop, kept):
-    """Set the tokens of the nodes from ``begin`` to ``stop`` in a row, or clear them."""
-    tokens = views.tokens(table)
-    masks = views.effects(table).masks
-    for i in range(tokens.token_offset[begin], tokens.token_offset[stop]):
-        token = tokens.token_ids[i]
-        bit = np.uint32(1) << np.uint32(token & 31)
-        if kept:
-            masks[row, token >> 5] |= bit
-        else:
-            masks[row, token >> 5] &= ~bit
 
 
 @entry
@@ -63,7 +43,7 @@ def most_similar(table, state, others, n_others, weights):
     """
     automaton = views.automaton(table)
     mine = local_ints(256)
-    tell_bytes(automaton, automaton.base[state], mine)
+    tell_bytes(automaton, np.int64(automaton.base[state]), mine)
     theirs = local_ints(256)
     best = np.int64(-1)
     most = np.int64(0)
@@ -73,7 +53,7 @@ def most_similar(table, state, others, n_others, weights):
     most = most * SIMILAR >> 8
     for i in range(n_others):
         other = np.int64(others[i])
-        tell_bytes(automaton, automaton.base[other], theirs)
+        tell_bytes(automaton, np.int64(automaton.base[other]), theirs)
         alike = np.int64(0)
         for byte in range(256):
             if mine[byte] and mine[byte] == theirs[byte]:
@@ -96,30 +76,26 @@ def survey_delta(table, low, high, state, other, near, model_row, row, known_exi
     scratch = views.scratch(table)
     tokens = views.tokens(table)
     masks = views.effects(table).masks
-    places = scratch.walk_state
-    ends = scratch.walk_end
+    found = masks[row]
     others = scratch.walk_similar
     mine = local_ints(256)
     theirs = local_ints(256)
     for word in range(masks.shape[1]):
-        masks[row, word] = masks[model_row, word]
-    level = 0
-    places[0] = enter(automaton, state)
+        found[word] = masks[model_row, word]
+    level = np.int64(0)
+    node = start(table, low, high, enter(automaton, state), level, True)
     others[0] = enter(automaton, other)
-    ends[0] = high
-    tell_bytes(automaton, places[0], mine)
+    tell_bytes(automaton, scratch.walk_state[0], mine)
     tell_bytes(automaton, others[0], theirs)
     n_exits = np.int64(0)
     requests = views.requests(table)
     at_known = 0
-    node = np.int64(low)
     fetch(table, node)
     while True:
-        while node >= ends[level]:
-            if level == 0:
-                return -1 if requests.count[0] else n_exits
-            level -= 1
-        here = places[level]
+        node, level = settled(table, node, level)
+        if node < 0:
+            return -1 if requests.count[0] else n_exits
+        here = scratch.walk_state[level]
         there = others[level]
         end = np.int64(tokens.end[node])
         byte = np.int64(tokens.byte[node])
@@ -129,12 +105,12 @@ def survey_delta(table, low, high, state, other, near, model_row, row, known_exi
                 place = np.int64(mine[byte])
                 then = np.int64(theirs[byte])
             if level or place < 0 or then < 0:
-                place = _after(automaton, here, byte)
+                place = move(automaton, here, byte)
                 if there > 0:
                     # Where its walk has not looked, below what was kept as a whole, edges need not be known.
-                    then = max(_after(automaton, there, byte), np.int64(_UNVISITED))
+                    then = max(move(automaton, there, byte), np.int64(_UNVISITED))
             if place < 0:
-                if not ask(table, EXPAND_STATE, -place):
+                if not ask(table, EXPAND_STATE, np.int64(-place), 0, 0):
                     return -1
                 node = end
                 continue
@@ -143,7 +119,7 @@ def survey_delta(table, low, high, state, other, near, model_row, row, known_exi
                 at_known += 1
             while at_known < known_exits.shape[0] and known_exits[at_known, 0] < end:
                 if n_exits == exits.shape[0]:
-                    ask(table, GROW_EXITS)
+                    ask(table, GROW_EXITS, 0, 0, 0)
                     return -1
                 for column in range(4):
                     exits[n_exits, column] = known_exits[at_known, column]
@@ -154,11 +130,11 @@ def survey_delta(table, low, high, state, other, near, model_row, row, known_exi
         classes = tokens.classes[node]
         if _leads_back(automaton, here, classes):
             if there <= 0 or not _leads_back(automaton, there, classes):
-                _put(table, row, node, end, True)
+                add_tokens(tokens, found, node, end)
             node = end
             continue
         if place == 0:
-            _put(table, row, node, end, False)
+            remove_tokens(tokens, found, node, end)
             node = end
             continue
         after = np.int32(place & _MASK32)
@@ -167,24 +143,20 @@ def survey_delta(table, low, high, state, other, near, model_row, row, known_exi
         inside = True
         if automaton.tag[after] >= 0:
             if automaton.first[after] < 0:
-                if not ask(table, EXPAND_STATE, after):
+                if not ask(table, EXPAND_STATE, np.int64(after), 0, 0):
                     return -1
                 node = end
                 continue
             inside = automaton.count[after] > 0
             if end > node + 1:
-                n_exits = note_exits(table, exits, n_exits, node, after, 0)
+                n_exits = note_exits(table, exits, n_exits, node, np.int64(after), np.int64(0))
                 if n_exits < 0:
                     return -1
-        _put(table, row, node, node + 1, True)
+        add_tokens(tokens, found, node, node + 1)
         if inside and end > node + 1:
-            # No token has more bytes than there are levels.
-            level += 1
-            places[level] = place
+            node, level = below(table, node, level, place, True)
             others[level] = then
-            ends[level] = end
-            node += 1
             fetch(table, node)
         else:
-            _put(table, row, node + 1, end, False)
+            remove_tokens(tokens, found, node + 1, end)
             node = end

@@ -15,8 +15,10 @@ from guided.kernels.data.requests import EXPAND_STATE, GROW_EXITS
 from guided.kernels.jit import entry, inner
 from guided.kernels.lexing.byte_classes import UNPLAIN
 from guided.kernels.lexing.rejected import classes_of_rejected
-from guided.kernels.lexing.strings import SPELLED, enter, glance, move
+from guided.kernels.lexing.strings import enter, move
+from guided.kernels.masking.rows import add_tokens, remove_tokens
 from guided.kernels.masking.walks import payable_below
+from guided.kernels.tokens.cursor import below, settled, start
 
 _MASK32 = 0xFFFFFFFF
 
@@ -65,7 +67,7 @@ def note_exits(table, exits, n, node, state, count):
 
 @inner
 def tell_bytes(automaton, state, row):
-    """Write to ``row[256]`` the state after each byte, 0 for dead, and -1 where only `glance` knows."""
+    """Write to ``row[256]`` the state after each byte, 0 for dead, and -1 where `move` must be asked."""
     first = np.int64(automaton.first[state])
     if first < 0:
         row[:] = -1
@@ -134,18 +136,14 @@ def _set_bits(table, row, whole, low, high, n_pieces, kept):
     if whole < 0 or 2 * n < offset[high] - offset[low]:
         masks[row, :] = 0
         for p in range(n_pieces):
-            for i in range(offset[pieces[3 * p]], offset[pieces[3 * p + 1]]):
-                token = tokens.token_ids[i]
-                masks[row, token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+            add_tokens(tokens, masks[row], pieces[3 * p], pieces[3 * p + 1])
         return n
     for word in range(masks.shape[1]):
         masks[row, word] = masks[whole, word]
     begin = np.int64(low)
     for p in range(n_pieces + 1):
         stop = high if p == n_pieces else pieces[3 * p]
-        for i in range(offset[begin], offset[stop]):
-            token = tokens.token_ids[i]
-            masks[row, token >> 5] &= ~(np.uint32(1) << np.uint32(token & 31))
+        remove_tokens(tokens, masks[row], begin, stop)
         if p < n_pieces:
             begin = pieces[3 * p + 1]
     return n
@@ -167,6 +165,40 @@ def fetch(table, node):
             i += 1
 
 
+@inner
+def _lacks(tokens, node, needed):
+    """Does nothing at and below a node have all that a text must have to be refused?"""
+    classes = tokens.classes[node]
+    return classes & needed != needed and not classes & UNPLAIN
+
+
+@inner
+def _behind_staying(tokens, row, at, needed, node, stop):
+    """The first node from one on, of those that end a token or go on with one, by whose byte a state is left."""
+    while node < stop and row[tokens.byte[node]] == at:
+        node = np.int64(tokens.end[node]) if _lacks(tokens, node, needed) else node + 1
+    return node
+
+
+@inner
+def _count_below(table, n_pieces, node, level):
+    """Keep all tokens at and below a node, with the characters that have begun where each ends; the pieces then."""
+    tokens = views.tokens(table)
+    scratch = views.scratch(table)
+    counts, ends = scratch.walk_obligation, scratch.walk_end
+    stop = np.int64(tokens.end[node])
+    while node < stop:
+        while node >= ends[level]:
+            level -= 1
+        count = counts[level] + (tokens.byte[node] & 0xC0 != 0x80)
+        n_pieces = _keep(table, n_pieces, node, node + 1, count)
+        level += 1
+        counts[level] = count
+        ends[level] = tokens.end[node]
+        node += 1
+    return n_pieces
+
+
 @entry
 def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits):
     """Walk ``[low, high)`` from ``state``: tokens that stay or end, and the nodes where matches end; -1: request.
@@ -186,44 +218,36 @@ def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits)
     automaton = views.automaton(table)
     scratch = views.scratch(table)
     tokens = views.tokens(table)
-    places = scratch.walk_state
-    ends = scratch.walk_end
     counts = scratch.walk_obligation
     rows = local_int_rows(ROWS, 256)
     held = local_longs(ROWS)
     held[:] = 0
     refused = local_longs(ROWS)
     n_asked = 0
-    level = 0
-    places[0] = enter(automaton, state)
-    ends[0] = high
-    counts[0] = 0
     plain = row >= 0
     n_pieces = np.int64(0)
-    n_kept = np.int64(0)
     n_exits = np.int64(0)
     requests = views.requests(table)
-    node = np.int64(low)
+    counts[0] = 0
+    level = np.int64(0)
+    node = start(table, low, high, enter(automaton, state), level, True)
     fetch(table, node)
     while True:
-        while node >= ends[level]:
-            if level == 0:
-                if requests.count[0]:
-                    return -1
-                n_kept = (
-                    _set_bits(table, row, whole, low, high, n_pieces, kept)
-                    if plain
-                    else _list_noted(table, n_pieces, kept, noted)
-                )
-                return (n_kept << 32) | n_exits
-            level -= 1
-        at = places[level]
+        node, level = settled(table, node, level)
+        if node < 0:
+            if requests.count[0]:
+                return np.int64(-1)
+            if plain:
+                return _set_bits(table, row, whole, low, high, n_pieces, kept) << 32 | n_exits
+            return _list_noted(table, n_pieces, kept, noted) << 32 | n_exits
+        at = scratch.walk_state[level]
+        left = scratch.walk_end[level] - node
         end = np.int64(tokens.end[node])
         byte = np.int64(tokens.byte[node])
         place = np.int64(-1)
         if at <= _MASK32:
             slot = at & (ROWS - 1)
-            if held[slot] != at and ends[level] - node >= WORTH:
+            if held[slot] != at and left >= WORTH:
                 tell_bytes(automaton, at, rows[slot])
                 held[slot] = at
                 refused[slot] = UNASKED
@@ -232,88 +256,60 @@ def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits)
             stays = automaton.tag[at] < 0
             staying = np.int64(0)
             if not plain:
-                staying = at if home == PLACES else counts[level] + 1
+                staying = at if home == PLACES else np.int64(counts[level] + 1)
             needed = np.int64(0)
             if plain and held[slot] == at:
-                if refused[slot] == UNASKED and ends[level] - node >= FAR_RANGE and n_asked < ROWS:
+                if refused[slot] == UNASKED and left >= FAR_RANGE and n_asked < ROWS:
                     refused[slot] = classes_of_rejected(automaton, at)
                     n_asked += 1
                 needed = max(refused[slot], np.int64(0))
-                classes = tokens.classes[node]
-                if classes & needed != needed and not classes & UNPLAIN:
-                    # Nothing below has all that a text must have to be refused.
+                if _lacks(tokens, node, needed):
                     n_pieces = _keep(table, n_pieces, node, end, 0)
                     node = end
                     continue
             if stays and place == at and at != home:
                 # What is below goes on from the same state, as what comes beside it does.
                 begin = node
-                stop = ends[level]
-                node += 1
-                while node < stop and rows[slot, tokens.byte[node]] == at:
-                    classes = tokens.classes[node]
-                    if classes & needed != needed and not classes & UNPLAIN:
-                        node = np.int64(tokens.end[node])
-                    else:
-                        node += 1
+                node = _behind_staying(tokens, rows[slot], at, needed, node, node + left)
                 n_pieces = _keep(table, n_pieces, begin, node, staying)
                 continue
-            if (
-                stays
-                and (place < 0 or place == at or byte >= 0x80)
-                and not tokens.classes[node] & ~automaton.closed[at]
-            ):
+            closes = not tokens.classes[node] & ~automaton.closed[at]
+            if stays and closes and (place < 0 or place == at or byte >= 0x80):
                 # Every character here and below leads back: nothing is read but how many of them begin.
-                if at != home:
+                if at == home:
+                    n_pieces = _count_below(table, n_pieces, node, level)
+                else:
                     n_pieces = _keep(table, n_pieces, node, end, staying)
-                    node = end
-                    continue
-                base = level
-                while node < end:
-                    while node >= ends[level]:
-                        level -= 1
-                    count = counts[level] + 1
-                    if tokens.byte[node] & 0xC0 == 0x80:
-                        count -= 1
-                    last = node + 1
-                    n_pieces = _keep(table, n_pieces, node, last, count)
-                    level += 1
-                    counts[level] = count
-                    ends[level] = tokens.end[node]
-                    node = last
-                level = base
+                node = end
                 continue
         if place < 0:
-            place = glance(automaton, at, byte)
-            if place == SPELLED:
-                place = move(automaton, at, byte)
+            place = move(automaton, at, byte)
         if place < 0:
             if not ask(table, EXPAND_STATE, -place):
-                return -1
-            node = ends[level] if -place == at else end
+                return np.int64(-1)
+            node = node + left if -place == at else end
             continue
         if place == 0:
             node = end
             continue
-        after = np.int32(place & _MASK32)
+        after = place & _MASK32
         if automaton.owes[after]:
-            return OWING
-        tag = automaton.tag[after]
+            return np.int64(OWING)
         inside = True
         count = counts[level]
         if place == home:
             count += 1
-        if tag >= 0:
+        if automaton.tag[after] >= 0:
             if automaton.first[after] < 0:
                 if not ask(table, EXPAND_STATE, after):
-                    return -1
+                    return np.int64(-1)
                 node = end
                 continue
             inside = automaton.count[after] > 0
             if not plain or apart or end > node + 1:
                 n_exits = note_exits(table, exits, n_exits, node, after, count)
                 if n_exits < 0:
-                    return -1
+                    return np.int64(-1)
         ended = np.int64(0)
         if home == PLACES:
             ended = place
@@ -323,11 +319,8 @@ def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits)
         if inside or not apart:
             n_pieces = _keep(table, n_pieces, node, node + 1, ended)
         if inside and end > node + 1:
-            level += 1
-            places[level] = place
+            node, level = below(table, node, level, place, True)
             counts[level] = count
-            ends[level] = end
-            node += 1
             fetch(table, node)
         else:
             node = end
@@ -374,9 +367,7 @@ def closings(table, state, path_bytes, path_ends, closes):
         while at >= ends[level]:
             level -= 1
         byte = np.int64(path_bytes[at])
-        place = glance(automaton, places[level], byte)
-        if place == SPELLED:
-            place = move(automaton, places[level], byte)
+        place = move(automaton, places[level], byte)
         if place < 0 and not ask(table, EXPAND_STATE, -place):
             return -1
         if place > 0 and automaton.owes[place & _MASK32]:

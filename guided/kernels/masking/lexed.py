@@ -25,18 +25,19 @@ from guided.kernels.data.layout import FAR, FUEL, N_LOCAL, NEED, PRICES, STAMP
 from guided.kernels.data.local_arrays import local_longs
 from guided.kernels.data.requests import (
     EXPAND_STATE,
-    GROW_SCRATCH,
     NEED_LEXED,
     OUT_OF_FUEL,
     WANT_VERDICT,
 )
 from guided.kernels.jit import entry, inner
 from guided.kernels.lexing.strings import edge
-from guided.kernels.masking.masks import ENOUGH, apply_effect, find_effect
+from guided.kernels.masking.masks import ENOUGH, apply_effect, find_effect, push_threads
+from guided.kernels.masking.rows import add_tokens
 from guided.kernels.masking.segments import first_visit, push
-from guided.kernels.masking.walks import begins, payable_below, way, ways
+from guided.kernels.masking.walks import begins, payable_below
 from guided.kernels.parsing.closings import price_in
 from guided.kernels.parsing.local_stacks import ASKED, beyond, forget, is_accepted, lexer_at
+from guided.kernels.tokens.cursor import below, settled, start
 
 __all__ = ["fill_lexed"]
 
@@ -120,80 +121,44 @@ def _walk(table, depth, low, high, state, stack, stamp, asked, limit):
     scratch = views.scratch(table)
     tokens = views.tokens(table)
     rows = views.rows(table)
-    states = scratch.walk_state
-    ends = scratch.walk_end
-    fans = scratch.walk_fan
-    next_way = scratch.walk_way
-    beyond_at = scratch.walk_other
-    level = 0
-    states[0] = state
-    node = np.int64(low)
-    ends[0] = beyond_at[0] = high
-    fans[0] = ways(automaton, tokens, states[0], low)
-    if fans[0]:
-        next_way[0] = ends[0] = 0
+    level = np.int64(0)
+    node = start(table, low, high, state, level, False)
     visited = 0
     # Of the last state that a token ended in: many end in the same.
     judged = np.int64(0)
     at = np.int64(-1)
     while True:
-        while node >= ends[level]:
-            if fans[level]:
-                chosen = way(automaton, states[level], next_way[level])
-                if chosen >= 0:
-                    next_way[level] += 1
-                    child = np.int64(tokens.children[fans[level] - 1, chosen])
-                    if child > 0:
-                        node = child
-                        ends[level] = tokens.end[child]
-                    continue
-                node = np.int64(beyond_at[level])
-            if level == 0:
-                counters[FUEL] -= visited >> 6
-                return np.int64(depth)
-            level -= 1
+        node, level = settled(table, node, level)
+        if node < 0:
+            counters[FUEL] -= visited >> 6
+            return np.int64(depth)
         visited += 1
         end = np.int64(tokens.end[node])
-        after = edge(automaton, states[level], tokens.byte[node])
-        inside = after > 0
-        if after < 0:
-            if not ask(table, EXPAND_STATE, -after):
+        after = edge(automaton, scratch.walk_state[level], tokens.byte[node])
+        if after < 0 or (after and automaton.tag[after] >= 0 and automaton.first[after] < 0):
+            if not ask(table, EXPAND_STATE, abs(after)):
                 return np.int64(-1)
-        elif inside:
-            if automaton.tag[after] >= 0:
-                if automaton.first[after] < 0:
-                    if not ask(table, EXPAND_STATE, after):
-                        return np.int64(-1)
-                    node = end
-                    continue
-                inside = automaton.count[after] > 0
-                if end > node + 1:
-                    depth = _push_exits(table, depth, node + 1, end, after, stack, stamp, asked)
-                    if depth < 0:
-                        return np.int64(-1)
-            first = tokens.token_offset[node]
-            stop = tokens.token_offset[node + 1]
-            if first < stop:
-                if judged != after:
-                    at = _row_of(table, after, stack, stamp, asked, limit)
-                    if at < -1:
-                        return np.int64(-1)
-                    judged = after
-                if at >= 0:
-                    for i in range(first, stop):
-                        token = tokens.token_ids[i]
-                        rows[at, token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+            after = np.int64(0)
+        if after == 0:
+            node = end
+            continue
+        inside = True
+        if automaton.tag[after] >= 0:
+            inside = automaton.count[after] > 0
+            if end > node + 1:
+                depth = _push_exits(table, depth, node + 1, end, after, stack, stamp, asked)
+                if depth < 0:
+                    return np.int64(-1)
+        if tokens.token_offset[node] < tokens.token_offset[node + 1]:
+            if judged != after:
+                at = _row_of(table, after, stack, stamp, asked, limit)
+                if at < -1:
+                    return np.int64(-1)
+                judged = after
+            if at >= 0:
+                add_tokens(tokens, rows[at], node, node + 1)
         if inside and end > node + 1:
-            level += 1
-            if level + 1 >= states.shape[0]:
-                ask(table, GROW_SCRATCH)
-                return np.int64(-1)
-            states[level] = after
-            ends[level] = beyond_at[level] = end
-            node += 1
-            fans[level] = ways(automaton, tokens, states[level], node)
-            if fans[level]:
-                next_way[level] = ends[level] = 0
+            node, level = below(table, node, level, after, False)
         else:
             node = end
 
@@ -209,7 +174,6 @@ def fill_lexed(table, root, state, limit):
     last row for having no price.
     """
     automaton = views.automaton(table)
-    machine = views.machine(table)
     counters = views.counters(table)
     scratch = views.scratch(table)
     effects = views.effects(table)
@@ -225,14 +189,9 @@ def fill_lexed(table, root, state, limit):
     counters[N_LOCAL] = counters[NEED] = 0
     counters[STAMP] += 1
     stamp = counters[STAMP]
-    depth = np.int64(0)
-    for t in range(machine.state_offset[state], machine.state_offset[state + 1]):
-        depth = push(
-            table, depth, 1, root, machine.thread_state[t], machine.thread_next[t],
-            machine.thread_obligation[t],
-        )  # fmt: skip
-        if depth < 0:
-            return np.int64(-1)
+    depth = push_threads(table, root, state)
+    if depth < 0:
+        return np.int64(-1)
     while depth > 0:
         counters[FUEL] -= 1
         if counters[FUEL] < 0:

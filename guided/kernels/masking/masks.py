@@ -25,7 +25,6 @@ from guided.kernels.data.layout import (
     N_LISTED,
     N_PRICED,
     N_REACHED,
-    N_SEGMENT_TOKENS,
     N_SETS,
     NEED,
     NOTED,
@@ -34,19 +33,19 @@ from guided.kernels.data.layout import (
     SHARES,
     STAMP,
 )
-from guided.kernels.data.local_arrays import local_longs
+from guided.kernels.data.local_arrays import local_long_rows
 from guided.kernels.data.requests import EXPAND_STATE, GROW_SCRATCH, NEED_EFFECT, NEED_NEAR, OUT_OF_FUEL
 from guided.kernels.jit import entry, inner
-from guided.kernels.masking.rows import fingerprint
+from guided.kernels.masking.rows import add_token, fingerprint
 from guided.kernels.masking.segments import (
     LEAST_NODES,
     LEAST_WALKED,
     MOST_NODES,
-    POOL,
     PRICED,
     WALK,
     apply_priced,
     apply_segment,
+    begin_notes,
     close_priced,
     close_segment,
     first_visit,
@@ -75,6 +74,10 @@ STATE = (1 << ROOM) - 1
 ENOUGH = 1 << ROOM
 """With an effect's state: not what stays inside but what is enough behind it, see `_apply_near`; of a lexer of LALR
 tables tokens are also grouped by how far they are from the ends of terminals."""
+
+STAMPED, LIMIT, AROUND, LISTS = range(4)
+"""Of each share, of which each is nested in the one before: the stamp of its boundaries, its limit, the `NEED` of what
+is around it, and where what is listed for it begins."""
 
 HORIZON = 128
 """Tokens up to which parts of masks are kept with prices."""
@@ -113,8 +116,7 @@ def apply_effect(table, found, row):
             row[i] |= effects.masks[at, i]
     first = effects.list_first[found]
     for i in range(first, first + effects.list_count[found]):
-        token = effects.listed[i]
-        row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+        add_token(row, effects.listed[i])
 
 
 @inner
@@ -159,19 +161,134 @@ def _is_empty(row):
 
 
 @inner
-def _open_share(table, depth, level, low, high, kind):
-    """Push the marker that closes a share of the mask when all tasks above it are done; -1: request.
+def _open_share(table, shares, depth, level, low, high, kind, limit):
+    """Begin a share of the mask, and push the marker that closes it when all tasks above it are done; -1: request.
 
-    It is an empty range at the root.
+    The marker is an empty range at the root.
     """
+    counters = views.counters(table)
     scratch = views.scratch(table)
-    if level + 2 == views.rows(table).shape[0] or 3 * depth + 3 > scratch.tasks.shape[0]:
+    if level + 1 == views.rows(table).shape[0] or 3 * depth + 3 > scratch.tasks.shape[0]:
         ask(table, GROW_SCRATCH)
-        return -1
+        return np.int64(-1)
     scratch.tasks[3 * depth] = 0
     scratch.tasks[3 * depth + 1] = (np.int64(low) << 32) | high
     scratch.tasks[3 * depth + 2] = kind
-    return depth + 1
+    counters[STAMP] += 1
+    shares[level, STAMPED] = counters[STAMP]
+    if not kind & ALONE:
+        shares[level, AROUND] = counters[NEED]
+        shares[level, LIMIT] = limit
+        shares[level, LISTS] = counters[N_LISTED]
+        counters[SHARES] = max(counters[SHARES], level)
+    return np.int64(depth) + 1
+
+
+@inner
+def _close_share(table, shares, level, low, high, kind):
+    """Put a share that is complete into what is around it; the level of that, -1: request."""
+    counters = views.counters(table)
+    rows = views.rows(table)
+    if kind & SEGMENT:
+        whole = views.requests(table).count[0] == 0
+        key = (np.int64(low) << 32) | (kind & _MASK32)
+        limit = shares[level - 1, LIMIT]
+        if shares[level, LIMIT] == ANY:
+            if close_segment(table, key, rows[level], rows[level - 1], whole) < 0:
+                return np.int64(-1)
+        elif close_priced(table, key | PRICED, shares[level, LISTS], rows[level - 1], limit, whole) < 0:
+            return np.int64(-1)
+    else:
+        room = ((kind & _MASK32) >> ROOM) - 1
+        if forbid(table, rows[level], low, high, kind & STATE, room) < 0:
+            return np.int64(-1)
+        if kind & ALONE:
+            counters[STAMP] += 1
+            shares[level, STAMPED] = counters[STAMP]
+            return np.int64(level)
+        for i in range(rows.shape[1]):
+            rows[level - 1, i] |= rows[level, i]
+            rows[level, i] = 0
+    counters[NEED] = max(counters[NEED], shares[level, AROUND])
+    return np.int64(level) - 1
+
+
+@inner
+def _apply_kept(table, row, depth, low, continuation, stamp, limit):
+    """Put what is kept of a boundary into a row; the depth, -1: request, -2: nothing is kept."""
+    key = (np.int64(low) << 32) | continuation
+    if limit == ANY or 0 <= need_of(table, key) <= limit:
+        return apply_segment(table, key, row, depth, continuation, stamp)
+    return -2 if apply_priced(table, key | PRICED, row, limit) < 0 else depth
+
+
+@inner
+def _push_terminals(table, depth, low, high, continuation, obligation):
+    """Push a range for each terminal that may come at a boundary; the depth, -1: request."""
+    if close(table, continuation) < 0:
+        return np.int64(-1)
+    automaton = views.automaton(table)
+    machine = views.machine(table)
+    tokens = views.tokens(table)
+    first = machine.closure_first[continuation]
+    for i in range(first, first + machine.closure_count[continuation]):
+        inside = np.int64(machine.closure_state[i])
+        if begins(automaton, tokens, inside, low, high):
+            depth = push(table, depth, low, high, inside, machine.closure_next[i], obligation)
+            if depth < 0:
+                return np.int64(-1)
+    return np.int64(depth)
+
+
+@inner
+def _push_exits(table, depth, found, continuation, stamp, keeps):
+    """Push what is left of tokens behind the ends of matches that an effect has; the depth, -1: request."""
+    automaton = views.automaton(table)
+    effects = views.effects(table)
+    tokens = views.tokens(table)
+    first = effects.exit_first[found]
+    for i in range(first, first + effects.exit_count[found]):
+        owed = np.int64(effects.exit_pending[i])
+        low, high = np.int64(effects.exit_low[i]), np.int64(effects.exit_high[i])
+        if not payable_below(automaton, tokens, owed, low, high):
+            continue
+        if keeps and owed == 0 and LEAST_NODES <= high - low <= MOST_NODES:
+            owed = np.int64(SEGMENT)
+        elif not first_visit(table, stamp, low, continuation, owed):
+            continue
+        depth = push(table, depth, low, high, 0, continuation, owed)
+        if depth < 0:
+            return np.int64(-1)
+    return np.int64(depth)
+
+
+@inner
+def _walk_kept(table, depth, level, low, high, inside, continuation, obligation, stamp, limit, keeps):
+    """Walk a range, or put what is kept of such a walk into the row of a share; the depth, -1: request."""
+    rows = views.rows(table)
+    keeps = keeps and limit == ANY and obligation == 0 and high - low >= LEAST_WALKED
+    key = WALK | (np.int64(low) << 32) | inside
+    if keeps:
+        after = apply_segment(table, key, rows[level], depth, continuation, stamp)
+        if after >= -1:
+            return after
+    begin_notes(table, keeps)
+    undecided = rows[rows.shape[0] - 1]
+    depth = walk(table, rows[level], undecided, depth, low, high, inside, continuation, obligation, stamp, limit)
+    if depth >= 0 and keeps and views.requests(table).count[0] == 0 and keep_noted(table, key, 0) < 0:
+        return np.int64(-1)
+    return depth
+
+
+@inner
+def _room(table, inside, continuation, obligation, limit):
+    """So many tokens may be left of a terminal for the text to end within a limit; `FAR` where none needs more."""
+    if limit < 0 or not views.counters(table)[PRICES] or reach_of(table, continuation) <= limit:
+        return np.int64(FAR)
+    room = np.int64(limit - views.machine(table).cost[continuation])
+    # Where all that may be left inside is known to be less, nothing is far.
+    widest = views.automaton(table).widest[inside]
+    return np.int64(FAR) if 0 <= widest <= room - (EVASION if obligation else 0) else room
 
 
 @entry
@@ -180,11 +297,33 @@ def price_inside(table, low, high, state):
     counters = views.counters(table)
     row = views.rows(table)[0]
     counters[N_LISTED] = 0
-    nothing = np.int64(0)
-    done = walk(table, row, row, nothing, low, high, state, nothing, nothing, counters[STAMP], LISTED)
-    if done < 0:
+    counters[NOTED] = -1
+    if walk(table, row, row, 0, low, high, state, 0, 0, counters[STAMP], LISTED) < 0:
         return -1
     return -1 if views.requests(table).count[0] else 0
+
+
+@inner
+def push_threads(table, root, state):
+    """Push the whole vocabulary for each thread of a state; the depth, -1: request."""
+    machine = views.machine(table)
+    depth = np.int64(0)
+    for t in range(machine.state_offset[state], machine.state_offset[state + 1]):
+        inside, continuation = machine.thread_state[t], machine.thread_next[t]
+        depth = push(table, depth, 1, root, inside, continuation, machine.thread_obligation[t])
+        if depth < 0:
+            return depth
+    return depth
+
+
+@inner
+def _may_end(table, state):
+    """Is some thread of a state at a boundary at which the text may end?"""
+    machine = views.machine(table)
+    for t in range(machine.state_offset[state], machine.state_offset[state + 1]):
+        if machine.thread_state[t] == 0 and machine.items[machine.set_offset[machine.thread_next[t]]] == 1:
+            return True
+    return False
 
 
 @entry
@@ -200,215 +339,109 @@ def fill(table, root, state, limit):
     With `PRICES` the counter `NEED` says how many tokens are enough to end the text after any token of the row.
     """
     automaton = views.automaton(table)
-    machine = views.machine(table)
     counters = views.counters(table)
     scratch = views.scratch(table)
     effects = views.effects(table)
-    tokens = views.tokens(table)
     rows = views.rows(table)
-    rows[0, :] = 0
-    # Those of shares are left zero, but where a request came in between.
-    rows[1 : counters[SHARES] + 1] = 0
-    counters[SHARES] = 0
-    undecided = rows[rows.shape[0] - 1]
-    keeps = counters[OWING] == 0 and limit <= HORIZON
-    prices = counters[PRICES] != 0
-    counters[NEED] = 0
-    counters[N_LISTED] = 0
-    # Of each share: the `NEED` of what is around it, its limit, where what is listed for it begins.
-    needs = local_longs(MOST_ROWS)
-    limits = local_longs(MOST_ROWS)
-    firsts = local_longs(MOST_ROWS)
-    limits[0] = limit
-    if counters[OWING]:
-        undecided[:] = 0
-    ends = np.int64(0)
     # Effects, stacks and lexer states that are met for the first time are asked for, and what is behind them left out:
     # one round asks for all that it comes to, since each begins again.
     requests = views.requests(table)
+    rows[0, :] = 0
+    # Those of shares are left zero, but where a request came in between.
+    rows[1 : counters[SHARES] + 1] = 0
+    if counters[OWING]:
+        rows[rows.shape[0] - 1, :] = 0
+    keeps = counters[OWING] == 0 and limit <= HORIZON
+    counters[SHARES] = counters[NEED] = counters[N_LISTED] = 0
+    shares = local_long_rows(MOST_ROWS, 4)
     level = np.int64(0)
-    stamps = local_longs(MOST_ROWS)
     counters[STAMP] += 1
-    stamps[0] = counters[STAMP]
-    depth = np.int64(0)
-    for t in range(machine.state_offset[state], machine.state_offset[state + 1]):
-        inside, continuation = np.int64(machine.thread_state[t]), np.int64(machine.thread_next[t])
-        obligation = np.int64(machine.thread_obligation[t])
-        if inside == 0 and machine.items[machine.set_offset[continuation]] == 1:
-            ends = np.int64(1)
-        depth = push(table, depth, 1, root, inside, continuation, obligation)
-        if depth < 0:
-            return -1
+    shares[0, STAMPED], shares[0, LIMIT] = counters[STAMP], limit
+    depth = push_threads(table, root, state)
+    if depth < 0:
+        return np.int64(-1)
     while depth > 0:
         if counters[FUEL] < 0:
             ask(table, OUT_OF_FUEL)
-            return -1
+            return np.int64(-1)
         depth -= 1
-        bounds = scratch.tasks[3 * depth]
-        low = bounds >> 32
-        high = bounds & _MASK32
-        inside = scratch.tasks[3 * depth + 1] >> 32
-        continuation = scratch.tasks[3 * depth + 1] & _MASK32
+        low, high = scratch.tasks[3 * depth] >> 32, scratch.tasks[3 * depth] & _MASK32
+        inside, continuation = scratch.tasks[3 * depth + 1] >> 32, scratch.tasks[3 * depth + 1] & _MASK32
         obligation = scratch.tasks[3 * depth + 2]
         if low == 0:
-            # A share is complete.
-            low = scratch.tasks[3 * depth + 1] >> 32
-            high = scratch.tasks[3 * depth + 1] & _MASK32
-            if obligation & SEGMENT:
-                whole = requests.count[0] == 0
-                key = (np.int64(low) << 32) | (obligation & _MASK32)
-                if limits[level] == ANY:
-                    if close_segment(table, key, rows[level], rows[level - 1], whole) < 0:
-                        return -1
-                elif close_priced(table, key | PRICED, firsts[level], rows[level - 1], limits[level - 1], whole) < 0:
-                    return -1
-            else:
-                room = ((obligation & _MASK32) >> ROOM) - 1
-                if forbid(table, rows[level], low, high, obligation & STATE, room) < 0:
-                    return -1
-                if obligation & ALONE:
-                    counters[STAMP] += 1
-                    stamps[level] = counters[STAMP]
-                    continue
-                for i in range(rows.shape[1]):
-                    rows[level - 1, i] |= rows[level, i]
-                    rows[level, i] = 0
-            counters[NEED] = max(counters[NEED], needs[level])
-            level -= 1
+            level = _close_share(table, shares, level, inside, continuation, obligation)
+            if level < 0:
+                return np.int64(-1)
             continue
-        within = limits[level]
+        within = shares[level, LIMIT]
         if obligation & SEGMENT:
-            key = (np.int64(low) << 32) | continuation
-            if within == ANY or 0 <= need_of(table, key) <= within:
-                if apply_segment(table, key, rows[level], depth, continuation, stamps[level]) >= 0:
-                    continue
-            else:
-                applied = apply_priced(table, key | PRICED, rows[level], within)
-                if applied == -1:
-                    return -1
-                if applied == 0:
-                    continue
-            depth = _open_share(table, depth, level, low, high, continuation | SEGMENT)
+            after = _apply_kept(table, rows[level], depth, low, continuation, shares[level, STAMPED], within)
+            if after == -1:
+                return np.int64(-1)
+            if after >= 0:
+                depth = after
+                continue
+            within = np.int64(ANY if within == ANY else LISTED)
+            depth = _open_share(table, shares, depth, level + 1, low, high, continuation | SEGMENT, within)
             if depth < 0:
-                return -1
+                return np.int64(-1)
             level += 1
-            needs[level] = counters[NEED]
             counters[NEED] = 0
-            within = limits[level] = ANY if within == ANY else LISTED
-            firsts[level] = counters[N_LISTED]
-            counters[SHARES] = max(counters[SHARES], level)
-            counters[STAMP] += 1
-            stamps[level] = counters[STAMP]
             obligation = np.int64(0)
         if inside == 0:
-            if close(table, continuation) < 0:
-                return -1
-            first = machine.closure_first[continuation]
-            for i in range(first, first + machine.closure_count[continuation]):
-                inside, following = np.int64(machine.closure_state[i]), np.int64(machine.closure_next[i])
-                if not begins(automaton, tokens, inside, low, high):
-                    continue
-                depth = push(table, depth, low, high, inside, following, obligation)
-                if depth < 0:
-                    return -1
+            depth = _push_terminals(table, depth, low, high, continuation, obligation)
+            if depth < 0:
+                return np.int64(-1)
             continue
-        reach = np.int64(0)
-        if prices:
+        if counters[PRICES]:
             is_new = counters[N_PRICED] < counters[N_SETS] or counters[N_REACHED] < counters[N_CLOSURE]
             if is_new and price_new(table) < 0:
-                return -1
-            reach = reach_of(table, continuation)
-            counters[NEED] = max(counters[NEED], reach)
+                return np.int64(-1)
+            counters[NEED] = max(counters[NEED], reach_of(table, continuation))
         if automaton.bound[inside] > counters[LONGEST] + max(limit, HORIZON if within == LISTED else 0):
             # No token comes to the bound, nor does the shortest way on from it where that is short enough; and every
             # grammar has the state without one.
             inside = np.int64(automaton.boundless[inside])
         if automaton.first[automaton.base[inside]] < 0:
             if not ask(table, EXPAND_STATE, automaton.base[inside]):
-                return -1
+                return np.int64(-1)
             continue
         loops = automaton.loops[inside]
-        walks = loops == 0 or high - low <= (SMALL_RANGE if loops > 1 else OWN_RANGE)
-        if obligation != 0 and automaton.mode[obligation] == 0:
-            walks = True
-        room = np.int64(FAR)
-        if within == LISTED:
-            walks = True
-        elif reach > within >= 0 and not walks:
-            # Where all that may be left inside is known to be less, nothing is far.
-            room = within - machine.cost[continuation]
-            if 0 <= automaton.widest[inside] <= room - (EVASION if obligation else 0):
-                room = np.int64(FAR)
-        if walks:
-            noting = within == ANY and keeps and obligation == 0 and high - low >= LEAST_WALKED
-            key = WALK | (np.int64(low) << 32) | inside
-            if noting:
-                after = apply_segment(table, key, rows[level], depth, continuation, stamps[level])
-                if after >= 0:
-                    depth = after
-                    continue
-                if after == -1:
-                    return -1
-                noting = counters[N_SEGMENT_TOKENS] <= POOL
-            counters[NOTED] = counters[N_SEGMENT_TOKENS] if noting else -1
-            depth = walk(
-                table,
-                rows[level],
-                undecided,
-                depth,
-                low,
-                high,
-                inside,
-                continuation,
-                obligation,
-                stamps[level],
-                within,
+        walks = loops == 0 or high - low <= (SMALL_RANGE if loops > 1 else OWN_RANGE) or within == LISTED
+        if walks or (obligation != 0 and automaton.mode[obligation] == 0):
+            depth = _walk_kept(
+                table, depth, level, low, high, inside, continuation, obligation, shares[level, STAMPED], within, keeps
             )
             if depth < 0:
-                return -1
-            if noting and requests.count[0] == 0 and keep_noted(table, key, counters[NOTED], 0) < 0:
-                return -1
+                return np.int64(-1)
             continue
+        room = _room(table, inside, continuation, obligation, within)
         found = find_effect(effects, low, high, inside)
         near = found if found < 0 or room == FAR else find_effect(effects, low, high, inside | ENOUGH)
         if near < 0:
             if not ask(table, NEED_EFFECT if found < 0 else NEED_NEAR, low, high, inside):
-                return -1
+                return np.int64(-1)
             continue
         if obligation != 0:
             alone = _is_empty(rows[level])
             left = min(max(room, -1), MOST_ROOM) + 1 if room < FAR else 0
             kind = obligation | left << ROOM | (ALONE if alone else 0)
-            depth = _open_share(table, depth, level, low, high, kind)
-            if depth < 0:
-                return -1
             if not alone:
                 level += 1
-                needs[level] = counters[NEED]
-                limits[level] = within
-                counters[SHARES] = max(counters[SHARES], level)
-            counters[STAMP] += 1
-            stamps[level] = counters[STAMP]
+            depth = _open_share(table, shares, depth, level, low, high, kind, within)
+            if depth < 0:
+                return np.int64(-1)
         if room == FAR:
             apply_effect(table, found, rows[level])
         elif room >= 0:
             _apply_near(table, found, near, room, rows[level])
-        first = effects.exit_first[found]
-        for i in range(first, first + effects.exit_count[found]):
-            owed = np.int64(effects.exit_pending[i])
-            low, high = np.int64(effects.exit_low[i]), np.int64(effects.exit_high[i])
-            if not payable_below(automaton, tokens, owed, low, high):
-                continue
-            if keeps and owed == 0 and LEAST_NODES <= high - low <= MOST_NODES:
-                owed = np.int64(SEGMENT)
-            elif not first_visit(table, stamps[level], low, continuation, owed):
-                continue
-            depth = push(table, depth, low, high, 0, continuation, owed)
-            if depth < 0:
-                return -1
+        depth = _push_exits(table, depth, found, continuation, shares[level, STAMPED], keeps)
+        if depth < 0:
+            return np.int64(-1)
     if requests.count[0]:
-        return -1
+        return np.int64(-1)
     counters[SHARES] = 0
+    ends = np.int64(_may_end(table, state))
     if limit != ANY:
         return np.int64(not _is_empty(rows[0])) << 1 | ends
     return fingerprint(rows[0], views.weights(table)) << 1 | ends

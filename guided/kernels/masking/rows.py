@@ -10,9 +10,9 @@ from numba import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from guided.kernels.jit import entry
+from guided.kernels.jit import entry, inner
 
-__all__ = ["LINE", "filled_words", "fingerprint", "same"]
+__all__ = ["LINE", "add_token", "add_tokens", "filled_words", "fingerprint", "remove_tokens", "same"]
 
 LINE = 16
 """Words of a row that are looked at together: a line of the cache."""
@@ -30,6 +30,27 @@ def filled_words(typing_context: Any, row: Any, first: Any) -> Any:
         return builder.zext(builder.bitcast(filled, ir.IntType(LINE)), ir.IntType(32))
 
     return types.uint32(row, types.intp), generate
+
+
+@inner
+def add_token(row, token):
+    """Set the bit of a token."""
+    row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+
+
+@inner
+def add_tokens(tokens, row, begin, stop):
+    """Set the bits of the tokens of the nodes from ``begin`` to ``stop``."""
+    for i in range(tokens.token_offset[begin], tokens.token_offset[stop]):
+        add_token(row, tokens.token_ids[i])
+
+
+@inner
+def remove_tokens(tokens, row, begin, stop):
+    """Clear them."""
+    for i in range(tokens.token_offset[begin], tokens.token_offset[stop]):
+        token = tokens.token_ids[i]
+        row[token >> 5] &= ~(np.uint32(1) << np.uint32(token & 31))
 
 
 @entry

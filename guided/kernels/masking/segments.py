@@ -13,10 +13,10 @@ from numba.cpython.unsafe.numbers import trailing_zeros
 
 from guided.kernels.data import views
 from guided.kernels.data.asking import ask
-from guided.kernels.data.layout import LISTED, N_LISTED, N_SEGMENT_TOKENS, N_SEGMENTS, NEED
+from guided.kernels.data.layout import FAR, LISTED, N_LISTED, N_SEGMENT_TOKENS, N_SEGMENTS, NEED, NOTED
 from guided.kernels.data.requests import GROW_LISTED, GROW_SCRATCH, GROW_SEGMENTS
 from guided.kernels.jit import inner
-from guided.kernels.masking.rows import LINE, filled_words
+from guided.kernels.masking.rows import LINE, add_token, filled_words
 
 LEAST_NODES, MOST_NODES = 32, 4096
 """Sizes of ranges that are kept: smaller ones are walked as fast, larger ones have too many tokens to list."""
@@ -107,7 +107,7 @@ def apply_segment(table, key, row, depth, continuation, stamp):
     while at < stop:
         token = segments.tokens[at]
         if token >= 0:
-            row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+            add_token(row, token)
             at += 1
             continue
         state = ~np.int64(token)
@@ -122,35 +122,58 @@ def apply_segment(table, key, row, depth, continuation, stamp):
 
 
 @inner
-def note(table, at, what):
-    """Write down a token, or one part of what follows, of the segment that comes to be; the place behind it.
+def begin_notes(table, is_wanted):
+    """Begin to write down what is kept of a segment, if it is wanted and the constraint has room for more."""
+    counters = views.counters(table)
+    n = counters[N_SEGMENT_TOKENS]
+    counters[NOTED] = n if is_wanted and n <= POOL else -1
 
-    A place of -1 stays, and is what comes where there is no room.
+
+@inner
+def note(table, what):
+    """Write down a token, or one part of what follows, of the segment that comes to be.
+
+    The counter `NOTED` is the place behind it, -1 where nothing is written down, or there was no room.
     """
+    counters = views.counters(table)
+    at = counters[NOTED]
     if at >= 0:
         tokens = views.segments(table).tokens
-        if at == tokens.shape[0] or at - views.counters(table)[N_SEGMENT_TOKENS] == MOST_TOKENS:
-            return np.int64(-1)
-        tokens[at] = what
-        at += 1
-    return at
+        if at == tokens.shape[0] or at - counters[N_SEGMENT_TOKENS] == MOST_TOKENS:
+            counters[NOTED] = -1
+        else:
+            tokens[at] = what
+            counters[NOTED] = at + 1
 
 
 @inner
-def note_after(table, at, state, low, high, owed):
-    """Write down what follows: a range that goes on from a state, or from a boundary; the place behind it, or -1."""
-    at = note(table, note(table, at, ~state), low)
-    return note(table, note(table, at, high), owed)
+def note_tokens(table, begin, stop):
+    """Write down the tokens of the nodes from ``begin`` to ``stop``."""
+    if views.counters(table)[NOTED] < 0:
+        return
+    tokens = views.tokens(table)
+    for i in range(tokens.token_offset[begin], tokens.token_offset[stop]):
+        note(table, tokens.token_ids[i])
 
 
 @inner
-def keep_noted(table, key, at, need):
-    """Keep what was written down up to a place, unless that is too much (-1); -1: request."""
+def note_after(table, state, low, high, owed):
+    """Write down what follows: a range that goes on from a state, or from a boundary (0)."""
+    note(table, ~state)
+    note(table, low)
+    note(table, high)
+    note(table, owed)
+
+
+@inner
+def keep_noted(table, key, need):
+    """Keep what was written down, unless that is too much; -1: request."""
     segments = views.segments(table)
     counters = views.counters(table)
     n = counters[N_SEGMENTS]
     first = counters[N_SEGMENT_TOKENS]
-    if at < 0 and first + MOST_TOKENS <= segments.tokens.shape[0]:
+    at = counters[NOTED]
+    if first > POOL or (at < 0 and first + MOST_TOKENS <= segments.tokens.shape[0]):
         return 0
     if at < 0 or n == segments.key.shape[0]:
         ask(table, GROW_SEGMENTS)
@@ -179,9 +202,7 @@ def close_segment(table, key, own, row, keeps):
 
     ``own`` is zero behind it.
     """
-    counters = views.counters(table)
-    keeps = keeps and counters[N_SEGMENT_TOKENS] <= POOL
-    at = counters[N_SEGMENT_TOKENS] if keeps else np.int64(-1)
+    begin_notes(table, keeps)
     for first in range(0, own.shape[0], LINE):
         if first + LINE <= own.shape[0]:
             filled = filled_words(own, first)
@@ -194,9 +215,9 @@ def close_segment(table, key, own, row, keeps):
             row[word] |= bits
             own[word] = 0
             while bits:
-                at = note(table, at, (word << 5) + trailing_zeros(bits))
+                note(table, (word << 5) + trailing_zeros(bits))
                 bits &= bits - np.uint32(1)
-    return keep_noted(table, key, at, counters[NEED]) if keeps else 0
+    return keep_noted(table, key, views.counters(table)[NEED]) if keeps else 0
 
 
 @inner
@@ -209,21 +230,28 @@ def need_of(table, key):
 
 @inner
 def list_token(table, token, price):
-    """List a token with what is enough to end the text behind it; -1: request."""
+    """List a token with what is enough to end the text behind it; where there is no room that is asked for."""
     counters = views.counters(table)
     listed = views.scratch(table).listed
     n = counters[N_LISTED]
     if n == listed.shape[0]:
         ask(table, GROW_LISTED)
-        return -1
-    listed[n] = (np.int64(price) << 32) | token
+        return
+    listed[n] = (min(price, np.int64(FAR)) << 32) | token
     counters[N_LISTED] = n + 1
-    return 0
+
+
+@inner
+def list_tokens(table, begin, stop, price):
+    """List the tokens of the nodes from ``begin`` to ``stop``, as `list_token`."""
+    tokens = views.tokens(table)
+    for i in range(tokens.token_offset[begin], tokens.token_offset[stop]):
+        list_token(table, tokens.token_ids[i], price)
 
 
 @inner
 def apply_priced(table, key, row, limit):
-    """Put a kept segment's tokens that a limit allows into ``row``, or list them all; -1: request, -2: none is kept."""
+    """Put a kept segment's tokens that a limit allows into ``row``, or list them all; -2: none is kept."""
     segments = views.segments(table)
     found = segments.hash_slot[slot_of(segments, key)]
     if found < 0:
@@ -236,10 +264,9 @@ def apply_priced(table, key, row, limit):
         if token < 0:
             price = ~token
         elif limit == LISTED:
-            if list_token(table, token, price) < 0:
-                return np.int64(-1)
+            list_token(table, token, price)
         elif price <= limit:
-            row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+            add_token(row, token)
     return np.int64(0)
 
 
@@ -251,19 +278,18 @@ def close_priced(table, key, first, row, limit, keeps):
     """
     counters = views.counters(table)
     listed = views.scratch(table).listed
-    keeps = keeps and counters[N_SEGMENT_TOKENS] <= POOL
-    at = counters[N_SEGMENT_TOKENS] if keeps else np.int64(-1)
+    begin_notes(table, keeps)
     most = last = np.int64(-1)
     for i in range(first, counters[N_LISTED]):
         price, token = listed[i] >> 32, listed[i] & 0xFFFFFFFF
         most = max(most, price)
         if price != last:
-            at = note(table, at, ~price)
+            note(table, ~price)
             last = price
-        at = note(table, at, token)
+        note(table, token)
         if price <= limit:
-            row[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+            add_token(row, token)
     if limit != LISTED:
         counters[N_LISTED] = first
     counters[NEED] = max(most, 0)
-    return keep_noted(table, key, at, counters[NEED]) if keeps else 0
+    return keep_noted(table, key, counters[NEED]) if keeps else 0

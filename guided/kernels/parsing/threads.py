@@ -23,7 +23,7 @@ from guided.kernels.data.requests import (
     OUT_OF_FUEL,
 )
 from guided.kernels.jit import entry, inner
-from guided.kernels.lexing.strings import SPELLED, enter, glance, move, owe, partial
+from guided.kernels.lexing.strings import enter, move, owe, partial
 from guided.kernels.parsing.lalr import open_stack, shift
 from guided.kernels.parsing.parser import close, intern_items, stable_order
 
@@ -104,10 +104,7 @@ def _add(table, n, state, obligation, continuation):
 def _advance_thread(table, lexed, n, state, continuation, obligation, byte):
     """Add to the next threads what one thread inside a terminal becomes after ``byte``; the new length, -1: request."""
     automaton = views.automaton(table)
-    at = enter(automaton, state)
-    place = glance(automaton, at, byte)
-    if place == SPELLED:
-        place = move(automaton, at, byte)
+    place = move(automaton, enter(automaton, state), byte)
     if place < 0:
         ask(table, EXPAND_STATE, -place)
         return -1
