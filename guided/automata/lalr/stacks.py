@@ -217,21 +217,25 @@ class LalrStacks:
             ways=self._ways.numbers,
         )  # fmt: skip
 
-    def provide(self, kind: int, what: int) -> None:
-        """Make known what a mask asks for: see the kinds of requests in `guided.kernels.data.requests`."""
+    def provide(self, kind: int, what: int, second: int) -> None:
+        """Make known what a mask asks for: see the kinds of requests in `guided.kernels.data.requests`.
+
+        Requests of two fields have a ``second``.
+        """
         if kind == WANT_START:
             state = self._lexer.start(self.tables.accepts[what])
             self.arrays.start[what] = self._states.add(state) if state.edges() else 0
         elif kind == WANT_UNDER:
-            self._under[what] = self._states.under(what >> 28, what & _MASK28)
-            keys, states = _entered(self._under, what, self.arrays.under_key, self.arrays.under_state)
+            key = what << 28 | second
+            self._under[key] = self._states.under(what, second)
+            keys, states = _entered(self._under, key, self.arrays.under_key, self.arrays.under_state)
             self.arrays = self.arrays._replace(under_key=keys, under_state=states)
         elif kind == WANT_VERDICT:
             self.verdict(what)
         elif kind == WANT_REST:
             self._find_rest(what)
         else:
-            self._find_ways(what)
+            self._find_ways(what, second)
 
     @cached_property
     def _closings(self) -> Closings:
@@ -264,9 +268,10 @@ class LalrStacks:
         inside = cast(OrderedState, key.state if isinstance(key, Restricted) else key)
         return inside, [cast(OrderedState, self._states.key(part)) for part in owed], live
 
-    def _find_ways(self, pair: int) -> None:
-        """Make known how a state above another can be left, and how many bytes are enough."""
-        ways = self._closings.options((pair >> 28) - 1, (pair & _MASK28) - 1)
+    def _find_ways(self, below: int, above: int) -> None:
+        """Make known how a state above another, both plus one, can be left, and how many bytes are enough."""
+        pair = below << 28 | above
+        ways = self._closings.options(below - 1, above - 1)
         self._pairs[pair] = self._ways.add(tuple((name + 1) << 48 | read << 32 | cost for name, read, cost in ways))
         keys, rows = _entered(self._pairs, pair, self.arrays.pair_key, self.arrays.pair_row)
         self.arrays = self.arrays._replace(
@@ -409,7 +414,6 @@ def _packed(terminals: Iterable[int], n_words: int) -> NDArray[np.int64]:
 
 
 _MASK64 = (1 << 64) - 1
-_MASK28 = (1 << 28) - 1
 _NOTHING = np.zeros((1, 1), np.int32)
 NO_TABLES = Lalr(
     _NOTHING, _NOTHING, _NOTHING[0], _NOTHING[0], np.zeros(2, np.int32), np.zeros(2, np.int32), _NOTHING[0],

@@ -44,7 +44,7 @@ from guided.grammar.regular.any_text import is_within
 from guided.grammar.regular.characters import Utf8
 from guided.grammar.regular.derivative import possible_edges
 from guided.grammar.regular.expr import Expr, Kind, alternation, json_string, repeat
-from guided.kernels.data.layout import FAR
+from guided.kernels.data.layout import FAR, WALKED
 from guided.kernels.masking.masks import ENOUGH
 from guided.vocab.vocabulary import Vocabulary
 
@@ -160,7 +160,7 @@ class TokenEffects:
             found = self._surveys.stays(low, high, state, near=self._near(low, high, state))
             if found is None:
                 # Its tokens come to owe something: they are walked with the parser.
-                self.states.arrays.loops[state] = 0
+                self.store.add(low, high, state, np.zeros(0, np.int32), [], WALKED)
             else:
                 self.store.add(low, high, state, found.kept, self.tries.exit_ranges(found.exits), found.mask)
 
@@ -180,7 +180,7 @@ class TokenEffects:
             if like != state:
                 self.store.alias(low, high, state | ENOUGH, found)
 
-    def need_core(self, low: int, high: int, key: int, asked_as: Callable[[int], int]) -> None:
+    def need_core(self, low: int, high: int, state: int, key: int, asked_as: Callable[[int], int]) -> None:
         """Make known what the tokens of a range do from a lexer's state, apart by what the parser is asked about them.
 
         Where most of them lead to one state, what it has in common with other lexers is found once for all of them.
@@ -188,7 +188,6 @@ class TokenEffects:
         state, with `ENOUGH` where they are priced as well.
         """
         with self.lock:
-            state = key & ~ENOUGH
             core = self._core_of(state)
             if not core:
                 self._add_apart(low, high, key, state, 0, np.zeros(high - low, np.uint8), asked_as)

@@ -14,7 +14,7 @@ from guided.constraint.engine.scratch import grown
 from guided.kernels.data.addresses import SharedAddresses, address, address_rows
 from guided.kernels.data.layout import Tokens
 from guided.kernels.data.records import grown_records, records
-from guided.kernels.data.requests import GROW_NODES, GROW_TRIES
+from guided.kernels.data.requests import GROW_FANS, GROW_NODES, GROW_TRIES
 from guided.kernels.data.views import N_ROWS, REQUESTS, TOKENS
 from guided.kernels.jit import direct
 from guided.kernels.lexing.byte_classes import class_of_byte, phase_after
@@ -48,7 +48,6 @@ class TokenTries:
             **records(Tokens, "byte", n_nodes + room + 1),
             token_ids=grown(trie.token_ids, n_ids + room),
             children=np.zeros((1024, 256), np.int32),
-            siblings=np.zeros((1024, 257), np.int32),
             classes=np.zeros(n_nodes + room, np.int64),
         )
         for name in ("byte", "end", "token_offset"):
@@ -168,20 +167,22 @@ class TokenTries:
     def _index(self, low: int, high: int) -> None:
         """Note what bytes are below the nodes of a new trie, and give those with many children tables of them."""
         readable = np.zeros(high - low, np.uint8)
-        while (
-            used := int(
-                direct(index_trie)(
+        kernel = direct(index_trie)
+        while True:
+            used = int(
+                kernel(
                     self._addresses(), low, high, self._n_fans, MANY_CHILDREN, _CLASS_OF_BYTE, _PHASE_AFTER, readable,
                 )
-            )
-        ) < 0:  # fmt: skip
-            tables = {name: getattr(self.arrays, name) for name in ("children", "siblings")}
-            for name, table in tables.items():
-                tables[name] = np.zeros((2 * len(table), table.shape[1]), np.int32)
-                tables[name][: self._n_fans] = table[: self._n_fans]
-            self.arrays = self.arrays._replace(**tables)
-            self.version += 1
+            )  # fmt: skip
+            if used >= 0:
+                break
+            self._requests.serve(self, _ANSWERS)
         self._n_fans = used
+
+    def _grow_fans(self, _: list[list[int]]) -> None:
+        children = self.arrays.children
+        self.arrays = self.arrays._replace(children=np.concatenate([children, np.zeros_like(children)]))
+        self.version += 1
 
     def _addresses(self) -> int:
         """What kernels get: where the table of addresses is."""
@@ -191,7 +192,11 @@ class TokenTries:
         return address(self._table)
 
 
-_ANSWERS = {GROW_NODES: TokenTries._grow_nodes, GROW_TRIES: TokenTries._grow_tries}
+_ANSWERS = {
+    GROW_NODES: TokenTries._grow_nodes,
+    GROW_TRIES: TokenTries._grow_tries,
+    GROW_FANS: TokenTries._grow_fans,
+}
 _NONE = np.zeros(0, np.int32)
 _ALL_BYTES = np.ones(512, np.uint8)
 _CLASS_OF_BYTE = class_of_byte()

@@ -101,8 +101,8 @@ def _price_terminals(machine: ConstraintMachine, asked: Asked) -> None:
 def _of_stacks(kind: int) -> Callable[[ConstraintMachine, Asked], None]:
     def provide(machine: ConstraintMachine, asked: Asked) -> None:
         stacks = cast("LalrStacks", machine.stacks)
-        for what, _, _ in asked:
-            stacks.provide(kind, what)
+        for first, second, _ in asked:
+            stacks.provide(kind, first, second)
         machine.hold_tables()
 
     return provide
@@ -119,9 +119,16 @@ def _measure_effects(machine: ConstraintMachine, asked: Asked) -> None:
 
 
 def _make_lexed_effects(machine: ConstraintMachine, asked: Asked) -> None:
-    stacks = cast("LalrStacks", machine.stacks)
-    for low, high, key in asked:
-        machine.effects.need_core(low, high, key, stacks.priced_as if key & ENOUGH else stacks.verdict)
+    verdict = cast("LalrStacks", machine.stacks).verdict
+    for low, high, state in asked:
+        machine.effects.need_core(low, high, state, state, verdict)
+    machine.hold_tables()
+
+
+def _measure_lexed_effects(machine: ConstraintMachine, asked: Asked) -> None:
+    priced_as = cast("LalrStacks", machine.stacks).priced_as
+    for low, high, state in asked:
+        machine.effects.need_core(low, high, state, state | ENOUGH, priced_as)
     machine.hold_tables()
 
 
@@ -165,5 +172,6 @@ ANSWERS: dict[int, Callable[[ConstraintMachine, Asked], None]] = {
     kinds.NEED_EFFECT: _make_effects,
     kinds.NEED_NEAR: _measure_effects,
     kinds.NEED_LEXED: _make_lexed_effects,
+    kinds.NEED_LEXED_NEAR: _measure_lexed_effects,
 }
 """In the order in which they are answered: lexer states before the effects that are walked from them."""

@@ -14,14 +14,14 @@ kind               fields                 answer
 `PRICE_NODES`                             the tokens that lead from each node to the end of its rule (`TokenCosts`)
 `PRICE_TERMINAL`   lexer state            the tokens that are enough for the terminal that begins in it
 `WANT_START`       LALR state             the lexer of all its candidates (`LalrStacks`)
-`WANT_UNDER`       state << 28 | owed     the lexer state that goes on under an obligation
+`WANT_UNDER`       state, obligation      the lexer state that goes on under an obligation
 `WANT_VERDICT`     lexer state            the terminals of which one must be accepted so that a token may end there
 `WANT_REST`        lexer state            the bytes that are enough to end terminals from it
-`WANT_WAYS`        below << 28 | above    how an LALR state above another is left; both plus one
+`WANT_WAYS`        below, above           how an LALR state above another is left; both plus one
 `NEED_EFFECT`      low, high, lexer state what the tokens of a trie range do from the state (`TokenEffects`)
 `NEED_NEAR`        low, high, lexer state how far those that stay inside are from the end of the terminal
-`NEED_LEXED`       low, high, lexer state as `NEED_EFFECT`, apart by what an LALR parser is asked about them; the
-                                          state with `ENOUGH` where prices are asked for as well
+`NEED_LEXED`       low, high, lexer state as `NEED_EFFECT`, apart by what an LALR parser is asked about them
+`NEED_LEXED_NEAR`  low, high, lexer state the same, apart by their prices as well
 `GROW_MACHINE`                            room for more continuations and states
 `GROW_SCRATCH`                            room in the working memory
 `GROW_SEGMENTS`                           room for more kept parts of masks
@@ -29,11 +29,13 @@ kind               fields                 answer
 `GROW_EXITS`                              room for more ends of matches in a walk over tokens
 `GROW_NODES`                              room for more nodes that are merged into a trie
 `GROW_TRIES`                              room for more tries
+`GROW_FANS`                               room for more tables of children
 `OUT_OF_FUEL`                             none: `LimitError`, where the kernel had all the work that a step may take
 ================== ====================== ==========================================================================
 
 A machine's are answered by `guided.constraint.engine.answers`; `EXPAND_STATE` and `GROW_EXITS` of walks over tokens by
-`guided.constraint.effects.surveys`, `GROW_NODES` and `GROW_TRIES` by `guided.constraint.effects.token_tries`.
+`guided.constraint.effects.surveys`, `GROW_NODES`, `GROW_TRIES` and `GROW_FANS` by
+`guided.constraint.effects.token_tries`.
 """
 
 from __future__ import annotations

@@ -252,9 +252,8 @@ class Tokens(NamedTuple):
 
     The children of a range ``[lo, hi)`` are ``lo, end[lo], end[end[lo]], ... < hi``, sorted by ``byte``.
     ``fan[lo]`` > 0, for ranges with many children: row ``fan[lo] - 1`` of ``children`` has the child for each byte, 0
-    for none, and that row of ``siblings`` the children, with 0 behind the last.  ``classes[n]``: the classes of a
-    node's byte and all bytes below it, as of a text that begins there.  ``height[n]``: the most bytes to the end of a
-    token at or below a node, its own among them; 255 for more.
+    for none.  ``classes[n]``: the classes of a node's byte and all bytes below it, as of a text that begins there.
+    ``height[n]``: the most bytes to the end of a token at or below a node, its own among them; 255 for more.
     """
 
     byte: Bytes
@@ -263,7 +262,6 @@ class Tokens(NamedTuple):
     token_ids: Ints
     fan: Ints
     children: NDArray[np.int32]
-    siblings: NDArray[np.int32]
     classes: Longs
     height: Bytes
 
@@ -272,8 +270,9 @@ class Effects(NamedTuple):
     """What all tokens of a trie range do from one automaton state, for the states that were asked about.
 
     Found by hash of (range, state).  ``mask``: row of ``masks`` with the tokens after which the match goes on or
-    ends, -1 when those tokens are listed in ``listed[list_first : list_first + list_count]``.  Exits: ``exit_*``
-    gives the trie range of what is left of tokens in which the match ends, with the terminal and obligation.
+    ends, `WALKED` where there is no effect, -1 when those tokens are listed in ``listed[list_first : list_first +
+    list_count]``.  Exits: ``exit_*`` gives the trie range of what is left of tokens in which the match ends, with the
+    terminal and obligation.
 
     Where the parser must be asked about tokens that end inside a terminal (`guided.kernels.masking.lexed`), all of an
     effect end in states about which it is asked the same, such as ``ends_in``; ``more`` is the effect with others of
@@ -364,6 +363,9 @@ N_SETS, N_ITEMS, N_CLOSURE, N_STATES, N_THREADS, N_PRICED = range(6)
 FUEL, STAMP, OWING, N_SEGMENTS, N_SEGMENT_TOKENS, SHARES, NOTED, LONGEST = range(6, 14)
 PRICES, N_REACHED, NEED, FARTHEST, N_LISTED, MOST_ITEMS, N_LOCAL = range(14, 21)
 N_COUNTERS = 21
+
+WALKED = -2
+"""In the place of an effect's row: its tokens come to owe something, so they are walked with the parser."""
 
 ANY, LISTED = -1, -2
 """In the place of a limit: tokens are taken whatever they cost, or listed with their prices."""

@@ -46,7 +46,7 @@ N_ROWS = REQUESTS + len(Requests._fields)
 
 
 _TWO_DIMENSIONS = {
-    "action", "goto", "children", "siblings", "masks", "joined", "rows", "opening_live", "frees",
+    "action", "goto", "children", "masks", "joined", "rows", "opening_live", "frees",
     "debts", "entries",
 }  # fmt: skip
 """Fields that are rows; all others are flat."""
@@ -260,22 +260,3 @@ def uint32_rows(typing_context: Any, t: Any, i: Any) -> Any:
         return _build(context, builder, kind, data, line)
 
     return kind(t, types.intp), generate
-
-
-@intrinsic
-def prefetch(typing_context: Any, array: Any, i: Any) -> Any:
-    """Begin to load entry ``i`` of an array: who reads it soon need not wait as long."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        held = make_array(signature.args[0])(context, builder, arguments[0])
-        stride = builder.extract_value(held.strides, 0)
-        byte = ir.IntType(8).as_pointer()
-        place = builder.gep(builder.bitcast(held.data, byte), [builder.mul(arguments[1], stride)])
-        number = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        hint = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        # To read, to be kept, as data.
-        builder.call(hint, [place, number(0), number(3), number(1)])
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp), generate

@@ -36,10 +36,6 @@ def _ascii_classes() -> list[tuple[int, int]]:
 _CLASSES = _ascii_classes()
 
 
-UNPLAIN = sum(bit for bit, mask in _CLASSES if mask & (0xFFFFFFFF | 1 << 0x22 | 1 << 0x5C)) | LINES | BROKEN
-"""The classes of what `PLAIN_PHASES` leave out."""
-
-
 def class_of_byte() -> NDArray[np.int64]:
     """``int64[256]``: the class bit of each byte."""
     found = np.full(256, TEXT, np.int64)
@@ -71,13 +67,6 @@ TEXT_PHASES: Phases = (
 
 LINES_PHASES: Phases = (((0xE2, 0xE2, 1),), ((0x80, 0x80, 2),), ((0xA8, 0xA9, 0),))
 """As `UTF8_PHASES`, for the characters of `LINES` only."""
-
-
-PLAIN_PHASES: Phases = (
-    ((0x20, 0x21, 0), (0x23, 0x5B, 0), (0x5D, 0x7F, 0), *TEXT_PHASES[0]),
-    *TEXT_PHASES[1:],
-)
-"""As `TEXT_PHASES`, with the ASCII characters that stand for themselves in a JSON string."""
 
 
 def phase_after() -> NDArray[np.uint8]:

@@ -15,7 +15,7 @@ from guided.kernels.data.local_arrays import local_ints
 from guided.kernels.data.requests import EXPAND_STATE, GROW_EXITS
 from guided.kernels.jit import entry, inner
 from guided.kernels.lexing.strings import enter, move
-from guided.kernels.masking.effects import OWING, fetch, note_exits, tell_bytes
+from guided.kernels.masking.effects import OWING, note_exits, tell_bytes
 from guided.kernels.masking.rows import add_tokens, remove_tokens
 from guided.kernels.tokens.cursor import below, settled, start
 
@@ -90,7 +90,6 @@ def survey_delta(table, low, high, state, other, near, model_row, row, known_exi
     n_exits = np.int64(0)
     requests = views.requests(table)
     at_known = 0
-    fetch(table, node)
     while True:
         node, level = settled(table, node, level)
         if node < 0:
@@ -156,7 +155,6 @@ def survey_delta(table, low, high, state, other, near, model_row, row, known_exi
         if inside and end > node + 1:
             node, level = below(table, node, level, place, True)
             others[level] = then
-            fetch(table, node)
         else:
             remove_tokens(tokens, found, node + 1, end)
             node = end

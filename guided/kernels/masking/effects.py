@@ -13,8 +13,6 @@ from guided.kernels.data.layout import CLOSES, MATCHED, STRING
 from guided.kernels.data.local_arrays import local_int_rows, local_longs
 from guided.kernels.data.requests import EXPAND_STATE, GROW_EXITS
 from guided.kernels.jit import entry, inner
-from guided.kernels.lexing.byte_classes import UNPLAIN
-from guided.kernels.lexing.rejected import classes_of_rejected
 from guided.kernels.lexing.strings import enter, move
 from guided.kernels.masking.rows import add_tokens, remove_tokens
 from guided.kernels.masking.walks import payable_below
@@ -32,12 +30,6 @@ ROWS = 64
 """States whose table of what each byte leads to is kept during a walk, by the last bits of their number: 64 KB."""
 WORTH = 16
 """Nodes still to come in a state from which on its table, some 100 ns, is made: finding an edge costs 10 ns a node."""
-
-FAR_RANGE = 1024
-"""Nodes still to come from which on it is asked what a text must hold to be refused, some 5 us: twice each."""
-
-UNASKED = -1
-"""Where this was not asked of a state."""
 
 DENSE = 512
 """Tokens up to which an effect is kept as a list rather than a bitmask row; a guess at where the costs meet."""
@@ -150,33 +142,10 @@ def _set_bits(table, row, whole, low, high, n_pieces, kept):
 
 
 @inner
-def fetch(table, node):
-    """Begin to load the nodes of a range of many that begins at ``node``.
-
-    Each says where the next begins, so a walk waits for one after the other: half its time, where none is in the cache.
-    """
-    tokens = views.tokens(table)
-    fan = np.int64(tokens.fan[node])
-    if fan:
-        i = 0
-        while tokens.siblings[fan - 1, i]:
-            views.prefetch(tokens.end, np.int64(tokens.siblings[fan - 1, i]))
-            views.prefetch(tokens.classes, np.int64(tokens.siblings[fan - 1, i]))
-            i += 1
-
-
-@inner
-def _lacks(tokens, node, needed):
-    """Does nothing at and below a node have all that a text must have to be refused?"""
-    classes = tokens.classes[node]
-    return classes & needed != needed and not classes & UNPLAIN
-
-
-@inner
-def _behind_staying(tokens, row, at, needed, node, stop):
+def _behind_staying(tokens, row, at, node, stop):
     """The first node from one on, of those that end a token or go on with one, by whose byte a state is left."""
     while node < stop and row[tokens.byte[node]] == at:
-        node = np.int64(tokens.end[node]) if _lacks(tokens, node, needed) else node + 1
+        node += 1
     return node
 
 
@@ -222,8 +191,6 @@ def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits)
     rows = local_int_rows(ROWS, 256)
     held = local_longs(ROWS)
     held[:] = 0
-    refused = local_longs(ROWS)
-    n_asked = 0
     plain = row >= 0
     n_pieces = np.int64(0)
     n_exits = np.int64(0)
@@ -231,7 +198,6 @@ def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits)
     counts[0] = 0
     level = np.int64(0)
     node = start(table, low, high, enter(automaton, state), level, True)
-    fetch(table, node)
     while True:
         node, level = settled(table, node, level)
         if node < 0:
@@ -250,27 +216,16 @@ def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits)
             if held[slot] != at and left >= WORTH:
                 tell_bytes(automaton, at, rows[slot])
                 held[slot] = at
-                refused[slot] = UNASKED
             if held[slot] == at:
                 place = np.int64(rows[slot, byte])
             stays = automaton.tag[at] < 0
             staying = np.int64(0)
             if not plain:
                 staying = at if home == PLACES else np.int64(counts[level] + 1)
-            needed = np.int64(0)
-            if plain and held[slot] == at:
-                if refused[slot] == UNASKED and left >= FAR_RANGE and n_asked < ROWS:
-                    refused[slot] = classes_of_rejected(automaton, at)
-                    n_asked += 1
-                needed = max(refused[slot], np.int64(0))
-                if _lacks(tokens, node, needed):
-                    n_pieces = _keep(table, n_pieces, node, end, 0)
-                    node = end
-                    continue
             if stays and place == at and at != home:
                 # What is below goes on from the same state, as what comes beside it does.
                 begin = node
-                node = _behind_staying(tokens, rows[slot], at, needed, node, node + left)
+                node = _behind_staying(tokens, rows[slot], at, node, node + left)
                 n_pieces = _keep(table, n_pieces, begin, node, staying)
                 continue
             closes = not tokens.classes[node] & ~automaton.closed[at]
@@ -321,7 +276,6 @@ def survey(table, low, high, state, row, whole, apart, home, kept, noted, exits)
         if inside and end > node + 1:
             node, level = below(table, node, level, place, True)
             counts[level] = count
-            fetch(table, node)
         else:
             node = end
 

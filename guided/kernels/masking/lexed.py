@@ -26,6 +26,7 @@ from guided.kernels.data.local_arrays import local_longs
 from guided.kernels.data.requests import (
     EXPAND_STATE,
     NEED_LEXED,
+    NEED_LEXED_NEAR,
     OUT_OF_FUEL,
     WANT_VERDICT,
 )
@@ -220,7 +221,7 @@ def fill_lexed(table, root, state, limit):
             continue
         found = find_effect(effects, low, high, inside | apart)
         if found < 0:
-            ask(table, NEED_LEXED, low, high, inside | apart)
+            ask(table, NEED_LEXED_NEAR if apart else NEED_LEXED, low, high, inside)
             continue
         first = np.int64(effects.exit_first[found])
         for i in range(first, first + effects.exit_count[found]):

@@ -32,6 +32,7 @@ from guided.kernels.data.layout import (
     PRICES,
     SHARES,
     STAMP,
+    WALKED,
 )
 from guided.kernels.data.local_arrays import local_long_rows
 from guided.kernels.data.requests import EXPAND_STATE, GROW_SCRATCH, NEED_EFFECT, NEED_NEAR, OUT_OF_FUEL
@@ -408,6 +409,10 @@ def fill(table, root, state, limit):
             continue
         loops = automaton.loops[inside]
         walks = loops == 0 or high - low <= (SMALL_RANGE if loops > 1 else OWN_RANGE) or within == LISTED
+        found = np.int64(-1)
+        if not walks:
+            found = np.int64(find_effect(effects, low, high, inside))
+            walks = found >= 0 and effects.mask[found] == WALKED
         if walks or (obligation != 0 and automaton.mode[obligation] == 0):
             depth = _walk_kept(
                 table, depth, level, low, high, inside, continuation, obligation, shares[level, STAMPED], within, keeps
@@ -416,7 +421,6 @@ def fill(table, root, state, limit):
                 return np.int64(-1)
             continue
         room = _room(table, inside, continuation, obligation, within)
-        found = find_effect(effects, low, high, inside)
         near = found if found < 0 or room == FAR else find_effect(effects, low, high, inside | ENOUGH)
         if near < 0:
             if not ask(table, NEED_EFFECT if found < 0 else NEED_NEAR, low, high, inside):

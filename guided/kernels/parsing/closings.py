@@ -45,7 +45,7 @@ def _closing(table, stack, stamp):
         below = item & _MASK32
         # At the bottom is the continuation that lets the text end.
         under = np.int64(0) if below == 1 else top_of(machine, scratch.longs, below) >> 32
-        row = looked_up(table, lalr.pair_key, lalr.pair_row, WANT_WAYS, under << 28 | item >> 32)
+        row = looked_up(table, lalr.pair_key, lalr.pair_row, WANT_WAYS, under, item >> 32)
         if row < 0:
             return np.int64(FAR)
         least = np.int64(FAR)

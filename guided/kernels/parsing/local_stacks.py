@@ -156,8 +156,9 @@ def is_accepted(table, stack, terminals, stamp, asked):
 
 
 @inner
-def looked_up(table, keys, values, kind, key):
-    """What a hash holds for a key; -1 where it is not known yet, which is asked for."""
+def looked_up(table, keys, values, kind, first, second):
+    """What a hash holds for two numbers; -1 where it is not known yet, which is asked for."""
+    key = np.int64(first) << 28 | second
     size = keys.shape[0]
     mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     slot = np.int64((mixed ^ (mixed >> np.uint64(29))) % np.uint64(size))
@@ -167,7 +168,7 @@ def looked_up(table, keys, values, kind, key):
         slot += 1
         if slot == size:
             slot = 0
-    ask(table, kind, key)
+    ask(table, kind, first, second)
     return np.int64(-1)
 
 
@@ -184,6 +185,5 @@ def lexer_at(table, inside, stack, obligation):
         if inside < 0:
             ask(table, WANT_START, top)
     if obligation and inside > 0:
-        key = np.int64(inside) << 28 | obligation
-        inside = looked_up(table, lalr.under_key, lalr.under_state, WANT_UNDER, key)
+        inside = looked_up(table, lalr.under_key, lalr.under_state, WANT_UNDER, inside, obligation)
     return np.int64(inside)

@@ -7,7 +7,7 @@ import numpy as np
 from guided.kernels.data import views
 from guided.kernels.data.asking import ask
 from guided.kernels.data.local_arrays import local_ints
-from guided.kernels.data.requests import GROW_NODES, GROW_TRIES
+from guided.kernels.data.requests import GROW_FANS, GROW_NODES, GROW_TRIES
 from guided.kernels.jit import entry, inner
 
 FEW = 32
@@ -34,7 +34,7 @@ def index_trie(table, low, high, used, least, class_of_byte, phase_after, readab
     """Note what bytes are at and below every node of a trie, and how many; give those of many children tables of them.
 
     A table for ``least`` children or more, one for the whole range among them; ``used`` rows of tables are taken.
-    Returns how many are then, -1 when there is no room.  ``readable`` is working memory, a byte per node of the range:
+    Returns how many are then; -1: request for room.  ``readable`` is working memory, a byte per node of the range:
     the phases of UTF-8 (``phase_after``) in which all that is below a node can be read.
     """
     tokens = views.tokens(table)
@@ -75,16 +75,13 @@ def index_trie(table, low, high, used, least, class_of_byte, phase_after, readab
         if count < least:
             continue
         if used == tokens.children.shape[0]:
+            ask(table, GROW_FANS)
             return -1
         tokens.children[used, :] = 0
         node = first
-        count = 0
         while node < stop:
             tokens.children[used, tokens.byte[node]] = node
-            tokens.siblings[used, count] = node
-            count += 1
             node = np.int64(tokens.end[node])
-        tokens.siblings[used, count] = 0
         used += 1
         tokens.fan[first] = used
     return used

@@ -11,7 +11,7 @@ import guided
 from guided.automata.lexer.states import StateTable
 from guided.grammar.regular.expr import byte_set, repeat
 from guided.kernels.data.layout import EXAMINED
-from guided.kernels.lexing.byte_classes import BROKEN, LINES, TEXT, UNPLAIN, UTF8_PHASES, class_of_byte, phase_after
+from guided.kernels.lexing.byte_classes import BROKEN, LINES, TEXT, UTF8_PHASES, class_of_byte, phase_after
 from guided.testing import brute_force_mask
 from tests import vocabularies
 
@@ -50,8 +50,6 @@ def test_classes_partition_the_bytes():
     assert of_byte[ord("A")] == of_byte[ord("F")] != of_byte[ord("G")] == of_byte[ord("Z")]
     assert of_byte[ord("a")] != of_byte[ord("f")]
     assert BROKEN < EXAMINED
-    assert {byte for byte in range(128) if UNPLAIN & int(of_byte[byte])} == {*range(0x20), 0x22, 0x5C}
-    assert UNPLAIN & (TEXT | LINES | BROKEN) == LINES | BROKEN
 
 
 @pytest.mark.parametrize("spared", [None, *b"af0A:~ "])

@@ -54,7 +54,6 @@ def test_nodes_know_their_height_and_children(seed):
             tables += 1
             assert np.flatnonzero(arrays.children[table]).tolist() == [arrays.byte[child] for child in children]
             assert [arrays.children[table, arrays.byte[child]] for child in children] == children
-            assert arrays.siblings[table, : len(children) + 1].tolist() == [*children, 0]
     assert tables
 
 
