@@ -279,19 +279,21 @@ class AttributedLanguage:
         found = self._most.get(at.place)
         if found is None:
             # Of a lexeme in progress it is not known which it will be.
-            found = self._most[at.place] = LEXEME + max(
-                (0 if open_.stack is None else open_.stack.price) + self._owed(open_.attribute)
-                for open_ in at.place.opens
-            )
+            found = self._most[at.place] = LEXEME + max(map(self._price_behind, at.place.opens))
         return found + 3 * len(at.text)
 
     def _price_of(self, place: Place) -> int:
         found = self._prices.get(place)
         if found is None:
-            found = self._prices[place] = min(
-                (0 if stack is None else stack.price) + self._owed(attribute) for stack, attribute in place.threads
-            )
+            found = self._prices[place] = min(map(self._price_behind, place.opens))
         return found
+
+    def _price_behind(self, open_: Open) -> int:
+        """Bytes that are enough from a terminal that may come."""
+        if open_.terminal is None:
+            return 0
+        behind = 0 if open_.stack is None else open_.stack.price
+        return self.threads.prices.of(open_.terminal) + behind + self._owed(open_.attribute)
 
     # What may come -------------------------------------------------------------------------------------------------
 

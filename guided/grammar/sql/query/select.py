@@ -69,7 +69,7 @@ class _Statement:
         return seq(
             maybe(self._with()),
             core,
-            Star(seq(operator, Action(do.next_part), core)),
+            Star(seq(Action(do.next_part), operator, core)),
             maybe(self._order()),
             maybe(self._limit()),
         )
@@ -154,7 +154,7 @@ class _Statement:
         plain, merging = self._source(kinds.Joining.PLAIN), self._source(kinds.Joining.USING)
         natural = self._source(kinds.Joining.NATURAL)
         settled = Action(do.settled)
-        merged = listed(Name(kinds.MergedColumn(self.catalog)), self.comma)
+        merged = listed(Name(kinds.MergedColumn(self.catalog)), seq(Action(do.may_merge), self.comma))
         condition = choice(
             settled,
             seq(words("ON"), settled, Action(do.begin_on), self.expression, Action(do.end_on)),
