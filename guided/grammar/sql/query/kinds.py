@@ -299,6 +299,9 @@ class TableName:
             covering = {name: len(bare & self._relation(query, name).names) for name in names}
             best = sorted((name for name in covering if covering[name]), key=lambda name: (-covering[name], len(name)))
             found += best[:2]
+        if not found and self.joining is Joining.NATURAL:
+            # No sub-query may stand here, so a table must.
+            return sorted(names, key=lambda name: (len(name), name))[:1]
         return found
 
 
