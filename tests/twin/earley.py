@@ -140,7 +140,7 @@ class Recogniser:
     """Feeds bytes one by one: ``alive`` says that some text goes on from here, ``accepting`` that it may end here.
 
     >>> from guided.grammar.regular.expr import literal
-    >>> from guided.grammar.ir import Rule
+    >>> from guided.grammar.ir import Rule, Terminal
     >>> g = Grammar((Rule("s", Choice((Sequence(()), Sequence((Terminal(literal(b"ab")), Reference(0)))))),), 0)
     >>> [Recogniser(g).feed(t).accepting for t in (b"abab", b"aba")]
     [True, False]
