@@ -150,6 +150,6 @@ class Closing:
                 values = kind.allowed(attribute)
                 if values is None:
                     yield kind.after(attribute), kind.shortest
-                for value in () if values is None else sorted(values.members, key=len):
+                for value in () if values is None else sorted(values.members, key=lambda value: (len(value), value)):
                     quoted = "'" + value.replace("'", "''") + "'"
                     yield kind.after(attribute), quoted if form is LiteralForm.STRING else value

@@ -333,7 +333,7 @@ class AttributedLanguage:
     def _rest(self, at: At) -> bytes:
         if self.may_end(at):
             return b""
-        for ending in sorted(dict.fromkeys(self._endings(at)), key=len):
+        for ending in sorted(set(self._endings(at)), key=lambda text: (len(text), text)):
             state: At | None = at
             for byte in ending:
                 state = None if state is None else self.step(state, byte)

@@ -147,13 +147,14 @@ class Threads:
 
     def place(self, threads: Iterable[tuple[Stack | None, Any]]) -> Place | None:
         """The place of these threads, None where nothing can follow and the text may not end."""
-        key = frozenset(threads)
+        ordered = tuple(dict.fromkeys(threads))
+        key = frozenset(ordered)
         found = self._places.get(key)
         if found is None:
-            opens = tuple(dict.fromkeys(open_ for thread in key for open_ in self.opens(*thread)))
+            opens = tuple(dict.fromkeys(open_ for thread in ordered for open_ in self.opens(*thread)))
             if not opens:
                 return None
-            found = self._places[key] = Place(tuple(key), opens)
+            found = self._places[key] = Place(ordered, opens)
         return found
 
     def opens(self, stack: Stack | None, attribute: Any) -> tuple[Open, ...]:

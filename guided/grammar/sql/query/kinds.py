@@ -154,13 +154,14 @@ class QuotedString:
 
 
 class Qualifier:
-    """The name of a source before a dot."""
+    """The name of a source before a dot, and before a ``column`` of it if there must be one."""
 
     label = "a table or alias"
     price = 1
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, column: QualifiedColumn | None = None) -> None:
         self.catalog = catalog
+        self.column = column
 
     def allowed(self, query: Query) -> Names:
         """The sources in scope; before FROM tables and names that FROM can introduce."""
@@ -175,11 +176,15 @@ class Qualifier:
             else:
                 found.update(source.name for source in at.sources if source.name)
             at = None if is_local(at) else at.outside
-        return Names(words_of(found), free)
+        return Names(words_of(name for name in found if self.after(query, name) is not None), free)
 
     def after(self, query: Query, name: str) -> Query | None:
-        """The query with the qualifier noted."""
-        return query._replace(name=name)
+        """The query with the qualifier noted; None where it has no column that can be named."""
+        noted = query._replace(name=name)
+        if self.column is None:
+            return noted
+        columns = self.column.allowed(noted)
+        return noted if columns.free or len(columns.words) else None
 
     def suggested(self, query: Query) -> Iterable[str]:
         """None: a number is shorter."""
@@ -297,7 +302,9 @@ class TableName:
         bare = {pending.column for pending in missing if pending.qualifier is None}
         if bare:
             covering = {name: len(bare & self._relation(query, name).names) for name in names}
-            best = sorted((name for name in covering if covering[name]), key=lambda name: (-covering[name], len(name)))
+            best = sorted(
+                (name for name in covering if covering[name]), key=lambda name: (-covering[name], len(name), name)
+            )
             found += best[:2]
         if not found and self.joining is Joining.NATURAL:
             # No sub-query may stand here, so a table must.
@@ -514,4 +521,4 @@ class FixedName:
 
     def suggested(self, query: Query) -> Iterable[str]:
         """The shortest."""
-        return sorted(self._names.words.members, key=len)[:1]
+        return sorted(self._names.words.members, key=lambda name: (len(name), name))[:1]

@@ -48,8 +48,10 @@ class _Statement:
         self.string = Literal(LiteralForm.STRING, AnyString())
         self.bare = Name(kinds.BareColumn(catalog))
         self.quoted = Name(kinds.QuotedString(), Spelled.STRING)
-        self.qualifier = Name(kinds.Qualifier(catalog))
-        self.qualified = Name(kinds.QualifiedColumn(catalog))
+        column = kinds.QualifiedColumn(catalog)
+        self.any_qualifier = Name(kinds.Qualifier(catalog))
+        self.qualifier = Name(kinds.Qualifier(catalog, column))
+        self.qualified = Name(column)
         self.expression.body = self._disjunction()
         self.compound.body = self._compound()
 
@@ -116,7 +118,7 @@ class _Statement:
                 (
                     seq(self.expression, self._named(named), Action(do.end_item)),
                     seq(Action(do.all_columns), Sign("*")),
-                    seq(self.qualifier, Sign("."), Action(do.all_columns_of), Sign("*")),
+                    seq(self.any_qualifier, Sign("."), Action(do.all_columns_of), Sign("*")),
                 ),
                 lambda query: 0,
             ),

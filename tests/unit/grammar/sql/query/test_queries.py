@@ -161,7 +161,7 @@ def test_random_texts_are_prepared(
 ) -> None:
     chosen = language if forward else strict
     sizes = []
-    for seed in range(some(3000, 40)):
+    for seed in range(some(1200, 16)):
         rng = random.Random(seed)
         text, at = begun(rng, chosen, rng.choice([3, 8, 15, 30, 60]))
         rest = chosen.rest(at)
@@ -186,6 +186,12 @@ def test_ends_get_shorter_byte_by_byte(language: AttributedLanguage) -> None:
                 assert following is not None
                 after = following
                 assert language.rest(after) == rest[position + 1 :]
+
+
+def test_a_source_without_named_columns_has_no_column(language: AttributedLanguage, strict: AttributedLanguage) -> None:
+    for chosen in (language, strict):
+        assert refusal(chosen, "WITH a AS (SELECT 1) SELECT a.* FROM a") is None
+        assert refusal(chosen, "WITH a AS (SELECT 1) SELECT 1 + a.x FROM a") == len("WITH a AS (SELECT 1) SELECT 1 + a")
 
 
 def test_what_is_not_known_is_refused_by_name(path: Path) -> None:
