@@ -87,23 +87,27 @@ def leave_behind(
     summary: dict[str, Any],
     records: Sequence[object],
     *,
-    draw: Callable[[Path], None],
     show: Callable[[Console], None],
-    plot: bool | None,
     as_json: bool,
+    draw: Callable[[Path], None] | None = None,
+    plot: bool | None = None,
 ) -> None:
-    """Write the summary, and the plot where there is something to draw; print the summary, or ``show`` it to people."""
+    """Write the summary, and the plot where there is something to draw; print the summary, or ``show`` it to people.
+
+    Without ``draw`` the evaluation has no plot.
+    """
     from guided.eval.plot import can_plot
 
     (out / "summary.json").write_text(json.dumps(summary, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    drawn = bool(records) and (can_plot() if plot is None else plot)
-    if drawn:
+    drawn = False
+    if draw is not None and records and (can_plot() if plot is None else plot):
         draw(out / "plot.png")
+        drawn = True
     if as_json:
         print_json(summary)
         return
     show(stdout_console())
     written = ["results.jsonl", "summary.json", *(["plot.png"] if drawn else [])]
     print_note(f"written to {out}: {', '.join(written)}")
-    if not drawn and plot is None and records:
+    if draw is not None and not drawn and plot is None and records:
         print_note("no plot: matplotlib is not installed (pip install 'guided[eval]')")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from guided.cli.evaluations.shared import RUN, Out, Ray, Workers, leave_behind, run_or_go_on
+from guided.cli.evaluations.shared import RUN, Ray, Workers, leave_behind, run_or_go_on
 from guided.cli.methods.blocks import with_option_blocks
 from guided.cli.methods.options import AsJson, ModelOptions, decoding
 from guided.cli.progress import counted_stages
@@ -58,7 +58,7 @@ class QuestionOptions:
 @with_option_blocks
 def sql(
     asked: QuestionOptions,
-    out: Out = Path("sql"),
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where results.jsonl and summary.json go.")] = Path("sql"),
     sample_values: Annotated[
         int, typer.Option(min=0, metavar="N", help="As with `guided sql`: hold text columns to their values.")
     ] = 0,
@@ -154,8 +154,6 @@ def _conclude(
         out,
         summary_record(measures, records, {"settings": settings.as_record()}, n_tasks),
         records,
-        draw=lambda path: None,
         show=show,
-        plot=False,
         as_json=as_json,
     )
