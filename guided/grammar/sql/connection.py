@@ -17,7 +17,7 @@ from guided.grammar.sql.engines.session import ReadOnlySession
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL, Connection, Engine
 
-__all__ = ["connect_read_only", "open_session", "require_sqlalchemy"]
+__all__ = ["open_session", "require_sqlalchemy"]
 
 _MAGIC = {"sqlite": (0, b"SQLite format 3\x00"), "duckdb": (8, b"DUCK")}
 """Where in a file a dialect's mark stands."""
@@ -49,13 +49,6 @@ def require_sqlalchemy() -> Any:
             "reading a database needs SQLAlchemy, which is not installed", remedy="Run: pip install 'guided[sql]'"
         ) from error
     return sqlalchemy
-
-
-@contextmanager
-def connect_read_only(url_or_engine: str | Any) -> Iterator[Connection]:
-    """The connection of a session; see `open_session`."""
-    with open_session(url_or_engine) as session:
-        yield session.connection
 
 
 @contextmanager

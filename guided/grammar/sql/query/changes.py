@@ -138,11 +138,6 @@ def without_alias(query: Query) -> Query | None:
     return None if not query.name or query.name in query.own_names else with_source(query, query.name)
 
 
-def without_name(query: Query) -> Query | None:
-    """A sub-query that has no name."""
-    return with_source(query, "")
-
-
 def settled(query: Query) -> Query | None:
     """A source that is there to stay: nothing that waits has become ambiguous."""
     return None if conflicts(query) else query

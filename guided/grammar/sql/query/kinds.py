@@ -64,16 +64,6 @@ def relation_of(query: Query, catalog: Catalog, name: str) -> Relation | None:
     return catalog.relations.get(name)
 
 
-def waits_for(query: Query) -> bool:
-    """May the query, or one around it that is visible, still bind any name?"""
-    at: Query | None = query
-    while at is not None:
-        if not at.bound and at.clause is Clause.SELECT:
-            return True
-        at = at.outside
-    return False
-
-
 class BareColumn:
     """A column without a qualifier, or an alias where the clause knows these."""
 
