@@ -12,12 +12,12 @@ from guided.eval.decoding import Decoded, Draw, NextLogits, Stop, decode, engine
 from guided.eval.engines.names import EngineName
 from guided.eval.engines.opening import open_engine
 from guided.eval.engines.protocol import Engine, Matcher, TokenSpace
+from guided.eval.loading import load_asked, room_of
 from guided.eval.prompts import prompt_ids
 from guided.eval.records import Outcome, Record
 from guided.eval.settings import Settings, result_key
 from guided.eval.time_limit import OutOfTimeError, time_limit
 from guided.eval.validation import NoVerdictError, schema_fault, why_invalid
-from guided.hf import LoadedModel, Stage, load
 
 __all__ = ["Evaluator"]
 
@@ -58,17 +58,9 @@ class Evaluator:
         Raises `GuidedError` for a model that cannot be loaded and an engine that is not installed.
         """
         report = on_stage or (lambda stage: None)
-
-        def stage(which: Stage) -> None:
-            report(f"{settings.model}: {which.value}")
-
         self.settings = settings
-        self.model: LoadedModel = load(
-            settings.model, device=settings.device, local_files_only=settings.offline, on_stage=stage
-        )
-        config = self.model.model.config
-        room = getattr(config.get_text_config(), "max_position_embeddings", None)
-        self._room = room if isinstance(room, int) and not config.is_encoder_decoder else None
+        self.model = load_asked(settings, on_stage)
+        self._room = room_of(self.model)
         self._logits = NextLogits(self.model)
         # Asked of the model itself: configurations of several parts do not agree on where they say it.
         width = int(self._logits.begin([self.model.vocabulary.eos_ids[0]]).shape[1])

@@ -13,8 +13,9 @@ from guided.eval.awrs.methods import MethodName, answer
 from guided.eval.awrs.problems import Asker, Problem, Question, TaskName, asker_for
 from guided.eval.awrs.results import AwrsRecord, AwrsSettings, Ending, key_of
 from guided.eval.decoding import engine_error
+from guided.eval.loading import load_asked, room_of
 from guided.eval.time_limit import OutOfTimeError, time_limit
-from guided.hf import LoadedModel, Stage, TransformersModel, load
+from guided.hf import TransformersModel
 from guided.infer import Population
 from guided.lm import LanguageModel, transformed
 
@@ -26,18 +27,9 @@ class AwrsEvaluator:
 
     def __init__(self, settings: AwrsSettings, *, on_stage: Callable[[str], None] | None = None) -> None:
         """Load the model; raises `GuidedError` for one that cannot be loaded."""
-        report = on_stage or (lambda stage: None)
-
-        def stage(which: Stage) -> None:
-            report(f"{settings.model}: {which.value}")
-
         self.settings = settings
-        self.loaded: LoadedModel = load(
-            settings.model, device=settings.device, local_files_only=settings.offline, on_stage=stage
-        )
-        config = self.loaded.model.config
-        room = None if config.is_encoder_decoder else getattr(config.get_text_config(), "max_position_embeddings", None)
-        self._room = room if isinstance(room, int) else None
+        self.loaded = load_asked(settings, on_stage)
+        self._room = room_of(self.loaded)
         self._askers: dict[TaskName, Asker] = {}
         self._models: dict[tuple[int, ...], LanguageModel] = {}
         self._asked: tuple[Problem, Question] | None = None

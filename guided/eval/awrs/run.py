@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from guided.eval.awrs.methods import MethodName
 from guided.eval.awrs.problems import Problem, TaskName
 from guided.eval.awrs.results import AwrsLog, AwrsRecord, AwrsSettings, key_of
 from guided.eval.distributed import Worker, map_on_ray
+from guided.eval.resumable import Resumable, keep
+
+if TYPE_CHECKING:
+    from guided.eval.awrs.evaluator import AwrsEvaluator
 
 __all__ = ["Task", "records_of", "run_here", "run_on_ray", "tasks_for", "tasks_left"]
 
@@ -31,34 +35,14 @@ def tasks_for(problems: Sequence[Problem], methods: Sequence[MethodName]) -> lis
     return tasks
 
 
-def tasks_left(tasks: Sequence[Task], settings: AwrsSettings, log: AwrsLog) -> list[Task]:
-    """The tasks whose results are not in the file yet."""
-    return [(problem, method) for problem, method in tasks if key_of(problem, method, settings) not in log.records]
-
-
-def records_of(tasks: Sequence[Task], settings: AwrsSettings, log: AwrsLog) -> list[AwrsRecord]:
-    """The results of exactly these tasks, as far as they are there."""
-    found = (log.records.get(key_of(problem, method, settings)) for problem, method in tasks)
-    return [record for record in found if record is not None]
-
-
-def run_here(
-    tasks: Sequence[Task],
-    settings: AwrsSettings,
-    log: AwrsLog,
-    *,
-    on_stage: Callable[[str], None] | None = None,
-    on_record: Callable[[AwrsRecord], None] | None = None,
-) -> None:
-    """Run the tasks that are left, one after the other; each result is on the disk before the next task begins."""
-    left = tasks_left(tasks, settings, log)
-    if not left:
-        return
+def _evaluator(settings: AwrsSettings, on_stage: Callable[[str], None] | None) -> AwrsEvaluator:
     from guided.eval.awrs.evaluator import AwrsEvaluator
 
-    evaluator = AwrsEvaluator(settings, on_stage=on_stage)
-    for problem, method in left:
-        _keep(evaluator.evaluate(problem, method), log, on_record)
+    return AwrsEvaluator(settings, on_stage=on_stage)
+
+
+_TASKS: Resumable[Problem, MethodName, AwrsSettings, AwrsRecord] = Resumable(key_of, _evaluator)
+tasks_left, records_of, run_here = _TASKS.tasks_left, _TASKS.records_of, _TASKS.run_here
 
 
 def run_on_ray(
@@ -81,15 +65,9 @@ def run_on_ray(
         workers=workers,
         model=settings.model,
         device=settings.device,
-        on_line=lambda line: _keep(AwrsRecord.of(json.loads(line)), log, on_record),
+        on_line=lambda line: keep(AwrsRecord.of(json.loads(line)), log, on_record),
         on_stage=on_stage,
     )
-
-
-def _keep(record: AwrsRecord, log: AwrsLog, on_record: Callable[[AwrsRecord], None] | None) -> None:
-    log.append(record)
-    if on_record is not None:
-        on_record(record)
 
 
 class _Worker(Worker):

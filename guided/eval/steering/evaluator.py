@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from guided.errors import GuidedError
 from guided.eval.decoding import engine_error
+from guided.eval.loading import load_asked
 from guided.eval.steering.judges import JUDGES
 from guided.eval.steering.kit import Kit
 from guided.eval.steering.methods import METHODS, Method, Write, plain
@@ -14,7 +15,6 @@ from guided.eval.steering.names import MethodName
 from guided.eval.steering.prompts import SteeringPrompt
 from guided.eval.steering.results import Ending, SteeringRecord, SteeringSettings, key_of
 from guided.eval.steering.writing import Choice, Written, surprise
-from guided.hf import Stage, load
 
 __all__ = ["SteeringEvaluator"]
 
@@ -24,15 +24,8 @@ class SteeringEvaluator:
 
     def __init__(self, settings: SteeringSettings, *, on_stage: Callable[[str], None] | None = None) -> None:
         """Load the model; raises `GuidedError` for one that cannot be loaded."""
-        report = on_stage or (lambda stage: None)
-
-        def stage(which: Stage) -> None:
-            report(f"{settings.model}: {which.value}")
-
         self.settings = settings
-        self.kit = Kit(
-            load(settings.model, device=settings.device, local_files_only=settings.offline, on_stage=stage), report
-        )
+        self.kit = Kit(load_asked(settings, on_stage), on_stage or (lambda stage: None))
         self._plain: dict[tuple[str, str, Choice], Written] = {}
 
     def evaluate(self, prompts: Sequence[SteeringPrompt], method: MethodName) -> list[SteeringRecord]:

@@ -16,6 +16,7 @@ import guided
 from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError
 from guided.eval.decoding import engine_error
+from guided.eval.loading import load_asked, room_of
 from guided.eval.requests import sql_request
 from guided.eval.text_to_sql.coverage import coverage
 from guided.eval.text_to_sql.gold import accepted_queries, is_ordered
@@ -24,7 +25,6 @@ from guided.eval.text_to_sql.results import SqlMethod, SqlOutcome, SqlRecord, Sq
 from guided.grammar.sql import DatabaseSchema, QueryResult, reflect, run_query
 from guided.grammar.sql.connection import open_session
 from guided.grammar.sql.matching import holds_result, same_result
-from guided.hf import LoadedModel, Stage, load
 
 __all__ = ["SqlEvaluator", "statement_of"]
 
@@ -52,18 +52,9 @@ class SqlEvaluator:
 
     def __init__(self, settings: SqlSettings, *, on_stage: Callable[[str], None] | None = None) -> None:
         """Load the model; raises `GuidedError` for one that cannot be loaded."""
-        report = on_stage or (lambda stage: None)
-
-        def stage(which: Stage) -> None:
-            report(f"{settings.model}: {which.value}")
-
         self.settings = settings
-        self.loaded: LoadedModel = load(
-            settings.model, device=settings.device, local_files_only=settings.offline, on_stage=stage
-        )
-        config = self.loaded.model.config
-        room = None if config.is_encoder_decoder else getattr(config.get_text_config(), "max_position_embeddings", None)
-        self._room = room if isinstance(room, int) else None
+        self.loaded = load_asked(settings, on_stage)
+        self._room = room_of(self.loaded)
         self._known: tuple[str, _Database] | None = None
 
     def evaluate(self, question: SqlQuestion, method: SqlMethod) -> SqlRecord:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from guided.eval.distributed import Worker, map_on_ray
+from guided.eval.resumable import Resumable, keep
 from guided.eval.text_to_sql.questions import SqlQuestion
 from guided.eval.text_to_sql.results import SqlLog, SqlMethod, SqlRecord, SqlSettings, key_of
+
+if TYPE_CHECKING:
+    from guided.eval.text_to_sql.evaluator import SqlEvaluator
 
 __all__ = ["Task", "records_of", "run_here", "run_on_ray", "tasks_for", "tasks_left"]
 
@@ -23,34 +27,14 @@ def tasks_for(questions: Sequence[SqlQuestion], methods: Sequence[SqlMethod]) ->
     return [(question, method) for question in together for method in methods]
 
 
-def tasks_left(tasks: Sequence[Task], settings: SqlSettings, log: SqlLog) -> list[Task]:
-    """The tasks whose results are not in the file yet."""
-    return [(question, method) for question, method in tasks if key_of(question, method, settings) not in log.records]
-
-
-def records_of(tasks: Sequence[Task], settings: SqlSettings, log: SqlLog) -> list[SqlRecord]:
-    """The results of exactly these tasks, as far as they are there."""
-    found = (log.records.get(key_of(question, method, settings)) for question, method in tasks)
-    return [record for record in found if record is not None]
-
-
-def run_here(
-    tasks: Sequence[Task],
-    settings: SqlSettings,
-    log: SqlLog,
-    *,
-    on_stage: Callable[[str], None] | None = None,
-    on_record: Callable[[SqlRecord], None] | None = None,
-) -> None:
-    """Run the tasks that are left, one after the other; each result is on the disk before the next task begins."""
-    left = tasks_left(tasks, settings, log)
-    if not left:
-        return
+def _evaluator(settings: SqlSettings, on_stage: Callable[[str], None] | None) -> SqlEvaluator:
     from guided.eval.text_to_sql.evaluator import SqlEvaluator
 
-    evaluator = SqlEvaluator(settings, on_stage=on_stage)
-    for question, method in left:
-        _keep(evaluator.evaluate(question, method), log, on_record)
+    return SqlEvaluator(settings, on_stage=on_stage)
+
+
+_TASKS: Resumable[SqlQuestion, SqlMethod, SqlSettings, SqlRecord] = Resumable(key_of, _evaluator)
+tasks_left, records_of, run_here = _TASKS.tasks_left, _TASKS.records_of, _TASKS.run_here
 
 
 def run_on_ray(
@@ -73,15 +57,9 @@ def run_on_ray(
         workers=workers,
         model=settings.model,
         device=settings.device,
-        on_line=lambda line: _keep(SqlRecord.of(json.loads(line)), log, on_record),
+        on_line=lambda line: keep(SqlRecord.of(json.loads(line)), log, on_record),
         on_stage=on_stage,
     )
-
-
-def _keep(record: SqlRecord, log: SqlLog, on_record: Callable[[SqlRecord], None] | None) -> None:
-    log.append(record)
-    if on_record is not None:
-        on_record(record)
 
 
 class _Worker(Worker):

@@ -26,6 +26,7 @@ def test_steps_and_counts_are_silent_on_a_pipe(capsys):
 def test_steps_are_shown_on_a_terminal(monkeypatch, capsys):
     from rich.console import Console
 
+    monkeypatch.setenv("TERM", "xterm")  # Rich draws nothing on a dumb one.
     monkeypatch.setattr(
         "guided.cli.progress.stderr_console", lambda: Console(stderr=True, force_terminal=True, width=100)
     )
