@@ -8,7 +8,7 @@ from guided.grammar.sql.query.catalog import Catalog
 from guided.grammar.sql.query.dialect import Dialect
 from guided.grammar.sql.query.dialects.sqlite import SQLITE
 from guided.grammar.sql.query.scope import Query, known_names, owed
-from guided.grammar.sql.query.select import select
+from guided.grammar.sql.query.select.statement import select
 from guided.grammar.sql.schema import DatabaseSchema
 
 __all__ = ["query_language"]

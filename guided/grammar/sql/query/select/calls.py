@@ -1,0 +1,35 @@
+"""Calls of functions, with FILTER and OVER."""
+
+from __future__ import annotations
+
+from guided.grammar.attributed.nodes import Action, Name, Node, Sign, Spelled, choice, listed, maybe, seq, words
+from guided.grammar.sql.query import changes as do
+from guided.grammar.sql.query import kinds
+from guided.grammar.sql.query.scope import CallKind
+from guided.grammar.sql.query.select.parts import Parts
+from guided.grammar.sql.query.select.windows import over
+
+__all__ = ["call"]
+
+
+def call(parts: Parts) -> Node:
+    """A call of any function."""
+    return choice(*(_call_of(parts, kind) for kind in CallKind))
+
+
+def _call_of(parts: Parts, kind: CallKind) -> Node:
+    name = Name(kinds.FunctionName(parts.catalog.functions_of(kind), kind), Spelled.WORD)
+    arguments = listed(seq(Action(do.argument), parts.expression), parts.comma)
+    some = choice(seq(), arguments)
+    closed = seq(Action(do.end_call), parts.close)
+    if kind is CallKind.SCALAR:
+        return seq(name, parts.open, some, closed)
+    window = over(parts)
+    if kind is CallKind.WINDOW:
+        return seq(name, parts.open, some, closed, window)
+    where = seq(words("FILTER"), parts.open, words("WHERE"), Action(do.begin_filter), parts.expression,
+                Action(do.end_filter), parts.close)  # fmt: skip
+    distinct = seq(words("DISTINCT"), Action(do.one_argument), Action(do.argument), parts.expression, closed)
+    every = seq(Action(do.counts_all), Sign("*"), parts.close)
+    plain = seq(choice(every, seq(some, closed)), maybe(where), maybe(window))
+    return seq(name, parts.open, choice(seq(distinct, maybe(where)), plain))

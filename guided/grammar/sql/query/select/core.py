@@ -1,0 +1,57 @@
+"""One SELECT: its columns, WHERE, GROUP BY and HAVING."""
+
+from __future__ import annotations
+
+from guided.grammar.attributed.nodes import Action, Choice, Name, Node, Sign, Star, choice, listed, maybe, seq, words
+from guided.grammar.sql.query import changes as do
+from guided.grammar.sql.query import kinds
+from guided.grammar.sql.query.scope import Clause, bind
+from guided.grammar.sql.query.select.parts import Parts
+from guided.grammar.sql.query.select.sources import sources
+
+__all__ = ["core"]
+
+
+def core(parts: Parts) -> Node:
+    """SELECT up to HAVING."""
+    term = seq(Action(do.begin_term), parts.expression, Action(do.end_term))
+    group = seq(
+        words("GROUP BY"),
+        Action(do.begin_clause(Clause.GROUP)),
+        listed(term, parts.comma),
+        maybe(words("HAVING"), Action(do.begin_clause(Clause.HAVING)), parts.expression),
+    )
+    where = seq(words("WHERE"), parts.expression)
+    read = seq(Action(do.end_items), words("FROM"), Action(do.begin_from), sources(parts))
+    bound = seq(Action(bind), maybe(where), maybe(group))
+    return seq(
+        words("SELECT"),
+        maybe(choice(words("DISTINCT"), words("ALL"))),
+        _items(parts),
+        choice(seq(Action(do.end_items), Action(bind)), seq(read, bound)),
+    )
+
+
+def _items(parts: Parts) -> Node:
+    alias = Name(kinds.AliasOfColumn())
+    implied = Name(kinds.AliasOfColumn(parts.dialect.keywords))
+    named = maybe(choice(seq(words("AS"), alias), implied))
+    item = seq(
+        Action(do.begin_item),
+        # A text that ends soon has a value: `*` would need a FROM.
+        Choice(
+            (
+                seq(parts.expression, _named(named), Action(do.end_item)),
+                seq(Action(do.all_columns), Sign("*")),
+                seq(parts.any_qualifier, Sign("."), Action(do.all_columns_of), Sign("*")),
+            ),
+            lambda query: 0,
+        ),
+    )
+    return seq(item, Star(seq(parts.comma, item), lambda query: bool(kinds.wanted_names(query))))
+
+
+def _named(named: Node) -> Node:
+    """A name for a column; a text that ends soon gives one where a query around waits for it."""
+    assert isinstance(named, Choice)
+    return Choice(named.options, lambda query: 1 if kinds.wanted_names(query) else -1)

@@ -1,0 +1,37 @@
+"""What the modules of all clauses share: the catalog, the dialect, and the nodes that hold each other."""
+
+from __future__ import annotations
+
+from guided.grammar.attributed.nodes import Action, Literal, LiteralForm, Name, Node, Rule, Sign, Spelled, seq
+from guided.grammar.sql.query import changes as do
+from guided.grammar.sql.query import kinds
+from guided.grammar.sql.query.catalog import Catalog
+from guided.grammar.sql.query.dialect import Dialect
+from guided.grammar.sql.query.literals import AnyString, Number, WholeNumber
+
+__all__ = ["Parts"]
+
+
+class Parts:
+    """Nodes that many clauses use; `guided.grammar.sql.query.select.statement` gives the rules their bodies."""
+
+    def __init__(self, catalog: Catalog, dialect: Dialect) -> None:
+        self.catalog = catalog
+        self.dialect = dialect
+        self.expression = Rule("expression")
+        self.compound = Rule("query")
+        self.comma = Sign(",")
+        self.open, self.close = Sign("("), Sign(")")
+        self.number = Literal(LiteralForm.NUMBER, Number())
+        self.whole = Literal(LiteralForm.NUMBER, WholeNumber())
+        self.string = Literal(LiteralForm.STRING, AnyString())
+        self.bare = Name(kinds.BareColumn(catalog))
+        self.quoted = Name(kinds.QuotedString(), Spelled.STRING)
+        column = kinds.QualifiedColumn(catalog)
+        self.any_qualifier = Name(kinds.Qualifier(catalog))
+        self.qualifier = Name(kinds.Qualifier(catalog, column))
+        self.qualified = Name(column)
+
+    def bracketed(self, *, sees: bool, width: int | None, leave: do.Change = do.leave_operand) -> Node:
+        """A query and the bracket behind it."""
+        return seq(Action(do.enter(sees=sees, width=width)), self.compound, Action(leave), self.close)

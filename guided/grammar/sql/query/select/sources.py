@@ -1,0 +1,59 @@
+"""FROM: tables, sub-queries and joins."""
+
+from __future__ import annotations
+
+from guided.grammar.attributed.nodes import Action, Choice, Name, Node, Star, choice, listed, maybe, seq, words
+from guided.grammar.sql.query import changes as do
+from guided.grammar.sql.query import kinds
+from guided.grammar.sql.query.scope import Query
+from guided.grammar.sql.query.select.parts import Parts
+
+__all__ = ["sources"]
+
+
+def sources(parts: Parts) -> Node:
+    """What stands behind FROM."""
+    plain, merging = _source(parts, kinds.Joining.PLAIN), _source(parts, kinds.Joining.USING)
+    natural = _source(parts, kinds.Joining.NATURAL)
+    settled = Action(do.settled)
+    merged = listed(Name(kinds.MergedColumn(parts.catalog)), seq(Action(do.may_merge), parts.comma))
+    condition = choice(
+        settled,
+        seq(words("ON"), settled, Action(do.begin_on), parts.expression, Action(do.end_on)),
+        seq(Action(do.may_merge), words("USING"), parts.open, merged, settled, parts.close),
+    )
+    side = choice(seq(), words("INNER"), seq(choice(*map(words, ("LEFT", "RIGHT", "FULL"))), maybe(words("OUTER"))))
+    apart = Action(_may_join(parts, kinds.Joining.PLAIN))
+    alike = Action(_may_join(parts, kinds.Joining.NATURAL))
+    more = choice(
+        seq(apart, choice(parts.comma, words("CROSS JOIN")), plain, settled),
+        seq(side, words("JOIN"), merging, condition),
+        seq(alike, words("NATURAL"), side, words("JOIN"), natural, Action(do.merge_all), settled),
+    )
+    return seq(plain, settled, Star(more))
+
+
+def _may_join(parts: Parts, joining: kinds.Joining) -> do.Change:
+    """Is there any source that can be joined so?"""
+    name = kinds.TableName(parts.catalog, joining)
+
+    def change(query: Query) -> Query | None:
+        derived = joining is kinds.Joining.PLAIN and do.may_derive(query) is not None
+        return query if derived or len(name.allowed(query).words) else None
+
+    return change
+
+
+def _source(parts: Parts, joining: kinds.Joining) -> Node:
+    alias = Name(kinds.AliasOfSource(parts.catalog))
+    implied = Name(kinds.AliasOfSource(parts.catalog, parts.dialect.keywords))
+    named = choice(seq(words("AS"), alias), implied)
+    table = seq(
+        Name(kinds.TableName(parts.catalog, joining)),
+        Choice((named, Action(do.without_alias)), lambda query: 0 if kinds.wants_alias(query) else 1),
+    )
+    derived = seq(parts.open, parts.bracketed(sees=False, width=None, leave=do.leave), named)
+    if joining is kinds.Joining.NATURAL:
+        # Which of its columns are those of the sources before is not known until it ends.
+        return table
+    return choice(table, derived if joining is kinds.Joining.USING else seq(Action(do.may_derive), derived))
