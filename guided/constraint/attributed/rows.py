@@ -29,7 +29,6 @@ FEW = 64
 LONG_RUN = 32
 """Bytes of a name in one token from which on it does not count as one that fits a token budget."""
 _CONTROLS = (*range(32), 127)
-_QUOTE = ord("'")
 
 
 class Rows:
@@ -198,15 +197,17 @@ class Rows:
     def _string(self, at: At, head: bytes, found: tokenset.Row) -> None:
         """Tokens inside a free string, those that end it, and what these hold behind it."""
         key = ("string", head)
+        ends = self.language.lexis.ends_run("'")
         if key not in self._runs:
-            self._runs[key] = character_runs(self.tree.vocabulary, head, (0, _QUOTE))
+            self._runs[key] = character_runs(self.tree.vocabulary, head, (0, *ends))
         runs = self._runs[key]
         found |= self._whole(at, runs)
         self._rests(at, runs.rests, found)
-        self._ended(at, head, _QUOTE, found)
+        for byte in ends:
+            self._ended(at, head, byte, found)
 
     def _ended(self, at: At, head: bytes, quote: int, found: tokenset.Row) -> None:
-        """Tokens that have the quote right behind their head."""
+        """Tokens that have the quote, or a byte that is read as such, right behind their head."""
         child: int | None = 0
         for byte in (*head, quote):
             child = None if child is None else self.tree.children(child).get(byte)
@@ -233,7 +234,9 @@ class Rows:
         language, quote = self.language, at.text[:1]
         key = ("name", quote, head)
         if key not in self._runs:
-            self._runs[key] = character_runs(self.tree.vocabulary, head, (*_CONTROLS, quote[0]))
+            self._runs[key] = character_runs(
+                self.tree.vocabulary, head, (*_CONTROLS, *language.lexis.ends_run(quote.decode()))
+            )
         runs = self._runs[key]
         group = self._whole(at, runs)
         unheard = At(at.place, Reading.NAME, quote + _UNHEARD.encode())

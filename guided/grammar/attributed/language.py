@@ -10,10 +10,19 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from guided.grammar.attributed.closing import Closing
-from guided.grammar.attributed.lexis import BLANKS, MOST_BLANKS, MOST_NAME, Lexis, is_word_byte, next_utf8
-from guided.grammar.attributed.nodes import Keyword, Literal, LiteralForm, Name, Names, Node, Sign
+from guided.grammar.attributed.lexis import (
+    BLANKS,
+    MOST_BLANKS,
+    MOST_NAME,
+    Lexis,
+    ascii_lower,
+    is_called,
+    is_word_byte,
+    next_utf8,
+)
+from guided.grammar.attributed.nodes import Keyword, Literal, LiteralForm, Name, Names, Node, Sign, is_exact
 from guided.grammar.attributed.threads import Lexeme, LexemeKind, Open, Place, Threads
-from guided.grammar.attributed.words import Words, union
+from guided.grammar.attributed.words import Words, union, words_of
 
 __all__ = ["LEXEME", "MOST_QUOTED", "WHOLE", "At", "AttributedLanguage", "Reading"]
 
@@ -47,6 +56,8 @@ LEXEME = 128
 WHOLE = (0, 0, 0)
 """Between characters."""
 _QUOTE = ord("'")
+_BACKSLASH = ord("\\")
+_BRACKET = ord("(")
 _NULL = 0
 _SMALL = frozenset(range(32)) | {127}
 
@@ -101,6 +112,8 @@ class AttributedLanguage:
                     return self._word(at.place, at.text + bytes([byte]))
                 if byte in b"'\"`":
                     return None
+                if byte == _BRACKET and self._calls(at.place, at.text + b"("):
+                    return At(at.place, Reading.SIGN, at.text + b"(")
             case Reading.NUMBER:
                 if is_word_byte(byte) or byte == 46 or (byte in b"+-" and at.text[-1:] in b"eE"):
                     return self._number(at.place, at.text + bytes([byte]))
@@ -133,7 +146,8 @@ class AttributedLanguage:
                 return place
             case Reading.WORD:
                 word = self.lexis.folded(text.decode("utf-8", "replace"), False)
-                return self.threads.after(place, Lexeme(LexemeKind.WORD, word), word in self.lexis.reserved)
+                lexeme = Lexeme(LexemeKind.WORD, word, self._kept(text.decode("utf-8", "replace")))
+                return self.threads.after(place, lexeme, word in self.lexis.reserved)
             case Reading.NUMBER:
                 if not self.lexis.is_number(text):
                     return None
@@ -142,16 +156,32 @@ class AttributedLanguage:
                 number = "0" if is_free else text.decode()
                 return self.threads.after(place, Lexeme(LexemeKind.NUMBER, number), False)
             case Reading.SIGN:
-                return self.threads.after(place, Lexeme(LexemeKind.SIGN, text.decode()), False)
+                sign = text.decode()
+                kind = LexemeKind.WORD if is_called(sign) else LexemeKind.SIGN
+                return self.threads.after(place, Lexeme(kind, ascii_lower(sign)), False)
             case Reading.STRING_END:
                 value = text.decode("utf-8", "replace")
                 return self.threads.after(place, Lexeme(LexemeKind.STRING, value), False)
             case Reading.NAME_END:
                 quote, name = chr(text[0]), text[1:].decode("utf-8", "replace")
-                name = self.lexis.folded(name.replace(quote + quote, quote), True)
-                kind = LexemeKind.DOUBTFUL if quote in self.lexis.string_quotes else LexemeKind.QUOTED
-                return self.threads.after(place, Lexeme(kind, name), False)
+                name = name.replace(quote + quote, quote)
+                lexeme = Lexeme(self._kind_in(quote), self.lexis.folded(name, True), self._kept(name))
+                return self.threads.after(place, lexeme, False)
         return None
+
+    def _kept(self, name: str) -> str:
+        """A name before it is folded, if its case may matter."""
+        return name if self.lexis.keeps_case else ""
+
+    def _kind_in(self, quote: str) -> LexemeKind:
+        """What stands in some quotes."""
+        if quote in self.lexis.text_quotes:
+            return LexemeKind.TEXT
+        return LexemeKind.DOUBTFUL if quote in self.lexis.string_quotes else LexemeKind.QUOTED
+
+    def _calls(self, place: Place, text: bytes) -> bool:
+        """Is a word with a bracket a function whose name has it?"""
+        return text.lower().decode("utf-8", "replace") in self.listed_words(place)
 
     def _blank(self, place: Place, text: bytes) -> At | None:
         return At(place, Reading.BLANK, b" " * len(text)) if len(text) <= MOST_BLANKS else None
@@ -166,7 +196,7 @@ class AttributedLanguage:
             if not any(form is LiteralForm.STRING for _, form, _ in place.literals):
                 return None
             return At(place, Reading.STRING, b"")
-        if chr(byte) in self.lexis.quotes:
+        if chr(byte) in self.lexis.quotes or chr(byte) in self.lexis.text_quotes:
             return self._name_on(place, bytes([byte]), WHOLE)
         sign = chr(byte)
         if any(known.startswith(sign) for known in place.signs):
@@ -175,7 +205,7 @@ class AttributedLanguage:
 
     def _word(self, place: Place, text: bytes) -> At | None:
         """A word in progress, if some word that may stand here begins so."""
-        viable = self.listed_words(place).begins(text.lower()) or (
+        viable = self._begins_listed(place, text) or (
             self.takes_any_word(place)
             and text.isascii()
             and b"$" not in text
@@ -188,9 +218,30 @@ class AttributedLanguage:
         """The keywords and names that may come as words, folded, but for free ones."""
         found = self._listed.get(place)
         if found is None:
-            plain = (self.lexis.plain(names.words) for _, names in place.names)
+            plain = (
+                words_of(map(ascii_lower, self._plain(open_, names).members))
+                if is_exact(open_.terminal)
+                else self._plain(open_, names)
+                for open_, names in place.names
+            )
             found = self._listed[place] = union(frozenset((place.keywords, *plain)))
         return found
+
+    def _plain(self, open_: Open, names: Names) -> Words:
+        """Names that may come as words."""
+        return self.lexis.plain(names.words, is_exact(open_.terminal))
+
+    def _begins_listed(self, place: Place, text: bytes) -> bool:
+        """Does a keyword or listed name begin so, in the letter case that it must have?"""
+        folded = text.lower()
+        if not self.listed_words(place).begins(folded):
+            return False
+        if not self.lexis.keeps_case or place.keywords.begins(folded):
+            return True
+        return any(
+            self._plain(open_, names).begins(text if is_exact(open_.terminal) else folded)
+            for open_, names in place.names
+        )
 
     def takes_any_word(self, place: Place) -> bool:
         """May any name come?"""
@@ -208,6 +259,11 @@ class AttributedLanguage:
         utf8 = next_utf8(at.utf8, byte)
         if utf8 is None or byte == _NULL:
             return None
+        if self.lexis.escapes and at.utf8 == WHOLE:
+            if at.text == b"\\":
+                return self._string_on(at.place, b"", utf8)
+            if byte == _BACKSLASH:
+                return at._replace(text=b"\\") if self.is_free(at.place) else None
         if byte == _QUOTE and at.utf8 == WHOLE:
             if self.is_free(at.place) or at.text in self._values(at.place):
                 return At(at.place, Reading.STRING_END, at.text)
@@ -244,7 +300,7 @@ class AttributedLanguage:
 
     def _name(self, at: At, byte: int) -> At | None:
         utf8 = next_utf8(at.utf8, byte)
-        if utf8 is None or byte in _SMALL:
+        if utf8 is None or byte in _SMALL or byte in self.lexis.ends_run(chr(at.text[0]))[1:]:
             return None
         text = at.text + bytes([byte])
         if byte == at.text[0] and at.utf8 == WHOLE:
@@ -260,14 +316,20 @@ class AttributedLanguage:
         quote = text[:1]
         name = text[1:].replace(quote + quote, quote)
         folded = name.lower() if self.lexis.folds_quoted else name
-        for _, names in self.held(place, quote):
-            if names.words.begins(folded) or (names.free and len(name) < MOST_QUOTED):
+        for open_, names in self.held(place, quote):
+            begun = names.words.begins(name if is_exact(open_.terminal) else folded)
+            if begun or (names.free and len(name) < MOST_QUOTED):
                 return At(place, Reading.NAME, text, utf8)
         return None
 
     def held(self, place: Place, quote: bytes) -> tuple[tuple[Open, Names], ...]:
         """What may stand in some quotes."""
-        return place.doubtful if quote.decode() in self.lexis.string_quotes else place.quoted
+        match self._kind_in(quote.decode()):
+            case LexemeKind.TEXT:
+                return place.texts
+            case LexemeKind.DOUBTFUL:
+                return place.doubtful
+        return place.quoted
 
     # Prices --------------------------------------------------------------------------------------------------------
 
@@ -360,11 +422,13 @@ class AttributedLanguage:
                     if form is LiteralForm.NUMBER and values is not None:
                         yield from (word[len(text) :] for word in values.sorted if word.startswith(text))
             case Reading.SIGN:
+                if is_called(text.decode()):
+                    yield b""
                 yield from (sign.encode()[len(text) :] for sign in place.signs if sign.encode().startswith(text))
             case Reading.STRING:
                 tail = bytes([low for low in (utf8[1],) if utf8[0]]) + b"\x80" * max(0, utf8[0] - 1)
                 if self.is_free(place):
-                    yield tail + b"'"
+                    yield b"''" if text else tail + b"'"
                 else:
                     for word in sorted(self._values(place), key=len):
                         if word.startswith(text):
@@ -387,11 +451,12 @@ class AttributedLanguage:
     def _word_endings(self, place: Place, text: bytes) -> Iterable[bytes]:
         folded = text.lower()
         for open_, names in place.names:
-            plain = self.lexis.plain(names.words)
+            plain = self._plain(open_, names)
+            begun = text if is_exact(open_.terminal) else folded
             assert isinstance(open_.terminal, Name)
             suggested = [name.encode() for name in open_.terminal.kind.suggested(open_.attribute)]
-            yield from (name[len(text) :] for name in suggested if name.startswith(folded))
-            yield from (word[len(text) :] for word in plain.starting(folded, 8))
+            yield from (name[len(text) :] for name in suggested if name.startswith(begun))
+            yield from (word[len(text) :] for word in plain.starting(begun, 8))
             if names.free:
                 # Some of these is neither taken nor reserved.
                 yield from (b"", *(bytes([letter]) for letter in b"abcdefghij_"), b"_1", b"_x")
@@ -402,8 +467,8 @@ class AttributedLanguage:
         name = at.text[1:].replace(quote + quote, quote)
         folded = name.lower() if self.lexis.folds_quoted else name
         tail = bytes([low for low in (at.utf8[1],) if at.utf8[0]]) + b"\x80" * max(0, at.utf8[0] - 1)
-        for _, names in self.held(at.place, quote):
-            for word in names.words.starting(folded, 8):
+        for open_, names in self.held(at.place, quote):
+            for word in names.words.starting(name if is_exact(open_.terminal) else folded, 8):
                 yield word[len(folded) :].replace(quote, quote + quote) + quote
             if names.free:
                 yield from (tail + ending + quote for ending in (b"", b"a", b"b", b"c", b"_1"))
@@ -415,7 +480,7 @@ class AttributedLanguage:
             found |= self._known(open_.attribute)
         for _, names in (*place.names, *place.doubtful):
             found |= names.words.members
-        return frozenset(found)
+        return frozenset(ascii_lower(name).removesuffix("(") for name in found)
 
     def row(self, at: At, tree: Any) -> None:
         """None: masks are made by `guided.constraint.attributed`."""

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from guided.grammar.attributed.words import Words, words_of
 
-__all__ = ["Lexis", "is_word_byte", "next_utf8"]
+__all__ = ["Lexis", "ascii_lower", "is_called", "is_word_byte", "next_utf8"]
 
 MOST_BLANKS = 16
 """White space between two lexemes: a line break and the indentation of a query within four others."""
@@ -44,6 +44,12 @@ class Lexis:
     """The quotes of names; within them they are doubled."""
     string_quotes: tuple[str, ...] = ()
     """Those of the quotes in which a string may stand as well."""
+    text_quotes: tuple[str, ...] = ()
+    """Those in which only strings stand, besides ``'``."""
+    escapes: bool = False
+    """Does a backslash in a string stand for itself and the character behind it?"""
+    keeps_case: bool = False
+    """Are there names whose letter case matters (`guided.grammar.attributed.nodes.Name.is_exact`)?"""
     signs: frozenset[str] = frozenset()
     """All signs that the engine cuts as one."""
     folds_quoted: bool = True
@@ -58,13 +64,18 @@ class Lexis:
         """A name as names are compared: ASCII letters in lower case."""
         return text if quoted and not self.folds_quoted else ascii_lower(text)
 
-    def plain(self, words: Words) -> Words:
+    def ends_run(self, quote: str) -> bytes:
+        """The characters that do not stand for themselves between some quotes."""
+        holds_text = quote == "'" or quote in self.text_quotes
+        return quote.encode() + (b"\\" if self.escapes and holds_text else b"")
+
+    def plain(self, words: Words, is_exact: bool = False) -> Words:
         """Those of some names that can be written without quotes."""
-        return _plain(words, self.reserved)
+        return _plain(words, self.reserved, is_exact)
 
     def written(self, name: str) -> str:
         """A folded name as it is written, in quotes where it needs them."""
-        if _PLAIN.match(name) and name not in self.reserved:
+        if is_called(name) or (_PLAIN.match(name) and name not in self.reserved):
             return name
         quote = self.quotes[0]
         return quote + name.replace(quote, quote + quote) + quote
@@ -79,6 +90,12 @@ class Lexis:
 
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*\Z")
+_PLAIN_IN_ANY_CASE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+def is_called(name: str) -> bool:
+    """Is a name one with the bracket that must stand right behind it, as of functions of MySQL?"""
+    return name[1:].endswith("(")
 
 
 def ascii_lower(text: str) -> str:
@@ -90,8 +107,11 @@ _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 
 @lru_cache(maxsize=4096)
-def _plain(words: Words, reserved: frozenset[str]) -> Words:
-    return words_of(word for word in words.members if _PLAIN.match(word) and word not in reserved)
+def _plain(words: Words, reserved: frozenset[str], is_exact: bool) -> Words:
+    plain = _PLAIN_IN_ANY_CASE if is_exact else _PLAIN
+    return words_of(
+        word for word in words.members if is_called(word) or (plain.match(word) and ascii_lower(word) not in reserved)
+    )
 
 
 def next_utf8(state: tuple[int, int, int], byte: int) -> tuple[int, int, int] | None:

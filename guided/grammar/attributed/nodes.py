@@ -19,7 +19,8 @@ from guided.grammar.attributed.words import Words
 
 __all__ = [
     "Action", "Choice", "Keyword", "Literal", "LiteralForm", "LiteralKind", "Name", "NameKind", "Names", "Node",
-    "Prices", "Rule", "Seq", "Sign", "Spelled", "Star", "Terminal", "choice", "listed", "maybe", "seq", "words",
+    "Prices", "Rule", "Seq", "Sign", "Spelled", "Star", "Terminal", "choice", "is_exact", "listed", "maybe", "seq",
+    "words",
 ]  # fmt: skip
 
 UNKNOWN = 1 << 20
@@ -95,6 +96,13 @@ class Name(Terminal):
 
     kind: NameKind
     spelled: Spelled = Spelled.ANY
+    is_exact: bool = False
+    """Is its letter case part of the name, though the lexis folds others (`Lexis.keeps_case`)?"""
+
+
+def is_exact(terminal: Terminal | None) -> bool:
+    """Is it a name whose letter case matters?"""
+    return isinstance(terminal, Name) and terminal.is_exact
 
 
 class LiteralKind(Protocol):

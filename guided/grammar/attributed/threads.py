@@ -36,6 +36,7 @@ class LexemeKind(Enum):
     WORD = "word"
     QUOTED = "quoted name"
     DOUBTFUL = "quoted name, or a string"
+    TEXT = "string in quotes of its own"
     NUMBER = "number"
     STRING = "string"
     SIGN = "sign"
@@ -46,6 +47,8 @@ class Lexeme(NamedTuple):
 
     kind: LexemeKind
     text: str
+    written: str = ""
+    """A word or name before it was folded, where the lexis keeps that."""
 
 
 class Stack:
@@ -112,6 +115,11 @@ class Place:
     def doubtful(self) -> tuple[tuple[Open, Names], ...]:
         """What may come in quotes that hold a name or a string."""
         return tuple((open_, names) for open_, spelled, names in self._all_names if spelled is not Spelled.WORD)
+
+    @cached_property
+    def texts(self) -> tuple[tuple[Open, Names], ...]:
+        """What may come in quotes that hold strings only."""
+        return tuple((open_, names) for open_, spelled, names in self._all_names if spelled is Spelled.STRING)
 
     @cached_property
     def literals(self) -> tuple[tuple[Open, LiteralForm, Words | None], ...]:
@@ -191,7 +199,7 @@ class Threads:
 
 def _read(place: Place, lexeme: Lexeme, reserved: bool) -> list[tuple[Stack | None, Any]]:
     """The threads behind a lexeme."""
-    kind, text = lexeme
+    kind, text, written = lexeme
     found: list[tuple[Stack | None, Any]] = []
     if kind is LexemeKind.SIGN:
         return [
@@ -213,13 +221,25 @@ def _read(place: Place, lexeme: Lexeme, reserved: bool) -> list[tuple[Stack | No
             if isinstance(open_.terminal, Keyword) and open_.terminal.word == text
         ]
     if not reserved:
-        held = place.doubtful if kind is LexemeKind.DOUBTFUL else place.quoted
-        for open_, names in place.names if kind is LexemeKind.WORD else held:
+        for open_, names in _named(place, kind):
             assert isinstance(open_.terminal, Name)
+            name = (written or text) if open_.terminal.is_exact else text
             # No name is empty, but a string may be.
-            is_name = bool(text) or open_.terminal.spelled is Spelled.STRING
-            if is_name and (names.free or text in names.words):
-                after = open_.terminal.kind.after(open_.attribute, text)
+            is_name = bool(name) or open_.terminal.spelled is Spelled.STRING
+            if is_name and (names.free or name in names.words):
+                after = open_.terminal.kind.after(open_.attribute, name)
                 if after is not None:
                     found.append((open_.stack, after))
     return found
+
+
+def _named(place: Place, kind: LexemeKind) -> tuple[tuple[Open, Names], ...]:
+    """The names that a lexeme of a kind may be."""
+    match kind:
+        case LexemeKind.WORD:
+            return place.names
+        case LexemeKind.DOUBTFUL:
+            return place.doubtful
+        case LexemeKind.TEXT:
+            return place.texts
+    return place.quoted
