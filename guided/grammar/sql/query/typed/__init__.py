@@ -1,0 +1,1 @@
+"""Types of expressions, as PostgreSQL has them: which casts there are, and which operator or function is meant."""

@@ -1,0 +1,199 @@
+"""PostgreSQL's functions by the types of their arguments: the rows of ``pg_proc`` that were chosen; a test compares.
+
+A row is a name and its signatures: the types of the arguments, ``...`` behind one that may be repeated, and the result.
+Source: https://www.postgresql.org/docs/current/functions.html.
+"""
+
+from __future__ import annotations
+
+__all__ = ["AGGREGATES", "ORDERED_SETS", "ROW_SETS", "SCALARS", "WINDOWS"]
+
+SCALARS = """
+abs: int8>int8; int2>int2; int4>int4; float4>float4; float8>float8; numeric>numeric
+ceil: float8>float8; numeric>numeric
+ceiling: float8>float8; numeric>numeric
+floor: float8>float8; numeric>numeric
+round: float8>float8; numeric>numeric; numeric int4>numeric
+trunc: float8>float8; macaddr8>macaddr8; macaddr>macaddr; numeric int4>numeric; numeric>numeric
+sign: float8>float8; numeric>numeric
+sqrt: float8>float8; numeric>numeric
+cbrt: float8>float8
+power: float8 float8>float8; numeric numeric>numeric
+pow: float8 float8>float8; numeric numeric>numeric
+exp: float8>float8; numeric>numeric
+ln: float8>float8; numeric>numeric
+log: float8>float8; numeric>numeric; numeric numeric>numeric
+log10: float8>float8; numeric>numeric
+mod: int8 int8>int8; int2 int2>int2; int4 int4>int4; numeric numeric>numeric
+div: numeric numeric>numeric
+gcd: int8 int8>int8; int4 int4>int4; numeric numeric>numeric
+lcm: int8 int8>int8; int4 int4>int4; numeric numeric>numeric
+pi: >float8
+random: >float8
+degrees: float8>float8
+radians: float8>float8
+sin: float8>float8
+cos: float8>float8
+tan: float8>float8
+cot: float8>float8
+asin: float8>float8
+acos: float8>float8
+atan: float8>float8
+atan2: float8 float8>float8
+width_bucket: anycompatible anycompatiblearray>int4; float8 float8 float8 int4>int4; numeric numeric numeric
+    int4>int4
+length: bytea>int4; text>int4; lseg>float8; path>float8; bpchar>int4; bit>int4; tsvector>int4; bytea name>int4
+char_length: text>int4; bpchar>int4
+character_length: text>int4; bpchar>int4
+octet_length: bytea>int4; text>int4; bpchar>int4; bit>int4
+bit_length: bytea>int4; text>int4; bit>int4
+lower: text>text; anyrange>anyelement; anymultirange>anyelement
+upper: text>text; anyrange>anyelement; anymultirange>anyelement
+initcap: text>text
+btrim: text>text; bytea bytea>bytea; text text>text
+ltrim: text>text; bytea bytea>bytea; text text>text
+rtrim: text>text; bytea bytea>bytea; text text>text
+substr: bytea int4>bytea; text int4>text; bytea int4 int4>bytea; text int4 int4>text
+left: text int4>text
+right: text int4>text
+lpad: text int4>text; text int4 text>text
+rpad: text int4>text; text int4 text>text
+replace: text text text>text
+translate: text text text>text
+reverse: text>text
+repeat: text int4>text
+split_part: text text int4>text
+strpos: text text>int4
+starts_with: text text>bool
+md5: bytea>text; text>text
+ascii: text>int4
+chr: int4>text
+to_hex: int8>text; int4>text
+regexp_replace: text text text>text; text text text int4>text; text text text text>text; text text text int4
+    int4>text; text text text int4 int4 text>text
+regexp_match: text text>_text; text text text>_text
+regexp_split_to_array: text text>_text; text text text>_text
+string_to_array: text text>_text; text text text>_text
+array_to_string: anyarray text>text; anyarray text text>text
+quote_literal: text>text; anyelement>text
+quote_ident: text>text
+to_char: int8 text>text; int4 text>text; float4 text>text; float8 text>text; timestamp text>text; timestamptz
+    text>text; interval text>text; numeric text>text
+to_date: text text>date
+to_timestamp: float8>timestamptz; text text>timestamptz
+to_number: text text>numeric
+date_trunc: text timestamp>timestamp; text timestamptz>timestamptz; text interval>interval; text timestamptz
+    text>timestamptz
+date_part: text date>float8; text time>float8; text timestamp>float8; text timestamptz>float8; text interval>float8;
+    text timetz>float8
+age: xid>int4; timestamp>interval; timestamptz>interval; timestamp timestamp>interval; timestamptz
+    timestamptz>interval
+now: >timestamptz
+clock_timestamp: >timestamptz
+statement_timestamp: >timestamptz
+transaction_timestamp: >timestamptz
+make_date: int4 int4 int4>date
+make_time: int4 int4 float8>time
+make_timestamp: int4 int4 int4 int4 int4 float8>timestamp
+justify_days: interval>interval
+justify_hours: interval>interval
+justify_interval: interval>interval
+isfinite: date>bool; timestamp>bool; timestamptz>bool; interval>bool
+date: timestamp>date; timestamptz>date
+date_bin: interval timestamp timestamp>timestamp; interval timestamptz timestamptz>timestamptz
+json_array_length: json>int4
+jsonb_array_length: jsonb>int4
+json_typeof: json>text
+jsonb_typeof: jsonb>text
+to_json: anyelement>json
+to_jsonb: anyelement>jsonb
+array_length: anyarray int4>int4
+cardinality: anyarray>int4
+array_position: anycompatiblearray anycompatible>int4; anycompatiblearray anycompatible int4>int4
+array_append: anycompatiblearray anycompatible>anycompatiblearray
+array_prepend: anycompatible anycompatiblearray>anycompatiblearray
+array_cat: anycompatiblearray anycompatiblearray>anycompatiblearray
+array_remove: anycompatiblearray anycompatible>anycompatiblearray
+array_upper: anyarray int4>int4
+array_lower: anyarray int4>int4
+gen_random_uuid: >uuid
+encode: bytea text>text
+concat: any...>text
+concat_ws: text any...>text
+jsonb_build_object: >jsonb; any...>jsonb
+json_build_object: >json; any...>json
+jsonb_build_array: >jsonb; any...>jsonb
+json_build_array: >json; any...>json
+json_extract_path_text: json _text...>text
+jsonb_extract_path_text: jsonb _text...>text
+"""
+AGGREGATES = """
+count: >int8; any>int8
+sum: int8>numeric; int2>int8; int4>int8; float4>float4; float8>float8; money>money; interval>interval;
+    numeric>numeric
+avg: int8>numeric; int2>numeric; int4>numeric; float4>float8; float8>float8; interval>interval; numeric>numeric
+min: int8>int8; int2>int2; int4>int4; text>text; oid>oid; tid>tid; float4>float4; float8>float8; money>money;
+    inet>inet; bpchar>bpchar; date>date; time>time; timestamp>timestamp; timestamptz>timestamptz; interval>interval;
+    timetz>timetz; numeric>numeric; anyarray>anyarray; pg_lsn>pg_lsn; anyenum>anyenum
+max: int8>int8; int2>int2; int4>int4; text>text; oid>oid; tid>tid; float4>float4; float8>float8; money>money;
+    inet>inet; bpchar>bpchar; date>date; time>time; timestamp>timestamp; timestamptz>timestamptz; interval>interval;
+    timetz>timetz; numeric>numeric; anyarray>anyarray; pg_lsn>pg_lsn; anyenum>anyenum
+string_agg: bytea bytea>bytea; text text>text
+array_agg: anyarray>anyarray; anynonarray>anyarray
+bool_and: bool>bool
+bool_or: bool>bool
+every: bool>bool
+json_agg: anyelement>json
+jsonb_agg: anyelement>jsonb
+json_object_agg: any any>json
+jsonb_object_agg: any any>jsonb
+stddev: int8>numeric; int2>numeric; int4>numeric; float4>float8; float8>float8; numeric>numeric
+stddev_pop: int8>numeric; int2>numeric; int4>numeric; float4>float8; float8>float8; numeric>numeric
+stddev_samp: int8>numeric; int2>numeric; int4>numeric; float4>float8; float8>float8; numeric>numeric
+variance: int8>numeric; int2>numeric; int4>numeric; float4>float8; float8>float8; numeric>numeric
+var_pop: int8>numeric; int2>numeric; int4>numeric; float4>float8; float8>float8; numeric>numeric
+var_samp: int8>numeric; int2>numeric; int4>numeric; float4>float8; float8>float8; numeric>numeric
+corr: float8 float8>float8
+covar_pop: float8 float8>float8
+covar_samp: float8 float8>float8
+regr_slope: float8 float8>float8
+regr_intercept: float8 float8>float8
+regr_r2: float8 float8>float8
+regr_count: float8 float8>int8
+bit_and: int8>int8; int2>int2; int4>int4; bit>bit
+bit_or: int8>int8; int2>int2; int4>int4; bit>bit
+"""
+WINDOWS = """
+row_number: >int8
+rank: >int8
+dense_rank: >int8
+percent_rank: >float8
+cume_dist: >float8
+ntile: int4>int4
+lag: anyelement>anyelement; anyelement int4>anyelement; anycompatible int4 anycompatible>anycompatible
+lead: anyelement>anyelement; anyelement int4>anyelement; anycompatible int4 anycompatible>anycompatible
+first_value: anyelement>anyelement
+last_value: anyelement>anyelement
+nth_value: anyelement int4>anyelement
+"""
+ORDERED_SETS = """
+percentile_cont: float8 float8>float8; float8 interval>interval; _float8 float8>_float8; _float8 interval>_interval
+percentile_disc: float8 anyelement>anyelement; _float8 anyelement>anyarray
+mode: anyelement>anyelement
+"""
+ROW_SETS = """
+generate_series: int8 int8>int8; int4 int4>int4; numeric numeric>numeric; int8 int8 int8>int8; int4 int4 int4>int4;
+    timestamp timestamp interval>timestamp; timestamptz timestamptz interval>timestamptz; numeric numeric
+    numeric>numeric
+unnest: anyarray>anyelement
+regexp_split_to_table: text text>text; text text text>text
+jsonb_array_elements: jsonb>jsonb
+jsonb_array_elements_text: jsonb>text
+json_array_elements: json>json
+json_array_elements_text: json>text
+jsonb_object_keys: jsonb>text
+json_object_keys: json>text
+string_to_table: text text>text; text text text>text
+generate_subscripts: anyarray int4>int4; anyarray int4 bool>int4
+"""
+"""Functions whose result is rows, which stand in FROM."""

@@ -1,0 +1,154 @@
+"""Which of several operators or functions of one name is meant, by the types of its arguments.
+
+Source: https://www.postgresql.org/docs/current/typeconv-oper.html and typeconv-func.html, step by step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from guided.grammar.sql.query.typed.types import (
+    OTHER,
+    category,
+    coerces,
+    common,
+    is_literal,
+    is_preferred,
+    takes,
+)
+
+__all__ = ["Signature", "chosen", "operator_of", "result_of"]
+
+Types = tuple[str, ...]
+
+
+class Signature(NamedTuple):
+    """The types that an operator or function takes, and the one it gives."""
+
+    parameters: Types
+    result: str
+
+
+def operator_of(signatures: Sequence[Signature], left: str, right: str) -> Signature | None:
+    """The binary operator that is meant; a literal beside a type is first tried as one of that type."""
+    if is_literal(left) != is_literal(right):
+        known = right if is_literal(left) else left
+        for signature in signatures:
+            if signature.parameters == (known, known):
+                return signature
+    return chosen(signatures, (left, right))
+
+
+def chosen(signatures: Sequence[Signature], types: Types) -> Signature | None:
+    """The function that is meant, None where none fits or several do."""
+    if not any(map(is_literal, types)):
+        for signature in signatures:
+            if signature.parameters == types:
+                return signature
+    found = [one for one in signatures if len(one.parameters) == len(types) and _fits(one, types)]
+    if len(found) <= 1:
+        return found[0] if found else None
+    found = _most(found, lambda one: sum(map(_is_exact, types, one.parameters)))
+    if len(found) > 1:
+        found = _most(found, lambda one: sum(map(_is_near, types, one.parameters)))
+    if len(found) > 1:
+        found = _by_literals(found, types)
+    return found[0] if len(found) == 1 else None
+
+
+def _fits(signature: Signature, types: Types) -> bool:
+    return all(map(coerces, types, signature.parameters)) and _agrees(signature, types) is not None
+
+
+def _is_exact(given: str, wanted: str) -> bool:
+    return given == wanted
+
+
+def _is_near(given: str, wanted: str) -> bool:
+    if is_literal(given):
+        return False
+    return given == wanted or (is_preferred(wanted) and category(wanted) == category(given))
+
+
+def _most(found: list[Signature], count: Callable[[Signature], int]) -> list[Signature]:
+    most = max(map(count, found))
+    return [one for one in found if count(one) == most]
+
+
+def _by_literals(found: list[Signature], types: Types) -> list[Signature]:
+    """Those that fit literals best: strings where any takes them, else the one category that all have."""
+    places = [place for place, name in enumerate(types) if is_literal(name)]
+    if not places:
+        return found
+    wanted: dict[int, tuple[str, bool]] = {}
+    for place in places:
+        slots = [one.parameters[place] for one in found]
+        kinds = {category(slot) for slot in slots}
+        kind = "S" if "S" in kinds else kinds.pop() if len(kinds) == 1 else None
+        if kind is None:
+            wanted = {}
+            break
+        wanted[place] = kind, any(category(slot) == kind and is_preferred(slot) for slot in slots)
+    if wanted:
+        kept = [one for one in found if all(_is_of(one.parameters[place], wanted[place]) for place in places)]
+        found = kept or found
+        if len(found) == 1:
+            return found
+    known = {name for name in types if not is_literal(name)}
+    if len(known) == 1:
+        same = tuple(known) * len(types)
+        fitting = [one for one in found if _fits(one, same)]
+        if len(fitting) == 1:
+            return fitting
+    return found
+
+
+def _is_of(name: str, wanted: tuple[str, bool]) -> bool:
+    kind, preferred = wanted
+    return category(name) == kind and (is_preferred(name) or not preferred)
+
+
+def _agrees(signature: Signature, types: Types) -> tuple[str | None, str | None] | None:
+    """What the polymorphic parameters stand for: ``anyelement`` and ``anycompatible``; None where they disagree."""
+    element: str | None = None
+    shared: str | None = None
+    for given, wanted in zip(types, signature.parameters, strict=True):
+        if not wanted.startswith("any") or wanted == "any" or is_literal(given):
+            continue
+        is_array = wanted.endswith("array") and not wanted.endswith("nonarray")
+        item = given[1:] if is_array else given
+        if wanted.startswith("anycompatible"):
+            both = item if shared is None else common(shared, item)
+            if both is None:
+                return None
+            shared = both
+        elif element not in (None, item):
+            return None
+        else:
+            element = item
+    return element, shared
+
+
+def result_of(signature: Signature, types: Types) -> str | None:
+    """The type of the result; None where a literal cannot be read as its parameter."""
+    agreed = _agrees(signature, types)
+    if agreed is None:
+        return None
+    element, shared = agreed
+    for given, wanted in zip(types, signature.parameters, strict=True):
+        actual = _actual(wanted, element, shared)
+        if actual is None or not (wanted == "any" or takes(actual, given)):
+            return None
+    result = _actual(signature.result, element, shared)
+    return result if result is None or result[0] != "_" or result[1] != "_" else None
+
+
+def _actual(name: str, element: str | None, shared: str | None) -> str | None:
+    """A parameter's type, with what a polymorphic one stands for."""
+    if not name.startswith("any") or name == "any":
+        return name
+    base = (shared or "text") if name.startswith("anycompatible") else element
+    if base is None or base == OTHER:
+        return None
+    return "_" + base if name.endswith("array") and not name.endswith("nonarray") else base
