@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from guided.grammar.sql.query.kinds import mergeable, with_source
-from guided.grammar.sql.query.relations import Relation, bare_columns
+from guided.grammar.sql.query.relations import NOTHING, Relation, bare_columns, starred
 from guided.grammar.sql.query.scope import (
     Call,
     CallKind,
@@ -58,7 +58,31 @@ def result_of(query: Query) -> tuple[str | None, ...]:
 def next_part(query: Query) -> Query:
     """The next query of a set operation."""
     result = result_of(query)
-    return Query(query.parent, query.sees_parent, query.tables, result=result, width=len(result), depth=query.depth)
+    return Query(
+        query.parent,
+        query.sees_parent,
+        query.tables,
+        result=result,
+        terms=query.terms | terms_of(query),
+        width=len(result),
+        depth=query.depth,
+    )
+
+
+def terms_of(query: Query) -> frozenset[str]:
+    """The names by which ORDER BY of a set operation finds columns of one of its queries.
+
+    Beside aliases these are names that mean the column itself, not one of a query around or of the other side of USING.
+    """
+    merged = frozenset().union(*(source.merged for source in query.sources))
+    plain = frozenset() if query.sees_parent else bare_columns(query.sources).unique - merged
+    return frozenset(
+        output.name for output in query.outputs if output.name is not None and (output.is_alias or output.name in plain)
+    ).union(*(_starred_names(query) if output.star == "" else () for output in query.outputs))
+
+
+def _starred_names(query: Query) -> frozenset[str]:
+    return frozenset(name for name in starred(query.sources) if name is not None)
 
 
 def deeper(query: Query) -> Query | None:
@@ -76,7 +100,7 @@ def shallower(query: Query) -> Query:
 
 def begin_item(query: Query) -> Query | None:
     """One more column, if as many are demanded."""
-    if query.width is not None and len(query.outputs) >= query.width:
+    if query.width is not None and (len(query.outputs) >= query.width or query.is_starred):
         return None
     return query._replace(item=Item.FRESH, taint=Taint.NONE)
 
@@ -90,12 +114,12 @@ def end_item(query: Query) -> Query:
 
 def end_items(query: Query) -> Query | None:
     """Behind the last column: as many as are demanded."""
-    return query if query.width is None or len(query.outputs) == query.width else None
+    return query if query.width is None or len(query.outputs) == query.width or query.is_starred else None
 
 
 def all_columns(query: Query) -> Query | None:
-    """``*``; where a number of columns is demanded it is not known yet how many these will be."""
-    if query.width is not None:
+    """``*``; where a number of columns is demanded it is alone, and FROM must have as many."""
+    if query.width is not None and query.outputs:
         return None
     return query._replace(outputs=(*query.outputs, Output(None, star="")), needs_from=True)
 
@@ -138,9 +162,24 @@ def without_alias(query: Query) -> Query | None:
     return None if not query.name or query.name in query.own_names else with_source(query, query.name)
 
 
+def without_name(query: Query) -> Query:
+    """A sub-query whose columns need no qualifier."""
+    return with_source(query, "")
+
+
 def settled(query: Query) -> Query | None:
     """A source that is there to stay: nothing that waits has become ambiguous."""
     return None if conflicts(query) else query
+
+
+def may_widen(query: Query) -> Query | None:
+    """One more source, unless FROM has all the columns that it may have."""
+    return None if query.missing_columns == 0 else query
+
+
+def enter_source(query: Query) -> Query | None:
+    """Begin a query in FROM; where a number of columns is missing it has them all."""
+    return enter(sees=False, width=query.missing_columns)(query)
 
 
 def may_merge(query: Query) -> Query | None:
@@ -192,8 +231,10 @@ def begin_clause(clause: Clause) -> Change:
 
 def begin_order(query: Query) -> Query:
     """Behind ORDER BY: of a set operation only columns of the result may follow."""
-    clause = Clause.ORDER if query.result is None else Clause.COMPOUND_ORDER
-    return query._replace(clause=clause, item=Item.COMPLEX, taint=Taint.NONE)
+    if query.result is None:
+        return query._replace(clause=Clause.ORDER, item=Item.COMPLEX, taint=Taint.NONE)
+    terms = query.terms | terms_of(query)
+    return query._replace(clause=Clause.COMPOUND_ORDER, item=Item.COMPLEX, taint=Taint.NONE, terms=terms)
 
 
 def begin_term(query: Query) -> Query:
@@ -279,6 +320,11 @@ end_window = end_filter
 # Common table expressions ---------------------------------------------------------------------------------------------
 
 
+def begin_with(query: Query) -> Query:
+    """Behind WITH: the first table may have the name of one of the database."""
+    return query._replace(may_redefine=True)
+
+
 def begin_table(query: Query) -> Query:
     """Before the name of a common table expression."""
     return query._replace(name="", relation=None)
@@ -289,7 +335,8 @@ def enter_table(query: Query) -> Query | None:
     if query.depth >= MOST_DEPTH:
         return None
     width = None if query.relation is None else len(query.relation.columns)
-    return Query(query, False, query.tables, width=width, depth=query.depth + 1)
+    tables = ((query.name, NOTHING), *query.tables)
+    return Query(query, False, tables, width=width, depth=query.depth + 1)
 
 
 def leave_table(query: Query) -> Query:
@@ -297,4 +344,5 @@ def leave_table(query: Query) -> Query:
     around = query.parent
     assert around is not None
     relation = around.relation if around.relation is not None else Relation(result_of(query))
-    return around._replace(tables=((around.name, relation), *around.tables), name="", relation=None)
+    tables = ((around.name, relation), *around.tables)
+    return around._replace(tables=tables, name="", relation=None, may_redefine=False)

@@ -27,3 +27,5 @@ class Dialect:
     collations: tuple[str, ...]
     types: tuple[str, ...]
     functions: tuple[Function, ...]
+    names_queries: bool = True
+    """Must a sub-query in FROM be given a name?"""

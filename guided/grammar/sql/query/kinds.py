@@ -8,7 +8,7 @@ from enum import Enum
 from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import Words, words_of
 from guided.grammar.sql.query.catalog import Catalog, Function
-from guided.grammar.sql.query.relations import Relation, Source, bare_columns
+from guided.grammar.sql.query.relations import NOTHING, Relation, Source, bare_columns
 from guided.grammar.sql.query.scope import (
     Call,
     CallKind,
@@ -24,7 +24,7 @@ from guided.grammar.sql.query.scope import (
 __all__ = [
     "AliasOfColumn", "AliasOfSource", "BareColumn", "CommonTable", "FixedName", "FunctionName", "Joining",
     "MergedColumn", "NewColumn", "QualifiedColumn", "Qualifier", "QuotedString", "TableName", "mergeable", "read_atom",
-    "wanted_names", "wants_alias", "with_source",
+    "waits_for_alias", "wanted_names", "wants_alias", "with_source",
 ]  # fmt: skip
 
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
@@ -76,7 +76,7 @@ class BareColumn:
     def allowed(self, query: Query) -> Names:
         """Those that are in scope; before FROM all that a FROM can bind."""
         if query.clause is Clause.COMPOUND_ORDER:
-            return Names(words_of(name for name in query.result or () if name is not None))
+            return Names(words_of(query.terms))
         found: set[str] = set()
         hidden: set[str] = set()
         at: Query | None = query
@@ -249,7 +249,10 @@ class TableName:
         self.price = written_bytes(catalog.tables)
 
     def _fits(self, query: Query, relation: Relation) -> bool:
-        """Does no name without a qualifier become ambiguous?"""
+        """Does no name without a qualifier become ambiguous, and are there no more columns than demanded?"""
+        missing = query.missing_columns
+        if relation is NOTHING or (missing is not None and len(relation.columns) > missing):
+            return False
         if self.joining is Joining.USING or not query.sources:
             return True
         bare = bare_columns(query.sources)
@@ -260,7 +263,8 @@ class TableName:
 
     def allowed(self, query: Query) -> Names:
         """All of which some FROM can be made."""
-        if not query.tables and (self.joining is Joining.USING or not query.sources):
+        free = self.joining is Joining.USING or not query.sources
+        if free and not query.tables and query.missing_columns is None:
             return Names(self.catalog.tables)
         names = {*self.catalog.relations, *(name for name, _ in query.tables)}
         found = (name for name in names if self._fits(query, self._relation(query, name)))
@@ -279,6 +283,11 @@ class TableName:
         """Relations that bind pending names; where none can, none (a sub-query will), and where none waits any."""
         missing = unbound(query)
         names = self.allowed(query).words.members
+        if query.missing_columns is not None:
+            # A sub-query has as many columns as are missing; of tables only one that has them, too.
+            names = frozenset(
+                name for name in names if len(self._relation(query, name).columns) == query.missing_columns
+            )
         if not missing:
             return sorted(names, key=lambda name: (len(name), name))[:4]
         found = []
@@ -339,11 +348,14 @@ class AliasOfSource:
 
 def wants_alias(query: Query) -> bool:
     """Is a name awaited that the relation which was read can go by, and that is not its own?"""
+    return waits_for_alias(query) and all(pending.qualifier != query.name for pending in unbound(query))
+
+
+def waits_for_alias(query: Query) -> bool:
+    """Is a name awaited that the relation which was read can go by?"""
     waiting = {pending.qualifier for pending in unbound(query) if pending.qualifier is not None}
-    if query.name in waiting or query.relation is None:
-        return False
     bare = {pending.column for pending in unbound(query) if pending.qualifier is None}
-    return bool(waiting) and not bare & query.relation.names
+    return bool(waiting) and query.relation is not None and not bare & query.relation.names
 
 
 def with_source(query: Query, name: str) -> Query:
@@ -458,7 +470,10 @@ class CommonTable:
     """The name of a common table expression that is being defined."""
 
     label = "a name for the table"
-    price = 1
+    price = 2
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
 
     def allowed(self, query: Query) -> Names:
         """Any that is not taken by another."""
@@ -466,11 +481,13 @@ class CommonTable:
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the name noted."""
+        if name in self.catalog.relations and not query.may_redefine:
+            return None
         return None if any(name == known for known, _ in query.tables) else query._replace(name=name)
 
     def suggested(self, query: Query) -> Iterable[str]:
-        """A letter."""
-        return _LETTERS
+        """A letter, or two."""
+        return (*_LETTERS, *(first + second for first in _LETTERS for second in _LETTERS))
 
 
 class NewColumn:

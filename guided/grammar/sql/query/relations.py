@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-__all__ = ["Relation", "Source", "bare_columns", "starred"]
+__all__ = ["NOTHING", "Relation", "Source", "bare_columns", "starred"]
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,10 @@ class Relation:
 
     def __hash__(self) -> int:
         return self._hash
+
+
+NOTHING = Relation(())
+"""What a name stands for that must not be used, as that of a common table expression within itself."""
 
 
 class Source(NamedTuple):

@@ -112,6 +112,8 @@ class Query(NamedTuple):
     outputs: tuple[Output, ...] = ()
     result: tuple[str | None, ...] | None = None
     """Of a set operation: the columns of its first query."""
+    terms: frozenset[str] = frozenset()
+    """Of a set operation: the names that its ORDER BY may use."""
     width: int | None = None
     """The number of columns that are demanded."""
     item: str | Item = Item.FRESH
@@ -130,11 +132,23 @@ class Query(NamedTuple):
     relation: Relation | None = None
     """What was just read of FROM, or what a sub-query has returned."""
     depth: int = 0
+    may_redefine: bool = False
+    """May a common table expression have the name of a table of the database?  None before it has used that yet."""
 
     @property
     def own_names(self) -> frozenset[str]:
         """The names of the sources."""
         return frozenset(source.name for source in self.sources)
+
+    @property
+    def is_starred(self) -> bool:
+        """Is `*` all that a query of a demanded width has?"""
+        return self.width is not None and bool(self.outputs) and self.outputs[-1].star is not None
+
+    @property
+    def missing_columns(self) -> int | None:
+        """Columns that FROM must still add where it has to have a number of them, else None."""
+        return self.width - len(starred(self.sources)) if self.width is not None and self.is_starred else None
 
     def source(self, name: str) -> Source | None:
         """The source of this query by a name."""
@@ -190,7 +204,7 @@ def owed(query: Query) -> int:
     at: Query | None = query
     while at is not None:
         found += sum(2 * max(0, call.low - call.given) for call in at.calls)
-        if at.width is not None:
+        if at.width is not None and not (at.bound and at.is_starred):
             found += 2 * max(0, at.width - len(at.outputs))
         if not at.bound:
             found += _sources_owed(at)
@@ -208,7 +222,7 @@ def _sources_owed(query: Query) -> int:
     found = sum(_OWED_SOURCE + 2 * len(group or "") for group in groups)
     found += sum(_OWED_NAME + 2 * len(pending.column) for pending in missing)
     found += sum(_OWED_NAME + len(name) for name in conflicts(query))
-    if query.needs_from and not query.sources:
+    if (query.needs_from and not query.sources) or query.missing_columns:
         found += _OWED_SOURCE
     if query.name and query.clause is Clause.SELECT:
         # A qualifier, whose column is still to be named.

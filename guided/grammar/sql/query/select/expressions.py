@@ -52,9 +52,8 @@ def _comparison(parts: Parts) -> Node:
 
 def _value(parts: Parts) -> Node:
     operator = choice(*map(Sign, parts.dialect.operators))
-    collated = maybe(words("COLLATE"), Name(kinds.FixedName("a collation", parts.dialect.collations)))
     prefix = Star(seq(Action(do.not_alone), choice(*map(Sign, parts.dialect.prefixes))))
-    one = seq(prefix, _atom(parts), collated)
+    one = seq(prefix, _atom(parts), parts.collated)
     return listed(one, seq(Action(do.complex_value), operator))
 
 
@@ -97,4 +96,6 @@ def _when(parts: Parts) -> Node:
 
 def _type(parts: Parts) -> Node:
     sizes = seq(parts.open, parts.whole, maybe(parts.comma, parts.whole), parts.close)
-    return seq(Name(kinds.FixedName("a type", parts.dialect.types), Spelled.WORD), maybe(sizes))
+    single = (name for name in parts.dialect.types if " " not in name)
+    several = (words(name) for name in parts.dialect.types if " " in name)
+    return seq(choice(Name(kinds.FixedName("a type", single), Spelled.WORD), *several), maybe(sizes))

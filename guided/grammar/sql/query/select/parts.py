@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from guided.grammar.attributed.nodes import Action, Literal, LiteralForm, Name, Node, Rule, Sign, Spelled, seq
+from guided.grammar.attributed.nodes import (
+    Action,
+    Literal,
+    LiteralForm,
+    Name,
+    Node,
+    Rule,
+    Sign,
+    Spelled,
+    maybe,
+    seq,
+    words,
+)
 from guided.grammar.sql.query import changes as do
 from guided.grammar.sql.query import kinds
 from guided.grammar.sql.query.catalog import Catalog
@@ -31,6 +43,7 @@ class Parts:
         self.any_qualifier = Name(kinds.Qualifier(catalog))
         self.qualifier = Name(kinds.Qualifier(catalog, column))
         self.qualified = Name(column)
+        self.collated = maybe(words("COLLATE"), Name(kinds.FixedName("a collation", dialect.collations)))
 
     def bracketed(self, *, sees: bool, width: int | None, leave: do.Change = do.leave_operand) -> Node:
         """A query and the bracket behind it."""

@@ -30,7 +30,7 @@ def sources(parts: Parts) -> Node:
         seq(side, words("JOIN"), merging, condition),
         seq(alike, words("NATURAL"), side, words("JOIN"), natural, Action(do.merge_all), settled),
     )
-    return seq(plain, settled, Star(more))
+    return seq(plain, settled, Star(seq(Action(do.may_widen), more)))
 
 
 def _may_join(parts: Parts, joining: kinds.Joining) -> do.Change:
@@ -52,8 +52,17 @@ def _source(parts: Parts, joining: kinds.Joining) -> Node:
         Name(kinds.TableName(parts.catalog, joining)),
         Choice((named, Action(do.without_alias)), lambda query: 0 if kinds.wants_alias(query) else 1),
     )
-    derived = seq(parts.open, parts.bracketed(sees=False, width=None, leave=do.leave), named)
+    derived = seq(
+        parts.open, Action(do.enter_source), parts.compound, Action(do.leave), parts.close, _query_name(parts, named)
+    )
     if joining is kinds.Joining.NATURAL:
         # Which of its columns are those of the sources before is not known until it ends.
         return table
     return choice(table, derived if joining is kinds.Joining.USING else seq(Action(do.may_derive), derived))
+
+
+def _query_name(parts: Parts, named: Node) -> Node:
+    """The name of a sub-query; a text that ends soon gives one where some qualifier waits for it."""
+    if parts.dialect.names_queries:
+        return named
+    return Choice((named, Action(do.without_name)), lambda query: 0 if kinds.waits_for_alias(query) else 1)

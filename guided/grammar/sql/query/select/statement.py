@@ -37,7 +37,7 @@ def _compound(parts: Parts) -> Node:
 def _with(parts: Parts) -> Node:
     table = seq(
         Action(do.begin_table),
-        Name(kinds.CommonTable()),
+        Name(kinds.CommonTable(parts.catalog)),
         maybe(parts.open, listed(Name(kinds.NewColumn()), parts.comma), parts.close),
         words("AS"),
         parts.open,
@@ -46,7 +46,7 @@ def _with(parts: Parts) -> Node:
         Action(do.leave_table),
         parts.close,
     )
-    return seq(words("WITH"), listed(table, parts.comma))
+    return seq(words("WITH"), Action(do.begin_with), listed(table, parts.comma))
 
 
 def _order(parts: Parts) -> Node:
@@ -54,7 +54,7 @@ def _order(parts: Parts) -> Node:
     nulls = maybe(words("NULLS"), choice(words("FIRST"), words("LAST")))
     term = seq(
         choice(
-            seq(Action(do.in_compound), Action(do.begin_term), choice(parts.number, parts.bare)),
+            seq(Action(do.in_compound), Action(do.begin_term), choice(parts.number, parts.bare), parts.collated),
             seq(Action(do.not_in_compound), Action(do.begin_term), parts.expression),
         ),
         Action(do.end_term),
@@ -63,4 +63,8 @@ def _order(parts: Parts) -> Node:
 
 
 def _limit(parts: Parts) -> Node:
-    return seq(words("LIMIT"), parts.whole, maybe(choice(words("OFFSET"), parts.comma), parts.whole))
+    sign = maybe(choice(Sign("-"), Sign("+")))
+    operator = choice(*map(Sign, ("+", "-", "*", "/")))
+    counted = listed(seq(sign, parts.whole), operator)
+    number = choice(counted, seq(parts.open, parts.bracketed(sees=False, width=1)))
+    return seq(words("LIMIT"), number, maybe(choice(words("OFFSET"), parts.comma), number))

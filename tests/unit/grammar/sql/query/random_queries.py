@@ -10,7 +10,7 @@ from guided.grammar.attributed.threads import Open
 
 NUMBERS = ("1", "0", "2.5", "10")
 STRINGS = ("''", "'a'", "'it''s'", "'2020-01-01'")
-FREE = ("a", "b", "x1", "total", "foo", "name", "id", "c", "d", "e")
+FREE = ("a", "b", "x1", "total", "foo", "name", "id", "c", "d", "e", "age", "singer", "key", "value", "rowid")
 
 
 def begun(rng: random.Random, language: AttributedLanguage, most: int) -> tuple[str, At]:
