@@ -53,7 +53,7 @@ def main() -> None:
         connection.executescript(MUSEUM)
         connection.close()
         database = reflect(str(path))
-        grammar = guided.sql(database, aliases="names", joins="keys")
+        grammar = guided.sql(database)
         model = hf.load()
         for question in QUESTIONS:
             made = guided.generate(model, prompt_for(database, question), grammar, max_new_tokens=120)

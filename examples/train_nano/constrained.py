@@ -35,9 +35,9 @@ def database_schema(example: Example) -> DatabaseSchema:
 
 
 def grammar_of(example: Example) -> guided.Grammar:
-    """The grammar of an example: joins along keys and tables by their own names, which is how the model writes them."""
+    """The grammar of an example."""
     if example.tables:
-        return guided.sql(database_schema(example), aliases="names", joins="keys")
+        return guided.sql(database_schema(example))
     return guided.json_schema(example.schema, whitespace=JSON_SPACE)
 
 

@@ -62,16 +62,23 @@ def _compiled(grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> Const
         if found is not None:
             recent.move_to_end(key)
             return found
-    if grammar.indentation is None:
-        made = Constraint(grammar, vocabulary, limits)
-    else:
-        from guided.constraint.indented import IndentedConstraint
-
-        # Whatever takes a compiled constraint takes all that keep its protocol.
-        made = cast(Constraint, IndentedConstraint(grammar, vocabulary, limits))
+    made = _made(grammar, vocabulary, limits)
     forgotten: list[object] = []  # taken apart when this returns, not under the lock
     with _lock:
         recent[key] = made
         if len(recent) >= REMEMBERED + AT_ONCE:
             forgotten += [recent.popitem(last=False) for _ in range(AT_ONCE)]
     return made
+
+
+def _made(grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> Constraint:
+    # Whatever takes a compiled constraint takes all that keep its protocol.
+    if grammar.language is not None:
+        from guided.constraint.languages import LanguageConstraint
+
+        return cast(Constraint, LanguageConstraint(grammar, vocabulary, limits))
+    if grammar.indentation is not None:
+        from guided.constraint.indented import IndentedConstraint
+
+        return cast(Constraint, IndentedConstraint(grammar, vocabulary, limits))
+    return Constraint(grammar, vocabulary, limits)

@@ -17,8 +17,10 @@ from guided.vocab.vocabulary import Vocabulary
 def machine_for(grammar: Grammar, vocabulary: Vocabulary, limits: Limits) -> ConstraintMachine | ProductMachine[Any]:
     """The machine of a grammar: a product where some rule is marked for one.
 
-    Raises `UnsupportedError` for a grammar behind an indenter.
+    Raises `UnsupportedError` for a grammar behind an indenter, and for one without rules.
     """
+    if grammar.language is not None:
+        raise UnsupportedError("an L-attributed grammar has no rules", remedy="Compile it with guided.compile.")
     if grammar.indentation is not None:
         raise UnsupportedError(
             "a grammar behind an indenter is no grammar of its own", remedy="Compile it with guided.compile."

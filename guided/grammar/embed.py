@@ -37,9 +37,15 @@ __all__ = ["Assembly", "embedded_rules"]
 def embedded_rules(grammar: Grammar, first: int, *, where: str | None = None) -> tuple[Rule, ...]:
     """The rules of ``grammar`` for a place at index ``first`` of another grammar's: only their references change.
 
-    Its start is rule ``first + grammar.start``.  Raises `UnsupportedError` for a grammar with a lexer; ``where`` says
-    which part of the whole it is.
+    Its start is rule ``first + grammar.start``.  Raises `UnsupportedError` for a grammar with a lexer or without rules;
+    ``where`` says which part of the whole it is.
     """
+    if grammar.language is not None:
+        raise UnsupportedError(
+            "the grammar of a database's SQL follows names instead of rules, so it is no part of another grammar",
+            where=where,
+            remedy="Use it alone, and write what belongs around it in a text of its own.",
+        )
     if grammar.lexing is not Lexing.NONE:
         raise UnsupportedError(
             "a Lark grammar cuts its text with a lexer, and inside another grammar the text around would change that",

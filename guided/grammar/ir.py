@@ -27,6 +27,7 @@ from guided.grammar.regular.any_text import text_excluding
 from guided.grammar.regular.expr import Expr, concat, json_string, literal, words
 
 if TYPE_CHECKING:
+    from guided.grammar.attributed.language import AttributedLanguage
     from guided.grammar.lexing import Indentation, LalrTables, LexerTerminal
 
 
@@ -373,6 +374,8 @@ class Grammar:
     tables: LalrTables | None = None
     indentation: Indentation | None = None
     """Of a grammar of marks: what reads the texts that it stands for."""
+    language: Callable[[], AttributedLanguage] | None = field(default=None, repr=False)
+    """Makes the language of an L-attributed grammar, which has no rules here; each constraint has one of its own."""
     rebuild: tuple[Callable[..., Grammar], tuple[Any, ...], Mapping[str, Any]] | None = field(default=None, repr=False)
     key: str | None = None
     """A content hash of the source, or None when there is none; equal keys mean equal languages."""
@@ -392,6 +395,8 @@ class Grammar:
         return (_call, (function, arguments, dict(keywords)))
 
     def __repr__(self) -> str:
+        if self.language is not None:
+            return "<Grammar: L-attributed>"
         name = self.rules[self.start].name if self.rules else "lalr"
         return f"<Grammar {name!r}: {len(self.rules)} rules, lexing {self.lexing.value}>"
 

@@ -3,12 +3,12 @@
 PICARD parses incrementally and keeps *guards*: names that SELECT uses before FROM has bound them, judged as soon as a
 table or alias comes into scope.  Here the modes are languages, so that masks are exact and no dead end is ever entered:
 
-* with guards, FROM is bound late by enumeration: the grammar holds a core for every scope (`guided.grammar.sql.scope`)
-  and the engine follows all cores at once that the names so far fit, so a guard that fails is a core that drops out;
+* with guards, the language is that of `guided.sql`, which keeps such names and knows that some FROM binds them all;
 * without guards, names are the database's, but any may stand anywhere;
 * lexing alone, a text is any sequence of the database's names, keywords, literals and marks.
 
-Each mode's language holds that of the next stricter one (as long as the schema fits `max_scopes` in both).
+The modes without guards are written in one spelling (keywords in upper case, single spaces), and lexing alone takes
+every text of the other.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any
 
-from guided.errors import GrammarError, UnsatisfiableError, UnsupportedError
+from guided.errors import UnsatisfiableError, UnsupportedError
 from guided.grammar.gbnf import gbnf
 from guided.grammar.ir import Grammar
 from guided.grammar.sql import DatabaseSchema, reflect, sql
@@ -37,7 +37,7 @@ class SqlMode(Enum):
     PARSE_WITH_GUARDS = "parse_with_guards"
     """Tables and aliases are in scope where columns are named, and own them; unqualified columns are unambiguous."""
     PARSE_WITH_GUARDS_AND_TYPE_CHECKING = "parse_with_guards_and_type_checking"
-    """Besides, numbers are compared with numbers and strings with strings."""
+    """Besides, text columns are compared with their own values, where these were sampled."""
 
 
 _FUNCTIONS = (
@@ -104,28 +104,21 @@ def sql_scope(
     mode: SqlMode = SqlMode.PARSE_WITH_GUARDS,
     *,
     sample_values: int = 0,
-    **options: Any,
 ) -> Grammar:
     """The language of a mode over a database, for `guided.compile`.
 
-    ``options`` are those of `guided.sql` (``max_tables``, ``max_scopes``, ``aliases``, ``joins``, ...) and belong to
-    the modes with guards; ``sample_values`` to type checking.  With guards every text runs on the database; what a
-    large schema had to leave out is in ``notes``.  PICARD's check of the best few tokens and its time-outs have no
-    counterpart: a mask says the same of all tokens, and never leaves only the end of text where a text is not whole.
-    Raises `GrammarError` for options that the mode cannot enforce, `UnsupportedError` for another dialect,
+    ``sample_values`` is that of `guided.sql`, for type checking.  With guards the engine prepares every text.  PICARD's
+    check of the best few tokens and its time-outs have no counterpart: a mask says the same of all tokens, and never
+    leaves only the end of text where a text is not whole.  Raises `UnsupportedError` for another dialect,
     `UnsatisfiableError` for a database without tables.
     """
     schema = schema_or_url
     if not isinstance(schema, DatabaseSchema):
         schema = reflect(schema_or_url, sample_values=sample_values)
     if mode is SqlMode.PARSE_WITH_GUARDS_AND_TYPE_CHECKING:
-        return sql(schema, **options)
+        return sql(schema)
     if mode is SqlMode.PARSE_WITH_GUARDS:
-        return sql(_untyped(schema), **options)
-    if options:
-        raise GrammarError(
-            f"{', '.join(options)} cannot be enforced in the mode {mode.value}", remedy="Use a mode with guards."
-        )
+        return sql(_without_values(schema))
     if schema.dialect != "sqlite":
         raise UnsupportedError(f"the SQL dialect {schema.dialect!r} is not supported", remedy="Use a SQLite database.")
     if not any(table.columns for table in schema.tables):
@@ -145,11 +138,9 @@ def sql_scope(
     )
 
 
-def _untyped(schema: DatabaseSchema) -> DatabaseSchema:
-    """The schema without types and values: a column of type BOOLEAN may stand wherever one of any type may."""
+def _without_values(schema: DatabaseSchema) -> DatabaseSchema:
     tables = (
-        replace(table, columns=tuple(replace(column, type="BOOLEAN", values=()) for column in table.columns))
-        for table in schema.tables
+        replace(table, columns=tuple(replace(column, values=()) for column in table.columns)) for table in schema.tables
     )
     return replace(schema, tables=tuple(tables))
 

@@ -69,7 +69,7 @@ def sql(
     how = decoding(max_new_tokens, running)
     items = None if many.batch is None else read_batch(many.batch, name="question")
     database = reflect(query.db, sample_values=query.sample_values, schemas=query.schema)
-    grammar = language_of(database, query, running.model)
+    grammar = language_of(database, query)
     notes = [*database.notes, *(note for note in grammar.notes if note not in database.notes)]
     if not as_json:
         for note in notes:

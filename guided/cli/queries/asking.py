@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from guided.cli.queries.options import AnswerOptions, Joins, ManyOptions, QueryOptions
+from guided.cli.queries.options import AnswerOptions, ManyOptions, QueryOptions
 from guided.errors import GuidedError
 
 if TYPE_CHECKING:
@@ -17,31 +17,16 @@ if TYPE_CHECKING:
     from guided.grammar.ir import Grammar
     from guided.grammar.sql import DatabaseSchema
 
-__all__ = ["Asking", "joins_of", "language_of"]
+__all__ = ["Asking", "language_of"]
 
 
-def language_of(database: DatabaseSchema, query: QueryOptions, model: str) -> Grammar:
-    """The language of statements over a database, as the options have it."""
+def language_of(database: DatabaseSchema, query: QueryOptions) -> Grammar:
+    """The language of statements over a database."""
     import guided
     from guided.cli.inputs import located
 
-    joins = joins_of(query.joins, database)
     with located(query.db):
-        return guided.sql(database, dialect=database.dialect, aliases=_aliases(model), joins=joins)
-
-
-def joins_of(wanted: Joins, database: DatabaseSchema) -> str:
-    """Which joins a statement may have: where there are foreign keys, auto means those."""
-    if wanted is not Joins.AUTO:
-        return str(wanted.value)
-    return "keys" if any(table.foreign_keys for table in database.tables) else "any"
-
-
-def _aliases(model: str) -> str:
-    """The packaged model was trained to call tables by their own names; others may like T1 and T2."""
-    from guided.eval.requests import PACKAGED
-
-    return "names" if model == PACKAGED else "both"
+        return guided.sql(database)
 
 
 class Asking:

@@ -9,18 +9,10 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["AnswerOptions", "Joins", "ManyOptions", "QueryOptions", "Rerank", "Shown"]
+__all__ = ["AnswerOptions", "ManyOptions", "QueryOptions", "Rerank", "Shown"]
 
 _ANSWER = "Answer"
 _MANY = "Batches and samples"
-
-
-class Joins(str, Enum):
-    """Values of --joins."""
-
-    AUTO = "auto"
-    KEYS = "keys"
-    ANY = "any"
 
 
 class Shown(str, Enum):
@@ -67,12 +59,6 @@ class QueryOptions:
             help="Hold a text column's comparisons to its own values where it has at most N (0: any text).",
         ),
     ] = 0
-    joins: Annotated[
-        Joins,
-        typer.Option(
-            help="Join on declared keys and equal names only, or on any columns; auto: keys if there are any."
-        ),
-    ] = Joins.AUTO
 
 
 @dataclass(frozen=True)

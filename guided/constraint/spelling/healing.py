@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from guided.constraint.compile import compile
 from guided.constraint.constraint import Constraint
 from guided.errors import UnsupportedError
@@ -44,7 +46,7 @@ def heal(prompt_ids: Sequence[int], tokenizer: Any, constraint: Constraint) -> H
     to the first of its last tokens from which some token of the vocabulary would read on beyond the prompt.  The first
     token, and ids without text with all before them, always stay.
 
-    Raises `UnsupportedError` for a constraint with a lexer (Lark), before which no text can be put.
+    Raises `UnsupportedError` where no text can be put before the constraint: one with a lexer (Lark), SQL.
     """
     vocabulary = constraint.vocabulary
     ids = [int(token) for token in prompt_ids]
@@ -77,8 +79,7 @@ def _keep_known(tokenizer: CanonicalTokenizer, ids: list[int], first: int, const
     vocabulary = tokenizer.vocabulary
     with tokenizer.lock:
         ends = tokenizer.splitter.markings(b"".join(_text(vocabulary, token) for token in ids[first - 1 :]))
-        possible = constraint.possible_bytes(constraint.start)
-        following = [byte for byte in range(256) if possible[byte]]
+        following = _first_bytes(constraint)
         if following[-1:] < [128] and all(
             tokenizer.splitter.is_certain_cut(state, byte) for state in ends for byte in following
         ):
@@ -91,6 +92,14 @@ def _keep_known(tokenizer: CanonicalTokenizer, ids: list[int], first: int, const
             keep = index
         at += len(_text(vocabulary, token))
     return keep
+
+
+def _first_bytes(constraint: Constraint) -> list[int]:
+    """Bytes with which texts may begin, in order."""
+    start = constraint.start
+    if hasattr(constraint, "possible_bytes"):
+        return [int(byte) for byte in np.flatnonzero(constraint.possible_bytes(start))]
+    return [byte for byte in range(256) if constraint.advance_bytes(start, bytes([byte]))]
 
 
 def _keep_any(vocabulary: Vocabulary, ids: list[int], first: int) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 import guided
 from guided.errors import GuidedError
 from guided.eval.awrs.problems import Asker, Problem, Question, TaskName, needed
-from guided.eval.requests import PACKAGED, sql_request
+from guided.eval.requests import sql_request
 from guided.grammar.sql import reflect, run_query
 from guided.hf import LoadedModel
 
@@ -43,9 +43,7 @@ def asker(model: LoadedModel) -> Asker:
         path = problem.content["database"]
         if path not in known:
             database = reflect(path)
-            # The packaged model calls tables by their own names.
-            grammar = guided.sql(database, aliases="names" if model.name == PACKAGED else "both")
-            known[path] = database, guided.compile(grammar, model.vocabulary)
+            known[path] = database, guided.compile(guided.sql(database), model.vocabulary)
         database, constraint = known[path]
         request = sql_request(model.name, database, problem.content["question"])
         prompt = list(model.tokenizer(request)["input_ids"])

@@ -83,7 +83,7 @@ class SqlEvaluator:
             self._known = None
             schema = reflect(url, sample_values=self.settings.sample_values)
             began = time.perf_counter()
-            constraint = guided.compile(guided.sql(schema, dialect=schema.dialect), self.loaded.vocabulary)
+            constraint = guided.compile(guided.sql(schema), self.loaded.vocabulary)
             compiled = time.perf_counter()
             constraint.fill_mask(constraint.start, np.zeros(self.loaded.vocabulary.n_words, np.uint32))
             times = {

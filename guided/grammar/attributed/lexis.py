@@ -75,7 +75,7 @@ class Lexis:
 
     def written(self, name: str) -> str:
         """A folded name as it is written, in quotes where it needs them."""
-        if is_called(name) or (_PLAIN.match(name) and name not in self.reserved):
+        if is_called(name) or (_PLAIN.match(name) and name not in self.reserved and len(name) <= MOST_NAME):
             return name
         quote = self.quotes[0]
         return quote + name.replace(quote, quote + quote) + quote

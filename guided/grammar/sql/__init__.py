@@ -4,7 +4,7 @@ from guided.grammar.sql.execute import explain_query, run_query
 from guided.grammar.sql.reflect import reflect
 from guided.grammar.sql.result import QueryResult
 from guided.grammar.sql.schema import Column, ColumnKind, DatabaseSchema, ForeignKey, NameCase, Table
-from guided.grammar.sql.select import sql
+from guided.grammar.sql.statements import sql
 
 __all__ = [
     "Column",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from guided.grammar.sql.query.kinds import mergeable, with_source
+from guided.grammar.sql.query.kinds import can_derive, mergeable, with_source
 from guided.grammar.sql.query.relations import NOTHING, Relation, bare_columns, starred
 from guided.grammar.sql.query.scope import (
     Call,
@@ -208,12 +208,8 @@ def end_on(query: Query) -> Query:
 
 
 def may_derive(query: Query) -> Query | None:
-    """A sub-query that is not joined with USING: only while nothing that waits could become ambiguous by it."""
-    if not query.sources:
-        return query
-    bare = bare_columns(query.sources)
-    waiting = {pending.column for pending in query.pending if pending.qualifier is None}
-    return None if waiting & (bare.unique | bare.ambiguous) else query
+    """A sub-query that is not joined with USING."""
+    return query if can_derive(query) else None
 
 
 # The clauses behind ---------------------------------------------------------------------------------------------------

@@ -23,8 +23,8 @@ from guided.grammar.sql.query.scope import (
 
 __all__ = [
     "AliasOfColumn", "AliasOfSource", "BareColumn", "CommonTable", "FixedName", "FunctionName", "Joining",
-    "MergedColumn", "NewColumn", "QualifiedColumn", "Qualifier", "QuotedString", "TableName", "mergeable", "read_atom",
-    "waits_for_alias", "wanted_names", "wants_alias", "with_source",
+    "MergedColumn", "NewColumn", "QualifiedColumn", "Qualifier", "QuotedString", "TableName", "can_derive", "mergeable",
+    "read_atom", "waits_for_alias", "wanted_names", "wants_alias", "with_source",
 ]  # fmt: skip
 
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
@@ -305,10 +305,17 @@ class TableName:
                 (name for name in covering if covering[name]), key=lambda name: (-covering[name], len(name), name)
             )
             found += best[:2]
-        if not found and self.joining is Joining.NATURAL:
+        if not found and (self.joining is Joining.NATURAL or (self.joining is Joining.PLAIN and not can_derive(query))):
             # No sub-query may stand here, so a table must.
             return sorted(names, key=lambda name: (len(name), name))[:1]
         return found
+
+
+def can_derive(query: Query) -> bool:
+    """May a sub-query that is not joined with USING be a source?  Only while nothing could become ambiguous by it."""
+    bare = bare_columns(query.sources)
+    waiting = {pending.column for pending in query.pending if pending.qualifier is None}
+    return not waiting & (bare.unique | bare.ambiguous)
 
 
 class AliasOfSource:

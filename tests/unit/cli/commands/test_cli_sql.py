@@ -163,18 +163,6 @@ def test_an_empty_question(guided_cli, database):
     assert "the question is empty" in one_line(result.stderr)
 
 
-def test_joins_follow_keys_where_there_are_any():
-    from guided.cli.queries.asking import joins_of
-    from guided.cli.queries.options import Joins
-    from guided.grammar.sql import Column, DatabaseSchema, ForeignKey, Table
-
-    lone = Table("a", (Column("x", "int"),))
-    keyed = Table("b", (Column("a_x", "int"),), foreign_keys=(ForeignKey(("a_x",), "a", ("x",)),))
-    assert joins_of(Joins.AUTO, DatabaseSchema((lone,))) == "any"
-    assert joins_of(Joins.AUTO, DatabaseSchema((lone, keyed))) == "keys"
-    assert joins_of(Joins.ANY, DatabaseSchema((lone, keyed))) == "any"
-
-
 def test_rows_in_other_forms(guided_cli, database, model_folder, monkeypatch, tmp_path):
     pytest.importorskip("pyarrow")
     from pyarrow import parquet

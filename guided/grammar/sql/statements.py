@@ -1,0 +1,88 @@
+"""`sql`: the SELECT statements over one database, as a grammar.
+
+What a statement may be is in `guided.grammar.sql.query`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from guided.grammar.ir import Grammar
+from guided.grammar.sql.query.language import query_language
+from guided.grammar.sql.reflect import reflect
+from guided.grammar.sql.schema import DatabaseSchema, Table
+
+__all__ = ["sql"]
+
+
+def sql(schema_or_url: DatabaseSchema | str | Any, *, sample_values: int = 0, forward: bool = True) -> Grammar:
+    """The language of SELECT statements over a database's own tables and columns, as people write them.
+
+    ``schema_or_url``: a `DatabaseSchema`, or a database URL, file or SQLAlchemy engine to reflect it from; then
+    ``sample_values`` is how many values a text column may have for its comparisons to be held to them (0: any string).
+    ``forward`` says whether SELECT may use names that only a sub-query in FROM will define; without it all names but
+    aliases exist, which helps a weak model.
+
+    The engine prepares every statement without an error, and every name is in scope.  Keywords and names may be in any
+    letter case, with any white space.  The grammar is no part of other grammars: it has no rules.
+
+    Raises `UnsupportedError` for a dialect that is not there, `UnsatisfiableError` for a database without tables.
+
+    >>> import guided
+    >>> from guided.grammar.sql import Column, DatabaseSchema, Table
+    >>> grammar = sql(DatabaseSchema((Table("singer", (Column("name"), Column("age"))),)))
+    >>> vocabulary = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
+    >>> constraint = guided.compile(grammar, vocabulary)
+    >>> constraint.advance_bytes(constraint.start, b"SELECT s.nmae FROM singer s") == 0
+    True
+    """
+    schema = schema_or_url
+    if not isinstance(schema, DatabaseSchema):
+        schema = reflect(schema_or_url, sample_values=sample_values)
+    options = {"forward": forward}
+    tables, notes = _writable(schema)
+    language = partial(query_language, replace(schema, tables=tables), **options)
+    # Raises now what could not be compiled later.
+    language()
+    source = repr((replace(schema, notes=()), options))
+    return Grammar(
+        rules=(),
+        start=0,
+        language=language,
+        rebuild=(sql, (schema,), options),
+        key="sql:" + hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest(),
+        notes=(*schema.notes, *notes),
+    )
+
+
+def _writable(schema: DatabaseSchema) -> tuple[tuple[Table, ...], tuple[str, ...]]:
+    """The tables of which every name can be written, and what is said of others: ``*`` stands for all columns."""
+    tables: list[Table] = []
+    notes: list[str] = []
+    for table in schema.tables:
+        names = (table.name, *(column.name for column in table.columns))
+        odd = next(
+            (
+                name
+                for name in names
+                if len(name.encode("utf-8", "surrogatepass")) > MOST_BYTES or _UNWRITABLE.search(name)
+            ),
+            None,
+        )
+        if odd is None:
+            tables.append(table)
+        else:
+            notes.append(
+                f"the table {table.name[:40]!r} is left out: the name {odd[:40]!r} is empty, has more than {MOST_BYTES}"
+                " bytes or holds control characters"
+            )
+    return tuple(tables), tuple(notes)
+
+
+MOST_BYTES = 250
+"""Of a name; a sub-query may have to define it again, and names of the writer's own choice have up to 255."""
+_UNWRITABLE = re.compile(r"^\Z|[\x00-\x1f\x7f\ud800-\udfff]")
