@@ -118,6 +118,6 @@ def test_options_and_refusals(data: Path) -> None:
     for mode in SqlMode:
         grammar = sql_scope(SHOP, mode)
         assert pickle.loads(pickle.dumps(grammar)).key == grammar.key
-    assert len({sql_scope(SHOP, mode).key for mode in SqlMode}) == 4
+    assert len({sql_scope(SHOP, mode).key for mode in SqlMode}) == 3, "no values were sampled"
     schema = reflect(data / "text2sql" / "spider" / "db" / "pets_1.sqlite")
     assert sql_scope(schema, SqlMode.LEX).notes == schema.notes

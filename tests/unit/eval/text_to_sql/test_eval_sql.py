@@ -19,7 +19,7 @@ from guided.eval.text_to_sql.run import records_of, run_here, tasks_for, tasks_l
 from guided.grammar.sql import reflect
 from tests.databases import Databases
 
-SETTINGS = SqlSettings(max_new_tokens=80)
+SETTINGS = SqlSettings(max_new_tokens=300)
 METHODS = (SqlMethod.GOLD, SqlMethod.GUIDED, SqlMethod.NONE)
 
 
@@ -150,7 +150,7 @@ def test_keys(spider: Path, tmp_path: Path) -> None:
         key_of(question, SqlMethod.NONE, SETTINGS),
         key_of(question, SqlMethod.GOLD, SqlSettings(max_new_tokens=9)),
     }
-    assert len(keys) == 3 and key_of(moved, SqlMethod.GOLD, SqlSettings(max_new_tokens=80, offline=True)) in keys
+    assert len(keys) == 3 and key_of(moved, SqlMethod.GOLD, SqlSettings(max_new_tokens=300, offline=True)) in keys
 
 
 def test_a_database_that_is_gone_is_refused(spider: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from guided.grammar.attributed.nodes import Action, Choice, Name, Node, Star, choice, listed, maybe, seq, words
 from guided.grammar.sql.query import changes as do
 from guided.grammar.sql.query import kinds
-from guided.grammar.sql.query.scope import Query
+from guided.grammar.sql.query.scope import Query, unbound
 from guided.grammar.sql.query.select.parts import Parts
 
 __all__ = ["sources"]
@@ -25,10 +25,14 @@ def sources(parts: Parts) -> Node:
     side = choice(seq(), words("INNER"), seq(choice(*map(words, ("LEFT", "RIGHT", "FULL"))), maybe(words("OUTER"))))
     apart = Action(_may_join(parts, kinds.Joining.PLAIN))
     alike = Action(_may_join(parts, kinds.Joining.NATURAL))
-    more = choice(
-        seq(apart, choice(parts.comma, words("CROSS JOIN")), plain, settled),
-        seq(side, words("JOIN"), merging, condition),
-        seq(alike, words("NATURAL"), side, words("JOIN"), natural, Action(do.merge_all), settled),
+    more = Choice(
+        (
+            seq(side, words("JOIN"), merging, condition),
+            seq(apart, choice(parts.comma, words("CROSS JOIN")), plain, settled),
+            seq(alike, words("NATURAL"), side, words("JOIN"), natural, Action(do.merge_all), settled),
+        ),
+        # What waits for a sub-query can only be joined with USING.
+        lambda query: 0 if unbound(query) and not kinds.can_derive(query) else -1,
     )
     return seq(plain, settled, Star(seq(Action(do.may_widen), more)))
 

@@ -188,6 +188,16 @@ def test_ends_get_shorter_byte_by_byte(language: AttributedLanguage) -> None:
                 assert language.rest(after) == rest[position + 1 :]
 
 
+def test_a_name_that_waits_for_a_sub_query_is_joined(language: AttributedLanguage) -> None:
+    for text in ("SELECT nn, nn.s FROM", "SELECT nn, nn.s FROM (SELECT 1 nn) a,", "SELECT name, nn.s FROM singer,"):
+        at: At | None = language.start
+        for byte in text.encode():
+            assert at is not None
+            at = language.step(at, byte)
+        assert at is not None
+        assert len(language.rest(at)) <= language.price(at)
+
+
 def test_a_source_without_named_columns_has_no_column(language: AttributedLanguage, strict: AttributedLanguage) -> None:
     for chosen in (language, strict):
         assert refusal(chosen, "WITH a AS (SELECT 1) SELECT a.* FROM a") is None
