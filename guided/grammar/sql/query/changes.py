@@ -272,15 +272,6 @@ def end_call(query: Query) -> Query | None:
     return None if call.given < call.low else query._replace(calls=tuple(outer))
 
 
-def may_be_window(query: Query) -> Query | None:
-    """OVER, where windows may be."""
-    if query.clause not in (Clause.SELECT, Clause.ORDER):
-        return None
-    if any(call.kind is not CallKind.SCALAR for call in query.calls):
-        return None
-    return query._replace(taint=Taint.WINDOW) if query.clause is Clause.SELECT else query
-
-
 def one_argument(query: Query) -> Query | None:
     """DISTINCT: an aggregate of one argument."""
     *outer, call = query.calls
@@ -303,14 +294,6 @@ def begin_filter(query: Query) -> Query:
 def end_filter(query: Query) -> Query:
     """Behind its condition."""
     return query._replace(calls=query.calls[:-1])
-
-
-def begin_window(query: Query) -> Query:
-    """Behind OVER (: no windows within."""
-    return query._replace(calls=(*query.calls, Call(CallKind.WINDOW, 0, 0)))
-
-
-end_window = end_filter
 
 
 # Common table expressions ---------------------------------------------------------------------------------------------

@@ -97,7 +97,7 @@ class BareColumn:
 
     def _aliases(self, query: Query) -> set[str]:
         """Names of the result that may be used; what holds an aggregate only where aggregates may be."""
-        if query.clause in (Clause.ON, Clause.FROM):
+        if query.clause in (Clause.ON, Clause.FROM, Clause.WINDOW):
             return set()
         late = query.clause in (Clause.HAVING, Clause.ORDER) and not is_local(query)
         limit = Taint.WINDOW if query.clause is Clause.ORDER and late else Taint.AGGREGATE if late else Taint.NONE
@@ -381,8 +381,8 @@ class AliasOfColumn:
         self.excluded = excluded
 
     def allowed(self, query: Query) -> Names:
-        """Any."""
-        return Names(words_of(()), True)
+        """Any but keywords, which are named."""
+        return Names(words_of(self.excluded), True)
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the name noted."""
@@ -456,7 +456,7 @@ class FunctionName:
             return True
         within = {call.kind for call in query.calls}
         if self.kind is CallKind.AGGREGATE:
-            ordered = query.clause is Clause.ORDER and is_aggregate(query)
+            ordered = query.clause in (Clause.ORDER, Clause.WINDOW) and is_aggregate(query)
             late = query.clause in (Clause.SELECT, Clause.HAVING)
             return (late or ordered) and CallKind.AGGREGATE not in within
         return query.clause in (Clause.SELECT, Clause.ORDER) and not within - {CallKind.SCALAR}
@@ -483,8 +483,9 @@ class CommonTable:
         self.catalog = catalog
 
     def allowed(self, query: Query) -> Names:
-        """Any that is not taken by another."""
-        return Names(words_of(()), True)
+        """Any that is not taken by another; those that may be are named."""
+        taken = {name for name, _ in query.tables}
+        return Names(words_of(taken if query.may_redefine else taken | self.catalog.tables.members), True)
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the name noted."""

@@ -23,6 +23,9 @@ __all__ = [
     "Pending",
     "Query",
     "Taint",
+    "Window",
+    "WindowNeed",
+    "WindowUse",
     "bind",
     "known_names",
     "owed",
@@ -39,6 +42,7 @@ class Clause(Enum):
     WHERE = "WHERE"
     GROUP = "GROUP BY"
     HAVING = "HAVING"
+    WINDOW = "WINDOW"
     ORDER = "ORDER BY"
     COMPOUND_ORDER = "ORDER BY of a set operation"
 
@@ -74,6 +78,30 @@ class CallKind(Enum):
     SCALAR = "scalar"
     AGGREGATE = "aggregate"
     WINDOW = "window"
+
+
+class WindowNeed(Enum):
+    """What the window must be that a name will stand for."""
+
+    ANY = "any"
+    UNFRAMED = "without a frame: another extends it"
+    UNORDERED = "without an order: another that extends it has one"
+
+
+class WindowUse(NamedTuple):
+    """The name of a window before that is defined."""
+
+    name: str
+    need: WindowNeed
+
+
+class Window(NamedTuple):
+    """A window, as far as it was read; ``ordered`` also where the one that it extends is."""
+
+    name: str = ""
+    base: str = ""
+    ordered: bool = False
+    framed: bool = False
 
 
 class Call(NamedTuple):
@@ -132,6 +160,11 @@ class Query(NamedTuple):
     relation: Relation | None = None
     """What was just read of FROM, or what a sub-query has returned."""
     depth: int = 0
+    uses: frozenset[WindowUse] = frozenset()
+    """Windows that wait to be defined."""
+    defined: tuple[Window, ...] = ()
+    window: Window | None = None
+    """The window that is being read."""
     may_redefine: bool = False
     """May a common table expression have the name of a table of the database?  None before it has used that yet."""
 
@@ -191,6 +224,8 @@ def known_names(query: Query) -> frozenset[str]:
         if at.relation is not None:
             found |= at.relation.names
         found.add(at.name)
+        found.update(use.name for use in at.uses)
+        found.update(window.name for window in at.defined)
         at = at.parent
     return frozenset(found)
 
@@ -208,12 +243,17 @@ def owed(query: Query) -> int:
             found += 2 * max(0, at.width - len(at.outputs))
         if not at.bound:
             found += _sources_owed(at)
+        found += sum(_OWED_WINDOW + 2 * len(use.name) for use in at.uses)
         at = at.parent
     return found
 
 
 _OWED_SOURCE, _OWED_NAME = 48, 12
 """Bytes of a sub-query as a source, with the words around it, and of a name in it beside its own two times."""
+
+
+_OWED_WINDOW = 24
+"""Bytes of the definition of a window beside its name."""
 
 
 def _sources_owed(query: Query) -> int:

@@ -8,6 +8,7 @@ from guided.grammar.sql.query import kinds
 from guided.grammar.sql.query.scope import Clause, bind
 from guided.grammar.sql.query.select.parts import Parts
 from guided.grammar.sql.query.select.sources import sources
+from guided.grammar.sql.query.select.windows import windows
 
 __all__ = ["core"]
 
@@ -29,6 +30,7 @@ def core(parts: Parts) -> Node:
         maybe(choice(words("DISTINCT"), words("ALL"))),
         _items(parts),
         choice(seq(Action(do.end_items), Action(bind)), seq(read, bound)),
+        windows(parts),
     )
 
 

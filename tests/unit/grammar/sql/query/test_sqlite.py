@@ -26,6 +26,13 @@ SELECT name FROM singer LIMIT (SELECT max(age) FROM singer), 2 * 3
 SELECT name -> '$.a' ->> 'b' FROM singer
 SELECT CAST(name AS DOUBLE PRECISION), CAST(age AS VARYING CHARACTER(20)) FROM singer
 SELECT 1 UNION SELECT year FROM concert ORDER BY year COLLATE nocase, 1 DESC NULLS LAST
+SELECT rank() OVER w FROM singer WINDOW w AS (ORDER BY age), v AS (w ROWS 1 PRECEDING)
+SELECT rank() OVER (w ORDER BY age) FROM singer WINDOW w AS (PARTITION BY age)
+SELECT name FROM singer WINDOW w AS () ORDER BY rank() OVER w
+SELECT sum(age) OVER (ORDER BY age NULLS LAST RANGE BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE TIES) FROM singer
+SELECT sum(age) OVER (ORDER BY age GROUPS BETWEEN UNBOUNDED PRECEDING AND 3 FOLLOWING) FROM singer
+SELECT sum(age) FILTER (WHERE age > 3) OVER w FROM singer GROUP BY age WINDOW w AS (ORDER BY sum(age)) ORDER BY 1
+SELECT lag(age) OVER w, lead(age, 2, 0) OVER (w RANGE CURRENT ROW) FROM singer WINDOW w AS (ORDER BY age)
 """.strip().splitlines()
 
 REFUSED = """
@@ -38,6 +45,16 @@ SELECT (SELECT s.name FROM concert UNION SELECT 1 ORDER BY name) FROM singer s
 SELECT b.name FROM singer a JOIN concert b USING (name) UNION SELECT 1 ORDER BY name
 SELECT name FROM singer LIMIT age
 SELECT name FROM singer LIMIT (SELECT singer.age)
+SELECT rank() OVER w FROM singer
+SELECT rank() OVER w FROM singer WINDOW w AS (ORDER BY age ROWS 1 PRECEDING), v AS (w)
+SELECT rank() OVER (w) FROM singer WINDOW w AS (ORDER BY age ROWS 1 PRECEDING)
+SELECT rank() OVER (w ORDER BY age) FROM singer WINDOW w AS (ORDER BY age)
+SELECT rank() OVER (w PARTITION BY age) FROM singer WINDOW w AS ()
+SELECT name FROM singer ORDER BY rank() OVER w
+SELECT sum(age) OVER (ORDER BY age, name RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) FROM singer
+SELECT sum(age) OVER (ORDER BY age RANGE BETWEEN 1 FOLLOWING AND 2 PRECEDING) FROM singer
+SELECT rank() FILTER (WHERE age > 3) OVER () FROM singer
+SELECT count(DISTINCT age) OVER () FROM singer
 """.strip().splitlines()
 
 
