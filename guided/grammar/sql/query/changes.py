@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from guided.grammar.sql.query.kinds import can_derive, mergeable, with_source
+from guided.grammar.sql.query.kinds import can_derive, may_be_named, mergeable, with_source
 from guided.grammar.sql.query.relations import NOTHING, Relation, bare_columns, starred
 from guided.grammar.sql.query.scope import (
     Call,
@@ -15,6 +15,7 @@ from guided.grammar.sql.query.scope import (
     Pending,
     Query,
     Taint,
+    barred_below,
     conflicts,
 )
 
@@ -33,7 +34,28 @@ def enter(*, sees: bool, width: int | None) -> Change:
     def change(query: Query) -> Query | None:
         if query.depth >= MOST_DEPTH:
             return None
-        return Query(query, sees, query.tables, width=width, depth=query.depth + 1)
+        return Query(query, sees, query.tables, width=width, depth=query.depth + 1, laws=query.laws)
+
+    return change
+
+
+def enter_member(query: Query) -> Query | None:
+    """Begin the query of IN, ANY or ALL: of one column, and without LIMIT."""
+    entered = enter(sees=True, width=1)(query)
+    return None if entered is None else entered._replace(no_limit=True)
+
+
+def enter_source(*, merging: bool) -> Change:
+    """Begin a query in FROM; where a number of columns is missing it has them all.
+
+    ``merging``: may USING join it?
+    """
+
+    def change(query: Query) -> Query | None:
+        entered = enter(sees=False, width=query.missing_columns)(query)
+        if entered is None:
+            return None
+        return entered._replace(is_distinct=query.laws.distinct_columns, barred=barred_below(query, merging=merging))
 
     return change
 
@@ -66,6 +88,8 @@ def next_part(query: Query) -> Query:
         terms=query.terms | terms_of(query),
         width=len(result),
         depth=query.depth,
+        laws=query.laws,
+        no_limit=query.no_limit,
     )
 
 
@@ -102,14 +126,28 @@ def begin_item(query: Query) -> Query | None:
     """One more column, if as many are demanded."""
     if query.width is not None and (len(query.outputs) >= query.width or query.is_starred):
         return None
-    return query._replace(item=Item.FRESH, taint=Taint.NONE)
+    if any(output.is_lonely for output in query.outputs):
+        return None
+    return query._replace(item=Item.FRESH, taint=Taint.NONE, item_of="", has_call=False)
 
 
-def end_item(query: Query) -> Query:
-    """The column is whole."""
+def end_item(query: Query) -> Query | None:
+    """The column is whole; None where it must have another name."""
     name = query.item if isinstance(query.item, str) else None
-    outputs = (*query.outputs, Output(name, query.taint, is_alias=query.named))
-    return query._replace(outputs=outputs, item=Item.FRESH, taint=Taint.NONE, named=False)
+    output = Output(name, query.taint, is_alias=query.named)
+    if query.is_distinct and name is None:
+        # Its name is its text, which is not known here: it is told from others only if it has a bracket.
+        if query.outputs and (not query.has_call or any(other.name is None for other in query.outputs)):
+            return None
+        output = output._replace(is_lonely=not query.has_call)
+    elif not query.named and name is not None:
+        starred = query.is_distinct and any(other.star is not None for other in query.outputs)
+        if starred or not may_be_named(query, name):
+            return None
+    plain = query.plain
+    if query.laws.selected_first and name is not None and not query.named:
+        plain |= {(query.item_of, name)}
+    return query._replace(outputs=(*query.outputs, output), item=Item.FRESH, taint=Taint.NONE, named=False, plain=plain)
 
 
 def end_items(query: Query) -> Query | None:
@@ -119,14 +157,17 @@ def end_items(query: Query) -> Query | None:
 
 def all_columns(query: Query) -> Query | None:
     """``*``; where a number of columns is demanded it is alone, and FROM must have as many."""
-    if query.width is not None and query.outputs:
+    alone = query.width is not None or query.laws.star_first or query.is_distinct
+    if alone and query.outputs:
         return None
     return query._replace(outputs=(*query.outputs, Output(None, star="")), needs_from=True)
 
 
 def all_columns_of(query: Query) -> Query | None:
     """``t.*``."""
-    if query.width is not None:
+    if query.width is not None or (query.outputs and query.is_distinct):
+        return None
+    if query.barred and any(pending.column in query.barred for pending in query.pending):
         return None
     pending = query.pending | {Pending(query.name, "*", True)}
     return query._replace(outputs=(*query.outputs, Output(None, star=query.name)), pending=pending, name="")
@@ -134,14 +175,25 @@ def all_columns_of(query: Query) -> Query | None:
 
 def complex_value(query: Query) -> Query:
     """An operator: what is read is no column alone."""
-    if query.clause is not Clause.SELECT or query.item is Item.COMPLEX:
+    grouping = query.clause is Clause.GROUP and query.laws.selected_first
+    if (query.clause is not Clause.SELECT and not grouping) or query.item is Item.COMPLEX:
         return query
     return query._replace(item=Item.COMPLEX)
+
+
+def operator(query: Query) -> Query | None:
+    """An operator behind a value, None where that must be the whole term."""
+    return None if query.is_whole else complex_value(query)
 
 
 def operand(query: Query) -> Query:
     """An operand that is no column begins."""
     return complex_value(query)._replace(alone=False)
+
+
+def call(query: Query) -> Query:
+    """A function that is spelled in a way of its own."""
+    return operand(query)._replace(has_call=query.is_distinct)
 
 
 def not_alone(query: Query) -> Query | None:
@@ -167,6 +219,11 @@ def without_name(query: Query) -> Query:
     return with_source(query, "")
 
 
+def comma(query: Query) -> Query:
+    """One more source behind a comma."""
+    return query._replace(chain=len(query.sources)) if query.laws.comma_apart else query
+
+
 def settled(query: Query) -> Query | None:
     """A source that is there to stay: nothing that waits has become ambiguous."""
     return None if conflicts(query) else query
@@ -177,11 +234,6 @@ def may_widen(query: Query) -> Query | None:
     return None if query.missing_columns == 0 else query
 
 
-def enter_source(query: Query) -> Query | None:
-    """Begin a query in FROM; where a number of columns is missing it has them all."""
-    return enter(sees=False, width=query.missing_columns)(query)
-
-
 def may_merge(query: Query) -> Query | None:
     """USING, where both sides have a column of one name."""
     return query if mergeable(query) else None
@@ -189,12 +241,12 @@ def may_merge(query: Query) -> Query | None:
 
 def merge_all(query: Query) -> Query | None:
     """NATURAL: equal names are one; None where the left side has one of them twice."""
-    *left, right = query.sources
+    *left, right = query.sources[query.chain :]
     bare = bare_columns(tuple(left))
     if right.relation.names & bare.ambiguous:
         return None
     merged = right._replace(merged=right.relation.names & bare.unique)
-    return query._replace(sources=(*left, merged))
+    return query._replace(sources=(*query.sources[:-1], merged))
 
 
 def begin_on(query: Query) -> Query:
@@ -235,12 +287,21 @@ def begin_order(query: Query) -> Query:
 
 def begin_term(query: Query) -> Query:
     """A term of GROUP BY or ORDER BY, where a number alone is a position."""
+    if query.clause is Clause.GROUP and query.laws.selected_first:
+        query = query._replace(item=Item.FRESH, item_of="")
     return query._replace(alone=True)
 
 
 def end_term(query: Query) -> Query:
     """Behind it."""
-    return query._replace(alone=False)
+    if query.clause is Clause.GROUP and isinstance(query.item, str):
+        query = query._replace(plain=query.plain | {(query.item_of, query.item)}, item=Item.COMPLEX)
+    return query._replace(alone=False, is_whole=False)
+
+
+def begin_limit(query: Query) -> Query | None:
+    """LIMIT, where it may be."""
+    return None if query.no_limit else query
 
 
 def in_compound(query: Query) -> Query | None:
@@ -314,8 +375,15 @@ def enter_table(query: Query) -> Query | None:
     if query.depth >= MOST_DEPTH:
         return None
     width = None if query.relation is None else len(query.relation.columns)
-    tables = ((query.name, NOTHING), *query.tables)
-    return Query(query, False, tables, width=width, depth=query.depth + 1)
+    return Query(
+        query,
+        False,
+        ((query.name, NOTHING), *query.tables),
+        width=width,
+        depth=query.depth + 1,
+        laws=query.laws,
+        is_distinct=query.laws.distinct_columns and width is None,
+    )
 
 
 def leave_table(query: Query) -> Query:

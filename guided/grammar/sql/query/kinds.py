@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 
+from guided.grammar.attributed.lexis import ascii_lower
 from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import Words, words_of
 from guided.grammar.sql.query.catalog import Catalog, Function
@@ -17,17 +18,25 @@ from guided.grammar.sql.query.scope import (
     Pending,
     Query,
     Taint,
+    bare_names,
+    barred_below,
+    barred_by_star,
+    is_local,
+    knows,
+    must_be_whole,
     refer,
     unbound,
+    waiting_names,
 )
 
 __all__ = [
     "AliasOfColumn", "AliasOfSource", "BareColumn", "CommonTable", "FixedName", "FunctionName", "Joining",
-    "MergedColumn", "NewColumn", "QualifiedColumn", "Qualifier", "QuotedString", "TableName", "can_derive", "mergeable",
-    "read_atom", "waits_for_alias", "wanted_names", "wants_alias", "with_source",
+    "MergedColumn", "NewColumn", "QualifiedColumn", "Qualifier", "QuotedString", "TableName", "can_derive",
+    "may_be_named", "mergeable", "read_atom", "waits_for_alias", "wanted_names", "wants_alias", "with_source",
 ]  # fmt: skip
 
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
+_PAIRS = tuple(first + second for first in _LETTERS for second in "_qxz")
 
 
 def written_bytes(names: Words) -> int:
@@ -35,20 +44,17 @@ def written_bytes(names: Words) -> int:
     return 2 + max((len(name) + name.count(b'"') for name in names.sorted), default=0)
 
 
-def read_atom(query: Query, name: str | None = None, taint: Taint = Taint.NONE) -> Query:
-    """The query behind an operand; ``name`` is the column's when it is one."""
+def read_atom(query: Query, name: str | None = None, taint: Taint = Taint.NONE, qualifier: str = "") -> Query:
+    """The query behind an operand; ``name`` is the column's when it is one, with its ``qualifier``."""
     item = query.item
-    if query.clause is Clause.SELECT:
+    if query.clause is Clause.SELECT or (query.clause is Clause.GROUP and query.laws.selected_first):
+        if query.laws.selected_first and query.item is Item.FRESH:
+            query = query._replace(item_of=qualifier)
         item = name if name is not None and item is Item.FRESH else Item.COMPLEX
         taint = max(query.taint, taint, key=lambda one: one.value)
     else:
         taint = query.taint
     return query._replace(item=item, taint=taint, alone=False, name="")
-
-
-def is_local(query: Query) -> bool:
-    """Is the text in the arguments of an aggregate?"""
-    return any(call.kind is CallKind.AGGREGATE for call in query.calls)
 
 
 def is_aggregate(query: Query) -> bool:
@@ -76,7 +82,10 @@ class BareColumn:
     def allowed(self, query: Query) -> Names:
         """Those that are in scope; before FROM all that a FROM can bind."""
         if query.clause is Clause.COMPOUND_ORDER:
-            return Names(words_of(query.terms))
+            if not query.laws.selected_first:
+                return Names(words_of(query.terms))
+            result = query.result or ()
+            return Names(words_of(name for name in result if name is not None and result.count(name) == 1))
         found: set[str] = set()
         hidden: set[str] = set()
         at: Query | None = query
@@ -84,13 +93,13 @@ class BareColumn:
         while at is not None:
             if not at.bound and at.clause is Clause.SELECT:
                 known = {name for _, relation in at.tables for name in relation.names}
-                found |= (known | self.catalog.columns.members) - hidden
+                found |= (known | self.catalog.columns.members) - hidden - barred_by_star(at)
                 free = self.catalog.forward
             else:
-                bare = bare_columns(at.sources)
+                bare = bare_names(at, inner=at is not query)
                 found |= bare.unique - hidden
                 hidden |= bare.unique | bare.ambiguous
-                if at is query:
+                if at is query and not at.laws.selected_first:
                     found |= self._aliases(at) - bare.ambiguous
             at = None if is_local(at) else at.outside
         return Names(words_of(found), free)
@@ -111,10 +120,13 @@ class BareColumn:
         """The query in which it was used."""
         if query.clause is Clause.COMPOUND_ORDER:
             return read_atom(query)
-        if query.bound and name not in bare_columns(query.sources).unique and name in self._aliases(query):
-            return None if name in bare_columns(query.sources).ambiguous else read_atom(query)
+        bare = bare_names(query)
+        if query.bound and name not in bare.unique and not query.laws.selected_first and name in self._aliases(query):
+            return None if name in bare.ambiguous else read_atom(query)
         changed = refer(query, Pending(None, name, is_local(query)))
-        return None if changed is None else read_atom(changed, name)
+        if changed is None:
+            return None
+        return read_atom(changed, name)._replace(is_whole=must_be_whole(query, name))
 
     def suggested(self, query: Query) -> Iterable[str]:
         """None: a number is shorter."""
@@ -197,9 +209,10 @@ class QualifiedColumn:
         while at is not None:
             source = at.source(name)
             if source is not None:
-                return Names(words_of(source.relation.names))
+                return Names(words_of(column for column in source.relation.names if knows(at, name, column)))
             if not at.bound and at.clause is Clause.SELECT:
-                return self._later(at, name)
+                later, barred = self._later(at, name), barred_by_star(at)
+                return Names(words_of(later.words.members - barred), later.free) if barred else later
             at = at.outside
         return Names(words_of(()))
 
@@ -221,7 +234,7 @@ class QualifiedColumn:
     def after(self, query: Query, name: str) -> Query | None:
         """The query in which it was used."""
         changed = refer(query, Pending(query.name, name, is_local(query)))
-        return None if changed is None else read_atom(changed, name)
+        return None if changed is None else read_atom(changed, name, qualifier=query.name)
 
     def suggested(self, query: Query) -> Iterable[str]:
         """The shortest columns."""
@@ -253,18 +266,20 @@ class TableName:
         missing = query.missing_columns
         if relation is NOTHING or (missing is not None and len(relation.columns) > missing):
             return False
+        if relation.names & barred_below(query, merging=self.joining is not Joining.PLAIN):
+            return False
         if self.joining is Joining.USING or not query.sources:
             return True
         bare = bare_columns(query.sources)
         if self.joining is Joining.NATURAL:
-            return not relation.names & bare.ambiguous
-        waiting = {pending.column for pending in query.pending if pending.qualifier is None}
-        return not (waiting & relation.names & (bare.unique | bare.ambiguous))
+            return not relation.names & bare_columns(query.sources[query.chain :]).ambiguous
+        return not (waiting_names(query) & relation.names & (bare.unique | bare.ambiguous))
 
     def allowed(self, query: Query) -> Names:
         """All of which some FROM can be made."""
         free = self.joining is Joining.USING or not query.sources
-        if free and not query.tables and query.missing_columns is None:
+        barred = barred_below(query, merging=True)
+        if free and not query.tables and query.missing_columns is None and not barred:
             return Names(self.catalog.tables)
         names = {*self.catalog.relations, *(name for name, _ in query.tables)}
         found = (name for name in names if self._fits(query, self._relation(query, name)))
@@ -314,8 +329,7 @@ class TableName:
 def can_derive(query: Query) -> bool:
     """May a sub-query that is not joined with USING be a source?  Only while nothing could become ambiguous by it."""
     bare = bare_columns(query.sources)
-    waiting = {pending.column for pending in query.pending if pending.qualifier is None}
-    return not waiting & (bare.unique | bare.ambiguous)
+    return not waiting_names(query) & (bare.unique | bare.ambiguous)
 
 
 class AliasOfSource:
@@ -343,7 +357,7 @@ class AliasOfSource:
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the source."""
-        if name in self.excluded or not self._fits(query, name):
+        if name in self.excluded or not self._fits(query, name) or not may_end(query, name):
             return None
         return with_source(query, name)
 
@@ -371,13 +385,22 @@ def with_source(query: Query, name: str) -> Query:
     return query._replace(sources=(*query.sources, Source(name, query.relation)), name="", relation=None)
 
 
+def may_be_named(query: Query, name: str) -> bool:
+    """May the next column of the result have a name?"""
+    if name in query.barred:
+        return False
+    # A column that goes by its text, which has a bracket, is not told from one with the same name in quotes.
+    return not query.is_distinct or not ("(" in name or any(output.name == name for output in query.outputs))
+
+
 class AliasOfColumn:
     """The name of a column of the result."""
 
     label = "a name for the column"
     price = 1
 
-    def __init__(self, excluded: frozenset[str] = frozenset()) -> None:
+    def __init__(self, catalog: Catalog, excluded: frozenset[str] = frozenset()) -> None:
+        self.catalog = catalog
         self.excluded = excluded
 
     def allowed(self, query: Query) -> Names:
@@ -386,11 +409,19 @@ class AliasOfColumn:
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the name noted."""
-        return None if name in self.excluded or not name else query._replace(item=name, named=True)
+        if name in self.excluded or not name or not may_be_named(query, name):
+            return None
+        if any(output.star is not None for output in query.outputs) and query.is_distinct:
+            # It must not be a column of any source that is still to come.
+            known = self.catalog.columns.members.union(*(relation.names for _, relation in query.tables))
+            if name in known or any(name == pending.column for pending in query.pending):
+                return None
+        return query._replace(item=name, named=True)
 
     def suggested(self, query: Query) -> Iterable[str]:
         """What the query around waits for, else a letter."""
-        return sorted(wanted_names(query))[:1] or ("a",)
+        wanted = sorted(wanted_names(query))[:1]
+        return (*wanted, *_LETTERS, *_PAIRS) if query.is_distinct or query.barred else wanted or ("a",)
 
 
 def wanted_names(query: Query) -> frozenset[str]:
@@ -403,6 +434,9 @@ def wanted_names(query: Query) -> frozenset[str]:
         return frozenset()
     qualifier = min((pending.qualifier for pending in missing), key=lambda name: (name is not None, name or ""))
     names = {pending.column for pending in missing if pending.qualifier == qualifier} - {"*"}
+    if query.is_distinct and any(output.star is not None for output in query.outputs):
+        # Its other columns must have names that nothing else has.
+        return frozenset()
     return frozenset(names - {output.name for output in query.outputs})
 
 
@@ -426,25 +460,26 @@ class MergedColumn:
 
     def suggested(self, query: Query) -> Iterable[str]:
         """Those that would be ambiguous, then others."""
-        waiting = {pending.column for pending in query.pending if pending.qualifier is None}
+        waiting = waiting_names(query)
         names = mergeable(query)
         return sorted(names, key=lambda name: (name not in waiting, len(name), name))
 
 
 def mergeable(query: Query) -> frozenset[str]:
     """The columns by which the last source can be joined with USING."""
-    *left, right = query.sources
+    *left, right = query.sources[query.chain :]
     return (bare_columns(tuple(left)).unique & right.relation.names) - right.merged
 
 
 class FunctionName:
     """A function of one kind, where such may be called."""
 
-    def __init__(self, functions: dict[str, Function], kind: CallKind) -> None:
-        self.functions = functions
+    def __init__(self, functions: dict[str, Function], kind: CallKind, *, is_attached: bool = False) -> None:
+        """``is_attached``: the bracket belongs to the names, and stands right behind them."""
+        self.functions = {f"{name}(": function for name, function in functions.items()} if is_attached else functions
         self.kind = kind
         self.label = {CallKind.SCALAR: "a function", CallKind.AGGREGATE: "an aggregate"}.get(kind, "a window function")
-        self._words = words_of(functions)
+        self._words = words_of(self.functions)
         self.price = 1
 
     def allowed(self, query: Query) -> Names:
@@ -466,11 +501,22 @@ class FunctionName:
         function = self.functions[name]
         taint = {CallKind.AGGREGATE: Taint.AGGREGATE, CallKind.WINDOW: Taint.WINDOW}.get(self.kind, Taint.NONE)
         changed = read_atom(query, None, taint)
+        if query.is_distinct:
+            changed = changed._replace(has_call=True)
         return changed._replace(calls=(*query.calls, Call(self.kind, function.low, function.high)))
 
     def suggested(self, query: Query) -> Iterable[str]:
         """None: a number is shorter."""
         return ()
+
+
+def may_end(query: Query, name: str) -> bool:
+    """May the name of a table end so?"""
+    return not (query.laws.no_blank_end and name.endswith(" "))
+
+
+def _same(query: Query, one: str, other: str) -> bool:
+    return one == other or (query.laws.case_folded and ascii_lower(one) == ascii_lower(other))
 
 
 class CommonTable:
@@ -491,7 +537,13 @@ class CommonTable:
         """The query with the name noted."""
         if name in self.catalog.relations and not query.may_redefine:
             return None
-        return None if any(name == known for known, _ in query.tables) else query._replace(name=name)
+        if not may_end(query, name) or any(_same(query, name, known) for known, _ in query.tables):
+            return None
+        if query.laws.case_folded and any(
+            name != known and _same(query, name, known) for known in self.catalog.relations
+        ):
+            return None
+        return query._replace(name=name)
 
     def suggested(self, query: Query) -> Iterable[str]:
         """A letter, or two."""

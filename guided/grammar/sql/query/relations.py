@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-__all__ = ["NOTHING", "Relation", "Source", "bare_columns", "starred"]
+__all__ = ["NOTHING", "Bare", "Relation", "Source", "bare_columns", "starred"]
 
 
 @dataclass(frozen=True)

@@ -9,28 +9,18 @@ A `Query` is immutable; queries within queries are a chain by ``parent``.
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import Enum
 from typing import NamedTuple
 
-from guided.grammar.sql.query.relations import Relation, Source, bare_columns, starred
+from guided.grammar.sql.query.laws import SQLITE_LAWS, Laws
+from guided.grammar.sql.query.relations import Bare, Relation, Source, bare_columns, starred
 
 __all__ = [
-    "Call",
-    "CallKind",
-    "Clause",
-    "Item",
-    "Output",
-    "Pending",
-    "Query",
-    "Taint",
-    "Window",
-    "WindowNeed",
-    "WindowUse",
-    "bind",
-    "known_names",
-    "owed",
-    "refer",
-]
+    "Call", "CallKind", "Clause", "Item", "Output", "Pending", "Query", "Taint", "Window", "WindowNeed", "WindowUse",
+    "bare_names", "barred_below", "barred_by_star", "bind", "conflicts", "is_barred", "is_local", "known_names",
+    "knows", "must_be_whole", "owed", "refer", "unbound", "waiting_names",
+]  # fmt: skip
 
 
 class Clause(Enum):
@@ -70,6 +60,8 @@ class Output(NamedTuple):
     star: str | None = None
     is_alias: bool = False
     """Was the name given with AS?"""
+    is_lonely: bool = False
+    """Has it a name of the engine's making that another column could have as well?"""
 
 
 class CallKind(Enum):
@@ -167,6 +159,23 @@ class Query(NamedTuple):
     """The window that is being read."""
     may_redefine: bool = False
     """May a common table expression have the name of a table of the database?  None before it has used that yet."""
+    laws: Laws = SQLITE_LAWS
+    chain: int = 0
+    """The sources before the last comma, if the conditions of joins do not know them."""
+    plain: frozenset[tuple[str, str]] = frozenset()
+    """Columns that are selected or grouped by alone, with their qualifiers (or none), if HAVING knows no others."""
+    item_of: str = ""
+    """The qualifier of the item."""
+    has_call: bool = False
+    """Has the item a bracket of a function in it?"""
+    is_whole: bool = False
+    """Was a name read that must be the whole term?"""
+    is_distinct: bool = False
+    """Must the columns of the result have different names?"""
+    barred: frozenset[str] = frozenset()
+    """Names that no column of the result may have: they would be ambiguous in the query around."""
+    no_limit: bool = False
+    """Is LIMIT not allowed, as in IN?"""
 
     @property
     def own_names(self) -> frozenset[str]:
@@ -244,6 +253,8 @@ def owed(query: Query) -> int:
         if not at.bound:
             found += _sources_owed(at)
         found += sum(_OWED_WINDOW + 2 * len(use.name) for use in at.uses)
+        if at.is_distinct or at.barred:
+            found += _OWED_NAME
         at = at.parent
     return found
 
@@ -272,13 +283,109 @@ def _sources_owed(query: Query) -> int:
     return found
 
 
-def refer(query: Query, pending: Pending) -> Query | None:
-    """The query in which a name was used, None where it has no meaning there."""
+def is_local(query: Query) -> bool:
+    """Is the text in the arguments of an aggregate?"""
+    return any(call.kind is CallKind.AGGREGATE for call in query.calls)
+
+
+def bare_names(query: Query, *, inner: bool = False) -> Bare:
+    """The names without a qualifier that the clause knows of the query itself; ambiguous ones are refused.
+
+    ``inner``: is it a query within that asks?
+    """
+    found = bare_columns(query.sources)
+    if query.laws.comma_apart and query.clause is Clause.ON and query.chain:
+        unique = found.unique & bare_columns(query.sources[query.chain :]).unique
+        return Bare(unique, found.unique.union(found.ambiguous) - unique)
+    return _late_names(query, found, inner) if _looks_at_result(query) else found
+
+
+def _looks_at_result(query: Query) -> bool:
+    """Are names those of the result first?"""
+    late = query.clause in (Clause.GROUP, Clause.HAVING, Clause.ORDER)
+    return query.laws.selected_first and late and all(call.kind is CallKind.SCALAR for call in query.calls)
+
+
+def _late_names(query: Query, found: Bare, inner: bool) -> Bare:
+    """Where names of the result come first: those of which only one column is meant."""
+    times = Counter(name for name in query.columns if name is not None)
+    tainted = {output.name: output.taint for output in query.outputs if output.taint is not Taint.NONE}
+    everywhere = found.unique | found.ambiguous | frozenset(times)
+    if query.clause is Clause.HAVING:
+        grouped = frozenset(name for _, name in query.plain) & found.unique
+        unique = {name for name in grouped if not times[name]}
+        most = Taint.NONE if inner else Taint.AGGREGATE
+        unique |= {name for name in times if times[name] == 1 and tainted.get(name, most).value <= most.value}
+        return Bare(frozenset(unique), everywhere - unique)
+    unique = {name for name in found.unique if times[name] < 2 and tainted.get(name) is not Taint.WINDOW}
+    for name in times:
+        taint = tainted.get(name, Taint.NONE)
+        if times[name] > 1 or (query.clause is Clause.GROUP and taint is not Taint.NONE):
+            continue
+        if query.alone or (taint is not Taint.AGGREGATE and name not in found.ambiguous):
+            unique.add(name)
+    return Bare(frozenset(unique), everywhere - unique)
+
+
+def must_be_whole(query: Query, name: str) -> bool:
+    """Does a name mean a column of the result only if it is the whole term?"""
+    if not _looks_at_result(query) or query.clause is Clause.HAVING:
+        return False
+    bare = bare_columns(query.sources)
+    if name in bare.unique:
+        return False
+    return name in bare.ambiguous or any(
+        output.name == name and output.taint is Taint.AGGREGATE for output in query.outputs
+    )
+
+
+def knows(query: Query, qualifier: str, column: str) -> bool:
+    """May a column of a source be used in the clause?"""
+    source = query.source(qualifier)
+    if source is None or column not in source.relation.names:
+        return False
+    if query.laws.comma_apart and query.clause is Clause.ON:
+        return source in query.sources[query.chain :]
+    if query.clause is Clause.HAVING and _looks_at_result(query):
+        return (
+            (qualifier, column) in query.plain
+            or (("", column) in query.plain and column in bare_columns(query.sources).unique)
+            or any(output.star in ("", qualifier) for output in query.outputs)
+        )
+    return True
+
+
+def is_barred(query: Query, column: str) -> bool:
+    """Would a column of some source get into the result by its star, though none of that name may be there?"""
+    return any(output.star is not None for output in query.outputs) and column in barred_by_star(query)
+
+
+def barred_by_star(query: Query) -> frozenset[str]:
+    """The names that no column of a source may have, since the result has all of them."""
+    if not any(output.star is not None for output in query.outputs):
+        return frozenset()
+    named = frozenset(output.name for output in query.outputs if output.name is not None)
+    return query.barred | (named if query.is_distinct else frozenset())
+
+
+def barred_below(query: Query, *, merging: bool) -> frozenset[str]:
+    """The names that no column of one more source may have; ``merging``: may USING make equal names one?"""
+    barred = barred_by_star(query)
+    if query.chain and merging:
+        # The sources before the last comma cannot be joined by USING.
+        before, chain = bare_columns(query.sources[: query.chain]), bare_columns(query.sources[query.chain :])
+        barred |= (waiting_names(query) & (before.unique | before.ambiguous)) - chain.unique
+    return barred
+
+
+def refer(query: Query, pending: Pending, *, inner: bool = False) -> Query | None:
+    """The query in which a name was used, None where it has no meaning there; ``inner``: was it used within?"""
     if not query.bound and query.clause is Clause.SELECT:
-        return query._replace(pending=query.pending | {pending})
+        barred = is_barred(query, pending.column)
+        return None if barred else query._replace(pending=query.pending | {pending})
     qualifier, column, local, optional = pending
     if qualifier is None:
-        bare = bare_columns(query.sources)
+        bare = bare_names(query, inner=inner)
         if column in bare.ambiguous:
             return None
         if column in bare.unique:
@@ -293,18 +400,29 @@ def refer(query: Query, pending: Pending) -> Query | None:
     else:
         source = query.source(qualifier)
         if source is not None:
-            return query if column == "*" or column in source.relation.names else None
+            return query if column == "*" or knows(query, qualifier, column) else None
     outside = query.outside
     if outside is None or local:
         return query if optional else None
-    changed = refer(outside, pending)
+    changed = refer(outside, pending, inner=True)
     return None if changed is None else query._replace(parent=changed)
 
 
 def conflicts(query: Query) -> frozenset[str]:
     """Pending names without a qualifier that several sources have."""
-    waiting = {pending.column for pending in query.pending if pending.qualifier is None}
-    return bare_columns(query.sources).ambiguous & waiting
+    bare = bare_columns(query.sources)
+    if query.is_distinct and any(output.star == "" for output in query.outputs):
+        return bare.ambiguous
+    return bare.ambiguous & waiting_names(query)
+
+
+def waiting_names(query: Query) -> frozenset[str]:
+    """Names without a qualifier that must not become ambiguous by a source."""
+    found = frozenset(pending.column for pending in query.pending if pending.qualifier is None)
+    if query.is_distinct and any(output.star == "" for output in query.outputs):
+        bare = bare_columns(query.sources)
+        return found | bare.unique | bare.ambiguous
+    return found
 
 
 def unbound(query: Query) -> frozenset[Pending]:
@@ -332,10 +450,10 @@ def bind(query: Query) -> Query | None:
             if pending.optional:
                 continue
             return None
-        changed = refer(outside, pending)
+        changed = refer(outside, pending, inner=True)
         if changed is None and pending.optional:
             # A column of the query around after all, or ambiguous there.
-            changed = refer(outside, pending._replace(optional=False))
+            changed = refer(outside, pending._replace(optional=False), inner=True)
         if changed is None:
             return None
         after = after._replace(parent=changed)

@@ -35,8 +35,8 @@ def core(parts: Parts) -> Node:
 
 
 def _items(parts: Parts) -> Node:
-    alias = Name(kinds.AliasOfColumn())
-    implied = Name(kinds.AliasOfColumn(parts.dialect.keywords))
+    alias = Name(kinds.AliasOfColumn(parts.catalog))
+    implied = Name(kinds.AliasOfColumn(parts.catalog, parts.dialect.keywords))
     named = maybe(choice(seq(words("AS"), alias), implied))
     item = seq(
         Action(do.begin_item),

@@ -56,9 +56,8 @@ def _source(parts: Parts, joining: kinds.Joining) -> Node:
         Name(kinds.TableName(parts.catalog, joining)),
         Choice((named, Action(do.without_alias)), lambda query: 0 if kinds.wants_alias(query) else 1),
     )
-    derived = seq(
-        parts.open, Action(do.enter_source), parts.compound, Action(do.leave), parts.close, _query_name(parts, named)
-    )
+    entered = Action(do.enter_source(merging=joining is kinds.Joining.USING))
+    derived = seq(parts.open, entered, parts.compound, Action(do.leave), parts.close, _query_name(parts, named))
     if joining is kinds.Joining.NATURAL:
         # Which of its columns are those of the sources before is not known until it ends.
         return table

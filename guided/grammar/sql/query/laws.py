@@ -1,0 +1,28 @@
+"""How engines find what a name means, where they differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["SQLITE_LAWS", "Laws"]
+
+
+@dataclass(frozen=True, eq=False)
+class Laws:
+    """What differs; the defaults are SQLite's."""
+
+    distinct_columns: bool = False
+    """Must the columns of a sub-query in FROM, and of a common table expression, have different names?"""
+    star_first: bool = False
+    """May ``*`` only be the first column?"""
+    comma_apart: bool = False
+    """Do the conditions of a join know only the sources behind the last comma?"""
+    selected_first: bool = False
+    """Are names of GROUP BY, HAVING and ORDER BY those of the result first, and those of HAVING no others?"""
+    no_blank_end: bool = False
+    """Must names of tables not end with a blank?"""
+    case_folded: bool = False
+    """Are common table expressions of one name but for its letter case the same?"""
+
+
+SQLITE_LAWS = Laws()
