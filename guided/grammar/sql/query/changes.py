@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from guided.grammar.sql.query.kinds import can_derive, may_be_named, mergeable, with_source
-from guided.grammar.sql.query.relations import NOTHING, Relation, bare_columns, starred
+from guided.grammar.sql.query.relations import Relation, bare_columns, starred
 from guided.grammar.sql.query.scope import (
     Call,
     CallKind,
@@ -77,8 +77,11 @@ def result_of(query: Query) -> tuple[str | None, ...]:
     return query.result if query.result is not None else query.columns
 
 
-def next_part(query: Query) -> Query:
-    """The next query of a set operation."""
+def next_part(query: Query) -> Query | None:
+    """The next query of a set operation; none behind one that is recursive."""
+    recursion = query.recursion
+    if recursion is not None and recursion.is_used:
+        return None
     result = result_of(query)
     return Query(
         query.parent,
@@ -90,7 +93,19 @@ def next_part(query: Query) -> Query:
         depth=query.depth,
         laws=query.laws,
         no_limit=query.no_limit,
+        recursion=recursion,
     )
+
+
+def next_united(query: Query) -> Query | None:
+    """The next query behind UNION, which may be recursive."""
+    part = next_part(query)
+    if part is None or part.recursion is None or part.recursion.relation is not None:
+        return part
+    around = part.parent
+    assert around is not None
+    relation = around.relation if around.relation is not None else Relation(part.result or ())
+    return part._replace(recursion=part.recursion._replace(relation=relation))
 
 
 def terms_of(query: Query) -> frozenset[str]:
@@ -98,6 +113,8 @@ def terms_of(query: Query) -> frozenset[str]:
 
     Beside aliases these are names that mean the column itself, not one of a query around or of the other side of USING.
     """
+    if query.clause is Clause.VALUES:
+        return frozenset()
     merged = frozenset().union(*(source.merged for source in query.sources))
     plain = frozenset() if query.sees_parent else bare_columns(query.sources).unique - merged
     return frozenset(
@@ -270,7 +287,9 @@ def may_derive(query: Query) -> Query | None:
 def begin_clause(clause: Clause) -> Change:
     """Behind the keyword of a clause."""
 
-    def change(query: Query) -> Query:
+    def change(query: Query) -> Query | None:
+        if clause is Clause.GROUP and query.recursion is not None and query.recursion.is_used:
+            return None
         grouped = query.grouped or clause is Clause.GROUP
         return query._replace(clause=clause, item=Item.COMPLEX, taint=Taint.NONE, grouped=grouped)
 
@@ -314,6 +333,42 @@ def not_in_compound(query: Query) -> Query | None:
     return None if query.clause is Clause.COMPOUND_ORDER else query
 
 
+# VALUES ---------------------------------------------------------------------------------------------------------------
+
+
+def begin_values(query: Query) -> Query:
+    """Behind VALUES: there is no FROM."""
+    return query._replace(clause=Clause.VALUES, bound=True)
+
+
+def first_value(query: Query) -> Query | None:
+    """One more value of the first row, which says how many columns there are."""
+    place = len(query.outputs)
+    if query.width is not None and place >= query.width:
+        return None
+    return query._replace(outputs=(*query.outputs, Output(f"column{place + 1}")))
+
+
+def begin_row(query: Query) -> Query:
+    """The first value of another row."""
+    return query._replace(cells=1)
+
+
+def next_value(query: Query) -> Query | None:
+    """One more value of another row."""
+    return query._replace(cells=query.cells + 1) if query.cells < len(query.outputs) else None
+
+
+def end_row(query: Query) -> Query | None:
+    """Behind the last value of another row."""
+    return query._replace(cells=0) if query.cells == len(query.outputs) else None
+
+
+def not_of_values(query: Query) -> Query | None:
+    """A clause behind SELECT: VALUES has none."""
+    return None if query.clause is Clause.VALUES else query
+
+
 # Calls ----------------------------------------------------------------------------------------------------------------
 
 
@@ -355,41 +410,3 @@ def begin_filter(query: Query) -> Query:
 def end_filter(query: Query) -> Query:
     """Behind its condition."""
     return query._replace(calls=query.calls[:-1])
-
-
-# Common table expressions ---------------------------------------------------------------------------------------------
-
-
-def begin_with(query: Query) -> Query:
-    """Behind WITH: the first table may have the name of one of the database."""
-    return query._replace(may_redefine=True)
-
-
-def begin_table(query: Query) -> Query:
-    """Before the name of a common table expression."""
-    return query._replace(name="", relation=None)
-
-
-def enter_table(query: Query) -> Query | None:
-    """Begin its query, of as many columns as its list has."""
-    if query.depth >= MOST_DEPTH:
-        return None
-    width = None if query.relation is None else len(query.relation.columns)
-    return Query(
-        query,
-        False,
-        ((query.name, NOTHING), *query.tables),
-        width=width,
-        depth=query.depth + 1,
-        laws=query.laws,
-        is_distinct=query.laws.distinct_columns and width is None,
-    )
-
-
-def leave_table(query: Query) -> Query:
-    """The query around, with the table defined."""
-    around = query.parent
-    assert around is not None
-    relation = around.relation if around.relation is not None else Relation(result_of(query))
-    tables = ((around.name, relation), *around.tables)
-    return around._replace(tables=tables, name="", relation=None, may_redefine=False)

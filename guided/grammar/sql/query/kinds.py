@@ -30,9 +30,27 @@ from guided.grammar.sql.query.scope import (
 )
 
 __all__ = [
-    "AliasOfColumn", "AliasOfSource", "BareColumn", "CommonTable", "FixedName", "FunctionName", "Joining",
-    "MergedColumn", "NewColumn", "QualifiedColumn", "Qualifier", "QuotedString", "TableName", "can_derive",
-    "may_be_named", "mergeable", "read_atom", "waits_for_alias", "wanted_names", "wants_alias", "with_source",
+    "AliasOfColumn",
+    "AliasOfSource",
+    "BareColumn",
+    "FixedName",
+    "FunctionName",
+    "Joining",
+    "MergedColumn",
+    "QualifiedColumn",
+    "Qualifier",
+    "QuotedString",
+    "TableName",
+    "can_derive",
+    "may_be_named",
+    "may_end",
+    "mergeable",
+    "read_atom",
+    "same",
+    "waits_for_alias",
+    "wanted_names",
+    "wants_alias",
+    "with_source",
 ]  # fmt: skip
 
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
@@ -62,8 +80,21 @@ def is_aggregate(query: Query) -> bool:
     return query.grouped or any(output.taint is Taint.AGGREGATE for output in query.outputs)
 
 
+def recursive(query: Query) -> dict[str, Relation]:
+    """The common table expression that is being defined, where it may be used: once, in no aggregate query."""
+    found = query.recursion
+    if found is None or found.relation is None or found.is_used or query.parent is None:
+        return {}
+    if any(output.taint is not Taint.NONE for output in query.outputs):
+        return {}
+    return {found.name: found.relation}
+
+
 def relation_of(query: Query, catalog: Catalog, name: str) -> Relation | None:
     """The relation of a name: a common table expression's, or the database's."""
+    within = recursive(query).get(name)
+    if within is not None:
+        return within
     for known, relation in query.tables:
         if known == name:
             return relation
@@ -93,6 +124,7 @@ class BareColumn:
         while at is not None:
             if not at.bound and at.clause is Clause.SELECT:
                 known = {name for _, relation in at.tables for name in relation.names}
+                known.update(name for relation in recursive(at).values() for name in relation.names)
                 found |= (known | self.catalog.columns.members) - hidden - barred_by_star(at)
                 free = self.catalog.forward
             else:
@@ -227,7 +259,8 @@ class QualifiedColumn:
                 return Names(words_of(source.relation.names))
             outside = outside.outside
         used = {pending.column for pending in query.pending if pending.qualifier == name} - {"*"}
-        relations = [relation for _, relation in query.tables] + list(self.catalog.relations.values())
+        relations = [*recursive(query).values(), *(relation for _, relation in query.tables)]
+        relations += self.catalog.relations.values()
         fitting = {column for one in relations if used <= one.names for column in one.names}
         return Names(words_of(fitting), self.catalog.forward)
 
@@ -292,7 +325,11 @@ class TableName:
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the relation noted."""
-        return query._replace(name=name, relation=self._relation(query, name))
+        relation = self._relation(query, name)
+        recursion = query.recursion
+        if recursion is not None and name in recursive(query):
+            recursion = recursion._replace(is_used=True)
+        return query._replace(name=name, relation=relation, recursion=recursion)
 
     def suggested(self, query: Query) -> Iterable[str]:
         """Relations that bind pending names; where none can, none (a sub-query will), and where none waits any."""
@@ -515,59 +552,9 @@ def may_end(query: Query, name: str) -> bool:
     return not (query.laws.no_blank_end and name.endswith(" "))
 
 
-def _same(query: Query, one: str, other: str) -> bool:
+def same(query: Query, one: str, other: str) -> bool:
+    """Are two names of tables the same?"""
     return one == other or (query.laws.case_folded and ascii_lower(one) == ascii_lower(other))
-
-
-class CommonTable:
-    """The name of a common table expression that is being defined."""
-
-    label = "a name for the table"
-    price = 2
-
-    def __init__(self, catalog: Catalog) -> None:
-        self.catalog = catalog
-
-    def allowed(self, query: Query) -> Names:
-        """Any that is not taken by another; those that may be are named."""
-        taken = {name for name, _ in query.tables}
-        return Names(words_of(taken if query.may_redefine else taken | self.catalog.tables.members), True)
-
-    def after(self, query: Query, name: str) -> Query | None:
-        """The query with the name noted."""
-        if name in self.catalog.relations and not query.may_redefine:
-            return None
-        if not may_end(query, name) or any(_same(query, name, known) for known, _ in query.tables):
-            return None
-        if query.laws.case_folded and any(
-            name != known and _same(query, name, known) for known in self.catalog.relations
-        ):
-            return None
-        return query._replace(name=name)
-
-    def suggested(self, query: Query) -> Iterable[str]:
-        """A letter, or two."""
-        return (*_LETTERS, *(first + second for first in _LETTERS for second in _LETTERS))
-
-
-class NewColumn:
-    """A column in the list behind the name of a common table expression."""
-
-    label = "a name for the column"
-    price = 1
-
-    def allowed(self, query: Query) -> Names:
-        """Any that is not in the list."""
-        return Names(words_of(()), True)
-
-    def after(self, query: Query, name: str) -> Query | None:
-        """The query with the column in its list."""
-        listed = query.relation.columns if query.relation is not None else ()
-        return None if name in listed else query._replace(relation=Relation((*listed, name)))
-
-    def suggested(self, query: Query) -> Iterable[str]:
-        """A letter."""
-        return _LETTERS
 
 
 class FixedName:

@@ -17,7 +17,8 @@ from guided.grammar.sql.query.laws import SQLITE_LAWS, Laws
 from guided.grammar.sql.query.relations import Bare, Relation, Source, bare_columns, starred
 
 __all__ = [
-    "Call", "CallKind", "Clause", "Item", "Output", "Pending", "Query", "Taint", "Window", "WindowNeed", "WindowUse",
+    "Call", "CallKind", "Clause", "Item", "Output", "Pending", "Query", "Recursion", "Taint", "Window", "WindowNeed",
+    "WindowUse",
     "bare_names", "barred_below", "barred_by_star", "bind", "conflicts", "is_barred", "is_local", "known_names",
     "knows", "must_be_whole", "owed", "refer", "unbound", "waiting_names",
 ]  # fmt: skip
@@ -30,6 +31,7 @@ class Clause(Enum):
     FROM = "FROM"
     ON = "ON"
     WHERE = "WHERE"
+    VALUES = "VALUES"
     GROUP = "GROUP BY"
     HAVING = "HAVING"
     WINDOW = "WINDOW"
@@ -96,6 +98,15 @@ class Window(NamedTuple):
     framed: bool = False
 
 
+class Recursion(NamedTuple):
+    """A common table expression within itself: one source of a later query of its set operation."""
+
+    name: str
+    relation: Relation | None = None
+    """None in its first query, which says what its columns are."""
+    is_used: bool = False
+
+
 class Call(NamedTuple):
     """A function whose arguments are being read; ``high`` is None where any number may come."""
 
@@ -157,6 +168,10 @@ class Query(NamedTuple):
     defined: tuple[Window, ...] = ()
     window: Window | None = None
     """The window that is being read."""
+    recursion: Recursion | None = None
+    """What is being defined, if the query is one of the set operation that defines it."""
+    cells: int = 0
+    """Values of a row of VALUES behind the first."""
     may_redefine: bool = False
     """May a common table expression have the name of a table of the database?  None before it has used that yet."""
     laws: Laws = SQLITE_LAWS
@@ -235,6 +250,8 @@ def known_names(query: Query) -> frozenset[str]:
         found.add(at.name)
         found.update(use.name for use in at.uses)
         found.update(window.name for window in at.defined)
+        if at.recursion is not None and at.recursion.relation is not None:
+            found |= at.recursion.relation.names
         at = at.parent
     return frozenset(found)
 
@@ -250,6 +267,8 @@ def owed(query: Query) -> int:
         found += sum(2 * max(0, call.low - call.given) for call in at.calls)
         if at.width is not None and not (at.bound and at.is_starred):
             found += 2 * max(0, at.width - len(at.outputs))
+        if at.clause is Clause.VALUES and at.cells:
+            found += 2 * (len(at.outputs) - at.cells)
         if not at.bound:
             found += _sources_owed(at)
         found += sum(_OWED_WINDOW + 2 * len(use.name) for use in at.uses)

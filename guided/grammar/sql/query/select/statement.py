@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from guided.grammar.attributed.nodes import Action, Name, Node, Sign, Star, choice, listed, maybe, seq, words
 from guided.grammar.sql.query import changes as do
-from guided.grammar.sql.query import kinds
+from guided.grammar.sql.query import common_tables as tables
 from guided.grammar.sql.query.catalog import Catalog
 from guided.grammar.sql.query.dialect import Dialect
 from guided.grammar.sql.query.select.core import core
@@ -23,30 +23,48 @@ def select(catalog: Catalog, dialect: Dialect) -> Node:
 
 
 def _compound(parts: Parts) -> Node:
-    operator = choice(words("UNION"), words("UNION ALL"), words("INTERSECT"), words("EXCEPT"))
-    one = core(parts)
+    one = choice(core(parts), _values(parts))
+    united = seq(Action(do.next_united), words("UNION"), maybe(words("ALL")), one)
+    compared = seq(Action(do.next_part), choice(words("INTERSECT"), words("EXCEPT")), one)
+    behind = choice(seq(), seq(Action(do.not_of_values), maybe(_order(parts)), maybe(_limit(parts))))
+    return seq(maybe(_with(parts)), one, Star(choice(united, compared)), behind)
+
+
+def _values(parts: Parts) -> Node:
+    first = listed(seq(Action(do.first_value), parts.expression), parts.comma)
+    row = seq(
+        parts.open,
+        Action(do.begin_row),
+        parts.expression,
+        Star(seq(Action(do.next_value), parts.comma, parts.expression)),
+        Action(do.end_row),
+        parts.close,
+    )
     return seq(
-        maybe(_with(parts)),
-        one,
-        Star(seq(Action(do.next_part), operator, one)),
-        maybe(_order(parts)),
-        maybe(_limit(parts)),
+        words("VALUES"),
+        Action(do.begin_values),
+        parts.open,
+        first,
+        Action(do.end_items),
+        parts.close,
+        Star(seq(parts.comma, row)),
     )
 
 
 def _with(parts: Parts) -> Node:
     table = seq(
-        Action(do.begin_table),
-        Name(kinds.CommonTable(parts.catalog)),
-        maybe(parts.open, listed(Name(kinds.NewColumn()), parts.comma), parts.close),
+        Action(tables.begin_table),
+        Name(tables.CommonTable(parts.catalog)),
+        maybe(parts.open, listed(Name(tables.NewColumn()), parts.comma), parts.close),
         words("AS"),
+        maybe(maybe(words("NOT")), words("MATERIALIZED")),
         parts.open,
-        Action(do.enter_table),
+        Action(tables.enter_table),
         parts.compound,
-        Action(do.leave_table),
+        Action(tables.leave_table),
         parts.close,
     )
-    return seq(words("WITH"), Action(do.begin_with), listed(table, parts.comma))
+    return seq(words("WITH"), maybe(words("RECURSIVE")), Action(tables.begin_with), listed(table, parts.comma))
 
 
 def _order(parts: Parts) -> Node:

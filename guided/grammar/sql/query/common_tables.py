@@ -1,0 +1,104 @@
+"""Common table expressions: their names, and those within themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from guided.grammar.attributed.nodes import Names
+from guided.grammar.attributed.words import words_of
+from guided.grammar.sql.query.catalog import Catalog
+from guided.grammar.sql.query.changes import MOST_DEPTH, result_of
+from guided.grammar.sql.query.kinds import may_end, same
+from guided.grammar.sql.query.relations import NOTHING, Relation
+from guided.grammar.sql.query.scope import Query, Recursion
+
+__all__ = ["CommonTable", "NewColumn", "begin_table", "begin_with", "enter_table", "leave_table"]
+
+_LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
+
+
+class CommonTable:
+    """The name of a common table expression that is being defined."""
+
+    label = "a name for the table"
+    price = 2
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+
+    def allowed(self, query: Query) -> Names:
+        """Any that is not taken by another; those that may be are named."""
+        taken = {name for name, _ in query.tables}
+        return Names(words_of(taken if query.may_redefine else taken | self.catalog.tables.members), True)
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query with the name noted."""
+        if name in self.catalog.relations and not query.may_redefine:
+            return None
+        if not may_end(query, name) or any(same(query, name, known) for known, _ in query.tables):
+            return None
+        if query.laws.case_folded and any(
+            name != known and same(query, name, known) for known in self.catalog.relations
+        ):
+            return None
+        return query._replace(name=name)
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """A letter, or two."""
+        return (*_LETTERS, *(first + second for first in _LETTERS for second in _LETTERS))
+
+
+class NewColumn:
+    """A column in the list behind the name of a common table expression."""
+
+    label = "a name for the column"
+    price = 1
+
+    def allowed(self, query: Query) -> Names:
+        """Any that is not in the list."""
+        return Names(words_of(()), True)
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query with the column in its list."""
+        listed = query.relation.columns if query.relation is not None else ()
+        return None if name in listed else query._replace(relation=Relation((*listed, name)))
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """A letter."""
+        return _LETTERS
+
+
+def begin_with(query: Query) -> Query:
+    """Behind WITH: the first table may have the name of one of the database."""
+    return query._replace(may_redefine=True)
+
+
+def begin_table(query: Query) -> Query:
+    """Before the name of a common table expression."""
+    return query._replace(name="", relation=None)
+
+
+def enter_table(query: Query) -> Query | None:
+    """Begin its query, of as many columns as its list has."""
+    if query.depth >= MOST_DEPTH:
+        return None
+    width = None if query.relation is None else len(query.relation.columns)
+    return Query(
+        query,
+        False,
+        ((query.name, NOTHING), *query.tables),
+        width=width,
+        depth=query.depth + 1,
+        laws=query.laws,
+        is_distinct=query.laws.distinct_columns and width is None,
+        recursion=Recursion(query.name),
+    )
+
+
+def leave_table(query: Query) -> Query:
+    """The query around, with the table defined."""
+    around = query.parent
+    assert around is not None
+    relation = around.relation if around.relation is not None else Relation(result_of(query))
+    tables = ((around.name, relation), *around.tables)
+    return around._replace(tables=tables, name="", relation=None, may_redefine=False)
