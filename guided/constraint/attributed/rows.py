@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from guided import tokenset
 from guided.constraint.attributed.runs import Rest, Runs, character_runs, word_runs
 from guided.constraint.live import TokenTree
-from guided.grammar.attributed.language import MOST_QUOTED, WHOLE, At, AttributedLanguage, Reading
+from guided.grammar.attributed.language import ANY, MOST_QUOTED, WHOLE, At, AttributedLanguage, Reading
 from guided.grammar.attributed.lexis import MOST_NAME, is_word_byte
 from guided.grammar.attributed.threads import Lexeme, LexemeKind, Place
 
@@ -44,7 +44,7 @@ class Rows:
         """The mask without end-of-text ids; with ``limit`` only tokens after which so many bytes are enough."""
         self._limit = limit
         found = np.zeros(self.tree.vocabulary.n_words, np.uint32)
-        if at.utf8 == WHOLE and at.reading is Reading.STRING and not at.text and self.language.is_free(at.place):
+        if self._in_string(at):
             self._string(at, b"", found)
         elif at.utf8 == WHOLE and at.reading is Reading.NAME and self._names_any(at):
             self._name(at, b"", found)
@@ -91,7 +91,7 @@ class Rows:
         if at.reading is Reading.WORD and not head and self._is_any_word(at.place, at.text):
             self._words(at, found)
             return _LETTERS | frozenset(b"0123456789")
-        if at.reading is Reading.STRING and head and at.utf8 == WHOLE and self.language.is_free(at.place):
+        if head and self._in_string(at):
             self._string(at, head, found)
             return _ALL
         if at.reading is Reading.NAME and head and at.text == head[-1:] and self._names_any(at):
@@ -194,6 +194,11 @@ class Rows:
 
     # Strings and names in quotes -----------------------------------------------------------------------------------
 
+    def _in_string(self, at: At) -> bool:
+        """Is it between two characters of a string that may be any?"""
+        between = at.reading is Reading.STRING and at.utf8 == WHOLE and at.text != b"\\"
+        return between and self.language.is_free(at.place)
+
     def _string(self, at: At, head: bytes, found: tokenset.Row) -> None:
         """Tokens inside a free string, those that end it, and what these hold behind it."""
         key = ("string", head)
@@ -201,10 +206,17 @@ class Rows:
         if key not in self._runs:
             self._runs[key] = character_runs(self.tree.vocabulary, head, (0, *ends))
         runs = self._runs[key]
-        found |= self._whole(at, runs)
-        self._rests(at, runs.rests, found)
+        group = self._whole(at, runs)
+        if self.language.takes_any_text(at):
+            self._rests(at, runs.rests, group)
+        else:
+            # What others are held to is read by itself; any other run makes it a text that does not matter.
+            self._rests(at._replace(text=ANY), runs.rests, group)
+            known = [run for run in runs.by_run if self.language.begins_value(at.place, at.text + run)]
+            self._known_tokens(at, known, runs, group)
         for byte in ends:
-            self._ended(at, head, byte, found)
+            self._ended(at, head, byte, group)
+        found |= group
 
     def _ended(self, at: At, head: bytes, quote: int, found: tokenset.Row) -> None:
         """Tokens that have the quote, or a byte that is read as such, right behind their head."""

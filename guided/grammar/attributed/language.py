@@ -21,10 +21,11 @@ from guided.grammar.attributed.lexis import (
     next_utf8,
 )
 from guided.grammar.attributed.nodes import Keyword, Literal, LiteralForm, Name, Names, Node, Sign, is_exact
+from guided.grammar.attributed.spellings import Spellings
 from guided.grammar.attributed.threads import Lexeme, LexemeKind, Open, Place, Threads
 from guided.grammar.attributed.words import Words, union, words_of
 
-__all__ = ["LEXEME", "MOST_QUOTED", "WHOLE", "At", "AttributedLanguage", "Reading"]
+__all__ = ["ANY", "LEXEME", "MOST_QUOTED", "WHOLE", "At", "AttributedLanguage", "Reading"]
 
 
 class Reading(Enum):
@@ -55,6 +56,8 @@ LEXEME = 128
 """Bytes for the rest of a lexeme in progress, and for what a name may demand of the text behind it."""
 WHOLE = (0, 0, 0)
 """Between characters."""
+ANY = b"\0"
+"""Read of a string that is none of those which others are held to where any may stand."""
 _QUOTE = ord("'")
 _BACKSLASH = ord("\\")
 _BRACKET = ord("(")
@@ -265,38 +268,44 @@ class AttributedLanguage:
             if byte == _BACKSLASH:
                 return at._replace(text=b"\\") if self.is_free(at.place) else None
         if byte == _QUOTE and at.utf8 == WHOLE:
-            if self.is_free(at.place) or at.text in self._values(at.place):
+            if self.is_free(at.place) or self._is_value(at.place, at.text):
                 return At(at.place, Reading.STRING_END, at.text)
             doubled = at.text + b"'"
-            return At(at.place, Reading.STRING_END, at.text) if self._begins(at.place, doubled) else None
+            return At(at.place, Reading.STRING_END, at.text) if self.begins_value(at.place, doubled) else None
         return self._string_on(at.place, at.text + bytes([byte]), utf8)
 
     def _quoted_quote(self, at: At) -> At | None:
         return self._string_on(at.place, at.text + b"'", WHOLE)
 
     def _string_on(self, place: Place, text: bytes, utf8: tuple[int, int, int]) -> At | None:
-        if self.is_free(place):
-            return At(place, Reading.STRING, b"", utf8)
-        return At(place, Reading.STRING, text, utf8) if self._begins(place, text) else None
+        if self.begins_value(place, text):
+            return At(place, Reading.STRING, text, utf8)
+        if not self.is_free(place):
+            return None
+        return At(place, Reading.STRING, ANY if self._has_values(place) else b"", utf8)
+
+    def takes_any_text(self, at: At) -> bool:
+        """May any string go on here, whose text does not matter?"""
+        return self.is_free(at.place) and (at.text == ANY or not (at.text or self._has_values(at.place)))
 
     def is_free(self, place: Place) -> bool:
         """May any string stand here?"""
         return any(form is LiteralForm.STRING and values is None for _, form, values in place.literals)
 
-    def _values(self, place: Place) -> set[bytes]:
-        return {
-            word
-            for _, form, values in place.literals
-            if form is LiteralForm.STRING and values is not None
-            for word in values.sorted
-        }
+    def _has_values(self, place: Place) -> bool:
+        return bool(self._values(place))
 
-    def _begins(self, place: Place, text: bytes) -> bool:
-        return any(
-            values is not None and values.begins(text)
-            for _, form, values in place.literals
-            if form is LiteralForm.STRING
-        )
+    def _values(self, place: Place) -> list[Words | Spellings]:
+        """What strings are held to."""
+        return [values for _, form, values in place.literals if form is LiteralForm.STRING and values is not None]
+
+    def _is_value(self, place: Place, text: bytes) -> bool:
+        word = text.decode("utf-8", "replace")
+        return any(word in values for values in self._values(place))
+
+    def begins_value(self, place: Place, text: bytes) -> bool:
+        """Does a string that others are held to begin so?"""
+        return any(values.begins(text) for values in self._values(place))
 
     def _name(self, at: At, byte: int) -> At | None:
         utf8 = next_utf8(at.utf8, byte)
@@ -420,7 +429,8 @@ class AttributedLanguage:
                 yield from (b"", b"0")
                 for _, form, values in place.literals:
                     if form is LiteralForm.NUMBER and values is not None:
-                        yield from (word[len(text) :] for word in values.sorted if word.startswith(text))
+                        ending = values.ending(text)
+                        yield from () if ending is None else (ending,)
             case Reading.SIGN:
                 if is_called(text.decode()):
                     yield b""
@@ -428,18 +438,14 @@ class AttributedLanguage:
             case Reading.STRING:
                 tail = bytes([low for low in (utf8[1],) if utf8[0]]) + b"\x80" * max(0, utf8[0] - 1)
                 if self.is_free(place):
-                    yield b"''" if text else tail + b"'"
-                else:
-                    for word in sorted(self._values(place), key=len):
-                        if word.startswith(text):
-                            yield word[len(text) :].replace(b"'", b"''") + b"'"
+                    yield b"''" if text == b"\\" else tail + b"'"
+                yield from (ending.replace(b"'", b"''") + b"'" for ending in self._value_endings(place, text))
             case Reading.NAME:
                 yield from self._name_endings(at)
             case Reading.STRING_END:
                 yield b""
-                for word in self._values(place):
-                    if word.startswith(text + b"'"):
-                        yield b"'" + word[len(text) + 1 :].replace(b"'", b"''") + b"'"
+                for ending in self._value_endings(place, text + b"'"):
+                    yield b"'" + ending.replace(b"'", b"''") + b"'"
             case Reading.NAME_END:
                 yield b""
                 yield from (
@@ -447,6 +453,13 @@ class AttributedLanguage:
                 )
             case _:
                 yield b""
+
+    def _value_endings(self, place: Place, text: bytes) -> Iterable[bytes]:
+        """What ends the strings that others are held to."""
+        for values in self._values(place):
+            ending = values.ending(text)
+            if ending is not None:
+                yield ending
 
     def _word_endings(self, place: Place, text: bytes) -> Iterable[bytes]:
         folded = text.lower()

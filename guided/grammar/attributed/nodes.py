@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
+from guided.grammar.attributed.spellings import Spellings
 from guided.grammar.attributed.words import Words
 
 __all__ = [
@@ -112,7 +113,7 @@ class LiteralKind(Protocol):
     shortest: str
     """The shortest, as it is written."""
 
-    def allowed(self, attribute: Any) -> Words | None:
+    def allowed(self, attribute: Any) -> Words | Spellings | None:
         """The values that may come, None for any."""
         ...
 
@@ -134,6 +135,8 @@ class Literal(Terminal):
 
     form: LiteralForm
     kind: LiteralKind
+    gives_way: bool = False
+    """Is it only what others, which are held to some texts, do not take?"""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -25,6 +25,7 @@ from guided.grammar.attributed.nodes import (
     Spelled,
     Terminal,
 )
+from guided.grammar.attributed.spellings import Spellings
 from guided.grammar.attributed.words import Words, words_of
 
 __all__ = ["Lexeme", "LexemeKind", "Open", "Place", "Stack", "Threads"]
@@ -122,7 +123,7 @@ class Place:
         return tuple((open_, names) for open_, spelled, names in self._all_names if spelled is Spelled.STRING)
 
     @cached_property
-    def literals(self) -> tuple[tuple[Open, LiteralForm, Words | None], ...]:
+    def literals(self) -> tuple[tuple[Open, LiteralForm, Words | Spellings | None], ...]:
         """The literals that may come, with their values where these are few."""
         return tuple(
             (open_, open_.terminal.form, open_.terminal.kind.allowed(open_.attribute))
@@ -209,9 +210,15 @@ def _read(place: Place, lexeme: Lexeme, reserved: bool) -> list[tuple[Stack | No
         ]
     if kind in (LexemeKind.NUMBER, LexemeKind.STRING):
         form = LiteralForm.NUMBER if kind is LexemeKind.NUMBER else LiteralForm.STRING
+        held = False
         for open_, of, values in place.literals:
-            if of is form and (values is None or text in values):
-                assert isinstance(open_.terminal, Literal)
+            assert isinstance(open_.terminal, Literal)
+            if of is form and not open_.terminal.gives_way and (values is None or text in values):
+                found.append((open_.stack, open_.terminal.kind.after(open_.attribute)))
+                held = held or values is not None
+        for open_, of, values in () if held else place.literals:
+            assert isinstance(open_.terminal, Literal)
+            if of is form and open_.terminal.gives_way and (values is None or text in values):
                 found.append((open_.stack, open_.terminal.kind.after(open_.attribute)))
         return found
     if kind is LexemeKind.WORD:

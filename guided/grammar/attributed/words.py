@@ -33,6 +33,15 @@ class Words:
         at = bisect_left(self.sorted, prefix)
         return at < len(self.sorted) and self.sorted[at].startswith(prefix)
 
+    def ending(self, prefix: bytes) -> bytes | None:
+        """What the shortest word that begins so has behind it.
+
+        >>> words_of(["age", "ago", "name"]).ending(b"n")
+        b'ame'
+        """
+        found = self.starting(prefix, 1)
+        return found[0][len(prefix) :] if found else None
+
     def next_bytes(self, prefix: bytes) -> set[int]:
         """The bytes that follow a prefix in some word; as many bisections as bytes.
 

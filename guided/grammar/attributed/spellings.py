@@ -1,0 +1,55 @@
+"""Texts that literals are held to by a regular expression, read as `Words` are: a prefix at a time."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from guided.grammar.regex.lower import lower
+from guided.grammar.regex.parse import parse
+from guided.grammar.regular.characters import Utf8
+from guided.grammar.regular.decide import shortest
+from guided.grammar.regular.derivative import derivative
+from guided.grammar.regular.expr import Expr
+
+__all__ = ["Spellings"]
+
+
+class Spellings:
+    """The texts that a regular expression matches from end to end; told apart by identity."""
+
+    def __init__(self, pattern: str) -> None:
+        self._all = lower(parse(pattern), Utf8())
+        first = shortest(self._all)
+        assert first is not None, pattern
+        self.sorted: tuple[bytes, ...] = (first,)
+        """An example, as the first that a search for a short text tries."""
+        self.members: frozenset[str] = frozenset((first.decode(),))
+        """The same."""
+        self._behind = lru_cache(maxsize=65536)(self._find)
+
+    def _find(self, prefix: bytes) -> Expr | None:
+        """What may follow a prefix."""
+        if not prefix:
+            return self._all
+        before = self._behind(prefix[:-1])
+        return None if before is None else derivative(before, prefix[-1])
+
+    def __contains__(self, word: str) -> bool:
+        behind = self._behind(word.encode("utf-8", "surrogatepass"))
+        return behind is not None and behind.nullable
+
+    def __len__(self) -> int:
+        return 1
+
+    def begins(self, prefix: bytes) -> bool:
+        """Does any text begin so?
+
+        >>> Spellings("[0-9]{4}-[0-9]{2}").begins(b"2020-")
+        True
+        """
+        return self._behind(prefix) is not None
+
+    def ending(self, prefix: bytes) -> bytes | None:
+        """A short text that ends one that begins so."""
+        behind = self._behind(prefix)
+        return None if behind is None else shortest(behind)
