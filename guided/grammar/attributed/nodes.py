@@ -10,7 +10,7 @@ The price of a node is the least number of bytes of the texts that it stands for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
@@ -215,8 +215,9 @@ class Prices:
     def of(self, node: Node) -> int:
         """The price of a node: a fixpoint over all that it leads to, from above."""
         if node not in self._known:
-            reached = _reached(node)
-            self._known.update((part, UNKNOWN) for part in reached if part not in self._known)
+            # Prices that are known are final: only parts that are new are looked at.
+            reached = _reached(node, self._known)
+            self._known.update((part, UNKNOWN) for part in reached)
             changed = True
             while changed:
                 changed = False
@@ -247,8 +248,8 @@ class Prices:
         return 0
 
 
-def _reached(node: Node) -> list[Node]:
-    """A node and all that it leads to, each once."""
+def _reached(node: Node, known: Container[Node]) -> list[Node]:
+    """A node and all that it leads to but what is known, each once."""
     found = {node: None}
     work = [node]
     while work:
@@ -263,7 +264,7 @@ def _reached(node: Node) -> list[Node]:
                 assert body is not None
                 below = (body,)
         for part in below:
-            if part not in found:
+            if part not in found and part not in known:
                 found[part] = None
                 work.append(part)
     return list(found)
