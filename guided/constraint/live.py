@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided import tokenset
+from guided.collection import hold, release
 from guided.constraint.limits import Limits
 from guided.errors import LimitError, VocabularyError
 from guided.kernels.data.layout import DEAD, FINISHED
@@ -152,8 +153,13 @@ class LiveConstraint:
         if state <= FINISHED:
             row[:] = self._eos_row if state == FINISHED else 0
             return
-        with self._lock:
-            row[:] = self._mask(state)
+        held = hold()
+        try:
+            with self._lock:
+                row[:] = self._mask(state)
+        finally:
+            if held:
+                release()
 
     def _mask(self, state: int) -> NDArray[np.uint32]:
         found = self._masks.get(state)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.collection import hold, release
 from guided.constraint.attributed.rows import Rows
 from guided.constraint.engine.prices import spell
 from guided.constraint.limits import Limits
@@ -24,7 +25,7 @@ class AttributedConstraint(LiveConstraint):
 
     def __init__(self, language: AttributedLanguage, vocabulary: Vocabulary, limits: Limits | None = None) -> None:
         super().__init__(language, vocabulary, limits)
-        self._rows = Rows(language, self._tree)
+        self._rows = Rows(language, vocabulary)
 
     def _walk(self, at: Any) -> NDArray[np.uint32]:
         return self._rows.row(at)
@@ -40,13 +41,18 @@ class AttributedConstraint(LiveConstraint):
         if state <= FINISHED:
             self.fill_mask(state, row)
             return
-        with self._lock:
-            at = self._values[state]
-            row[:] = self._rows.row(at, budget - 2)
-            if self.language.may_end(at):
-                row[:] |= self._eos_row
-            if not row.any():
-                row[:] = self._tree.row([self._next_of_end(state, budget)])
+        held = hold()
+        try:
+            with self._lock:
+                at = self._values[state]
+                row[:] = self._rows.row_within(at, budget - 2, self._mask(state))
+                if self.language.may_end(at):
+                    row |= self._eos_row
+                elif not row.any():
+                    row[:] = self._tree.row([self._next_of_end(state, budget)])
+        finally:
+            if held:
+                release()
 
     def _next_of_end(self, state: int, budget: int) -> int:
         """The first token of a short end."""

@@ -1,259 +1,439 @@
-"""The mask at a place of an L-attributed grammar: a walk over the trie, but for free names and strings.
+"""The mask at a state of an L-attributed grammar: put together from what lexemes allow, each found once.
 
-Where any name or string may stand, most of the vocabulary is allowed: these tokens are taken from lists
-(`runs`).  What is left of a token behind a name is read once for all names that mean nothing yet; the few that the
-attribute knows are read by themselves.
+A token goes on with the lexeme in progress, or is cut into lexemes from its beginning on.  The tokens that end within
+the first lexeme are lists: of keywords and names by walks along sorted words, of free names and strings by small
+automata (`walks`).  Where a lexeme ends within tokens, the rest of these is the business of the place behind it, at
+another head (`heads`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import lru_cache
+
 import numpy as np
-from numpy.typing import NDArray
 
 from guided import tokenset
-from guided.constraint.attributed.runs import Rest, Runs, character_runs, word_runs
-from guided.constraint.live import TokenTree
+from guided.constraint.attributed.heads import AFTER_NUMBER, AFTER_WORD, ONWARD, Head, Heads
+from guided.constraint.attributed.tables import AFTER_BACKSLASH, BEFORE_WORD, IN_QUOTES, IN_WORD
+from guided.constraint.attributed.walks import Crossing, Starts, Walked, single
 from guided.grammar.attributed.language import ANY, MOST_QUOTED, WHOLE, At, AttributedLanguage, Reading
-from guided.grammar.attributed.lexis import MOST_NAME, is_word_byte
+from guided.grammar.attributed.lexis import MOST_BLANKS, MOST_NAME, ascii_lower, is_called
+from guided.grammar.attributed.nodes import LiteralForm
 from guided.grammar.attributed.threads import Lexeme, LexemeKind, Place
+from guided.grammar.attributed.words import Words, words_of
+from guided.vocab.vocabulary import Vocabulary
 
 __all__ = ["Rows"]
 
-_LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
-_NO_WORD = frozenset(byte for byte in range(256) if not is_word_byte(byte))
-_ALL = frozenset(range(256))
 _UNHEARD = "\x01"
 """A name that no text holds: it stands for all that mean nothing yet."""
-FEW = 64
-"""Nodes below one of the trie from which on tokens are taken from lists; fewer are walked."""
-LONG_RUN = 32
-"""Bytes of a name in one token from which on it does not count as one that fits a token budget."""
-_CONTROLS = (*range(32), 127)
+_QUOTE = ord("'")
+_BRACKET = frozenset(b"(")
+_DIGITS = b"0123456789"
+_ALL = frozenset(range(256))
+_KEPT = 4096
+"""States of which it is remembered how far their tokens lead."""
+_A_BYTE = 6
+"""Bytes that one of a token adds to what is enough for an end: three while it is read, three as a name that waits."""
+_SHORT = 24
+"""Bytes of a name that may still come: with fewer, all tokens are read byte by byte, not only the longer ones."""
 
 
 class Rows:
     """Makes the rows of a language over a vocabulary."""
 
-    def __init__(self, language: AttributedLanguage, tree: TokenTree) -> None:
+    def __init__(self, language: AttributedLanguage, vocabulary: Vocabulary) -> None:
         self.language = language
-        self.tree = tree
-        self._runs: dict[object, Runs] = {}
-        self._limit: int | None = None
+        self.vocabulary = vocabulary
+        self.heads = Heads.of(vocabulary, language.lexis)
+        self.walks = self.heads.walks
+        self.root = self.walks.starts([0])
+        self.others: dict[tuple[Walked, frozenset[str]], Head | None] = {}
+        """The heads behind names that mean nothing, by those that do."""
+        self._places: dict[At, tuple[Place, ...]] = {}
+        self._reach: dict[At, int] = {}
 
-    def row(self, at: At, limit: int | None = None) -> tokenset.Row:
-        """The mask without end-of-text ids; with ``limit`` only tokens after which so many bytes are enough."""
-        self._limit = limit
-        found = np.zeros(self.tree.vocabulary.n_words, np.uint32)
-        if self._in_string(at):
-            self._string(at, b"", found)
-        elif at.utf8 == WHOLE and at.reading is Reading.NAME and self._names_any(at):
-            self._name(at, b"", found)
-        else:
-            self._walk(at, found)
+    def row(self, at: At) -> tokenset.Row:
+        """The mask without end-of-text ids."""
+        return self._written(at).row
+
+    def row_within(self, at: At, limit: int, row: tokenset.Row) -> tokenset.Row:
+        """Of a mask, tokens after which so many bytes are enough to end the text: not all such tokens, if few are left.
+
+        Where nearly all fit, these are the tokens of up to so many bytes; else those that go on with a free name or
+        string are left out, and the others tried.
+        """
+        most = self._most(at)
+        bytes_left = (limit - most) // _A_BYTE
+        if bytes_left >= _SHORT:
+            long = self.walks.longer_than(bytes_left)
+            return row if long is None else row & ~long
+        free = self._written(at).free
+        few = tokenset.ids(row if free is None else row & ~free)
+        fitting = [token for token in few.tolist() if self._ends_within(at, token, limit)]
+        found = tokenset.of_ids(fitting, self.vocabulary.n_words)
+        if bytes_left > 0 and free is not None:
+            long = self.walks.longer_than(bytes_left)
+            found |= row & free if long is None else row & free & ~long
         return found
 
-    # Walks ---------------------------------------------------------------------------------------------------------
+    def _most(self, at: At) -> int:
+        """Bytes that are enough behind any token, but for `_A_BYTE` more for each byte of it."""
+        found = self._reach.get(at)
+        if found is None:
+            places = self._places.get(at) or tuple(self._written(at).places)
+            if len(self._reach) >= _KEPT:
+                self._reach.clear()
+            most = max((self.language.most(place) for place in places), default=self.language.most(at.place))
+            found = self._reach[at] = most + _A_BYTE * len(at.text)
+        return found
+
+    def _written(self, at: At) -> _Writing:
+        """The row of a state, and what was found on the way."""
+        writing = _Writing(self)
+        room = MOST_QUOTED - len(at.text) if at.reading in (Reading.NAME, Reading.NAME_END) else MOST_QUOTED
+        if at.utf8 != WHOLE or room < _SHORT:
+            self._walk(at, writing.row)
+        else:
+            writing.state(at)
+            long = self.walks.longer_than(room)
+            doubtful = None if long is None else writing.row & long
+            if doubtful is not None and doubtful.any():
+                # A name may be too long.
+                wrong = [token for token in tokenset.ids(doubtful).tolist() if self._after(at, token) is None]
+                tokenset.remove_all(writing.row, np.array(wrong, np.int64))
+        if len(self._places) >= _KEPT:
+            self._places.clear()
+        self._places[at] = tuple(writing.places)
+        return writing
+
+    def _after(self, at: At, token: int) -> At | None:
+        """The state behind a token."""
+        state: At | None = at
+        for byte in self.vocabulary.token_bytes(token) or b"":
+            state = None if state is None else self.language.step(state, byte)
+        return state
+
+    def _ends_within(self, at: At, token: int, limit: int) -> bool:
+        """Are so many bytes enough behind a token?"""
+        after = self._after(at, token)
+        return after is not None and self.language.price(after) <= limit
 
     def _walk(self, start: At, found: tokenset.Row) -> None:
-        """Allow the tokens behind a state; where many begin a free name or string, by their lists."""
-        step, children, spelled = self.language.step, self.tree.children, self.tree.spelled_here
-        end = self.tree.trie.end
-        tokens: list[NDArray[np.int32]] = []
-        work = [(start, 0, b"")]
+        """Allow the tokens behind a state, byte by byte."""
+        nodes: list[int] = []
+        work = [(start, 0)]
         while work:
-            at, node, head = work.pop()
-            skipped = self._by_lists(at, head, found) if end[node] - node > FEW else frozenset()
-            viable = self._viable(at)
-            for byte, child in children(node).items():
-                if byte not in skipped and (viable is None or byte in viable):
-                    after = step(at, byte)
-                    if after is not None:
-                        if self._fits(after):
-                            tokens.append(spelled(child))
-                        if end[child] > child + 1:
-                            work.append((after, child, head + bytes([byte])))
-        if tokens:
-            tokenset.add_all(found, np.concatenate(tokens))
-
-    def _viable(self, at: At) -> set[int] | None:
-        """Bytes that hold all that may follow a word in progress, None where these are not few."""
-        language = self.language
-        if at.reading is not Reading.WORD or language.takes_any_word(at.place):
-            return None
-        found = language.listed_words(at.place).next_bytes(at.text.lower())
-        found.update(byte - 32 for byte in tuple(found) if 97 <= byte <= 122)
-        if language.resolved(at) is not None:
-            found |= _NO_WORD
-        return found
-
-    def _by_lists(self, at: At, head: bytes, found: tokenset.Row) -> frozenset[int]:
-        """Allow the tokens with a head that go on with a free name or string; the bytes with which these go on."""
-        if at.reading is Reading.WORD and not head and self._is_any_word(at.place, at.text):
-            self._words(at, found)
-            return _LETTERS | frozenset(b"0123456789")
-        if head and self._in_string(at):
-            self._string(at, head, found)
-            return _ALL
-        if at.reading is Reading.NAME and head and at.text == head[-1:] and self._names_any(at):
-            self._name(at, head, found)
-            return _ALL
-        if at.reading in (Reading.WORD, Reading.NUMBER, Reading.STRING, Reading.NAME):
-            return frozenset()
-        place = self.language.resolved(at)
-        if place is None or not any(names.free for _, names in place.names):
-            return frozenset()
-        self._first_words(place, head, found)
-        return _LETTERS
-
-    def _fits(self, at: At, longer: int = 0) -> bool:
-        """Do so many bytes end the text as are left, if names are so much longer than they are here?"""
-        return self._limit is None or self.language.price(at) + longer <= self._limit
-
-    def _whole(self, at: At, runs: Runs) -> tokenset.Row:
-        """The tokens that are nothing but a run, as far as they fit."""
-        if self._limit is None:
-            return runs.whole.copy()
-        if not self._fits(at, 3 * LONG_RUN):
-            return np.zeros_like(runs.whole)
-        return runs.whole & ~tokenset.of_flags(runs.lengths > LONG_RUN)
-
-    def _rests(self, at: At, rest: Rest, found: tokenset.Row, longer: int = 0) -> None:
-        """Allow the tokens of a trie of rests."""
-        step = self.language.step
-        tokens: list[int] = []
-        work = [(at, rest)]
-        while work:
-            state, here = work.pop()
-            for byte, below in here.children.items():
-                after = step(state, byte)
+            at, node = work.pop()
+            for byte, child in self.walks.children(node).items():
+                after = self.language.step(at, byte)
                 if after is not None:
-                    if below.tokens and self._fits(after, longer):
-                        tokens += below.tokens
-                    work.append((after, below))
-        tokenset.add_all(found, np.array(tokens, np.int64))
+                    nodes.append(child)
+                    work.append((after, child))
+        found |= self.walks.tokens_at(nodes)
 
-    def _allows(self, at: At | None, data: bytes) -> bool:
-        for byte in data:
-            if at is None:
-                return False
-            at = self.language.step(at, byte)
-        return at is not None and self._fits(at)
 
-    def _known_tokens(self, at: At, known: list[bytes], runs: Runs, group: tokenset.Row) -> None:
-        """Read the tokens whose names mean something by themselves."""
-        tokens = [(run + rest, token) for run in known for rest, token in runs.by_run[run]]
-        tokenset.remove_all(group, np.array([token for _, token in tokens], np.int64))
-        allowed = [token for text, token in tokens if self._allows(at, text)]
-        tokenset.add_all(group, np.array(allowed, np.int64))
+class _Writing:
+    """One row that is being written."""
 
-    # Free words ----------------------------------------------------------------------------------------------------
+    def __init__(self, rows: Rows) -> None:
+        self.language = rows.language
+        self.heads = rows.heads
+        self.walks = rows.walks
+        self.root = rows.root
+        self.others = rows.others
+        self.row = np.zeros(rows.vocabulary.n_words, np.uint32)
+        self.free: tokenset.Row | None = None
+        """Of these the tokens that are part of a free name or string."""
+        self.places: dict[Place, None] = {}
+        """The places at which tokens may end, in a lexeme or before one."""
 
-    def _is_any_word(self, place: Place, text: bytes) -> bool:
-        """May a word go on as it will?"""
-        plain = text.isascii() and b"$" not in text and len(text) < MOST_NAME
-        return plain and any(names.free for _, names in place.names)
+    # States --------------------------------------------------------------------------------------------------------
 
-    def _first_words(self, place: Place, head: bytes, found: tokenset.Row) -> None:
-        """Tokens that begin a free word behind a head."""
-        key = ("first", head)
-        if key not in self._runs:
-            self._runs[key] = word_runs(self.tree.vocabulary, head, starts=True)
-        self._word_tokens(place, b"", self._runs[key], found)
+    def state(self, at: At) -> None:
+        """Allow what may come at a state."""
+        place, reading, text, _ = at
+        self.places[place] = None
+        match reading:
+            case Reading.BLANK:
+                self._place(self.heads.head((0,), frozenset(), MOST_BLANKS - len(text)), place)
+                return
+            case Reading.WORD:
+                self._words(self.root, place, text, IN_WORD)
+                self._resolved(at, self._after_word(place, text))
+            case Reading.NUMBER:
+                self._numbers(self.root, place, text)
+                self._resolved(at, AFTER_NUMBER)
+            case Reading.SIGN:
+                sign = text.decode()
+                self._longer_signs(at, sign)
+                self._resolved(at, self.heads.after_sign(sign))
+            case Reading.STRING:
+                if self.language.lexis.escapes and text == b"\\":
+                    self._string(self.root, place, b"", AFTER_BACKSLASH)
+                else:
+                    self._string(self.root, place, text, IN_QUOTES)
+            case Reading.NAME:
+                self._quoted(self.root, place, text[0], text[1:], IN_QUOTES)
+            case Reading.STRING_END | Reading.NAME_END:
+                quote = _QUOTE if reading is Reading.STRING_END else text[0]
+                after = self.language.step(at, quote)
+                if after is not None:
+                    begun = self.walks.starts(self.heads.after((0,), (quote,)))
+                    self.row |= begun.row
+                    if reading is Reading.STRING_END:
+                        self._string(begun, place, after.text, IN_QUOTES)
+                    else:
+                        self._quoted(begun, place, quote, after.text[1:], IN_QUOTES)
+                self._resolved(at, frozenset([quote]))
 
-    def _words(self, at: At, found: tokenset.Row) -> None:
-        """Tokens that go on with a free word."""
-        if "words" not in self._runs:
-            self._runs["words"] = word_runs(self.tree.vocabulary, b"", starts=False)
-        self._word_tokens(at.place, at.text, self._runs["words"], found)
+    def _resolved(self, at: At, closed: frozenset[int]) -> None:
+        """Allow what may come when the lexeme in progress is over."""
+        place = self.language.resolved(at)
+        if place is not None:
+            self._place(self.heads.head((0,), closed), place)
 
-    def _word_tokens(self, place: Place, text: bytes, runs: Runs, found: tokenset.Row) -> None:
-        unheard = At(place, Reading.WORD, text + _UNHEARD.encode())
-        group = self._whole(unheard, runs)
-        behind = self._behind(place, LexemeKind.WORD)
-        if behind is not None:
-            self._rests(At(place, Reading.WORD, _UNHEARD.encode()), runs.rests, group, 3 * (LONG_RUN + len(text)))
-        known = self._known_runs(self.language.known_words(place), text, runs) if behind is not None else runs.by_run
-        self._known_tokens(
-            At(place, Reading.WORD, text) if text else At(place, Reading.BLANK, b""), list(known), runs, group
-        )
-        room = MOST_NAME - len(text)
-        if room < runs.longest:
-            tokenset.remove_all(group, np.flatnonzero(runs.lengths > room))
-        found |= group
+    def _place(self, head: Head, place: Place) -> None:
+        """Allow what may come at a place, at a head."""
+        self.places[place] = None
+        if head.blanks is not None:
+            self.row |= head.blanks
+        if head.has_words:
+            self._words(head.words, place, b"", BEFORE_WORD)
+        self._signs(head, place)
+        if head.has_numbers:
+            self._numbers(head.numbers, place, b"")
+        for quote in self.heads.quoted:
+            if quote in head.first:
+                if quote == _QUOTE:
+                    if self.language.takes_strings(place):
+                        begun = head.after(quote)
+                        self.row |= begun.row
+                        self._string(begun, place, b"", IN_QUOTES)
+                else:
+                    sets, is_free = self.language.quoted_sets(place, quote)
+                    if sets or is_free:
+                        begun = head.after(quote)
+                        self.row |= begun.row
+                        self._quoted(begun, place, quote, b"", IN_QUOTES)
 
-    def _behind(self, place: Place, kind: LexemeKind) -> Place | None:
-        """The place behind a free name that means nothing yet."""
-        return self.language.threads.after(place, Lexeme(kind, _UNHEARD), False)
+    def _signs(self, head: Head, place: Place) -> None:
+        """Allow the tokens that go on with signs.  Many signs have one place behind them, which is looked at once."""
+        for signs, behind in place.plan.sign_groups:
+            found = head.signs(signs)
+            if found.row is not None:
+                self.row |= found.row
+            if found.behind is not None:
+                after = self.language.threads.behind(place, behind)
+                if after is not None:
+                    self._place(found.behind, after)
 
-    def _known_runs(self, known: frozenset[str], text: bytes, runs: Runs) -> list[bytes]:
-        """The runs that make the text a name that means something; in any letter case."""
+    def _free(self, row: tokenset.Row) -> None:
+        """Allow tokens that are part of a free name or string."""
+        self.row |= row
+        self.free = row.copy() if self.free is None else self.free | row
+
+    # Words ---------------------------------------------------------------------------------------------------------
+
+    def _words(self, starts: Starts, place: Place, text: bytes, state: int) -> None:
+        """Allow the tokens that go on with a word."""
+        is_free = self.language.takes_any_word(place) and _is_plain(text)
         folded = text.lower()
-        size = len(folded)
-        rests = {name[size:] for name in (word.encode() for word in known) if name.startswith(folded)}
-        return [run for run in runs.by_run if run.lower() in rests]
+        crossings: list[Crossing] = []
+        for words, folds in self.language.word_sets(place):
+            walked = self.walks.words(starts, words, folded if folds else text, folds, ONWARD)
+            self.row |= walked.row
+            crossings += walked.crossings
+        if is_free:
+            walked = self.walks.word_run(starts, self.heads.word, state, ONWARD, MOST_NAME - len(text))
+            self._free(walked.row)
+            if walked.crossings:
+                crossings, others = self._told(place, text, walked, AFTER_WORD)
+                if others is not None:
+                    after = self.language.threads.after(place, Lexeme(LexemeKind.WORD, _UNHEARD), False)
+                    if after is not None:
+                        self._place(others, after)
+        for crossing in dict.fromkeys(crossings):
+            word = text + self.walks.last_bytes(crossing.node, len(crossing.text))
+            if is_called(word.decode("utf-8", "replace")):
+                self._crossed(At(place, Reading.SIGN, word), [crossing.node], frozenset())
+            else:
+                self._crossed(At(place, Reading.WORD, word), [crossing.node], self._after_word(place, word))
 
-    # Strings and names in quotes -----------------------------------------------------------------------------------
+    def _after_word(self, place: Place, word: bytes) -> frozenset[int]:
+        """The bytes that do not come at once behind a word as the next lexeme."""
+        return AFTER_WORD | _BRACKET if self.language.calls(place, word + b"(") else AFTER_WORD
 
-    def _in_string(self, at: At) -> bool:
-        """Is it between two characters of a string that may be any?"""
-        between = at.reading is Reading.STRING and at.utf8 == WHOLE and at.text != b"\\"
-        return between and self.language.is_free(at.place)
+    def _told(
+        self, place: Place, text: bytes, walked: Walked, closed: frozenset[int]
+    ) -> tuple[list[Crossing], Head | None]:
+        """Where free names end that mean something at a place, and the head behind those that do not."""
+        before = ascii_lower(text.decode("utf-8", "replace"))
+        size = len(before)
+        told = set(walked.before_names) if text else {*walked.before_names, *(walked.names & {""})}
+        for some in self.language.told_names(place):
+            rests = (name[size:] for name in some if name.startswith(before)) if size else some
+            told |= walked.names.intersection(rests)
+        known = [crossing for name in sorted(told) for crossing in walked.by_name[name]]
+        key = (walked, frozenset(told))
+        if key not in self.others:
+            nodes = [one.node for name, some in walked.by_name.items() if name not in told for one in some]
+            self.others[key] = self.heads.head(nodes, closed) if nodes else None
+        return known, self.others[key]
 
-    def _string(self, at: At, head: bytes, found: tokenset.Row) -> None:
-        """Tokens inside a free string, those that end it, and what these hold behind it."""
-        key = ("string", head)
-        ends = self.language.lexis.ends_run("'")
-        if key not in self._runs:
-            self._runs[key] = character_runs(self.tree.vocabulary, head, (0, *ends))
-        runs = self._runs[key]
-        group = self._whole(at, runs)
-        if self.language.takes_any_text(at):
-            self._rests(at, runs.rests, group)
-        else:
-            # What others are held to is read by itself; any other run makes it a text that does not matter.
-            self._rests(at._replace(text=ANY), runs.rests, group)
-            known = [run for run in runs.by_run if self.language.begins_value(at.place, at.text + run)]
-            self._known_tokens(at, known, runs, group)
-        for byte in ends:
-            self._ended(at, head, byte, group)
-        found |= group
+    def _crossed(self, at: At, nodes: Iterable[int], closed: frozenset[int]) -> None:
+        """Allow the rest of tokens in which a lexeme has ended."""
+        head = self.heads.head(nodes, closed)
+        if not head.is_empty:
+            place = self.language.resolved(at)
+            if place is not None:
+                self._place(head, place)
 
-    def _ended(self, at: At, head: bytes, quote: int, found: tokenset.Row) -> None:
-        """Tokens that have the quote, or a byte that is read as such, right behind their head."""
-        child: int | None = 0
-        for byte in (*head, quote):
-            child = None if child is None else self.tree.children(child).get(byte)
+    # Numbers and signs ---------------------------------------------------------------------------------------------
+
+    def _numbers(self, starts: Starts, place: Place, text: bytes) -> None:
+        """Allow the tokens that go on with a number."""
+        sets = [values for _, form, values in place.literals if form is LiteralForm.NUMBER]
+        if sets and all(values is None for values in sets):
+            numbers = self.heads.numbers(starts, text)
+            self.row |= numbers.row
+            if not numbers.behind.is_empty:
+                after = self.language.resolved(At(place, Reading.NUMBER, b"0"))
+                if after is not None:
+                    self._place(numbers.behind, after)
+        elif sets and all(isinstance(values, Words) for values in sets):
+            for values in sets:
+                assert isinstance(values, Words)
+                walked = self.walks.words(starts, values, text, False, ONWARD)
+                self.row |= walked.row
+                for crossing in walked.crossings:
+                    self._crossed(At(place, Reading.NUMBER, text + crossing.text), [crossing.node], AFTER_NUMBER)
+        elif sets and text:
+            self._stepped(starts, At(place, Reading.NUMBER, text))
+        elif sets:
+            for byte in _DIGITS:
+                after_digit = self.language.step(At(place, Reading.BLANK, b""), byte)
+                begun = self.heads.after(starts.nodes.tolist(), (byte,))
+                if after_digit is not None and begun:
+                    self.row |= self.walks.tokens_at(begun)
+                    self._stepped(self.walks.starts(begun), after_digit)
+                    self._crossed(after_digit, begun, AFTER_NUMBER)
+
+    def _longer_signs(self, at: At, sign: str) -> None:
+        """Allow the tokens that go on with a longer sign."""
+        for longer in at.place.signs:
+            if len(longer) > len(sign) and longer.startswith(sign):
+                nodes = [0]
+                for byte in longer[len(sign) :].encode():
+                    nodes = self.heads.after(nodes, (byte,))
+                    self.row |= self.walks.tokens_at(nodes)
+                self._crossed(At(at.place, Reading.SIGN, longer.encode()), nodes, self.heads.after_sign(longer))
+
+    # Quotes --------------------------------------------------------------------------------------------------------
+
+    def _string(self, starts: Starts, place: Place, text: bytes, state: int) -> None:
+        """Allow the tokens that go on within a string, of which a text was read as far as it matters."""
+        values = self.language.string_values(place)
+        if not self.language.is_free(place):
+            if all(isinstance(some, Words) for some in values):
+                sets = tuple((some, False) for some in values if isinstance(some, Words))
+                self._listed(starts, At(place, Reading.STRING, text), _QUOTE, sets)
+            else:
+                self._stepped(starts, At(place, Reading.STRING, text))
+            return
+        walked = self.walks.run(starts, self.heads.quoted[_QUOTE], state, _ALL, _QUOTE)
+        self._free(walked.row)
+        closed = frozenset([_QUOTE])
+        others = []
+        for crossing in walked.crossings:
+            # What others are held to is read by itself; any other makes it a text that does not matter.
+            if values and text != ANY and self.language.begins_value(place, text + crossing.text):
+                self._crossed(At(place, Reading.STRING_END, text + crossing.text), [crossing.node], closed)
+            else:
+                others.append(crossing.node)
+        self._crossed(At(place, Reading.STRING_END, ANY if values else b""), others, closed)
+
+    def _quoted(self, starts: Starts, place: Place, quote: int, text: bytes, state: int) -> None:
+        """Allow the tokens that go on within a name in quotes, or a string in such, of which a text was read."""
+        sets, is_free = self.language.quoted_sets(place, quote)
+        if not is_free:
+            self._listed(starts, At(place, Reading.NAME, bytes([quote]) + text), quote, sets)
+            return
+        walked = self.walks.run(starts, self.heads.quoted[quote], state, _ALL, quote)
+        self._free(walked.row)
+        if walked.crossings:
+            self._names_ended(place, quote, text, walked)
+
+    def _listed(self, starts: Starts, at: At, quote: int, sets: tuple[tuple[Words, bool], ...]) -> None:
+        """Allow the tokens that go on with what is listed, in quotes."""
+        opening = b"" if at.reading is Reading.STRING else at.text[:1]
+        text = at.text[len(opening) :]
+        closed = frozenset([quote])
+        for words, folds in sets:
+            inside = _doubled(text.lower() if folds else text, quote)
+            walked = self.walks.words(starts, _all_doubled(words, quote), inside, folds, closed)
+            self.row |= walked.row
+            for crossing in walked.crossings:
+                read = text + single(self.walks.last_bytes(crossing.node, len(crossing.text)), quote)
+                self._closed(At(at.place, at.reading, opening + read), [crossing.node], quote)
+        self._closed(at, starts.nodes.tolist(), quote)
+
+    def _closed(self, at: At, nodes: list[int], quote: int) -> None:
+        """Allow the tokens that go on with the quote that ends a text, or may end it."""
         after = self.language.step(at, quote)
-        if child is not None and after is not None:
-            if self._fits(after):
-                tokenset.add_all(found, self.tree.spelled_here(child))
-            work = [(after, child)]
-            while work:
-                state, node = work.pop()
-                for byte, below in self.tree.children(node).items():
-                    following = self.language.step(state, byte)
-                    if following is not None:
-                        if self._fits(following):
-                            tokenset.add_all(found, self.tree.spelled_here(below))
-                        work.append((following, below))
+        if after is not None:
+            behind = self.heads.after(nodes, (quote,))
+            self.row |= self.walks.tokens_at(behind)
+            self._crossed(after, behind, frozenset([quote]))
 
-    def _names_any(self, at: At) -> bool:
-        quote = at.text[:1]
-        return any(names.free for _, names in self.language.held(at.place, quote)) and len(at.text) < MOST_QUOTED // 2
+    def _stepped(self, starts: Starts, at: At) -> None:
+        """Allow the tokens that go on with a literal byte by byte: for those that are held to a regular expression."""
+        nodes: list[int] = []
+        work = [(at, int(node)) for node in starts.nodes]
+        while work:
+            before, node = work.pop()
+            closed = None
+            if before.reading is Reading.NUMBER:
+                closed = AFTER_NUMBER
+            elif before.reading is Reading.STRING_END:
+                closed = frozenset([_QUOTE])
+            if closed is not None and before is not at:
+                self._crossed(before, [node], closed)
+            for byte, child in self.walks.children(node).items():
+                after = self.language.step(before, byte) if closed is None or byte in closed else None
+                if after is not None:
+                    nodes.append(child)
+                    work.append((after, child))
+        self.row |= self.walks.tokens_at(nodes)
 
-    def _name(self, at: At, head: bytes, found: tokenset.Row) -> None:
-        """Tokens inside a free name in quotes, those that end it, and what these hold behind it."""
-        language, quote = self.language, at.text[:1]
-        key = ("name", quote, head)
-        if key not in self._runs:
-            self._runs[key] = character_runs(
-                self.tree.vocabulary, head, (*_CONTROLS, *language.lexis.ends_run(quote.decode()))
-            )
-        runs = self._runs[key]
-        group = self._whole(at, runs)
-        unheard = At(at.place, Reading.NAME, quote + _UNHEARD.encode())
-        self._rests(unheard, runs.rests, group, 3 * (LONG_RUN + len(at.text)))
-        known = self._known_runs(language.known_words(at.place), at.text[1:], runs)
-        self._known_tokens(at, known, runs, group)
-        self._ended(at, head, quote[0], group)
-        found |= group
+    def _names_ended(self, place: Place, quote: int, text: bytes, walked: Walked) -> None:
+        """Allow the rest of tokens in which a free name in quotes ends."""
+        closed = frozenset([quote])
+        opening = bytes([quote])
+        known, others = self._told(place, text, walked, closed)
+        for crossing in known:
+            self._crossed(At(place, Reading.NAME_END, opening + text + crossing.text), [crossing.node], closed)
+        if others is not None and not others.is_empty:
+            after = self.language.resolved(At(place, Reading.NAME_END, opening + _UNHEARD.encode()))
+            if after is not None:
+                self._place(others, after)
+
+
+def _is_plain(text: bytes) -> bool:
+    """May a free name begin so?"""
+    return text.isascii() and b"$" not in text and not text[:1].isdigit()
+
+
+def _doubled(text: bytes, quote: int) -> bytes:
+    one = bytes([quote])
+    return text.replace(one, one + one)
+
+
+@lru_cache(maxsize=4096)
+def _all_doubled(words: Words, quote: int) -> Words:
+    """Words as they are written in quotes."""
+    if not any(quote in word for word in words.sorted):
+        return words
+    one = chr(quote)
+    return words_of(word.replace(one, one + one) for word in words.members)

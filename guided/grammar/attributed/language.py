@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import Enum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from guided.grammar.attributed.closing import Closing
@@ -20,9 +21,19 @@ from guided.grammar.attributed.lexis import (
     is_word_byte,
     next_utf8,
 )
-from guided.grammar.attributed.nodes import Keyword, Literal, LiteralForm, Name, Names, Node, Sign, is_exact
+from guided.grammar.attributed.nodes import (
+    Keyword,
+    Literal,
+    LiteralForm,
+    Name,
+    Names,
+    Node,
+    Prices,
+    Sign,
+    is_exact,
+)
 from guided.grammar.attributed.spellings import Spellings
-from guided.grammar.attributed.threads import Lexeme, LexemeKind, Open, Place, Threads
+from guided.grammar.attributed.threads import Lexeme, LexemeKind, Open, Place, Plan, Threads
 from guided.grammar.attributed.words import Words, union, words_of
 
 __all__ = ["ANY", "LEXEME", "MOST_QUOTED", "WHOLE", "At", "AttributedLanguage", "Reading"]
@@ -30,6 +41,9 @@ __all__ = ["ANY", "LEXEME", "MOST_QUOTED", "WHOLE", "At", "AttributedLanguage", 
 
 class Reading(Enum):
     """What the last byte belongs to."""
+
+    # Python's own hashes the name, in Python; steps are looked up by states all the time.
+    __hash__ = object.__hash__
 
     BLANK = "white space, or the beginning of the text"
     WORD = "a word"
@@ -85,6 +99,7 @@ class AttributedLanguage:
         self._owed = owed
         self._prices: dict[Place, int] = {}
         self._most: dict[Place, int] = {}
+        self._owes: dict[int, int] = {}
         self.threads = Threads(grammar, attribute)
         self.closing = Closing(self.threads, lexis)
         self.start = At(self.threads.start, Reading.BLANK, b"")
@@ -115,7 +130,7 @@ class AttributedLanguage:
                     return self._word(at.place, at.text + bytes([byte]))
                 if byte in b"'\"`":
                     return None
-                if byte == _BRACKET and self._calls(at.place, at.text + b"("):
+                if byte == _BRACKET and self.calls(at.place, at.text + b"("):
                     return At(at.place, Reading.SIGN, at.text + b"(")
             case Reading.NUMBER:
                 if is_word_byte(byte) or byte == 46 or (byte in b"+-" and at.text[-1:] in b"eE"):
@@ -167,7 +182,6 @@ class AttributedLanguage:
                 return self.threads.after(place, Lexeme(LexemeKind.STRING, value), False)
             case Reading.NAME_END:
                 quote, name = chr(text[0]), text[1:].decode("utf-8", "replace")
-                name = name.replace(quote + quote, quote)
                 lexeme = Lexeme(self._kind_in(quote), self.lexis.folded(name, True), self._kept(name))
                 return self.threads.after(place, lexeme, False)
         return None
@@ -182,7 +196,7 @@ class AttributedLanguage:
             return LexemeKind.TEXT
         return LexemeKind.DOUBTFUL if quote in self.lexis.string_quotes else LexemeKind.QUOTED
 
-    def _calls(self, place: Place, text: bytes) -> bool:
+    def calls(self, place: Place, text: bytes) -> bool:
         """Is a word with a bracket a function whose name has it?"""
         return text.lower().decode("utf-8", "replace") in self.listed_words(place)
 
@@ -196,7 +210,7 @@ class AttributedLanguage:
         if is_word_byte(byte):
             return self._word(place, bytes([byte]))
         if byte == _QUOTE:
-            if not any(form is LiteralForm.STRING for _, form, _ in place.literals):
+            if not self.takes_strings(place):
                 return None
             return At(place, Reading.STRING, b"")
         if chr(byte) in self.lexis.quotes or chr(byte) in self.lexis.text_quotes:
@@ -218,17 +232,26 @@ class AttributedLanguage:
         return At(place, Reading.WORD, text) if viable else None
 
     def listed_words(self, place: Place) -> Words:
-        """The keywords and names that may come as words, folded, but for free ones."""
+        """The keywords and names that may come as words, in lower case, but for free ones."""
         found = self._listed.get(place)
         if found is None:
-            plain = (
-                words_of(map(ascii_lower, self._plain(open_, names).members))
-                if is_exact(open_.terminal)
-                else self._plain(open_, names)
-                for open_, names in place.names
-            )
-            found = self._listed[place] = union(frozenset((place.keywords, *plain)))
+            words = (words if folds else _lowered(words) for words, folds in self.word_sets(place))
+            found = self._listed[place] = union(frozenset(words))
         return found
+
+    def word_sets(self, place: Place) -> tuple[tuple[Words, bool], ...]:
+        """The keywords and names that may come as words, but for free ones; is each set in any letter case?"""
+        found = {(place.keywords, True): None}
+        for open_, names in place.names:
+            found[(self._plain(open_, names), not is_exact(open_.terminal))] = None
+        return tuple(found)
+
+    def quoted_sets(self, place: Place, quote: int) -> tuple[tuple[tuple[Words, bool], ...], bool]:
+        """The names in some quotes: lists, each with whether it is in any letter case, and is any name free?"""
+        held = self.held(place, bytes([quote]))
+        folds = self.lexis.folds_quoted
+        found = {(names.words, folds and not is_exact(open_.terminal)): None for open_, names in held}
+        return tuple(found), any(names.free for _, names in held)
 
     def _plain(self, open_: Open, names: Names) -> Words:
         """Names that may come as words."""
@@ -284,28 +307,28 @@ class AttributedLanguage:
             return None
         return At(place, Reading.STRING, ANY if self._has_values(place) else b"", utf8)
 
-    def takes_any_text(self, at: At) -> bool:
-        """May any string go on here, whose text does not matter?"""
-        return self.is_free(at.place) and (at.text == ANY or not (at.text or self._has_values(at.place)))
+    def takes_strings(self, place: Place) -> bool:
+        """May a string stand here?"""
+        return any(form is LiteralForm.STRING for _, form, _ in place.literals)
 
     def is_free(self, place: Place) -> bool:
         """May any string stand here?"""
         return any(form is LiteralForm.STRING and values is None for _, form, values in place.literals)
 
     def _has_values(self, place: Place) -> bool:
-        return bool(self._values(place))
+        return bool(self.string_values(place))
 
-    def _values(self, place: Place) -> list[Words | Spellings]:
+    def string_values(self, place: Place) -> list[Words | Spellings]:
         """What strings are held to."""
         return [values for _, form, values in place.literals if form is LiteralForm.STRING and values is not None]
 
     def _is_value(self, place: Place, text: bytes) -> bool:
         word = text.decode("utf-8", "replace")
-        return any(word in values for values in self._values(place))
+        return any(word in values for values in self.string_values(place))
 
     def begins_value(self, place: Place, text: bytes) -> bool:
         """Does a string that others are held to begin so?"""
-        return any(values.begins(text) for values in self._values(place))
+        return any(values.begins(text) for values in self.string_values(place))
 
     def _name(self, at: At, byte: int) -> At | None:
         utf8 = next_utf8(at.utf8, byte)
@@ -315,15 +338,14 @@ class AttributedLanguage:
         if byte == at.text[0] and at.utf8 == WHOLE:
             ended = At(at.place, Reading.NAME_END, at.text)
             # Of a quote it is not known yet whether it ends the name: one of both must be possible.
-            if self.resolved(ended) is not None or self._name_on(at.place, text + text[:1], WHOLE) is not None:
+            if self.resolved(ended) is not None or self._name_on(at.place, text, WHOLE) is not None:
                 return ended
             return None
         return self._name_on(at.place, text, utf8)
 
     def _name_on(self, place: Place, text: bytes, utf8: tuple[int, int, int]) -> At | None:
-        """A quoted name in progress; ``text`` begins with its quote, and quotes inside are doubled."""
-        quote = text[:1]
-        name = text[1:].replace(quote + quote, quote)
+        """A quoted name in progress; ``text`` is its quote and the name."""
+        quote, name = text[:1], text[1:]
         folded = name.lower() if self.lexis.folds_quoted else name
         for open_, names in self.held(place, quote):
             begun = names.words.begins(name if is_exact(open_.terminal) else folded)
@@ -345,26 +367,37 @@ class AttributedLanguage:
     def price(self, at: At) -> int:
         """Bytes that are enough to end the text, no fewer than `rest` has; found without a search."""
         place = self.resolved(at)
-        if place is not None:
-            return self._price_of(place)
-        found = self._most.get(at.place)
+        return self.most(at.place) + 3 * len(at.text) if place is None else self._price_of(place)
+
+    def most(self, place: Place) -> int:
+        """Bytes that are enough to end a text behind a place, in a lexeme of which nothing was read yet.
+
+        Each byte that was read of it, or of names before it that mean nothing, adds three at most.
+        """
+        found = self._most.get(place)
         if found is None:
             # Of a lexeme in progress it is not known which it will be.
-            found = self._most[at.place] = LEXEME + max(map(self._price_behind, at.place.opens))
-        return found + 3 * len(at.text)
+            found = self._most[place] = LEXEME + max(self._prices_behind(place, Plan.dearest))
+        return found
 
     def _price_of(self, place: Place) -> int:
         found = self._prices.get(place)
         if found is None:
-            found = self._prices[place] = min(map(self._price_behind, place.opens))
+            if place.may_end:
+                found = 0
+            else:
+                found = min(self._prices_behind(place, Plan.cheapest))
+            self._prices[place] = found
         return found
 
-    def _price_behind(self, open_: Open) -> int:
-        """Bytes that are enough from a terminal that may come."""
-        if open_.terminal is None:
-            return 0
-        behind = 0 if open_.stack is None else open_.stack.price
-        return self.threads.prices.of(open_.terminal) + behind + self._owed(open_.attribute)
+    def _prices_behind(self, place: Place, of: Callable[[Plan, Prices], tuple[int, ...]]) -> Iterable[int]:
+        """Bytes that are enough from the terminals that may come, for each of the attributes."""
+        for (_, attribute), price in zip(place.ways, of(place.plan, self.threads.prices), strict=True):
+            owed = self._owes.get(id(attribute))
+            if owed is None:
+                # Attributes of places are kept by their threads, so the address is theirs alone.
+                owed = self._owes[id(attribute)] = self._owed(attribute)
+            yield price + owed
 
     # What may come -------------------------------------------------------------------------------------------------
 
@@ -456,7 +489,7 @@ class AttributedLanguage:
 
     def _value_endings(self, place: Place, text: bytes) -> Iterable[bytes]:
         """What ends the strings that others are held to."""
-        for values in self._values(place):
+        for values in self.string_values(place):
             ending = values.ending(text)
             if ending is not None:
                 yield ending
@@ -476,8 +509,7 @@ class AttributedLanguage:
         yield from (word[len(text) :] for word in place.keywords.starting(folded, 8))
 
     def _name_endings(self, at: At) -> Iterable[bytes]:
-        quote = at.text[:1]
-        name = at.text[1:].replace(quote + quote, quote)
+        quote, name = at.text[:1], at.text[1:]
         folded = name.lower() if self.lexis.folds_quoted else name
         tail = bytes([low for low in (at.utf8[1],) if at.utf8[0]]) + b"\x80" * max(0, at.utf8[0] - 1)
         for open_, names in self.held(at.place, quote):
@@ -486,14 +518,17 @@ class AttributedLanguage:
             if names.free:
                 yield from (tail + ending + quote for ending in (b"", b"a", b"b", b"c", b"_1"))
 
-    def known_words(self, place: Place) -> frozenset[str]:
-        """The names that mean something at a place, folded: no others change what may come behind them."""
-        found = set(self.lexis.reserved) | place.keywords.members
-        for open_ in place.opens:
-            found |= self._known(open_.attribute)
-        for _, names in (*place.names, *place.doubtful):
-            found |= names.words.members
-        return frozenset(ascii_lower(name).removesuffix("(") for name in found)
+    def told_names(self, place: Place) -> tuple[frozenset[str], ...]:
+        """The names that mean something at a place, in lower case: no others change what may come behind them."""
+        sets = {names.words: None for _, names in (*place.names, *place.quoted, *place.doubtful, *place.texts)}
+        attributes = {id(open_.attribute): open_.attribute for open_ in place.opens}
+        return (
+            self.lexis.reserved,
+            self.listed_words(place).members,
+            _called(self.listed_words(place)),
+            *(_lowered(words).members for words in sets),
+            *map(self._known, attributes.values()),
+        )
 
     def row(self, at: At, tree: Any) -> None:
         """None: masks are made by `guided.constraint.attributed`."""
@@ -519,6 +554,18 @@ class AttributedLanguage:
                 case Literal(kind=kind):
                     found[kind.label] = None
         return ", ".join(list(found)[:MOST_SHOWN]) + (" ..." if len(found) > MOST_SHOWN else "")
+
+
+@lru_cache(maxsize=4096)
+def _lowered(words: Words) -> Words:
+    """Words in lower case."""
+    return words_of(map(ascii_lower, words.members))
+
+
+@lru_cache(maxsize=4096)
+def _called(words: Words) -> frozenset[str]:
+    """Those of some words that have a bracket, without it."""
+    return frozenset(word.removesuffix("(") for word in words.members if is_called(word))
 
 
 MOST_SHOWN = 16

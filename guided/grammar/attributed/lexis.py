@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from guided.grammar.attributed.words import Words, words_of
 
-__all__ = ["Lexis", "ascii_lower", "is_called", "is_word_byte", "next_utf8"]
+__all__ = ["BLANKS", "MOST_BLANKS", "MOST_NAME", "Lexis", "ascii_lower", "is_called", "is_word_byte", "next_utf8"]
 
 MOST_BLANKS = 16
 """White space between two lexemes: a line break and the indentation of a query within four others."""

@@ -28,11 +28,14 @@ from guided.grammar.attributed.nodes import (
 from guided.grammar.attributed.spellings import Spellings
 from guided.grammar.attributed.words import Words, words_of
 
-__all__ = ["Lexeme", "LexemeKind", "Open", "Place", "Stack", "Threads"]
+__all__ = ["Lexeme", "LexemeKind", "Open", "Place", "Plan", "Stack", "Threads"]
 
 
 class LexemeKind(Enum):
     """What a lexeme is, before any grammar looks at it."""
+
+    # Python's own hashes the name, in Python; places are looked up by lexemes all the time.
+    __hash__ = object.__hash__
 
     WORD = "word"
     QUOTED = "quoted name"
@@ -71,36 +74,140 @@ class Open(NamedTuple):
     attribute: Any
 
 
-class Place:
-    """What may come next.  Identity is equality: `Threads` keeps one object for each set of threads."""
+Way = tuple[Terminal | None, Stack | None]
+"""A terminal that may come next, None for the end of the text, and the stack behind it."""
 
-    def __init__(self, threads: tuple[tuple[Stack | None, Any], ...], opens: tuple[Open, ...]) -> None:
-        self.threads = threads
-        self.opens = opens
-        self.followed: dict[Lexeme, Place | None] = {}
+
+class Ways(NamedTuple):
+    """The terminals that may come next with one attribute; ``behind`` is one object for each node and stack below."""
+
+    behind: tuple[Way, ...]
+    attribute: Any
+
+
+Entry = tuple[int, Stack | None]
+"""The number of the ways to which a terminal belongs, and the stack behind it."""
+
+
+class Plan:
+    """What may come at all places with the same `Ways.behind`, whatever the attributes say.
+
+    The attribute of the ways with an entry's number says the rest.
+    """
+
+    def __init__(self, ways: tuple[Ways, ...]) -> None:
+        self._dearest: tuple[int, ...] | None = None
+        self._cheapest: tuple[int, ...] | None = None
+        self._ways = tuple(behind for behind, _ in ways)
+        self._every = [(number, *way) for number, (behind, _) in enumerate(ways) for way in behind]
 
     @cached_property
     def may_end(self) -> bool:
-        """Is the text so far in the language?"""
-        return any(open_.terminal is None for open_ in self.opens)
+        """May the text end?"""
+        return any(terminal is None for _, terminal, _ in self._every)
 
     @cached_property
     def keywords(self) -> Words:
         """The keywords that may come."""
-        return words_of(open_.terminal.word for open_ in self.opens if isinstance(open_.terminal, Keyword))
+        return words_of(self.behind_words)
+
+    @cached_property
+    def behind_words(self) -> dict[str, tuple[Entry, ...]]:
+        """What is behind each keyword."""
+        return _by_text((one.word, number, stack) for number, one, stack in self._every if isinstance(one, Keyword))
+
+    @cached_property
+    def behind_signs(self) -> dict[str, tuple[Entry, ...]]:
+        """What is behind each sign."""
+        return _by_text((one.text, number, stack) for number, one, stack in self._every if isinstance(one, Sign))
 
     @cached_property
     def signs(self) -> frozenset[str]:
         """The signs that may come."""
-        return frozenset(open_.terminal.text for open_ in self.opens if isinstance(open_.terminal, Sign))
+        return frozenset(self.behind_signs)
+
+    @cached_property
+    def sign_groups(self) -> tuple[tuple[frozenset[str], tuple[Entry, ...]], ...]:
+        """The signs, those together that have the same behind them."""
+        groups: dict[tuple[Entry, ...], set[str]] = {}
+        for sign, behind in self.behind_signs.items():
+            groups.setdefault(behind, set()).add(sign)
+        return tuple((frozenset(signs), behind) for behind, signs in groups.items())
+
+    @cached_property
+    def names(self) -> tuple[tuple[int, Name, Stack | None], ...]:
+        """The names that may come."""
+        return tuple((number, one, stack) for number, one, stack in self._every if isinstance(one, Name))
+
+    @cached_property
+    def literals(self) -> tuple[tuple[int, Literal, Stack | None], ...]:
+        """The literals that may come."""
+        return tuple((number, one, stack) for number, one, stack in self._every if isinstance(one, Literal))
+
+    def dearest(self, prices: Prices) -> tuple[int, ...]:
+        """For each of the ways the highest price of a terminal with what is behind it."""
+        if self._dearest is None:
+            self._dearest = tuple(max(_price(way, prices) for way in ways) for ways in self._ways)
+        return self._dearest
+
+    def cheapest(self, prices: Prices) -> tuple[int, ...]:
+        """The lowest."""
+        if self._cheapest is None:
+            self._cheapest = tuple(min(_price(way, prices) for way in ways) for ways in self._ways)
+        return self._cheapest
+
+
+def _price(way: Way, prices: Prices) -> int:
+    terminal, stack = way
+    return (0 if terminal is None else prices.of(terminal)) + (0 if stack is None else stack.price)
+
+
+def _by_text(found: Iterable[tuple[str, int, Stack | None]]) -> dict[str, tuple[Entry, ...]]:
+    behind: dict[str, tuple[Entry, ...]] = {}
+    for text, number, stack in found:
+        behind[text] = (*behind.get(text, ()), (number, stack))
+    return behind
+
+
+class Place:
+    """What may come next.  Identity is equality: `Threads` keeps one object for each set of threads."""
+
+    def __init__(self, threads: tuple[tuple[Stack | None, Any], ...], ways: tuple[Ways, ...], plan: Plan) -> None:
+        self.threads = threads
+        self.ways = ways
+        self.plan = plan
+        self.followed: dict[Lexeme, Place | None] = {}
+
+    @cached_property
+    def opens(self) -> tuple[Open, ...]:
+        """The terminals that may come, each with what is behind it."""
+        found = (Open(terminal, stack, one) for behind, one in self.ways for terminal, stack in behind)
+        return tuple({(open_.terminal, open_.stack, id(open_.attribute)): open_ for open_ in found}.values())
+
+    @property
+    def may_end(self) -> bool:
+        """Is the text so far in the language?"""
+        return self.plan.may_end
+
+    @property
+    def keywords(self) -> Words:
+        """The keywords that may come."""
+        return self.plan.keywords
+
+    @property
+    def signs(self) -> frozenset[str]:
+        """The signs that may come."""
+        return self.plan.signs
 
     @cached_property
     def _all_names(self) -> tuple[tuple[Open, Spelled, Names], ...]:
-        return tuple(
-            (open_, open_.terminal.spelled, open_.terminal.kind.allowed(open_.attribute))
-            for open_ in self.opens
-            if isinstance(open_.terminal, Name)
-        )
+        found = []
+        for number, terminal, stack in self.plan.names:
+            attribute = self.ways[number].attribute
+            names = terminal.kind.allowed(attribute)
+            if names.free or len(names.words):
+                found.append((Open(terminal, stack, attribute), terminal.spelled, names))
+        return tuple(found)
 
     @cached_property
     def names(self) -> tuple[tuple[Open, Names], ...]:
@@ -125,22 +232,28 @@ class Place:
     @cached_property
     def literals(self) -> tuple[tuple[Open, LiteralForm, Words | Spellings | None], ...]:
         """The literals that may come, with their values where these are few."""
-        return tuple(
-            (open_, open_.terminal.form, open_.terminal.kind.allowed(open_.attribute))
-            for open_ in self.opens
-            if isinstance(open_.terminal, Literal)
-        )
+        found = []
+        for number, terminal, stack in self.plan.literals:
+            attribute = self.ways[number].attribute
+            found.append((Open(terminal, stack, attribute), terminal.form, terminal.kind.allowed(attribute)))
+        return tuple(found)
 
 
 class Threads:
-    """Makes and keeps the places of a grammar."""
+    """Makes and keeps the places of a grammar.
+
+    Attributes are large, so each is hashed once: equal ones become one object, which is known by its address.
+    """
 
     def __init__(self, start: Node, attribute: Hashable) -> None:
         self._stacks: dict[tuple[Node, Stack | None], Stack] = {}
-        self._places: dict[frozenset[tuple[Stack | None, Any]], Place] = {}
+        self._attributes: dict[Any, Any] = {}
+        self._places: dict[frozenset[tuple[Stack | None, int]], Place] = {}
         self.prices = Prices()
         self._first = FirstSets()
-        self._opens: dict[tuple[Stack | None, Any], tuple[Open, ...]] = {}
+        self._behind: dict[tuple[First, Stack | None], tuple[Way, ...]] = {}
+        self._ways: dict[tuple[Stack | None, int], tuple[Ways, ...]] = {}
+        self._plans: dict[tuple[int, ...], Plan] = {}
         first = self.place([(self.push(start, None), attribute)])
         assert first is not None
         self.start = first
@@ -156,58 +269,87 @@ class Threads:
 
     def place(self, threads: Iterable[tuple[Stack | None, Any]]) -> Place | None:
         """The place of these threads, None where nothing can follow and the text may not end."""
-        ordered = tuple(dict.fromkeys(threads))
+        return self._place([(stack, self._attributes.setdefault(one, one)) for stack, one in threads])
+
+    def behind(self, place: Place, entries: Iterable[Entry]) -> Place | None:
+        """The place behind some entries of a place's plan."""
+        return self._place([(stack, place.ways[number].attribute) for number, stack in entries])
+
+    def _place(self, threads: list[tuple[Stack | None, Any]]) -> Place | None:
+        """The place of threads whose attributes are each the one of its kind."""
+        ordered = {(stack, id(one)): (stack, one) for stack, one in threads}
         key = frozenset(ordered)
         found = self._places.get(key)
         if found is None:
-            opens = tuple(dict.fromkeys(open_ for thread in ordered for open_ in self.opens(*thread)))
-            if not opens:
+            kept = tuple(ordered.values())
+            if len(kept) == 1:
+                ways = self._open(*kept[0])
+            else:
+                ways = _each_once(one for thread in kept for one in self._open(*thread))
+            if not ways:
                 return None
-            found = self._places[key] = Place(ordered, opens)
+            key_of_plan = tuple([id(behind) for behind, _ in ways])
+            plan = self._plans.get(key_of_plan)
+            if plan is None:
+                plan = self._plans[key_of_plan] = Plan(ways)
+            found = self._places[key] = Place(kept, ways, plan)
         return found
 
-    def opens(self, stack: Stack | None, attribute: Any) -> tuple[Open, ...]:
-        """The terminals that may come at a thread."""
-        known = self._opens.get((stack, attribute))
+    def _open(self, stack: Stack | None, attribute: Any) -> tuple[Ways, ...]:
+        """The terminals that may come at a thread, whose attribute is the one of its kind."""
+        key = (stack, id(attribute))
+        known = self._ways.get(key)
         if known is not None:
             return known
-        found: list[Open] = []
+        found: list[Ways] = []
         if stack is None:
-            found.append(Open(None, None, attribute))
+            found.append(Ways(_END, attribute))
         else:
             self._begin(self._first.of(stack.node), stack.below, attribute, found)
-        opens = self._opens[(stack, attribute)] = tuple(dict.fromkeys(found))
-        return opens
+        ways = self._ways[key] = _each_once(found)
+        return ways
 
-    def _begin(self, first: First, below: Stack | None, attribute: Any, found: list[Open]) -> None:
+    def _begin(self, first: First, below: Stack | None, attribute: Any, found: list[Ways]) -> None:
         """Run the actions of a node, and note the terminals behind them."""
-        for terminal, rest in first.terminals:
-            found.append(Open(terminal, below if rest is None else self.push(rest, below), attribute))
-        for change, behind in first.actions.items():
+        if first.terminals:
+            behind = self._behind.get((first, below))
+            if behind is None:
+                pairs = ((one, below if rest is None else self.push(rest, below)) for one, rest in first.terminals)
+                behind = self._behind[(first, below)] = tuple(dict.fromkeys(pairs))
+            found.append(Ways(behind, attribute))
+        for change, following in first.actions.items():
             changed = change(attribute)
-            if changed is not None:
-                self._begin(behind, below, changed, found)
+            if changed is attribute:
+                self._begin(following, below, attribute, found)
+            elif changed is not None:
+                self._begin(following, below, self._attributes.setdefault(changed, changed), found)
         if first.is_nullable:
-            found += self.opens(below, attribute)
+            found += self._open(below, attribute)
 
     def after(self, place: Place, lexeme: Lexeme, reserved: bool) -> Place | None:
         """The place behind a lexeme, None where it may not stand; a ``reserved`` word is no name."""
         found = place.followed.get(lexeme, place)
         if found is place:
-            found = place.followed[lexeme] = self.place(_read(place, lexeme, reserved))
+            if lexeme.kind is LexemeKind.SIGN:
+                found = self.behind(place, place.plan.behind_signs.get(lexeme.text, ()))
+            else:
+                found = self.place(_read(place, lexeme, reserved))
+            place.followed[lexeme] = found
         return found
 
 
+_END: tuple[Way, ...] = ((None, None),)
+
+
+def _each_once(ways: Iterable[Ways]) -> tuple[Ways, ...]:
+    """Ways, each once and in their order."""
+    return tuple({(id(one.behind), id(one.attribute)): one for one in ways}.values())
+
+
 def _read(place: Place, lexeme: Lexeme, reserved: bool) -> list[tuple[Stack | None, Any]]:
-    """The threads behind a lexeme."""
+    """The threads behind a lexeme that is no sign."""
     kind, text, written = lexeme
     found: list[tuple[Stack | None, Any]] = []
-    if kind is LexemeKind.SIGN:
-        return [
-            (open_.stack, open_.attribute)
-            for open_ in place.opens
-            if isinstance(open_.terminal, Sign) and open_.terminal.text == text
-        ]
     if kind in (LexemeKind.NUMBER, LexemeKind.STRING):
         form = LiteralForm.NUMBER if kind is LexemeKind.NUMBER else LiteralForm.STRING
         held = False
@@ -222,11 +364,7 @@ def _read(place: Place, lexeme: Lexeme, reserved: bool) -> list[tuple[Stack | No
                 found.append((open_.stack, open_.terminal.kind.after(open_.attribute)))
         return found
     if kind is LexemeKind.WORD:
-        found = [
-            (open_.stack, open_.attribute)
-            for open_ in place.opens
-            if isinstance(open_.terminal, Keyword) and open_.terminal.word == text
-        ]
+        found = [(stack, place.ways[number].attribute) for number, stack in place.plan.behind_words.get(text, ())]
     if not reserved:
         for open_, names in _named(place, kind):
             assert isinstance(open_.terminal, Name)

@@ -42,24 +42,10 @@ class Words:
         found = self.starting(prefix, 1)
         return found[0][len(prefix) :] if found else None
 
-    def next_bytes(self, prefix: bytes) -> set[int]:
-        """The bytes that follow a prefix in some word; as many bisections as bytes.
-
-        >>> sorted(words_of(["age", "ago", "name"]).next_bytes(b"ag"))
-        [101, 111]
-        """
-        found: set[int] = set()
-        size = len(prefix)
-        at = bisect_left(self.sorted, prefix)
-        while at < len(self.sorted) and self.sorted[at].startswith(prefix):
-            if len(self.sorted[at]) == size:
-                at += 1
-                continue
-            byte = self.sorted[at][size]
-            found.add(byte)
-            # No byte of UTF-8 is 0xFF, so this is behind all words that begin so.
-            at = bisect_left(self.sorted, prefix + bytes([byte, 0xFF]), at)
-        return found
+    def range_of(self, prefix: bytes) -> tuple[int, int]:
+        """Where in ``sorted`` those are that begin so: from the first number up to, not with, the second."""
+        # No byte of UTF-8 is 0xFF, so this is behind all words that begin so.
+        return bisect_left(self.sorted, prefix), bisect_left(self.sorted, prefix + b"\xff")
 
     def starting(self, prefix: bytes, most: int) -> tuple[bytes, ...]:
         """The shortest ``most`` of the first few words that begin so."""

@@ -27,6 +27,9 @@ __all__ = [
 class Clause(Enum):
     """Where in a query the text is."""
 
+    # Python's own hashes the name, in Python; queries are looked up all the time.
+    __hash__ = object.__hash__
+
     SELECT = "SELECT"
     FROM = "FROM"
     ON = "ON"
@@ -42,6 +45,8 @@ class Clause(Enum):
 class Taint(Enum):
     """What an expression holds that may not stand everywhere."""
 
+    __hash__ = object.__hash__
+
     NONE = 0
     AGGREGATE = 1
     WINDOW = 2
@@ -49,6 +54,8 @@ class Taint(Enum):
 
 class Item(Enum):
     """What is known of the name of the column that is being read, beside the names themselves."""
+
+    __hash__ = object.__hash__
 
     FRESH = "nothing was read"
     COMPLEX = "no column alone"
@@ -68,6 +75,8 @@ class Output(NamedTuple):
 
 class CallKind(Enum):
     """Kinds of functions."""
+
+    __hash__ = object.__hash__
 
     SCALAR = "scalar"
     AGGREGATE = "aggregate"

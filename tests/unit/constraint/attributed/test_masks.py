@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from guided import tokenset
 from guided.constraint.attributed import AttributedConstraint
 from guided.grammar.sql import Column, DatabaseSchema, Table
 from guided.grammar.sql.query.language import query_language
+from tests.unit.grammar.sql.query.random_queries import begun
 
 SCHEMA = DatabaseSchema(
     (
@@ -104,3 +107,28 @@ def test_a_short_end_is_an_end(vocabulary: guided.Vocabulary) -> None:
     state = constraint.advance_bytes(constraint.start, b"SELECT T1.name, x.foo, bar FROM")
     end = constraint.shortest_text(state)
     assert constraint.is_accepting(constraint.advance_bytes(state, end))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_masks_of_random_queries_over_random_vocabularies(seed: int) -> None:
+    """Tokens are pieces of queries, so that most of them hold several lexemes."""
+    rng = random.Random(seed)
+    language = query_language(SCHEMA, forward=bool(seed % 2))
+    texts = [begun(rng, language, 30)[0].replace(" ", rng.choice(["", " ", "\n "])) for _ in range(12)]
+    pieces = {text[at : at + rng.randint(2, 9)] for text in texts for at in range(0, len(text), 4)}
+    tokens = [bytes([byte]) for byte in range(256)] + sorted(piece.encode() for piece in pieces if len(piece) > 1)
+    vocabulary = guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+    constraint = AttributedConstraint(language, vocabulary)
+    row = np.zeros(vocabulary.n_words, np.uint32)
+    several = 0
+    for _ in range(3):
+        state = constraint.start
+        for byte in begun(rng, language, 25)[0].encode():
+            if rng.random() < 0.3:
+                constraint.fill_mask(state, row)
+                found = {token for token in range(vocabulary.size) if constraint.advance(state, token)}
+                assert set(tokenset.ids(row).tolist()) == found
+                several += sum(len(tokens[token]) > 4 for token in found if token < len(tokens))
+            state = constraint.advance(state, byte)
+            assert state
+    assert several > 50

@@ -52,7 +52,9 @@ def _comparison(parts: Parts) -> Node:
 
 def _value(parts: Parts) -> Node:
     operator = choice(*map(Sign, parts.dialect.operators))
-    prefix = Star(seq(Action(do.not_alone), choice(*map(Sign, parts.dialect.prefixes))))
+    sign = seq(Action(do.not_alone), choice(*map(Sign, parts.dialect.prefixes)))
+    # Nobody writes more, and tokens of 32 signs would have a place behind each of them.
+    prefix = maybe(sign, maybe(sign))
     one = seq(prefix, _atom(parts), parts.collated)
     return listed(one, seq(Action(do.complex_value), operator))
 
