@@ -22,6 +22,7 @@ from guided.grammar.attributed.lexis import (
     next_utf8,
 )
 from guided.grammar.attributed.nodes import (
+    UNKNOWN,
     Keyword,
     Literal,
     LiteralForm,
@@ -36,7 +37,7 @@ from guided.grammar.attributed.spellings import Spellings
 from guided.grammar.attributed.threads import Lexeme, LexemeKind, Open, Place, Plan, Threads
 from guided.grammar.attributed.words import Words, union, words_of
 
-__all__ = ["ANY", "LEXEME", "MOST_QUOTED", "WHOLE", "At", "AttributedLanguage", "Reading"]
+__all__ = ["ANY", "MOST_QUOTED", "WHOLE", "At", "AttributedLanguage", "Reading"]
 
 
 class Reading(Enum):
@@ -99,6 +100,7 @@ class AttributedLanguage:
         self._owed = owed
         self._prices: dict[Place, int] = {}
         self._most: dict[Place, int] = {}
+        self._within: dict[At, int] = {}
         self._owes: dict[int, int] = {}
         self.threads = Threads(grammar, attribute)
         self.closing = Closing(self.threads, lexis)
@@ -367,7 +369,28 @@ class AttributedLanguage:
     def price(self, at: At) -> int:
         """Bytes that are enough to end the text, no fewer than `rest` has; found without a search."""
         place = self.resolved(at)
-        return self.most(at.place) + 3 * len(at.text) if place is None else self._price_of(place)
+        if place is not None:
+            return self._price_of(place)
+        found = self._within.get(at)
+        if found is None:
+            found = self._within[at] = self._price_within(at)
+        return found
+
+    def _price_within(self, at: At) -> int:
+        """The same for a lexeme in progress: as `rest` ends it."""
+        for ending in self._sorted_endings(at):
+            behind = self._behind(at, ending)
+            if behind is not None:
+                return len(ending) + self._price_of(behind[1])
+        return UNKNOWN
+
+    def _behind(self, at: At, ending: bytes) -> tuple[At, Place] | None:
+        """The state and place behind a text that ends a lexeme, None where it does not."""
+        state: At | None = at
+        for byte in ending:
+            state = None if state is None else self.step(state, byte)
+        place = None if state is None else self.resolved(state)
+        return None if state is None or place is None else (state, place)
 
     def most(self, place: Place) -> int:
         """Bytes that are enough to end a text behind a place, in a lexeme of which nothing was read yet.
@@ -437,16 +460,15 @@ class AttributedLanguage:
     def _rest(self, at: At) -> bytes:
         if self.may_end(at):
             return b""
-        for ending in sorted(set(self._endings(at)), key=lambda text: (len(text), text)):
-            state: At | None = at
-            for byte in ending:
-                state = None if state is None else self.step(state, byte)
-            place = None if state is None else self.resolved(state)
-            if state is not None and place is not None:
-                behind = self.closing.text(place, self._kind_before(state))
-                if behind is not None:
-                    return ending + behind
+        for ending in self._sorted_endings(at):
+            found = self._behind(at, ending)
+            behind = None if found is None else self.closing.text(found[1], self._kind_before(found[0]))
+            if behind is not None:
+                return ending + behind
         raise AssertionError(f"no text ends {at}")
+
+    def _sorted_endings(self, at: At) -> list[bytes]:
+        return sorted(set(self._endings(at)), key=lambda text: (len(text), text))
 
     def _kind_before(self, at: At) -> bytes:
         """The last byte of the text, as far as it decides whether a space must follow."""

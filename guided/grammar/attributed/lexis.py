@@ -22,7 +22,7 @@ MOST_NAME = 63
 """Bytes of a name of the writer's own choice; PostgreSQL cuts longer ones."""
 
 _NUMBER = re.compile(
-    rb"[0-9]{1,%d}(?:\.[0-9]{0,%d}(?:[eE][+-]?[0-9]{0,2})?|[eE][+-]?[0-9]{0,2})?\Z" % (MOST_DIGITS, MOST_DIGITS)
+    rb"[0-9]{1,%d}(?:\.(?:[0-9]{1,%d}(?:[eE][+-]?[0-9]{0,2})?)?|[eE][+-]?[0-9]{0,2})?\Z" % (MOST_DIGITS, MOST_DIGITS)
 )
 _WHOLE_NUMBER = re.compile(rb"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z")
 _WORD = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$") | frozenset(range(128, 256))

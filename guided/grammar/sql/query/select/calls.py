@@ -19,7 +19,8 @@ def call(parts: Parts) -> Node:
 
 def _call_of(parts: Parts, kind: CallKind) -> Node:
     name = Name(kinds.FunctionName(parts.catalog.functions_of(kind), kind), Spelled.WORD)
-    arguments = listed(seq(Action(do.argument), parts.expression), parts.comma)
+    # What may refuse stands before the comma, behind which something must follow.
+    arguments = seq(Action(do.argument), listed(parts.expression, seq(Action(do.argument), parts.comma)))
     some = choice(seq(), arguments)
     closed = seq(Action(do.end_call), parts.close)
     if kind is CallKind.SCALAR:
@@ -29,7 +30,7 @@ def _call_of(parts: Parts, kind: CallKind) -> Node:
         return seq(name, parts.open, some, closed, window)
     where = seq(words("FILTER"), parts.open, words("WHERE"), Action(do.begin_filter), parts.expression,
                 Action(do.end_filter), parts.close)  # fmt: skip
-    distinct = seq(words("DISTINCT"), Action(do.one_argument), Action(do.argument), parts.expression, closed)
+    distinct = seq(Action(do.one_argument), words("DISTINCT"), Action(do.argument), parts.expression, closed)
     every = seq(Action(do.counts_all), Sign("*"), parts.close)
     plain = seq(choice(every, seq(some, closed)), maybe(where), maybe(window))
     return seq(name, parts.open, choice(seq(distinct, maybe(where)), plain))

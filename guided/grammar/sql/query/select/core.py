@@ -38,19 +38,18 @@ def _items(parts: Parts) -> Node:
     alias = Name(kinds.AliasOfColumn(parts.catalog))
     implied = Name(kinds.AliasOfColumn(parts.catalog, parts.dialect.keywords))
     named = maybe(choice(seq(words("AS"), alias), implied))
-    item = seq(
-        Action(do.begin_item),
-        # A text that ends soon has a value: `*` would need a FROM.
-        Choice(
-            (
-                seq(parts.expression, _named(named), Action(do.end_item)),
-                seq(Action(do.all_columns), Sign("*")),
-                seq(parts.any_qualifier, Sign("."), Action(do.all_columns_of), Sign("*")),
-            ),
-            lambda query: 0,
+    # A text that ends soon has a value: `*` would need a FROM.
+    item = Choice(
+        (
+            seq(parts.expression, _named(named), Action(do.end_item)),
+            seq(Action(do.all_columns), Sign("*")),
+            seq(parts.any_qualifier, Sign("."), Action(do.all_columns_of), Sign("*")),
         ),
+        lambda query: 0,
     )
-    return seq(item, Star(seq(parts.comma, item), lambda query: bool(kinds.wanted_names(query))))
+    begin = Action(do.begin_item)
+    more = Star(seq(begin, parts.comma, item), lambda query: bool(kinds.wanted_names(query)))
+    return seq(begin, item, more)
 
 
 def _named(named: Node) -> Node:

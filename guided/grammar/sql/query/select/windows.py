@@ -12,7 +12,7 @@ __all__ = ["over", "windows"]
 def over(parts: Parts) -> Node:
     """OVER and its window."""
     inline = seq(parts.open, Action(do.begin_window), _window(parts), Action(do.end_window), parts.close)
-    return seq(words("OVER"), Action(do.may_be_window), choice(inline, Name(do.WindowName())))
+    return seq(Action(do.may_be_window), words("OVER"), choice(inline, Name(do.WindowName())))
 
 
 def windows(parts: Parts) -> Node:

@@ -12,6 +12,8 @@ import pytest
 
 from guided.errors import UnsatisfiableError, UnsupportedError
 from guided.grammar.attributed.language import At, AttributedLanguage
+from guided.grammar.attributed.nodes import Keyword, Sign
+from guided.grammar.attributed.threads import Lexeme, LexemeKind
 from guided.grammar.sql import DatabaseSchema, reflect
 from guided.grammar.sql.query.language import query_language
 from tests.amounts import some
@@ -181,11 +183,38 @@ def test_ends_get_shorter_byte_by_byte(language: AttributedLanguage) -> None:
             assert after is not None
             at = after
             rest = language.rest(at)
+            assert len(rest) <= language.price(at), (text, rest)
             for position in range(len(rest)):
                 following = language.step(after, rest[position])
                 assert following is not None
                 after = following
                 assert language.rest(after) == rest[position + 1 :]
+
+
+def test_no_keyword_or_sign_is_a_dead_end(language: AttributedLanguage) -> None:
+    beginnings = [
+        *TAKEN, "SELECT abs(1", "SELECT (SELECT 1", "SELECT 1 UNION SELECT 2", "SELECT round(1, 2", "SELECT max(1",
+        "SELECT 1 FROM singer GROUP BY age HAVING count(*)", "SELECT count(*) FILTER (WHERE age)",
+    ]  # fmt: skip
+    for seed in range(some(400, 8)):
+        rng = random.Random(seed)
+        beginnings.append(begun(rng, language, rng.choice([3, 8, 15, 30]))[0])
+    for text in beginnings:
+        at: At | None = language.start
+        for byte in text.encode():
+            at = None if at is None else language.step(at, byte)
+        assert at is not None
+        place = language.resolved(at)
+        assert place is not None
+        for open_ in place.opens:
+            match open_.terminal:
+                case Keyword(word):
+                    lexeme = Lexeme(LexemeKind.WORD, word)
+                case Sign(sign):
+                    lexeme = Lexeme(LexemeKind.SIGN, sign)
+                case _:
+                    continue
+            assert language.threads.after(place, lexeme, False) is not None, (text, lexeme.text)
 
 
 def test_a_name_that_waits_for_a_sub_query_is_joined(language: AttributedLanguage) -> None:
