@@ -284,6 +284,9 @@ def owed(query: Query) -> int:
         if at.is_distinct or at.barred:
             found += _OWED_NAME
         at = at.parent
+    if query.name and query.clause not in (Clause.SELECT, Clause.FROM) and query.source(query.name) is None:
+        # A qualifier that a query around is to bind.
+        found += _OWED_SOURCE + 2 * len(query.name) + 2 * _OWED_NAME
     return found
 
 
