@@ -270,11 +270,14 @@ class _Writing:
     ) -> tuple[list[Crossing], Head | None]:
         """Where free names end that mean something at a place, and the head behind those that do not."""
         before = ascii_lower(text.decode("utf-8", "replace"))
-        size = len(before)
         told = set(walked.before_names) if text else {*walked.before_names, *(walked.names & {""})}
-        for some in self.language.told_names(place):
-            rests = (name[size:] for name in some if name.startswith(before)) if size else some
-            told |= walked.names.intersection(rests)
+        for words in self.language.told_words(place):
+            if text:
+                told |= walked.names.intersection(words.rests(before.encode("utf-8", "surrogatepass")))
+            else:
+                told |= walked.names & words.members
+        names = self.language.told_names(place)
+        told |= walked.names.intersection(name[len(before) :] for name in names if name.startswith(before))
         known = [crossing for name in sorted(told) for crossing in walked.by_name[name]]
         key = (walked, frozenset(told))
         if key not in self.others:

@@ -540,17 +540,16 @@ class AttributedLanguage:
             if names.free:
                 yield from (tail + ending + quote for ending in (b"", b"a", b"b", b"c", b"_1"))
 
-    def told_names(self, place: Place) -> tuple[frozenset[str], ...]:
-        """The names that mean something at a place, in lower case: no others change what may come behind them."""
+    def told_words(self, place: Place) -> tuple[Words, ...]:
+        """Names that mean something at a place, in lower case; the attributes know of others (`told_names`)."""
         sets = {names.words: None for _, names in (*place.names, *place.quoted, *place.doubtful, *place.texts)}
+        listed = self.listed_words(place)
+        return (words_of(self.lexis.reserved), listed, _called(listed), *map(_lowered, sets))
+
+    def told_names(self, place: Place) -> frozenset[str]:
+        """The names that the attributes of a place tell from others: no more change what may come behind them."""
         attributes = {id(open_.attribute): open_.attribute for open_ in place.opens}
-        return (
-            self.lexis.reserved,
-            self.listed_words(place).members,
-            _called(self.listed_words(place)),
-            *(_lowered(words).members for words in sets),
-            *map(self._known, attributes.values()),
-        )
+        return frozenset().union(*map(self._known, attributes.values()))
 
     def row(self, at: At, tree: Any) -> None:
         """None: masks are made by `guided.constraint.attributed`."""
@@ -585,9 +584,9 @@ def _lowered(words: Words) -> Words:
 
 
 @lru_cache(maxsize=4096)
-def _called(words: Words) -> frozenset[str]:
+def _called(words: Words) -> Words:
     """Those of some words that have a bracket, without it."""
-    return frozenset(word.removesuffix("(") for word in words.members if is_called(word))
+    return words_of(word.removesuffix("(") for word in words.members if is_called(word))
 
 
 MOST_SHOWN = 16

@@ -33,6 +33,12 @@ class Words:
         at = bisect_left(self.sorted, prefix)
         return at < len(self.sorted) and self.sorted[at].startswith(prefix)
 
+    def rests(self, prefix: bytes) -> list[str]:
+        """What words that begin so have behind it."""
+        low, high = self.range_of(prefix)
+        size = len(prefix)
+        return [word[size:].decode("utf-8", "replace") for word in self.sorted[low:high]]
+
     def ending(self, prefix: bytes) -> bytes | None:
         """What the shortest word that begins so has behind it.
 

@@ -50,9 +50,28 @@ class Catalog:
         return words_of(self.relations)
 
     @cached_property
+    def with_columns(self) -> Words:
+        """Those that have columns."""
+        return words_of(name for name, relation in self.relations.items() if relation.names)
+
+    @cached_property
     def columns(self) -> Words:
         """The names of all columns."""
         return words_of(name for relation in self.relations.values() for name in relation.names)
+
+    def columns_beside(self, used: frozenset[str]) -> Words:
+        """The columns of all relations that have some columns."""
+        if not used:
+            return self.columns
+        found = self._beside.get(used)
+        if found is None:
+            fitting = (relation for relation in self.relations.values() if used <= relation.names)
+            found = self._beside[used] = words_of(name for relation in fitting for name in relation.names)
+        return found
+
+    @cached_property
+    def _beside(self) -> dict[frozenset[str], Words]:
+        return {}
 
     def functions_of(self, kind: CallKind) -> dict[str, Function]:
         """The functions of a kind, by name."""

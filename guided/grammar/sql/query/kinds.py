@@ -7,7 +7,7 @@ from enum import Enum
 
 from guided.grammar.attributed.lexis import ascii_lower
 from guided.grammar.attributed.nodes import Names
-from guided.grammar.attributed.words import Words, words_of
+from guided.grammar.attributed.words import Words, union, words_of
 from guided.grammar.sql.query.catalog import Catalog, Function
 from guided.grammar.sql.query.relations import NOTHING, Relation, Source, bare_columns
 from guided.grammar.sql.query.scope import (
@@ -119,13 +119,20 @@ class BareColumn:
             return Names(words_of(name for name in result if name is not None and result.count(name) == 1))
         found: set[str] = set()
         hidden: set[str] = set()
+        every: Words | None = None
         at: Query | None = query
         free = False
         while at is not None:
             if not at.bound and at.clause is Clause.SELECT:
                 known = {name for _, relation in at.tables for name in relation.names}
                 known.update(name for relation in recursive(at).values() for name in relation.names)
-                found |= (known | self.catalog.columns.members) - hidden - barred_by_star(at)
+                barred = barred_by_star(at)
+                if hidden or barred:
+                    found |= (known | self.catalog.columns.members) - hidden - barred
+                else:
+                    # Thousands of names, which are not copied for each place.
+                    found |= known
+                    every = self.catalog.columns
                 free = self.catalog.forward
             else:
                 bare = bare_names(at, inner=at is not query)
@@ -134,7 +141,10 @@ class BareColumn:
                 if at is query and not at.laws.selected_first:
                     found |= self._aliases(at) - bare.ambiguous
             at = None if is_local(at) else at.outside
-        return Names(words_of(found), free)
+        listed = words_of(found)
+        if every is None:
+            return Names(listed, free)
+        return Names(union(frozenset((listed, every))) if found - every.members else every, free)
 
     def _aliases(self, query: Query) -> set[str]:
         """Names of the result that may be used; what holds an aggregate only where aggregates may be."""
@@ -200,17 +210,23 @@ class Qualifier:
     def allowed(self, query: Query) -> Names:
         """The sources in scope; before FROM tables and names that FROM can introduce."""
         found: set[str] = set()
+        sure: Words | None = None
         at: Query | None = query
         free = False
         while at is not None:
             if not at.bound and at.clause is Clause.SELECT:
-                found |= self.catalog.tables.members
+                if at is query and not at.tables and not barred_by_star(at):
+                    # Each stands for itself, so it need not be tried whether it has a column.
+                    sure = self.catalog.tables if self.column is None else self.catalog.with_columns
+                else:
+                    found |= self.catalog.tables.members
                 found.update(name for name, _ in at.tables)
                 free = True
             else:
                 found.update(source.name for source in at.sources if source.name)
             at = None if is_local(at) else at.outside
-        return Names(words_of(name for name in found if self.after(query, name) is not None), free)
+        listed = words_of(name for name in found if self.after(query, name) is not None)
+        return Names(listed if sure is None else union(frozenset((listed, sure))) if len(listed) else sure, free)
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the qualifier noted; None where it has no column that can be named."""
@@ -260,9 +276,9 @@ class QualifiedColumn:
             outside = outside.outside
         used = {pending.column for pending in query.pending if pending.qualifier == name} - {"*"}
         relations = [*recursive(query).values(), *(relation for _, relation in query.tables)]
-        relations += self.catalog.relations.values()
-        fitting = {column for one in relations if used <= one.names for column in one.names}
-        return Names(words_of(fitting), self.catalog.forward)
+        fitting = words_of(column for one in relations if used <= one.names for column in one.names)
+        fitting = union(frozenset((fitting, self.catalog.columns_beside(frozenset(used)))))
+        return Names(fitting, self.catalog.forward)
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query in which it was used."""
