@@ -249,7 +249,9 @@ class _Writing:
             walked = self.walks.word_run(starts, self.heads.word, state, ONWARD, MOST_NAME - len(text))
             self._free(walked.row)
             if walked.crossings:
-                crossings, others = self._told(place, text, walked, AFTER_WORD)
+                called = [crossing for crossing in crossings if crossing.text.endswith(b"(")]
+                told, others = self._told(place, text, walked, AFTER_WORD)
+                crossings = called + told
                 if others is not None:
                     after = self.language.threads.after(place, Lexeme(LexemeKind.WORD, _UNHEARD), False)
                     if after is not None:

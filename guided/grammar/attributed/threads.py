@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from guided.grammar.attributed.first import First, FirstSets
+from guided.grammar.attributed.lexis import is_called
 from guided.grammar.attributed.nodes import (
     Keyword,
     Literal,
@@ -371,7 +372,7 @@ def _read(place: Place, lexeme: Lexeme, reserved: bool) -> list[tuple[Stack | No
             name = (written or text) if open_.terminal.is_exact else text
             # No name is empty, but a string may be.
             is_name = bool(name) or open_.terminal.spelled is Spelled.STRING
-            if is_name and (names.free or name in names.words):
+            if is_name and (name in names.words or (names.free and not (kind is LexemeKind.WORD and is_called(text)))):
                 after = open_.terminal.kind.after(open_.attribute, name)
                 if after is not None:
                     found.append((open_.stack, after))

@@ -41,7 +41,8 @@ class Catalog:
         found: dict[str, Relation] = {}
         for table in tables:
             columns = tuple(lexis.folded(column.name, False) for column in table.columns)
-            found.setdefault(lexis.folded(table.name, False), Relation(columns))
+            name = table.name if lexis.keeps_case else lexis.folded(table.name, False)
+            found.setdefault(name, Relation(columns))
         return found
 
     @cached_property

@@ -154,7 +154,9 @@ def end_item(query: Query) -> Query | None:
     output = Output(name, query.taint, is_alias=query.named)
     if query.is_distinct and name is None:
         # Its name is its text, which is not known here: it is told from others only if it has a bracket.
-        if query.outputs and (not query.has_call or any(other.name is None for other in query.outputs)):
+        if query.outputs and not query.has_call:
+            return None
+        if any(other.name is None or "(" in other.name for other in query.outputs):
             return None
         output = output._replace(is_lonely=not query.has_call)
     elif not query.named and name is not None:
@@ -241,6 +243,11 @@ def comma(query: Query) -> Query:
     return query._replace(chain=len(query.sources)) if query.laws.comma_apart else query
 
 
+def unconditioned(query: Query) -> Query | None:
+    """Behind a join without a condition."""
+    return None if conflicts(query) else query._replace(is_loose=True)
+
+
 def settled(query: Query) -> Query | None:
     """A source that is there to stay: nothing that waits has become ambiguous."""
     return None if conflicts(query) else query
@@ -318,7 +325,17 @@ def end_term(query: Query) -> Query:
     return query._replace(alone=False, is_whole=False)
 
 
-def begin_limit(query: Query) -> Query | None:
+def roll_up(query: Query) -> Query:
+    """Behind WITH ROLLUP, after which MariaDB has no ORDER BY."""
+    return query._replace(no_order=True)
+
+
+def may_order(query: Query) -> Query | None:
+    """ORDER BY, where it may be."""
+    return None if query.no_order else query
+
+
+def may_limit(query: Query) -> Query | None:
     """LIMIT, where it may be."""
     return None if query.no_limit else query
 

@@ -12,7 +12,7 @@ from guided.grammar.sql.query.kinds import may_end, same
 from guided.grammar.sql.query.relations import NOTHING, Relation
 from guided.grammar.sql.query.scope import Query, Recursion
 
-__all__ = ["CommonTable", "NewColumn", "begin_table", "begin_with", "enter_table", "leave_table"]
+__all__ = ["CommonTable", "NewColumn", "begin_table", "begin_with", "enter_table", "leave_table", "not_recursive"]
 
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 
@@ -93,6 +93,11 @@ def enter_table(query: Query) -> Query | None:
         is_distinct=query.laws.distinct_columns and width is None,
         recursion=Recursion(query.name),
     )
+
+
+def not_recursive(query: Query) -> Query:
+    """Begin it where it must not name itself: RECURSIVE was not written."""
+    return query._replace(recursion=None)
 
 
 def leave_table(query: Query) -> Query:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from guided.grammar.attributed.lexis import Lexis
 from guided.grammar.sql.query.catalog import Function
+from guided.grammar.sql.query.laws import SQLITE_LAWS, Laws
 
 __all__ = ["Dialect"]
 
@@ -27,5 +28,8 @@ class Dialect:
     collations: tuple[str, ...]
     types: tuple[str, ...]
     functions: tuple[Function, ...]
+    attached: frozenset[str] = frozenset()
+    """Functions whose bracket must stand right behind their names."""
+    laws: Laws = SQLITE_LAWS
     names_queries: bool = True
     """Must a sub-query in FROM be given a name?"""

@@ -443,7 +443,8 @@ def may_be_named(query: Query, name: str) -> bool:
     if name in query.barred:
         return False
     # A column that goes by its text, which has a bracket, is not told from one with the same name in quotes.
-    return not query.is_distinct or not ("(" in name or any(output.name == name for output in query.outputs))
+    others = [output.name for output in query.outputs if output.star is None]
+    return not query.is_distinct or not (name in others or ("(" in name and None in others))
 
 
 class AliasOfColumn:
@@ -474,7 +475,7 @@ class AliasOfColumn:
     def suggested(self, query: Query) -> Iterable[str]:
         """What the query around waits for, else a letter."""
         wanted = sorted(wanted_names(query))[:1]
-        return (*wanted, *_LETTERS, *_PAIRS) if query.is_distinct or query.barred else wanted or ("a",)
+        return wanted or ((*_LETTERS, *_PAIRS) if query.is_distinct or query.barred else ("a",))
 
 
 def wanted_names(query: Query) -> frozenset[str]:
@@ -579,7 +580,7 @@ class FixedName:
     def __init__(self, label: str, names: Iterable[str]) -> None:
         self.label = label
         self._names = Names(words_of(names))
-        self.price = max(map(len, self._names.words.sorted))
+        self.price = max(map(len, self._names.words.sorted), default=0)
 
     def allowed(self, query: Query) -> Names:
         """The same everywhere."""

@@ -5,15 +5,16 @@ from __future__ import annotations
 from guided.errors import UnsatisfiableError, UnsupportedError
 from guided.grammar.attributed.language import AttributedLanguage
 from guided.grammar.sql.query.catalog import Catalog
-from guided.grammar.sql.query.dialect import Dialect
+from guided.grammar.sql.query.dialects.mariadb import mariadb
 from guided.grammar.sql.query.dialects.sqlite import SQLITE
 from guided.grammar.sql.query.scope import Query, known_names, owed
+from guided.grammar.sql.query.select.mysql.statement import select as select_of_mysql
 from guided.grammar.sql.query.select.statement import select
 from guided.grammar.sql.schema import DatabaseSchema
 
 __all__ = ["query_language"]
 
-_DIALECTS: dict[str, Dialect] = {"sqlite": SQLITE}
+_DIALECTS = ("sqlite", "mysql", "mariadb")
 
 
 def query_language(schema: DatabaseSchema, *, forward: bool = True) -> AttributedLanguage:
@@ -31,13 +32,15 @@ def query_language(schema: DatabaseSchema, *, forward: bool = True) -> Attribute
     >>> language.reads(b"SELECT singer.nmae FROM singer")
     False
     """
-    dialect = _DIALECTS.get(schema.dialect)
-    if dialect is None:
+    if schema.dialect not in _DIALECTS:
         raise UnsupportedError(
             f"queries of the dialect {schema.dialect!r} are not known", remedy=f"Known are: {', '.join(_DIALECTS)}."
         )
     if not schema.tables:
         raise UnsatisfiableError("the database has no tables", remedy="Create some, or name another database.")
+    is_mysql = schema.dialect != "sqlite"
+    dialect = mariadb(schema) if is_mysql else SQLITE
     lexis = dialect.lexis
     catalog = Catalog(Catalog.relations_of(schema.tables, lexis), dialect.functions, lexis, forward)
-    return AttributedLanguage(select(catalog, dialect), Query(), lexis, known_names, owed)
+    grammar = select_of_mysql(catalog, dialect) if is_mysql else select(catalog, dialect)
+    return AttributedLanguage(grammar, Query(laws=dialect.laws), lexis, known_names, owed)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import Words, words_of
 from guided.grammar.sql.query.kinds import read_atom
 from guided.grammar.sql.query.scope import Clause, Query, Taint
 
-__all__ = ["AnyString", "Number", "WholeNumber"]
+__all__ = ["AnyString", "AnyText", "Number", "OneCharacter", "Size", "WholeNumber"]
 
 
 class Number:
@@ -65,3 +66,57 @@ class AnyString:
     def after(self, query: Query) -> Query:
         """The query behind it."""
         return read_atom(query)
+
+
+class Size:
+    """A whole number between two, as of digits."""
+
+    label = "a size"
+
+    def __init__(self, low: int, high: int) -> None:
+        self.shortest = str(low)
+        self._some = words_of(str(number) for number in range(low, high + 1))
+
+    def allowed(self, query: Query) -> Words | None:
+        """Those between."""
+        return self._some
+
+    def after(self, query: Query) -> Query:
+        """The query as it was."""
+        return query
+
+
+class OneCharacter:
+    """A string of one character, as behind ESCAPE."""
+
+    label = "a character in quotes"
+    shortest = "'!'"
+
+    _SOME = words_of(chr(code) for code in range(33, 127) if chr(code) not in "'\\")
+
+    def allowed(self, query: Query) -> Words | None:
+        """Those of ASCII that stand for themselves in a string."""
+        return self._SOME
+
+    def after(self, query: Query) -> Query:
+        """The query as it was."""
+        return query
+
+
+class AnyText:
+    """A string in the quotes that other engines have for names."""
+
+    label = "a string"
+    price = 2
+
+    def allowed(self, query: Query) -> Names:
+        """Any."""
+        return Names(words_of(()), True)
+
+    def after(self, query: Query, name: str) -> Query:
+        """The query behind it."""
+        return read_atom(query)
+
+    def suggested(self, query: Query) -> tuple[str, ...]:
+        """None: a number is shorter."""
+        return ()

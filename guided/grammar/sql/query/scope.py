@@ -198,6 +198,10 @@ class Query(NamedTuple):
     """Must the columns of the result have different names?"""
     barred: frozenset[str] = frozenset()
     """Names that no column of the result may have: they would be ambiguous in the query around."""
+    is_loose: bool = False
+    """Was a join read that has no condition, so that the words of later ones may be another's?"""
+    no_order: bool = False
+    """Is ORDER BY not allowed, as behind ROLLUP?"""
     no_limit: bool = False
     """Is LIMIT not allowed, as in IN?"""
 
@@ -304,6 +308,11 @@ def _sources_owed(query: Query) -> int:
     found = sum(_OWED_SOURCE + 2 * len(group or "") for group in groups)
     found += sum(_OWED_NAME + 2 * len(pending.column) for pending in missing)
     found += sum(_OWED_NAME + len(name) for name in conflicts(query))
+    if query.relation is not None and query.clause is Clause.FROM:
+        # USING must make one what the relation that was read has as well.
+        bare = bare_columns(query.sources)
+        both = waiting_names(query) & query.relation.names & (bare.unique | bare.ambiguous)
+        found += sum(_OWED_NAME + len(name) for name in both)
     if (query.needs_from and not query.sources) or query.missing_columns:
         found += _OWED_SOURCE
     if query.name and query.clause is Clause.SELECT:
@@ -325,9 +334,11 @@ def bare_names(query: Query, *, inner: bool = False) -> Bare:
     ``inner``: is it a query within that asks?
     """
     found = bare_columns(query.sources)
-    if query.laws.comma_apart and query.clause is Clause.ON and query.chain:
+    if query.clause is Clause.ON and query.laws.comma_apart:
         unique = found.unique & bare_columns(query.sources[query.chain :]).unique
-        return Bare(unique, found.unique.union(found.ambiguous) - unique)
+        if query.is_loose:
+            unique -= frozenset[str]().union(*(source.merged for source in query.sources))
+        return Bare(unique, (found.unique | found.ambiguous) - unique)
     return _late_names(query, found, inner) if _looks_at_result(query) else found
 
 

@@ -6,8 +6,8 @@ The lists are fixed, so that a mask does not depend on the machine; what a later
 from __future__ import annotations
 
 from guided.grammar.attributed.lexis import Lexis
-from guided.grammar.sql.query.catalog import Function
 from guided.grammar.sql.query.dialect import Dialect
+from guided.grammar.sql.query.dialects.functions import functions_of
 from guided.grammar.sql.query.scope import CallKind
 
 __all__ = ["SQLITE"]
@@ -45,15 +45,6 @@ _LONG_TYPES = ("double precision", "unsigned big int", "varying character", "nat
 """Any words are a type; these are those of https://sqlite.org/datatype3.html and the manuals of other engines."""
 
 
-def _functions(text: str, kind: CallKind) -> tuple[Function, ...]:
-    found = []
-    for entry in text.split():
-        name, _, count = entry.partition(":")
-        low, dash, high = count.partition("-")
-        found.append(Function(name, kind, int(low), int(high or low) if high or not dash else None))
-    return tuple(found)
-
-
 _KEYWORDS = frozenset(_RESERVED.split()) | frozenset(
     ["except", "first", "last", "rows", "range", "groups", "partition"]
 )
@@ -75,9 +66,9 @@ SQLITE = Dialect(
     collations=("binary", "nocase", "rtrim"),
     types=(*_TYPES.split(), *_LONG_TYPES),
     functions=(
-        *_functions(f"{_SCALARS} {_DATES} {_MATHS} {_JSONS}", CallKind.SCALAR),
-        *_functions(_AGGREGATES, CallKind.AGGREGATE),
-        *_functions(_WINDOWS, CallKind.WINDOW),
+        *functions_of(f"{_SCALARS} {_DATES} {_MATHS} {_JSONS}", CallKind.SCALAR),
+        *functions_of(_AGGREGATES, CallKind.AGGREGATE),
+        *functions_of(_WINDOWS, CallKind.WINDOW),
     ),
     names_queries=False,
 )

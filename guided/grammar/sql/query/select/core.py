@@ -10,7 +10,7 @@ from guided.grammar.sql.query.select.parts import Parts
 from guided.grammar.sql.query.select.sources import sources
 from guided.grammar.sql.query.select.windows import windows
 
-__all__ = ["core"]
+__all__ = ["core", "items"]
 
 
 def core(parts: Parts) -> Node:
@@ -28,13 +28,14 @@ def core(parts: Parts) -> Node:
     return seq(
         words("SELECT"),
         maybe(choice(words("DISTINCT"), words("ALL"))),
-        _items(parts),
+        items(parts),
         choice(seq(Action(do.end_items), Action(bind)), seq(read, bound)),
         windows(parts),
     )
 
 
-def _items(parts: Parts) -> Node:
+def items(parts: Parts) -> Node:
+    """The columns of the result."""
     alias = Name(kinds.AliasOfColumn(parts.catalog))
     implied = Name(kinds.AliasOfColumn(parts.catalog, parts.dialect.keywords))
     named = maybe(choice(seq(words("AS"), alias), implied))

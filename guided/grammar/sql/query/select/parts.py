@@ -37,11 +37,12 @@ class Parts:
         self.number = Literal(LiteralForm.NUMBER, Number())
         self.whole = Literal(LiteralForm.NUMBER, WholeNumber())
         self.string = Literal(LiteralForm.STRING, AnyString())
+        self.is_exact = dialect.lexis.keeps_case
         self.bare = Name(kinds.BareColumn(catalog))
         self.quoted = Name(kinds.QuotedString(), Spelled.STRING)
         column = kinds.QualifiedColumn(catalog)
-        self.any_qualifier = Name(kinds.Qualifier(catalog))
-        self.qualifier = Name(kinds.Qualifier(catalog, column))
+        self.any_qualifier = Name(kinds.Qualifier(catalog), is_exact=self.is_exact)
+        self.qualifier = Name(kinds.Qualifier(catalog, column), is_exact=self.is_exact)
         self.qualified = Name(column)
         self.collated = maybe(words("COLLATE"), Name(kinds.FixedName("a collation", dialect.collations)))
 

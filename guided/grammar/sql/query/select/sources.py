@@ -8,7 +8,7 @@ from guided.grammar.sql.query import kinds
 from guided.grammar.sql.query.scope import Query, unbound
 from guided.grammar.sql.query.select.parts import Parts
 
-__all__ = ["sources"]
+__all__ = ["may_join", "sources"]
 
 
 def sources(parts: Parts) -> Node:
@@ -23,8 +23,8 @@ def sources(parts: Parts) -> Node:
         seq(Action(do.may_merge), words("USING"), parts.open, merged, settled, parts.close),
     )
     side = choice(seq(), words("INNER"), seq(choice(*map(words, ("LEFT", "RIGHT", "FULL"))), maybe(words("OUTER"))))
-    apart = Action(_may_join(parts, kinds.Joining.PLAIN))
-    alike = Action(_may_join(parts, kinds.Joining.NATURAL))
+    apart = Action(may_join(parts, kinds.Joining.PLAIN))
+    alike = Action(may_join(parts, kinds.Joining.NATURAL))
     more = Choice(
         (
             seq(side, words("JOIN"), merging, condition),
@@ -37,7 +37,7 @@ def sources(parts: Parts) -> Node:
     return seq(plain, settled, Star(seq(Action(do.may_widen), more)))
 
 
-def _may_join(parts: Parts, joining: kinds.Joining) -> do.Change:
+def may_join(parts: Parts, joining: kinds.Joining) -> do.Change:
     """Is there any source that can be joined so?"""
     name = kinds.TableName(parts.catalog, joining)
 

@@ -1,0 +1,100 @@
+"""Expressions: conditions, comparisons, predicates, values (https://mariadb.com/kb/en/operator-precedence/)."""
+
+from __future__ import annotations
+
+from guided.grammar.attributed.nodes import (
+    Action,
+    Node,
+    Rule,
+    Sign,
+    Star,
+    choice,
+    listed,
+    maybe,
+    seq,
+    words,
+)
+from guided.grammar.sql.query import changes as do
+from guided.grammar.sql.query.select.mysql.calls import call, unit
+from guided.grammar.sql.query.select.mysql.parts import MysqlParts
+
+__all__ = ["expression"]
+
+
+def expression(parts: MysqlParts) -> Node:
+    """Any expression."""
+    after = Action(do.operator)
+    negated = seq(Star(seq(words("NOT"), Action(do.operand))), _comparison(parts))
+    conjunction = listed(negated, seq(after, choice(words("AND"), Sign("&&"))))
+    return listed(conjunction, seq(after, choice(words("OR"), words("XOR"), Sign("||"))))
+
+
+def _comparison(parts: MysqlParts) -> Node:
+    predicate = Rule("predicate", _predicate(parts))
+    compare = choice(*map(Sign, parts.dialect.comparisons))
+    every = seq(choice(words("ALL"), words("ANY"), words("SOME")), parts.open, Action(do.operand), _member(parts))
+    truth = seq(words("IS"), maybe(words("NOT")), choice(*map(words, ("NULL", "TRUE", "FALSE", "UNKNOWN"))))
+    ordered = choice(*(Sign(sign) for sign in parts.dialect.comparisons if sign != "<=>"))
+    tail = choice(seq(compare, predicate), seq(ordered, every), truth)
+    return seq(predicate, Star(seq(Action(do.operator), tail)))
+
+
+def _member(parts: MysqlParts) -> Node:
+    """A query of one column, without LIMIT, and the bracket behind it."""
+    return seq(Action(do.enter_member), parts.compound, Action(do.leave_operand), parts.close)
+
+
+def _predicate(parts: MysqlParts) -> Node:
+    value = parts.value
+    value.body = _value(parts)
+    inside = choice(_member(parts), seq(listed(parts.expression, parts.comma), parts.close))
+    escape = maybe(words("ESCAPE"), parts.character)
+    negatable = choice(
+        seq(words("LIKE"), value, escape),
+        seq(words("BETWEEN"), value, words("AND"), value),
+        seq(words("IN"), parts.open, Action(do.operand), inside),
+    )
+    tail = choice(seq(maybe(words("NOT")), negatable), seq(words("SOUNDS LIKE"), value))
+    return seq(value, Star(seq(Action(do.operator), tail)))
+
+
+def _value(parts: MysqlParts) -> Node:
+    sign = choice(*map(Sign, parts.dialect.operators), words("DIV"), words("MOD"))
+    prefix = choice(*map(Sign, parts.dialect.prefixes), words("BINARY"))
+    one = seq(Star(seq(Action(do.not_alone), prefix)), _atom(parts))
+    interval = seq(choice(Sign("+"), Sign("-")), words("INTERVAL"), parts.expression, unit())
+    return seq(one, Star(seq(Action(do.operator), choice(seq(sign, one), interval))))
+
+
+def _atom(parts: MysqlParts) -> Node:
+    operand = Action(do.operand)
+    exists = seq(words("EXISTS"), operand, parts.open, parts.bracketed(sees=True, width=None))
+    inside = choice(
+        seq(Action(do.deeper), parts.expression, Action(do.shallower), parts.close),
+        seq(operand, parts.bracketed(sees=True, width=1)),
+    )
+    return choice(
+        seq(parts.number, operand),
+        seq(operand, parts.string),
+        seq(operand, parts.text),
+        seq(operand, choice(*map(words, parts.dialect.constants))),
+        parts.bare,
+        seq(parts.qualifier, Sign("."), parts.qualified),
+        call(parts),
+        _case(parts),
+        exists,
+        seq(parts.open, Action(do.complex_value), inside),
+    )
+
+
+def _case(parts: MysqlParts) -> Node:
+    when = seq(words("WHEN"), parts.expression, words("THEN"), parts.expression)
+    return seq(
+        words("CASE"),
+        Action(do.operand),
+        maybe(parts.expression),
+        Star(when),
+        when,
+        maybe(words("ELSE"), parts.expression),
+        words("END"),
+    )

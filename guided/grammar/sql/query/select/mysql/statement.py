@@ -1,0 +1,97 @@
+"""Whole statements: WITH, set operations, SELECT and its clauses."""
+
+from __future__ import annotations
+
+from guided.grammar.attributed.nodes import Action, Name, Node, Sign, Star, choice, listed, maybe, seq, words
+from guided.grammar.sql.query import changes as do
+from guided.grammar.sql.query import common_tables as tables
+from guided.grammar.sql.query.catalog import Catalog
+from guided.grammar.sql.query.dialect import Dialect
+from guided.grammar.sql.query.scope import Clause, bind
+from guided.grammar.sql.query.select.core import items
+from guided.grammar.sql.query.select.mysql.expressions import expression
+from guided.grammar.sql.query.select.mysql.parts import MysqlParts
+from guided.grammar.sql.query.select.mysql.sources import sources
+
+__all__ = ["select"]
+
+
+def select(catalog: Catalog, dialect: Dialect) -> Node:
+    """The SELECT statements over a catalog."""
+    parts = MysqlParts(catalog, dialect)
+    parts.expression.body = expression(parts)
+    parts.compound.body = _compound(parts)
+    return seq(parts.compound, maybe(Sign(";")))
+
+
+def _compound(parts: MysqlParts) -> Node:
+    every = maybe(choice(words("ALL"), words("DISTINCT")))
+    operator = seq(choice(words("UNION"), words("INTERSECT"), words("EXCEPT")), every)
+    one = _core(parts)
+    return seq(
+        maybe(_with(parts)),
+        one,
+        Star(seq(Action(do.next_part), operator, one)),
+        maybe(_order(parts)),
+        maybe(_limit(parts)),
+    )
+
+
+def _with(parts: MysqlParts) -> Node:
+    table = seq(
+        Action(tables.begin_table),
+        Name(tables.CommonTable(parts.catalog), is_exact=parts.is_exact),
+        maybe(parts.open, listed(Name(tables.NewColumn()), parts.comma), parts.close),
+        words("AS"),
+        parts.open,
+        Action(tables.enter_table),
+        Action(tables.not_recursive),
+        parts.compound,
+        Action(tables.leave_table),
+        parts.close,
+    )
+    return seq(words("WITH"), Action(tables.begin_with), listed(table, parts.comma))
+
+
+def _core(parts: MysqlParts) -> Node:
+    """SELECT up to HAVING."""
+    term = seq(Action(do.begin_term), parts.expression, Action(do.end_term))
+    direction = maybe(choice(words("ASC"), words("DESC")))
+    group = seq(
+        words("GROUP BY"),
+        Action(do.begin_clause(Clause.GROUP)),
+        listed(seq(term, direction), parts.comma),
+        maybe(words("WITH ROLLUP"), Action(do.roll_up)),
+    )
+    having = seq(words("HAVING"), Action(do.begin_clause(Clause.HAVING)), parts.expression)
+    where = seq(words("WHERE"), parts.expression)
+    read = seq(Action(do.end_items), words("FROM"), Action(do.begin_from), sources(parts), Action(bind))
+    alone = seq(Action(do.end_items), Action(bind), maybe(words("FROM DUAL")))
+    return seq(
+        words("SELECT"),
+        maybe(choice(words("DISTINCT"), words("ALL"))),
+        items(parts),
+        choice(alone, read),
+        maybe(where),
+        maybe(group),
+        maybe(having),
+    )
+
+
+def _order(parts: MysqlParts) -> Node:
+    direction = maybe(choice(words("ASC"), words("DESC")))
+    term = seq(
+        choice(
+            seq(Action(do.in_compound), Action(do.begin_term), choice(parts.number, parts.bare)),
+            seq(Action(do.not_in_compound), Action(do.begin_term), parts.expression),
+        ),
+        Action(do.end_term),
+    )
+    return seq(
+        Action(do.may_order), words("ORDER BY"), Action(do.begin_order), listed(seq(term, direction), parts.comma)
+    )
+
+
+def _limit(parts: MysqlParts) -> Node:
+    number = parts.whole
+    return seq(Action(do.may_limit), words("LIMIT"), number, maybe(choice(words("OFFSET"), parts.comma), number))

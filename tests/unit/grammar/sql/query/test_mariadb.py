@@ -1,0 +1,222 @@
+"""SELECT statements of MariaDB: each text is prepared by the server itself."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import guided
+from guided.constraint.attributed import AttributedConstraint
+from guided.errors import GuidedError
+from guided.grammar.attributed.language import AttributedLanguage
+from guided.grammar.sql import DatabaseSchema, reflect
+from guided.grammar.sql.connection import open_session
+from guided.grammar.sql.engines.session import ReadOnlySession
+from guided.grammar.sql.query.dialects.mariadb import MARIADB
+from guided.grammar.sql.query.language import query_language
+from guided.grammar.sql.query.scope import CallKind
+from tests.amounts import some
+from tests.databases import Databases
+from tests.unit.grammar.sql.query.random_queries import begun
+from tests.unit.grammar.sql.query.test_queries import refusal
+
+DATABASE = """
+CREATE TABLE singer (singer_id INTEGER PRIMARY KEY, name VARCHAR(50), country VARCHAR(50), age INTEGER, is_male BOOLEAN)
+CREATE TABLE concert (concert_id INTEGER PRIMARY KEY, name TEXT, stadium_id INTEGER, year TEXT, day DATE)
+CREATE TABLE singer_in_concert (concert_id INTEGER, singer_id INTEGER)
+CREATE TABLE `Order items` (id INTEGER, `group` TEXT, `weird ``name` DOUBLE, `Größe` INTEGER, `key` TEXT)
+CREATE VIEW old AS SELECT name, age FROM singer WHERE age > 60
+""".strip().splitlines()
+
+TAKEN = r"""
+SELECT count(*) FROM singer
+select Name , COUNTRY  from singer where AGE > 20 order by age desc
+SELECT T1.name, COUNT(*) FROM singer AS T1 JOIN singer_in_concert AS T2 ON T1.singer_id = T2.singer_id GROUP BY T1.name
+SELECT name FROM singer WHERE country = "France" AND name <> 'it\'s' OR name LIKE '50\%' ESCAPE '|'
+SELECT s.name FROM singer s, singer S WHERE s.age < S.age
+SELECT s.name, concat(name, ' ', country) AS `a b` FROM singer s ORDER BY `a b`
+SELECT name FROM singer UNION ALL SELECT name FROM concert ORDER BY name LIMIT 3, 4
+SELECT name FROM singer INTERSECT SELECT name FROM concert EXCEPT SELECT 'a'
+SELECT count(*) FROM (SELECT country, count(*) FROM singer GROUP BY country HAVING count(*) > 1) AS many
+SELECT * FROM (SELECT s.*, row_number() OVER (PARTITION BY country ORDER BY age DESC) AS place FROM singer s) x WHERE place = 1
+WITH many AS (SELECT country, count(*) AS n FROM singer GROUP BY 1) SELECT country FROM many WHERE n > 2
+WITH a(x, y) AS (SELECT name, age FROM singer), b AS (SELECT x FROM a) SELECT a.y FROM a JOIN b USING (x)
+SELECT CASE WHEN age > 30 THEN 'old' ELSE 'young' END AS kind, avg(age) FROM singer GROUP BY kind ORDER BY 2 DESC
+SELECT country, count(*) AS n FROM singer GROUP BY country HAVING n > 1 AND country IS NOT NULL ORDER BY n DESC
+SELECT date_format(day, '%Y-%m') AS month, COUNT(*) FROM concert WHERE day >= NOW() - INTERVAL 1 YEAR GROUP BY month
+SELECT timestampdiff(YEAR, day, current_date), extract(MONTH FROM day), date_add(day, INTERVAL 1 + age DAY) FROM concert, singer
+SELECT group_concat(DISTINCT name ORDER BY age DESC SEPARATOR ', ') FROM singer
+SELECT CAST(age AS DECIMAL(10, 2)), convert(age, CHAR), IF(age > 3, 1, 2), ifnull(age, 0) FROM singer
+SELECT 5 DIV 2, 5 MOD 2, 1 XOR 0, !1, 1 && 2 || 3, 1 <=> NULL, name SOUNDS LIKE 'a' FROM singer
+SELECT trim(BOTH 'x' FROM name), substring(name FROM 2 FOR 3), position('a' IN name) FROM singer
+SELECT name FROM singer WHERE age > ALL (SELECT age FROM singer WHERE country = 'x') AND age = ANY (SELECT 1)
+SELECT name FROM singer WHERE age IS NOT TRUE AND NOT age BETWEEN 1 AND 2 AND name NOT IN (SELECT name FROM concert)
+SELECT country, sum(age) FROM singer GROUP BY country WITH ROLLUP
+SELECT a.name FROM singer a LEFT JOIN singer_in_concert b ON a.singer_id = b.singer_id WHERE b.singer_id IS NULL
+SELECT name FROM singer NATURAL JOIN singer_in_concert
+SELECT `group`, `weird ``name`, `GRößE`, `key` FROM `Order items` WHERE `größe` IS NULL OR 1 = 1 LIMIT 2 OFFSET 3;
+SELECT sum(age) OVER (ORDER BY age ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM singer
+SELECT 1 FROM DUAL WHERE EXISTS (SELECT 1 FROM singer)
+SELECT count(DISTINCT name, age), count(DISTINCT name) FROM singer HAVING count(*) > 1
+SELECT sum(age) + max(age) AS s FROM singer ORDER BY s
+SELECT name FROM singer s WHERE (SELECT count(*) FROM singer_in_concert x WHERE x.singer_id = s.singer_id) > 2
+""".strip().splitlines()
+
+REFUSED = r"""
+SELECT nmae FROM singer
+SELECT name FROM Singer
+SELECT S.name FROM singer s
+SELECT count (*) FROM singer
+SELECT name FROM singer HAVING age > 1
+SELECT name FROM singer WHERE n = 1 GROUP BY name AS n
+SELECT name AS n FROM singer WHERE n = 1
+SELECT name AS n, country AS n FROM singer ORDER BY n
+SELECT count(*) AS n FROM singer GROUP BY n
+SELECT count(*) AS n FROM singer ORDER BY n + 1
+SELECT 1, * FROM singer
+SELECT 1 FROM (SELECT name, name FROM singer) x
+SELECT 1 FROM (SELECT 1, 1) x
+SELECT 1 FROM (SELECT * FROM singer, concert) x
+SELECT 1 FROM (SELECT name FROM singer)
+SELECT 1 FROM singer LEFT JOIN concert
+SELECT 1 FROM singer FULL OUTER JOIN concert ON 1
+SELECT 1 FROM singer s, concert c JOIN old o ON o.name = s.name
+SELECT 1 FROM singer s, singer_in_concert c JOIN old o USING (name)
+SELECT name FROM singer WHERE name IN (SELECT name FROM concert LIMIT 1)
+SELECT rank() OVER () FROM singer
+SELECT rank() OVER (ORDER BY age ROWS UNBOUNDED PRECEDING) FROM singer
+SELECT sum(age) FILTER (WHERE age > 1) FROM singer
+SELECT name FROM singer ORDER BY age NULLS LAST
+SELECT country FROM singer GROUP BY country WITH ROLLUP ORDER BY country
+SELECT name FROM singer ORDER BY 2
+SELECT name FROM singer ORDER BY (2)
+SELECT name FROM singer ORDER BY -1
+SELECT sum(age, 2) FROM singer
+SELECT cast(1 AS DECIMAL(2, 10))
+SELECT 1 = NOT 1
+SELECT 1 IS 1
+SELECT 1 == 1
+SELECT 'a\'
+SELECT name FROM singer LIMIT 1 + 1
+WITH a AS (SELECT 1), A AS (SELECT 2) SELECT 1
+SELECT singer.name FROM singer AS _utf8
+SELECT age FROM singer UNION SELECT name, age FROM singer
+""".strip().splitlines()
+
+
+@pytest.fixture(scope="module")
+def url(databases: Databases) -> str:
+    return databases("mariadb").create(*DATABASE)
+
+
+@pytest.fixture(scope="module")
+def schema(url: str) -> DatabaseSchema:
+    return reflect(url)
+
+
+@pytest.fixture(scope="module")
+def session(url: str) -> Iterator[ReadOnlySession]:
+    with open_session(url) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def languages(schema: DatabaseSchema) -> tuple[AttributedLanguage, AttributedLanguage]:
+    return query_language(schema), query_language(schema, forward=False)
+
+
+@pytest.mark.parametrize("text", TAKEN)
+def test_what_the_server_prepares_is_taken(
+    text: str, languages: tuple[AttributedLanguage, ...], session: ReadOnlySession
+) -> None:
+    session.prepare(text)
+    for language in languages:
+        assert refusal(language, text) is None
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_the_server_refuses_is_refused(
+    text: str, languages: tuple[AttributedLanguage, ...], session: ReadOnlySession
+) -> None:
+    with pytest.raises(GuidedError):
+        session.prepare(text)
+    for language in languages:
+        assert refusal(language, text) is not None
+
+
+def test_random_texts_are_prepared(languages: tuple[AttributedLanguage, ...], session: ReadOnlySession) -> None:
+    """10,000 with ``pytest -m slow`` and some of them otherwise."""
+    sizes = []
+    for seed in range(some(10_000, 250)):
+        rng = random.Random(seed)
+        language = languages[seed % 2]
+        text, at = begun(rng, language, rng.choice([3, 8, 15, 30, 60]))
+        rest = language.rest(at)
+        assert len(rest) <= language.price(at), text
+        whole = text + rest.decode()
+        assert refusal(language, whole) is None, whole
+        session.prepare(whole)
+        sizes.append(len(whole))
+    assert sum(sizes) > 50 * len(sizes)
+
+
+@pytest.mark.parametrize("function", MARIADB.functions, ids=lambda function: function.name)
+def test_functions_take_as_many_arguments_as_the_server_says(function: object, session: ReadOnlySession) -> None:
+    name, low, high = function.name, function.low, function.high  # type: ignore[attr-defined]
+    window = " OVER (ORDER BY 1)" if function.kind is CallKind.WINDOW else ""  # type: ignore[attr-defined]
+    if name == "count":
+        low = high = 1
+    for count in range(low, 1 + (high if high is not None else low + 3)):
+        session.prepare(f"SELECT {name}({', '.join(['1'] * count)}){window}")
+
+
+def test_names_in_double_quotes_where_the_mode_says_so(schema: DatabaseSchema) -> None:
+    text = 'SELECT "name" FROM singer WHERE "name" = \'a\\\' OR 1 = 1'
+    assert refusal(query_language(schema), text) is not None
+    modes = ("ANSI_QUOTES", "NO_BACKSLASH_ESCAPES")
+    assert refusal(query_language(replace(schema, modes=modes)), text) is None
+
+
+def test_what_only_mariadb_has_is_none_of_mysql(schema: DatabaseSchema) -> None:
+    language = query_language(replace(schema, dialect="mysql"))
+    assert refusal(language, "SELECT ifnull(age, 1) FROM singer") is None
+    assert refusal(language, "SELECT nvl(age, 1) FROM singer") is not None
+    assert refusal(language, "SELECT age AS rank FROM singer") is not None
+
+
+def test_masks_are_the_tokens_that_can_be_read(languages: tuple[AttributedLanguage, ...]) -> None:
+    pieces = [
+        "count(",
+        " count(*)",
+        "count",
+        "Order",
+        " `Order items`",
+        "order",
+        "T1.",
+        "t1",
+        "it\\'s",
+        "\\",
+        "')",
+        '"a',
+    ]
+    pieces += [
+        f"{first}{second}" for first in "abcdefghijkST" for second in ("e", "ing", "(", "()", " = ", "'", '"', ".")
+    ]
+    tokens = [bytes([byte]) for byte in range(256)] + [piece.encode() for piece in dict.fromkeys(pieces)]
+    vocabulary = guided.Vocabulary.from_tokens([*tokens, None], eos_ids=[len(tokens)])
+    row = np.zeros(vocabulary.n_words, np.uint32)
+    for language in languages:
+        constraint = AttributedConstraint(language, vocabulary)
+        for text in (TAKEN[3], TAKEN[4], TAKEN[25]):
+            state = constraint.start
+            for byte in text.encode():
+                constraint.fill_mask(state, row)
+                for token in range(vocabulary.size):
+                    allowed = bool(row[token >> 5] >> (token & 31) & 1)
+                    assert allowed is (constraint.advance(state, token) != 0), (text, vocabulary.token_bytes(token))
+                state = constraint.advance(state, byte)
+            assert constraint.is_accepting(state)
