@@ -52,12 +52,18 @@ class Lexis:
     """Are there names whose letter case matters (`guided.grammar.attributed.nodes.Name.is_exact`)?"""
     signs: frozenset[str] = frozenset()
     """All signs that the engine cuts as one."""
+    operator_characters: str = ""
+    """The characters of which PostgreSQL's operators are made, each the longest run of them."""
     folds_quoted: bool = True
     """Are names in quotes compared regardless of case, as others are?"""
 
     def munches(self, sign: str, byte: int) -> bool:
         """Would the engine read a sign together with the next byte?"""
         longer = sign + chr(byte)
+        together = sign[-1] in self.operator_characters and chr(byte) in self.operator_characters
+        # A sign at the end belongs to the operator only if one of some characters does.
+        if together and (chr(byte) not in "+-" or any(character in "~!@#%^&|`?" for character in sign)):
+            return True
         return longer in ("--", "/*") or any(known.startswith(longer) for known in self.signs)
 
     def folded(self, text: str, quoted: bool) -> str:

@@ -5,16 +5,20 @@ from __future__ import annotations
 from guided.errors import UnsatisfiableError, UnsupportedError
 from guided.grammar.attributed.language import AttributedLanguage
 from guided.grammar.sql.query.catalog import Catalog
+from guided.grammar.sql.query.dialects import postgresql
 from guided.grammar.sql.query.dialects.mariadb import mariadb
 from guided.grammar.sql.query.dialects.sqlite import SQLITE
 from guided.grammar.sql.query.scope import Query, known_names, owed
 from guided.grammar.sql.query.select.mysql.statement import select as select_of_mysql
 from guided.grammar.sql.query.select.statement import select
+from guided.grammar.sql.query.typed import columns as typed_columns
+from guided.grammar.sql.query.typed import scope as typed_scope
+from guided.grammar.sql.query.typed import statement as typed_statement
 from guided.grammar.sql.schema import DatabaseSchema
 
 __all__ = ["query_language"]
 
-_DIALECTS = ("sqlite", "mysql", "mariadb")
+_DIALECTS = ("sqlite", "mysql", "mariadb", "postgresql")
 
 
 def query_language(schema: DatabaseSchema, *, forward: bool = True) -> AttributedLanguage:
@@ -38,6 +42,12 @@ def query_language(schema: DatabaseSchema, *, forward: bool = True) -> Attribute
         )
     if not schema.tables:
         raise UnsatisfiableError("the database has no tables", remedy="Create some, or name another database.")
+    if schema.dialect == "postgresql":
+        relations = typed_columns.Catalog.of(schema.tables, postgresql.LEXIS, forward=forward)
+        tree = typed_statement.select(relations, postgresql.KEYWORDS)
+        return AttributedLanguage(
+            tree, typed_scope.Query(), postgresql.LEXIS, typed_scope.known_names, typed_scope.owed
+        )
     is_mysql = schema.dialect != "sqlite"
     dialect = mariadb(schema) if is_mysql else SQLITE
     lexis = dialect.lexis

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 
 from guided.grammar.sql.query.typed.resolution import Signature, operator_of, result_of
-from guided.grammar.sql.query.typed.types import ALL, BIT, is_literal, members
+from guided.grammar.sql.query.typed.types import ALL, BIT
 
 __all__ = ["COMPARISONS", "LEVELS", "PREFIXES", "compares", "result", "rights", "viable"]
 
@@ -62,7 +62,8 @@ anycompatiblearray>anycompatiblearray; anynonarray: text>text; bytea: bytea>byte
 text: anynonarray>text text>text; tsquery: tsquery>tsquery; tsvector: tsvector>tsvector; varbit: varbit>varbit
 """,
     "~": "bpchar: text; name: text; text: text",
-    "like": "bpchar: text; bytea: bytea; name: text; text: text",
+    "like": "bpchar: text; name: text; text: text",
+    "at": "timestamp: text>timestamptz; timestamptz: text>timestamp; timetz: text>timetz",
     "->": "json: int4>json text>json; jsonb: int4>jsonb text>jsonb",
     "->>": "json: int4>text text>text; jsonb: int4>text text>text",
     "#>": "json: _text>json; jsonb: _text>jsonb",
@@ -128,7 +129,7 @@ def compares(left: str) -> int:
 
 @cache
 def viable(wanted: int, loosest: int, level: int) -> int:
-    """The types from which operators that bind as tightly as ``level`` or looser lead to one that is wanted.
+    """The types from which one operator that binds as tightly as ``level`` or looser leads to one that is wanted.
 
     Those looser than ``loosest`` end the operand, and so does that level itself.
     """
@@ -137,16 +138,7 @@ def viable(wanted: int, loosest: int, level: int) -> int:
         return ALL
     found = wanted
     operators = [name for name in _BINARY if loosest < LEVELS[name] <= level]
-    while True:
-        more = found
-        for left, bit in BIT.items():
-            if not more & bit and any(rights(name, left, found) for name in operators):
-                more |= bit
-        if more == found:
-            return found
-        found = more
-
-
-def types_of(mask: int) -> tuple[str, ...]:
-    """The types of a set that are no literals."""
-    return tuple(name for name in members(mask) if not is_literal(name))
+    for left, bit in BIT.items():
+        if not found & bit and any(rights(name, left, wanted) for name in operators):
+            found |= bit
+    return found

@@ -28,6 +28,7 @@ LITERALS: dict[str, frozenset[str]] = {
     ANY_NULL: frozenset((*SCALARS, *("_" + name for name in SCALARS))),
     ANY_TEXT: frozenset(_TEXTS),
     "'whole": frozenset((*_TEXTS, "int2", "int4", "int8", "numeric", "float4", "float8")),
+    "'integer": frozenset((*_TEXTS, "int4", "int8", "numeric", "float4", "float8")),
     "'decimal": frozenset((*_TEXTS, "numeric", "float4", "float8")),
     "'date": frozenset((*_TEXTS, "date", "timestamp", "timestamptz")),
     "'timestamp": frozenset((*_TEXTS, "timestamp", "timestamptz")),

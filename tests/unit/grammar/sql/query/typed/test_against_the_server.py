@@ -14,7 +14,7 @@ from tests.amounts import some
 from tests.databases import Databases
 
 SPELLED = {
-    "'null": "NULL", "'text": "'some text'", "'whole": "'12'", "'decimal": "'2.5'", "'date": "'2020-01-01'",
+    "'null": "NULL", "'text": "'some text'", "'whole": "'12'", "'integer": "'123456'", "'decimal": "'2.5'", "'date": "'2020-01-01'",
     "'timestamp": "'2020-01-01 10:00'", "'time": "'10:00'", "'interval": "'3 days'", "'bool": "'yes'", "'json": "'{}'",
     "'array": "'{}'",
 }  # fmt: skip

@@ -1,0 +1,137 @@
+"""Expressions of one type: CASE, COALESCE, IN, ANY and ARRAY."""
+
+from __future__ import annotations
+
+from guided.grammar.sql.query.typed import frames
+from guided.grammar.sql.query.typed.changes import Change, at_operand, end, push, read
+from guided.grammar.sql.query.typed.frames import CONDITION, Alternatives
+from guided.grammar.sql.query.typed.scope import Query
+from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, common, is_literal, settled
+
+__all__ = [
+    "alternative", "begin_alternatives", "begin_any", "begin_element", "begin_list", "begin_nullif",
+    "begin_subject", "begin_when", "compared", "end_alternative", "end_alternatives", "end_any", "end_array",
+    "end_list", "end_subject",
+]  # fmt: skip
+
+
+def begin_alternatives(query: Query) -> Query | None:
+    """Before the first of expressions of one type."""
+    found = at_operand(query)
+    return None if found is None else found._replace(frames=(*query.frames, Alternatives()))
+
+
+def alternative(among: int = ALL) -> Change:
+    """Before one of them."""
+
+    def change(query: Query) -> Query | None:
+        frame = query.frames[-1]
+        return push(query, _alike(frame.type, among))
+
+    return change
+
+
+def _alike(name: str, among: int) -> int:
+    """The types that have a common type with one."""
+    if not name:
+        return among
+    found = 0
+    for other, bit in BIT.items():
+        shared = common(name, other)
+        if among & bit and shared is not None and among & BIT[shared]:
+            found |= bit
+    return found
+
+
+def end_alternative(query: Query) -> Query | None:
+    """Behind one of them."""
+    ended = end(query)
+    if ended is None:
+        return None
+    frame = ended.frames[-1]
+    shared = common(frame.type, ended.value) if frame.type else ended.value
+    return None if shared is None else ended.with_top(frame._replace(type=shared))
+
+
+def end_alternatives(label: str) -> Change:
+    """Behind the last of them: they are an operand of their common type."""
+
+    def change(query: Query) -> Query | None:
+        frame = query.frames[-1]
+        name = label if label != "case" or query.label[1] < 2 else query.label[0]
+        return read(query._replace(frames=query.frames[:-1]), settled(frame.type), (name, 2 if label != "case" else 1))
+
+    return change
+
+
+def end_array(query: Query) -> Query | None:
+    """Behind ARRAY[...]."""
+    frame = query.frames[-1]
+    return read(query._replace(frames=query.frames[:-1]), "_" + settled(frame.type), ("array", 2))
+
+
+def begin_subject(query: Query) -> Query | None:
+    """The operand of CASE, with which values are compared."""
+    return push(query, SORTABLE)
+
+
+def end_subject(query: Query) -> Query | None:
+    """Behind it."""
+    ended = end(query)
+    return None if ended is None else ended.with_top(ended.frames[-1]._replace(subject=settled(ended.value)))
+
+
+def begin_when(query: Query) -> Query | None:
+    """Behind WHEN."""
+    subject = query.frames[-1].subject
+    return push(query, frames.rights("compare", subject, CONDITION) if subject else CONDITION)
+
+
+def begin_nullif(query: Query) -> Query | None:
+    """Before the second argument of NULLIF; the first, whose type it has, is no literal."""
+    ended = end(query)
+    if ended is None or is_literal(ended.value):
+        return None
+    frame = ended.frames[-1]._replace(type=ended.value)
+    return push(ended.with_top(frame), frames.rights("compare", ended.value, CONDITION))
+
+
+def begin_list(query: Query) -> Query | None:
+    """Behind IN."""
+    found = frames.before_test(query.top, "in", SORTABLE)
+    if found is None or not frames.rights("compare", found.type, CONDITION):
+        return None
+    return query.with_top(found)._replace(frames=(*query.frames[:-1], found, Alternatives(subject=found.type)))
+
+
+def begin_element(query: Query) -> Query | None:
+    """Before an element of the list."""
+    return push(query, frames.rights("compare", query.frames[-1].subject, CONDITION))
+
+
+def end_list(query: Query) -> Query:
+    """Behind the list."""
+    below = query._replace(frames=query.frames[:-1])
+    return below.with_top(frames.as_condition(below.top))
+
+
+def begin_any(query: Query) -> Query | None:
+    """Behind ANY ( as the right operand of a comparison: an array of what it may be compared with."""
+    top = query.top
+    if top.type or not top.waits or top.waits[-1].operator != "compare":
+        return None
+    wait = top.waits[-1]
+    goal = sum(bit for name, bit in BIT.items() if name[0] == "_" and wait.goal & BIT[name[1:]])
+    return push(query, goal)
+
+
+def end_any(query: Query) -> Query | None:
+    """Behind the array."""
+    ended = end(query)
+    return None if ended is None else compared(ended)
+
+
+def compared(query: Query) -> Query:
+    """The comparison is whole."""
+    top = query.top
+    return query.with_top(frames.as_condition(top._replace(waits=top.waits[:-1])))

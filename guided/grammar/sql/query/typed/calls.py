@@ -1,0 +1,303 @@
+"""Calls whose arguments have types: functions, aggregates, windows, and what SQL spells in its own way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from guided.grammar.attributed.nodes import (
+    Action,
+    Keyword,
+    Literal,
+    LiteralForm,
+    Name,
+    Names,
+    Node,
+    Rule,
+    Sign,
+    Spelled,
+    Star,
+    choice,
+    listed,
+    maybe,
+    seq,
+    words,
+)
+from guided.grammar.attributed.words import words_of
+from guided.grammar.sql.query.typed import alternatives, functions
+from guided.grammar.sql.query.typed import changes as do
+from guided.grammar.sql.query.typed.frames import CONDITION, Calling
+from guided.grammar.sql.query.typed.literals import NUMBERS, Size
+from guided.grammar.sql.query.typed.scope import Clause, Query
+from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, is_literal, members, only
+
+__all__ = ["call"]
+
+_OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
+_RESERVED = ("left", "right")
+"""Functions whose names are reserved words."""
+_FIELDS = {
+    "date": "year quarter month week day dow doy isodow isoyear decade century epoch",
+    "timestamp": "year quarter month week day dow doy isodow isoyear decade century epoch hour minute second",
+    "interval": "year quarter month day hour minute second epoch",
+    "time": "hour minute second epoch",
+}
+"""What EXTRACT takes of each type."""
+_NAMED = {"date": ("date",), "timestamp": ("timestamp", "timestamptz"), "interval": ("interval",), "time": ("time",)}
+
+
+def may_aggregate(query: Query) -> bool:
+    """May an aggregate be called here?"""
+    late = query.clause is Clause.HAVING or (query.clause is Clause.ORDER and query.is_grouped)
+    if query.is_local or late:
+        return late and not query.is_local
+    # What has no order could not be grouped.
+    unsorted = any(one.type and not one.local and not SORTABLE & BIT[one.type] for one in query.pending)
+    starred = any(output.star is not None for output in query.outputs)
+    return query.clause is Clause.SELECT and not starred and not unsorted
+
+
+def may_be_window(query: Query) -> bool:
+    """May a window be used here?"""
+    return query.clause in (Clause.SELECT, Clause.ORDER) and not query.calls
+
+
+class FunctionName:
+    """A function of one kind, where such may be called; windows are aggregates, too."""
+
+    price = 1
+
+    def __init__(self, names: Iterable[str], kind: str) -> None:
+        self.label = {"scalar": "a function", "aggregate": "an aggregate"}.get(kind, "a window function")
+        self.kind = kind
+        self._words = words_of(name for name in names if name not in _RESERVED)
+
+    def allowed(self, query: Query) -> Names:
+        """All of the kind, or none."""
+        return Names(self._words if opened(query, self.kind) is not None else words_of(()))
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query with the call open."""
+        found = opened(query, self.kind)
+        return None if found is None else found._replace(frames=(*found.frames, Calling(name)))
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """None: a literal is shorter."""
+        return ()
+
+
+def opened(query: Query, kind: str) -> Query | None:
+    """The query with a call of some kind begun."""
+    found = do.at_operand(query)
+    if found is None or kind == "scalar":
+        return found
+    if not (may_aggregate(query) if kind == "aggregate" else may_be_window(query)):
+        return None
+    aggregated = query.aggregated or kind == "aggregate"
+    return found._replace(calls=(*query.calls, kind), tainted=True, aggregated=aggregated)
+
+
+def calling(name: str) -> do.Change:
+    """The call of one function."""
+
+    def change(query: Query) -> Query | None:
+        found = do.at_operand(query)
+        return None if found is None else found._replace(frames=(*found.frames, Calling(name)))
+
+    return change
+
+
+def _frame(query: Query) -> Calling:
+    frame = query.frames[-1]
+    assert isinstance(frame, Calling)
+    return frame
+
+
+def begin_argument(query: Query) -> Query | None:
+    """Before one more argument."""
+    frame = _frame(query)
+    goal = functions.next_types(frame.name, frame.types)
+    return do.push(query, goal & SORTABLE if frame.distinct else goal)
+
+
+def end_argument(query: Query) -> Query | None:
+    """Behind it."""
+    ended = do.end(query)
+    if ended is None:
+        return None
+    frame = _frame(ended)
+    return ended.with_top(frame._replace(types=(*frame.types, ended.value)))
+
+
+def end_call(query: Query) -> Query | None:
+    """The bracket that closes a call."""
+    frame = _frame(query)
+    kind = functions.call_of(frame.name, frame.types)
+    if kind is None:
+        return None
+    return do.read(query._replace(frames=query.frames[:-1]), kind, (frame.name, 2))
+
+
+def may_close(query: Query) -> Query | None:
+    """Where a call has all its arguments."""
+    frame = _frame(query)
+    return None if functions.call_of(frame.name, frame.types) is None else query
+
+
+def end_kind(query: Query) -> Query:
+    """Behind what belongs to an aggregate or a window."""
+    return query._replace(calls=query.calls[:-1])
+
+
+def counts_all(query: Query) -> Query | None:
+    """``*``, the argument of COUNT."""
+    return query if _frame(query).name == "count" else None
+
+
+def distinct(query: Query) -> Query:
+    """DISTINCT before the argument of an aggregate."""
+    return query.with_top(_frame(query)._replace(distinct=True))
+
+
+def begin_filter(query: Query) -> Query:
+    """Behind FILTER (WHERE."""
+    return query._replace(calls=(*query.calls, "aggregate"))
+
+
+def _within(name: str) -> do.Change:
+    """The type of an ordered-set aggregate, by what its rows are ordered by."""
+
+    def change(query: Query) -> Query | None:
+        ended = do.end(query)
+        if ended is None:
+            return None
+        frame = _frame(ended)
+        kind = functions.call_of(name, (*frame.types, ended.value))
+        return None if kind is None else do.read(ended._replace(frames=ended.frames[:-1]), kind, (name, 2))
+
+    return change
+
+
+def begin_within(query: Query) -> Query | None:
+    """Behind WITHIN GROUP (ORDER BY."""
+    frame = _frame(query)
+    found = functions.next_types(frame.name, frame.types) & SORTABLE
+    return do.push(query, found & ~sum(BIT[name] for name in members(found) if is_literal(name)))
+
+
+def call(expression: Rule) -> Node:
+    """A call of any function."""
+    return choice(*_scalars(expression), *_aggregates(expression), _window_function(expression), *_spelled(expression))
+
+
+def _arguments(expression: Node) -> Node:
+    one = seq(Action(begin_argument), expression, Action(end_argument))
+    return seq(one, Star(seq(_COMMA, one), lambda query: may_close(query) is None))
+
+
+def _scalars(expression: Node) -> list[Node]:
+    some = choice(seq(), _arguments(expression))
+    closed = seq(Action(end_call), _CLOSE)
+    named = Name(FunctionName(functions.SCALARS, "scalar"), Spelled.WORD)
+    reserved = choice(*(seq(Action(calling(name)), Keyword(name)) for name in _RESERVED))
+    substring = seq(Action(calling("substr")), Keyword("substring"))
+    return [seq(choice(named, reserved, substring), _OPEN, some, closed)]
+
+
+def _aggregates(expression: Node) -> list[Node]:
+    some = _arguments(expression)
+    closed = seq(Action(end_call), _CLOSE)
+    where = seq(words("FILTER"), _OPEN, words("WHERE"), Action(begin_filter), Action(do.begin(CONDITION)), expression,
+                Action(do.end), Action(end_kind), _CLOSE)  # fmt: skip
+    every = seq(Action(counts_all), Sign("*"))
+    ordered = seq(Action(may_close), words("ORDER BY"), _ordering(expression))
+    plain = choice(
+        every, seq(words("DISTINCT"), Action(distinct), some), seq(maybe(words("ALL")), some, maybe(ordered))
+    )
+    aggregate = seq(
+        Name(FunctionName(functions.AGGREGATES, "aggregate"), Spelled.WORD), _OPEN, plain, closed, Action(end_kind),
+        maybe(where),
+    )  # fmt: skip
+    window = seq(
+        Name(FunctionName(functions.AGGREGATES, "window"), Spelled.WORD), _OPEN, choice(every, some), closed,
+        maybe(where), _over(expression), Action(end_kind),
+    )  # fmt: skip
+    sets = [
+        seq(
+            Name(FunctionName([name], "aggregate"), Spelled.WORD), _OPEN,
+            *((Action(begin_argument), choice(*NUMBERS), Action(end_argument)) if name != "mode" else ()), _CLOSE,
+            words("WITHIN GROUP"), _OPEN, words("ORDER BY"), Action(begin_within), expression, Action(_within(name)),
+            maybe(choice(words("ASC"), words("DESC"))), _CLOSE, Action(end_kind), maybe(where),
+        )
+        for name in functions.ORDERED_SETS
+    ]  # fmt: skip
+    return [aggregate, window, *sets]
+
+
+def _window_function(expression: Node) -> Node:
+    name = Name(FunctionName(functions.WINDOWS, "window"), Spelled.WORD)
+    closed = seq(Action(end_call), _CLOSE)
+    return seq(name, _OPEN, choice(seq(), _arguments(expression)), closed, _over(expression), Action(end_kind))
+
+
+def _ordering(expression: Node) -> Node:
+    direction = maybe(choice(words("ASC"), words("DESC")))
+    nulls = maybe(words("NULLS"), choice(words("FIRST"), words("LAST")))
+    return listed(seq(Action(do.begin(SORTABLE)), expression, Action(do.end), direction, nulls), _COMMA)
+
+
+def _over(expression: Node) -> Node:
+    by = listed(seq(Action(do.begin(SORTABLE)), expression, Action(do.end)), _COMMA)
+    size = Literal(LiteralForm.NUMBER, Size(0, 9999))
+    bound = choice(words("UNBOUNDED PRECEDING"), words("CURRENT ROW"))
+    end = choice(words("UNBOUNDED FOLLOWING"), words("CURRENT ROW"))
+    rows = choice(bound, seq(size, words("PRECEDING")))
+    last = choice(end, seq(size, words("FOLLOWING")))
+    frame = choice(
+        seq(words("ROWS"), choice(rows, seq(words("BETWEEN"), rows, words("AND"), last))),
+        seq(words("RANGE"), choice(bound, seq(words("BETWEEN"), bound, words("AND"), end))),
+    )
+    window = seq(
+        maybe(words("PARTITION BY"), by),
+        maybe(words("ORDER BY"), _ordering(expression)),
+        maybe(frame),
+    )
+    return seq(words("OVER"), _OPEN, window, _CLOSE)
+
+
+def _spelled(expression: Node) -> list[Node]:
+    """What has a spelling of its own."""
+    text = seq(Action(do.begin(only("text"))), expression, Action(do.end))
+    whole = seq(Action(do.begin(only("int4"))), expression, Action(do.end))
+    begin = Action(do.at_operand)
+
+    def result(name: str, label: str) -> Action:
+        return Action(do.operand(name, (label, 2)))
+
+    fields = [
+        seq(choice(*map(words, names.split())), words("FROM"),
+            Action(do.begin(sum(BIT[name] for name in _NAMED[kind]))), expression, Action(do.end))
+        for kind, names in _FIELDS.items()
+    ]  # fmt: skip
+    extract = seq(words("EXTRACT"), begin, _OPEN, choice(*fields), result("numeric", "extract"), _CLOSE)
+    trims = [
+        seq(words("TRIM"), begin, _OPEN, *((words(word),) if word else ()),
+            choice(seq(maybe(text), words("FROM"), text), *(() if word else (seq(text, maybe(_COMMA, text)),))),
+            result("text", name), _CLOSE)
+        for word, name in (("", "btrim"), ("BOTH", "btrim"), ("LEADING", "ltrim"), ("TRAILING", "rtrim"))
+    ]  # fmt: skip
+    position = seq(words("POSITION"), begin, _OPEN, text, words("IN"), text, result("int4", "position"), _CLOSE)
+    part = choice(seq(words("FROM"), whole, maybe(words("FOR"), whole)), seq(words("FOR"), whole))
+    substring = seq(words("SUBSTRING"), begin, _OPEN, text, part, result("text", "substring"), _CLOSE)
+    several = [
+        seq(words(word), Action(alternatives.begin_alternatives), _OPEN,
+            listed(seq(Action(alternatives.alternative(types)), expression, Action(alternatives.end_alternative)),
+                   _COMMA),
+            Action(alternatives.end_alternatives(word.lower())), _CLOSE)
+        for word, types in (("COALESCE", ALL), ("GREATEST", SORTABLE), ("LEAST", SORTABLE))
+    ]  # fmt: skip
+    nullif = seq(
+        words("NULLIF"), Action(alternatives.begin_alternatives), _OPEN, Action(alternatives.alternative(SORTABLE)),
+        expression, Action(alternatives.begin_nullif), _COMMA, expression, Action(do.end),
+        Action(alternatives.end_alternatives("nullif")), _CLOSE,
+    )  # fmt: skip
+    return [extract, *trims, position, substring, *several, nullif]

@@ -1,0 +1,310 @@
+"""Columns in a query whose types are followed, with and without a qualifier; before FROM with the types to try."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from guided.grammar.attributed.lexis import Lexis
+from guided.grammar.attributed.nodes import Names
+from guided.grammar.attributed.words import Words, words_of
+from guided.grammar.sql.query.typed import changes as do
+from guided.grammar.sql.query.typed.frames import UNKNOWN
+from guided.grammar.sql.query.typed.relations import Relation, bare_columns
+from guided.grammar.sql.query.typed.scope import Clause, Pending, Query, needed, refer
+from guided.grammar.sql.query.typed.types import OTHER, declared
+from guided.grammar.sql.schema import Table
+
+__all__ = ["MOST_VARIANTS", "BareColumn", "Catalog", "QualifiedColumn", "Qualifier"]
+
+_LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
+FORWARD_TYPES = ("int8", "numeric", "text", "date")
+"""The types that a column may have which only a sub-query behind will define; more would make masks slow."""
+_GUESSES = (4, 2, 1)
+"""How many of them are tried for the first such column of a query, for the second, and for others."""
+MOST_VARIANTS = 7
+"""Types that a column of one name may have in different tables."""
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """The relations of a database by name."""
+
+    relations: dict[str, Relation]
+    forward: bool = True
+    """May SELECT use names that only a sub-query in FROM will define?"""
+
+    @staticmethod
+    def of(tables: Iterable[Table], lexis: Lexis, *, forward: bool) -> Catalog:
+        """The tables as relations; of tables with one name the first."""
+        found: dict[str, Relation] = {}
+        for table in tables:
+            columns = tuple((lexis.folded(one.name, True), declared(one.type)) for one in table.columns)
+            key = frozenset(lexis.folded(name, True) for name in table.primary_key)
+            found.setdefault(lexis.folded(table.name, True), Relation(columns, key))
+        return Catalog(found, forward)
+
+    @cached_property
+    def tables(self) -> Words:
+        """The names of all relations."""
+        return words_of(self.relations)
+
+    @cached_property
+    def types(self) -> dict[str, tuple[str, ...]]:
+        """The types of columns by name, those of most tables first; none of those that no cast leads to."""
+        count: dict[str, dict[str, int]] = {}
+        for relation in self.relations.values():
+            for name, kind in relation.types.items():
+                types = count.setdefault(name, {})
+                if kind != OTHER:
+                    types[kind] = types.get(kind, 0) + 1
+        return {name: tuple(sorted(types, key=lambda kind: -types[kind])) for name, types in count.items()}
+
+    @cached_property
+    def by_variant(self) -> tuple[Words, ...]:
+        """The names with so many types or more; all of them first."""
+        return tuple(
+            words_of(name for name, types in self.types.items() if len(types) >= place)
+            for place in range(MOST_VARIANTS + 1)
+        )
+
+    @cached_property
+    def longest(self) -> int:
+        """The most bytes of a name in quotes."""
+        names = [*self.relations, *self.types]
+        return 2 + max((len(name.encode("utf-8", "surrogatepass")) + name.count('"') for name in names), default=0)
+
+
+def _scopes(query: Query) -> Iterable[Query]:
+    """The queries whose columns may be used, the nearest first."""
+    at: Query | None = query
+    while at is not None:
+        yield at
+        at = None if at.is_local else at.outside
+
+
+def _is_open(query: Query) -> bool:
+    """Are its sources still to come?"""
+    return not query.bound and query.clause is Clause.SELECT
+
+
+class BareColumn:
+    """A column without a qualifier; ``variant`` 0 is one alone whose type does not matter, others its types in turn."""
+
+    label = "a column"
+    price = 1
+
+    def __init__(self, catalog: Catalog, variant: int) -> None:
+        self.catalog = catalog
+        self.variant = variant
+
+    def allowed(self, query: Query) -> Names:
+        """Those that are in scope; before FROM all that a FROM can bind."""
+        if not self.variant and not (_is_open(query) and query.top.plain and not query.top.waits):
+            return Names(words_of(()))
+        if _is_open(query) and not query.tables and (query.outside is None or query.is_local):
+            free = self.catalog.forward and self.variant <= len(FORWARD_TYPES)
+            return Names(self.catalog.by_variant[self.variant], free)
+        found: set[str] = set()
+        hidden: set[str] = set()
+        free = False
+        for at in _scopes(query):
+            if _is_open(at):
+                found |= set(self.catalog.types) - hidden
+                found |= {name for _, relation in at.tables for name in relation.types} - hidden
+                free = self.catalog.forward and self.variant <= len(FORWARD_TYPES)
+            else:
+                bare = bare_columns(at.sources)
+                found |= set(bare.unique) - hidden
+                hidden |= set(bare.unique) | bare.ambiguous
+        if self.variant:
+            found = {name for name in found if len(self._types(query, name)) >= self.variant}
+        return Names(words_of(found), free)
+
+    def _types(self, query: Query, name: str) -> tuple[str, ...]:
+        found: dict[str, None] = {}
+        for at in _scopes(query):
+            if _is_open(at):
+                found.update(dict.fromkeys(self.catalog.types.get(name, ())))
+                kinds = (relation.types[name] for _, relation in at.tables if name in relation.types)
+                found.update((kind, None) for kind in kinds if kind != OTHER)
+            else:
+                bare = bare_columns(at.sources)
+                if name in bare.ambiguous:
+                    break
+                if name in bare.unique:
+                    found[bare.unique[name][1]] = None
+                    break
+        settled = _settled(query, None, name)
+        if settled:
+            return settled
+        if not found and self.catalog.forward and any(map(_is_open, _scopes(query))):
+            return _guesses(self.catalog, query)
+        return tuple(found)
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query in which it was used."""
+        if not self.variant:
+            return _used(query, None, name, UNKNOWN)
+        types = self._types(query, name)
+        return _used(query, None, name, types[self.variant - 1]) if len(types) >= self.variant else None
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """Columns that must be grouped; else none, a literal is shorter."""
+        if query.clause is not Clause.GROUP or len(query.frames) > 1:
+            return ()
+        bare = bare_columns(query.sources).unique
+        return sorted(name for where, name in needed(query) if bare.get(name, ("-",))[0] == where)
+
+
+def _settled(query: Query, qualifier: str | None, name: str) -> tuple[str, ...]:
+    """The type of a column that was used before, if it is still to come."""
+    for at in _scopes(query):
+        if _is_open(at):
+            for pending in at.pending:
+                if pending.qualifier == qualifier and pending.column == name and pending.type:
+                    return (pending.type,)
+    return ()
+
+
+def _guesses(catalog: Catalog, query: Query) -> tuple[str, ...]:
+    """The types to try for a column that no table has: the fewer, the more such there are."""
+    guessed = {
+        (pending.qualifier, pending.column)
+        for at in _scopes(query)
+        for pending in at.pending
+        if pending.type and (pending.qualifier is not None or pending.column not in catalog.types)
+    }
+    return FORWARD_TYPES[: _GUESSES[min(len(guessed), len(_GUESSES) - 1)]]
+
+
+def _used(query: Query, qualifier: str | None, name: str, kind: str) -> Query | None:
+    """The query behind a column of a type."""
+    changed = refer(query, Pending(qualifier, name, "" if kind == UNKNOWN else kind, query.is_local))
+    if changed is None:
+        return None
+    top = changed.top
+    column = (qualifier, name)
+    if changed.bound and qualifier is None and name in bare_columns(changed.sources).unique:
+        column = (bare_columns(changed.sources).unique[name][0], name)
+    found = do.read(changed._replace(name=""), kind, (name, 2))
+    if found is None:
+        return None
+    # One that stands alone is read without its type: here something must follow that needs it.
+    guessed = kind != UNKNOWN and top.plain and not top.waits and _is_open(query) and len(query.frames) == 1
+    return found.with_top(found.top._replace(column=None if top.waits else column, bound=guessed, indexed=True))
+
+
+class Qualifier:
+    """The name of a source before a dot, and before a ``column`` of it if there must be one."""
+
+    label = "a table or alias"
+    price = 1
+
+    def __init__(self, catalog: Catalog, column: QualifiedColumn | None = None) -> None:
+        self.catalog = catalog
+        self.column = column
+
+    def allowed(self, query: Query) -> Names:
+        """The sources in scope; before FROM tables and names that FROM can introduce."""
+        found: set[str] = set()
+        free = False
+        for at in _scopes(query):
+            if _is_open(at):
+                found |= self.catalog.tables.members
+                found.update(name for name, _ in at.tables)
+                free = True
+            else:
+                found.update(source.name for source in at.sources if source.name)
+        return Names(words_of(name for name in found if self.after(query, name) is not None), free)
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query with the qualifier noted; None where it has no column that can be named."""
+        noted = query._replace(name=name)
+        if self.column is None:
+            return noted
+        columns = self.column.allowed(noted)
+        return noted if columns.free or len(columns.words) else None
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """Sources whose columns must be grouped."""
+        if query.clause is not Clause.GROUP or len(query.frames) > 1:
+            return ()
+        return sorted({where for where, _ in needed(query) if where})
+
+
+class QualifiedColumn:
+    """A column behind a qualifier and a dot; variants as of `BareColumn`, None for all of them."""
+
+    label = "a column of that table"
+
+    def __init__(self, catalog: Catalog, variant: int | None) -> None:
+        self.catalog = catalog
+        self.variant = variant
+        self.price = catalog.longest
+
+    def allowed(self, query: Query) -> Names:
+        """The columns of the source; of one that FROM is to introduce those of relations that have all used so far."""
+        if self.variant == 0 and not (_is_open(query) and query.top.plain and not query.top.waits):
+            return Names(words_of(()))
+        found, is_open = self._known(query)
+        if found is None:
+            return Names(words_of(()))
+        free = is_open and self.catalog.forward and query.name not in self._named(query)
+        if self.variant:
+            found = {name: types for name, types in found.items() if len(types) >= self.variant}
+            free = free and self.variant <= len(FORWARD_TYPES)
+        return Names(words_of(found), free)
+
+    def _named(self, query: Query) -> dict[str, Relation]:
+        return {**self.catalog.relations, **dict(reversed(query.tables))}
+
+    def _known(self, query: Query) -> tuple[dict[str, tuple[str, ...]] | None, bool]:
+        """The columns of the source with their types, and whether it is still to come."""
+        for at in _scopes(query):
+            source = at.source(query.name)
+            if source is not None:
+                return {name: (kind,) for name, kind in source.relation.types.items()}, False
+            if _is_open(at):
+                return self._later(at, query.name), True
+        return None, False
+
+    def _later(self, query: Query, name: str) -> dict[str, tuple[str, ...]]:
+        named = self._named(query)
+        outside = query.outside
+        while outside is not None:
+            source = outside.source(name)
+            if source is not None and not any(pending.qualifier == name for pending in query.pending):
+                return {column: (kind,) for column, kind in source.relation.types.items()}
+            outside = outside.outside
+        if name in named:
+            return {column: (kind,) if kind != OTHER else () for column, kind in named[name].types.items()}
+        used = [pending for pending in query.pending if pending.qualifier == name and pending.column != "*"]
+        found: dict[str, dict[str, None]] = {}
+        for relation in named.values():
+            types = relation.types
+            if all(types.get(one.column) in ((one.type,) if one.type else types.values()) for one in used):
+                for column, kind in types.items():
+                    found.setdefault(column, {}).update({} if kind == OTHER else {kind: None})
+        return {column: tuple(types) for column, types in found.items()}
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query in which it was used."""
+        found, is_open = self._known(query)
+        assert self.variant is not None and found is not None
+        if not self.variant:
+            return _used(query, query.name, name, UNKNOWN)
+        types = found.get(name, _guesses(self.catalog, query) if is_open and self.catalog.forward else ())
+        types = (_settled(query, query.name, name) if is_open else ()) or types
+        return _used(query, query.name, name, types[self.variant - 1]) if len(types) >= self.variant else None
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """Columns that must be grouped, else the shortest."""
+        names = self.allowed(query)
+        if query.clause is Clause.GROUP and len(query.frames) == 1:
+            grouped = sorted(name for where, name in needed(query) if where == query.name and name in names.words)
+            if grouped:
+                return grouped
+        short = sorted(names.words.members, key=lambda name: (len(name), name))[:4]
+        return short or (_LETTERS[:1] if names.free else ())

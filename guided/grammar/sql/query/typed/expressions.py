@@ -1,0 +1,270 @@
+"""Expressions whose types are followed: operands, what stands around them, and operators in a flat row.
+
+Which operator binds more tightly is not in the tree but in the attribute (`typed.frames`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from guided.grammar.attributed.nodes import (
+    Action,
+    Choice,
+    Literal,
+    LiteralForm,
+    Name,
+    Names,
+    Node,
+    Rule,
+    Sign,
+    Spelled,
+    Star,
+    choice,
+    listed,
+    maybe,
+    seq,
+    words,
+)
+from guided.grammar.attributed.words import words_of
+from guided.grammar.sql.query.typed import alternatives, frames, new_names, queries
+from guided.grammar.sql.query.typed import changes as do
+from guided.grammar.sql.query.typed import columns as names
+from guided.grammar.sql.query.typed.calls import call
+from guided.grammar.sql.query.typed.frames import UNKNOWN
+from guided.grammar.sql.query.typed.literals import NUMBERS, STRINGS, Size, TypedText
+from guided.grammar.sql.query.typed.operators import COMPARISONS
+from guided.grammar.sql.query.typed.relations import bare_columns
+from guided.grammar.sql.query.typed.scope import Clause, Query, needed
+from guided.grammar.sql.query.typed.types import ALL, BIT, LITERALS, OTHER, turns_into
+
+__all__ = ["expression"]
+
+_OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
+_WORDS = {
+    "int": "int4", "integer": "int4", "int4": "int4", "bigint": "int8", "int8": "int8", "smallint": "int2",
+    "int2": "int2", "numeric": "numeric", "decimal": "numeric", "dec": "numeric", "real": "float4", "float4": "float4",
+    "float": "float8", "float8": "float8", "text": "text", "varchar": "varchar", "char": "bpchar", "date": "date",
+    "timestamp": "timestamp", "timestamptz": "timestamptz", "time": "time", "timetz": "timetz", "interval": "interval",
+    "boolean": "bool", "bool": "bool", "json": "json", "jsonb": "jsonb", "uuid": "uuid", "bytea": "bytea",
+}  # fmt: skip
+"""Types of one word; ``char`` without a size is cut to one character and so is left to those who write it."""
+_SEVERAL = {
+    "DOUBLE PRECISION": "float8", "CHARACTER VARYING": "varchar", "TIMESTAMP WITH TIME ZONE": "timestamptz",
+    "TIMESTAMP WITHOUT TIME ZONE": "timestamp", "TIME WITH TIME ZONE": "timetz", "TIME WITHOUT TIME ZONE": "time",
+}  # fmt: skip
+_SHORTEST = {name: word for word, name in sorted(_WORDS.items(), key=lambda item: -len(item[0]))}
+_MOMENTS = {
+    "CURRENT_DATE": "date", "CURRENT_TIMESTAMP": "timestamptz", "CURRENT_TIME": "timetz", "LOCALTIMESTAMP": "timestamp",
+    "LOCALTIME": "time",
+}  # fmt: skip
+_OPERATORS = ("||", "->", "->>", "#>", "#>>", "@>", "<@", "&&", "?", "+", "-", "*", "/", "%", "^")
+
+
+class TypeName:
+    """The type that a cast leads to; ``behind`` says that the operand is right before it, without a bracket."""
+
+    label = "a type"
+    price = 11
+
+    def __init__(self, *, behind: bool, array: bool = False) -> None:
+        self.behind = behind
+        self.array = array
+
+    def allowed(self, query: Query) -> Names:
+        """Those to which there is a cast."""
+        source = query.top.type if self.behind else query.value
+        return Names(words_of(word for word in _WORDS if turns_into(source, self._of(word))))
+
+    def _of(self, word: str) -> str:
+        return ("_" if self.array else "") + _WORDS[word]
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query behind the cast."""
+        return cast_to(self._of(name), behind=self.behind)(query)
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """One with which the expression may end, else text."""
+        if not self.behind:
+            return ("text",)
+        source = query.top.type
+        wished = [wish] if (wish := _wish(query)) else list(frames.target_types(query.top))
+        found = [name for name in wished if turns_into(source, name) and name.startswith("_") is self.array]
+        if not found:
+            return () if self.array else ("text",)
+        return sorted((_SHORTEST[name.removeprefix("_")] for name in found), key=len)
+
+
+def cast_to(target: str, *, behind: bool) -> do.Change:
+    """A cast to one type."""
+
+    def change(query: Query) -> Query | None:
+        source = query.top.type if behind else query.value
+        if not turns_into(source, target):
+            return None
+        if behind:
+            return do.cast(query, target)
+        label = query.label if query.label[1] > 1 else (target.removeprefix("_"), 1)
+        return do.read(query, target, label)
+
+    return change
+
+
+def _type(*, behind: bool) -> Node:
+    size = Literal(LiteralForm.NUMBER, Size(1, 999))
+    scale = Literal(LiteralForm.NUMBER, Size(0, 3))
+    digits = seq(_OPEN, Literal(LiteralForm.NUMBER, Size(3, 38)), maybe(_COMMA, scale), _CLOSE)
+    sized = [
+        seq(Action(cast_to(name, behind=behind)), words(word), _OPEN, size, _CLOSE)
+        for word, name in (("VARCHAR", "varchar"), ("CHAR", "bpchar"), ("CHARACTER VARYING", "varchar"))
+    ]
+    exact = [seq(Action(cast_to("numeric", behind=behind)), words(word), digits) for word in ("NUMERIC", "DECIMAL")]
+    several = [seq(Action(cast_to(name, behind=behind)), words(word)) for word, name in _SEVERAL.items()]
+    array = seq(Name(TypeName(behind=behind, array=True), Spelled.WORD), Sign("["), Sign("]"))
+
+    def preferred(query: Query) -> int:
+        if not behind:
+            return 0
+        wished = [wish] if (wish := _wish(query)) else frames.target_types(query.top)
+        return 1 if all(name[0] == "_" for name in wished) else 0
+
+    return Choice((Name(TypeName(behind=behind), Spelled.WORD), array, *several, *sized, *exact), preferred)
+
+
+def _wish(query: Query) -> str:
+    """The type that a column of a source must have, for which the query around waits."""
+    if query.clause is not Clause.SELECT or len(query.frames) != 1 or query.top.waits:
+        return ""
+    found = new_names.wanted(query)
+    return found[0][1] if found else ""
+
+
+def finish(query: Query) -> str:
+    """What ends the expression soon (`typed.frames.finish`)."""
+    top = query.top
+    wish = _wish(query)
+    if wish and top.type and top.type != wish and top.tight and not top.waits and top.type != UNKNOWN:
+        return "cast"
+    return frames.finish(top)
+
+
+def expression(catalog: names.Catalog, body: Rule, query: Rule) -> Node:
+    """Any expression; ``body`` is the rule that it will be, ``query`` that of queries."""
+    signs = choice(*(seq(Action(do.sign(text)), Sign(text)) for text in "-+"))
+    prefixes = Star(choice(seq(Action(do.negation), words("NOT")), signs))
+    one = seq(prefixes, _operand(catalog, body, query), _behind(body, query))
+    return seq(one, Star(_row(one, body, query), lambda query: finish(query) not in ("", "cast", "test")))
+
+
+def _behind(body: Node, query: Node) -> Node:
+    """What follows an operand: casts, subscripts, tests."""
+    cast = seq(Action(do.castable), Sign("::"), _type(behind=True))
+    element = seq(Action(do.subscript), Sign("["), Action(do.begin(BIT["int4"])), body, Action(do.end),
+                  Action(do.end_subscript), Sign("]"))  # fmt: skip
+    not_ = maybe(words("NOT"))
+    null = seq(Action(do.test), choice(seq(words("IS"), not_, words("NULL")), words("ISNULL"), words("NOTNULL")))
+    truth = seq(Action(do.test_of_condition), words("IS"), not_, choice(*map(words, ("TRUE", "FALSE", "UNKNOWN"))))
+    element_ = seq(Action(alternatives.begin_element), body, Action(do.end))
+    elements = seq(listed(element_, _COMMA), Action(alternatives.end_list))
+    inside = choice(seq(Action(queries.enter_list), query, Action(queries.leave_list)), elements)
+    among = seq(Action(alternatives.begin_list), not_, words("IN"), _OPEN, inside, _CLOSE)
+    options = (cast, null, element, truth, among)
+
+    def preferred(query: Query) -> int:
+        return {"cast": 0, "test": 1}.get(finish(query), -1)
+
+    return Star(Choice(options, preferred), lambda query: finish(query) in ("cast", "test"))
+
+
+def _row(one: Node, body: Node, query: Node) -> Node:
+    """An operator and its right operand."""
+    not_ = maybe(words("NOT"))
+    compare = choice(*map(Sign, COMPARISONS))
+    array = seq(Action(alternatives.begin_any), body, Action(alternatives.end_any))
+    several = seq(choice(words("ANY"), words("ALL"), words("SOME")), _OPEN,
+                  choice(array, seq(Action(queries.enter_any), query, Action(queries.leave_any))), _CLOSE)  # fmt: skip
+    patterns = choice(words("LIKE"), words("ILIKE"), words("SIMILAR TO"))
+    options: dict[str, Node] = {
+        "and": seq(Action(do.second_bound), words("AND"), one),
+        **{text: seq(Action(do.operator(text)), Sign(text), one) for text in _OPERATORS},
+        "at": seq(Action(do.operator("at")), words("AT TIME ZONE"), one),
+        "compare": seq(Action(do.operator("compare")), compare, choice(one, several)),
+        "conjunction": seq(Action(do.conjunction), words("AND"), one),
+        "disjunction": seq(Action(do.operator("or")), words("OR"), one),
+        "like": seq(Action(do.operator("like")), not_, patterns, one),
+        "~": seq(Action(do.operator("~")), choice(*map(Sign, ("~", "~*", "!~", "!~*"))), one),
+        "between": seq(Action(do.operator("between")), not_, words("BETWEEN"), one),
+        "is": seq(Action(do.operator("is")), words("IS"), not_, words("DISTINCT FROM"), one),
+    }
+    places = {name: place for place, name in enumerate(options)}
+    return Choice(tuple(options.values()), lambda query: places.get(finish(query), -1))
+
+
+def _operand(catalog: names.Catalog, body: Rule, query: Rule) -> Node:
+    """One operand."""
+    variants = range(names.MOST_VARIANTS + 1)
+    bare = [Name(names.BareColumn(catalog, variant)) for variant in variants]
+    anything = names.QualifiedColumn(catalog, None)
+    qualified = seq(
+        Action(do.at_operand), Name(names.Qualifier(catalog, anything)), Sign("."),
+        choice(*(Name(names.QualifiedColumn(catalog, variant)) for variant in variants)),
+    )  # fmt: skip
+    constants = [
+        seq(Action(do.fitting(name)), words(word), Action(do.operand(name)))
+        for word, name in (("NULL", "'null"), ("TRUE", "bool"), ("FALSE", "bool"))
+    ]
+    moments = [
+        seq(Action(do.at_operand), words(word), Action(do.operand(name, (word.lower(), 2))))
+        for word, name in _MOMENTS.items()
+    ]
+    typed = [
+        seq(Action(do.at_operand), words(word), Literal(LiteralForm.STRING, TypedText(spelling, name)))
+        for word, spelling, name in (
+            ("DATE", "'date", "date"), ("TIMESTAMP", "'timestamp", "timestamp"), ("TIMESTAMP", "'date", "timestamp"),
+            ("INTERVAL", "'interval", "interval"), ("TIMESTAMPTZ", "'timestamp", "timestamptz"),
+            ("TIME", "'time", "time"),
+        )
+    ]  # fmt: skip
+    options = (
+        NUMBERS[0], constants[1], STRINGS[-1], constants[0], bare[1], qualified, *bare[2:], bare[0],
+        *NUMBERS[1:], *STRINGS[:-1], constants[2], *moments, *typed, call(body), *_bracketed(body, query),
+    )  # fmt: skip
+
+    def preferred(query: Query) -> int:
+        if query.clause is Clause.GROUP and len(query.frames) == 1 and (left := needed(query)):
+            where, name = min(left, key=str)
+            found = bare_columns(query.sources).unique.get(name)
+            return 4 if found is not None and found[0] == where else 5
+        wish = _wish(query)
+        if wish:
+            return 0 if wish == "int4" else 3
+        if query.alone:
+            return -1
+        return {"int4": 0, "bool": 1, "'text": 2}.get(frames.soon(query.top), 3)
+
+    return Choice(options, preferred)
+
+
+def _bracketed(body: Rule, query: Rule) -> list[Node]:
+    """CASE, CAST, EXISTS, ARRAY and brackets."""
+    then = seq(words("THEN"), Action(alternatives.alternative()), body, Action(alternatives.end_alternative))
+    when = seq(words("WHEN"), Action(alternatives.begin_when), body, Action(do.end), then)
+    case = seq(
+        words("CASE"), Action(alternatives.begin_alternatives),
+        maybe(Action(alternatives.begin_subject), body, Action(alternatives.end_subject)), when, Star(when),
+        maybe(words("ELSE"), Action(alternatives.alternative()), body, Action(alternatives.end_alternative)),
+        Action(alternatives.end_alternatives("case")), words("END"),
+    )  # fmt: skip
+    cast = seq(words("CAST"), Action(do.at_operand), _OPEN, Action(do.begin()), body, Action(do.end), words("AS"),
+               _type(behind=False), _CLOSE)  # fmt: skip
+    exists = seq(words("EXISTS"), _OPEN, Action(queries.enter_exists), query, Action(queries.leave_exists), _CLOSE)
+    elements = ALL & ~sum(bit for name, bit in BIT.items() if name[0] == "_" or name == OTHER)
+    array = seq(
+        words("ARRAY"), Action(alternatives.begin_alternatives), Sign("["),
+        listed(seq(Action(alternatives.alternative(elements)), body, Action(alternatives.end_alternative)), _COMMA),
+        Action(alternatives.end_array), Sign("]"),
+    )  # fmt: skip
+    known = elements & ~sum(BIT[name] for name in LITERALS)
+    rows = seq(words("ARRAY"), _OPEN, Action(queries.enter(known)), query, Action(queries.leave_array), _CLOSE)
+    inner = seq(Action(queries.deeper), body, Action(queries.shallower), _CLOSE)
+    value = seq(Action(queries.enter(ALL & ~BIT[OTHER])), query, Action(queries.leave_value), _CLOSE)
+    return [case, cast, exists, array, rows, seq(_OPEN, choice(inner, value))]

@@ -1,0 +1,309 @@
+"""Expressions as they are read: operators that wait for their right operand, calls that wait for arguments.
+
+This is operator precedence (Pratt, *Top down operator precedence*, 1973) of which only types are kept.  Each operand
+has a *goal*, the types with which it may end; a cast can always lead there, so that no expression is a dead end.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from guided.grammar.sql.query.typed.operators import LEVELS, PREFIXES, result, rights, viable
+from guided.grammar.sql.query.typed.types import ALL, BIT, LITERALS, OTHER, is_literal, members, only, turns_into
+
+__all__ = [
+    "CONDITION",
+    "UNKNOWN",
+    "Alternatives",
+    "Calling",
+    "Operand",
+    "Wait",
+    "as_condition",
+    "at_operand",
+    "before_test",
+    "between_done",
+    "cast",
+    "finish",
+    "fits",
+    "hopes",
+    "is_between",
+    "is_met",
+    "negated",
+    "operated",
+    "read",
+    "reduced",
+    "rights",
+    "signed",
+    "soon",
+    "target_types",
+    "whole",
+]  # fmt: skip
+
+CONDITION = only("bool")
+UNKNOWN = "?"
+"""The type of a column alone in SELECT, which only FROM will tell."""
+_TIGHTEST = LEVELS["sign"]
+
+
+class Wait(NamedTuple):
+    """An operator whose right operand is being read, which must have a type of the goal."""
+
+    operator: str
+    left: str
+    goal: int
+
+
+class Operand(NamedTuple):
+    """An expression in progress."""
+
+    goal: int
+    waits: tuple[Wait, ...] = ()
+    type: str = ""
+    """Of the operand that was read last, empty where one must come."""
+    tight: bool = False
+    """Was it an operand by itself, which a cast may follow?"""
+    label: tuple[str, int] = ("", 0)
+    """The name that the engine gives to the column, and how strong it is."""
+    column: tuple[str | None, str] | None = None
+    """The column that it is alone."""
+    plain: bool = False
+    """May it be a column alone whose type does not matter?"""
+    indexed: bool = False
+    """May a subscript follow?"""
+    bound: bool = False
+    """Was a column's type guessed, so that something must follow which needs it?"""
+
+
+class Calling(NamedTuple):
+    """A call whose arguments are being read."""
+
+    name: str
+    types: tuple[str, ...] = ()
+    distinct: bool = False
+
+
+class Alternatives(NamedTuple):
+    """CASE, COALESCE, IN and the like: expressions of one type."""
+
+    type: str = ""
+    """Their common type so far."""
+    subject: str = ""
+    """The type that they are compared with, of CASE and IN."""
+
+
+def _level(operand: Operand) -> int:
+    return LEVELS[operand.waits[-1].operator] if operand.waits else -1
+
+
+def _goal(operand: Operand) -> int:
+    return operand.waits[-1].goal if operand.waits else operand.goal
+
+
+def hopes(operand: Operand, level: int = _TIGHTEST) -> int:
+    """The types from which operators up to a level lead to the goal of the operand that is read."""
+    return viable(_goal(operand), _level(operand), level)
+
+
+def fits(operand: Operand, name: str) -> bool:
+    """May a literal stand here: as it is, or as what a cast makes of it?"""
+    if operand.type:
+        return False
+    found = hopes(operand)
+    if found & BIT[name]:
+        return True
+    texts = LITERALS["'text"]
+    return is_literal(name) and any(
+        BIT[target] & found and (target not in texts or name == "'text") for target in LITERALS[name]
+    )
+
+
+def read(operand: Operand, name: str, label: tuple[str, int] = ("", 0)) -> Operand | None:
+    """The expression behind an operand of a type."""
+    if operand.type:
+        return None
+    return operand._replace(type=name, tight=True, label=label if not operand.waits else ("", 0), column=None,
+                            indexed=False)  # fmt: skip
+
+
+def cast(operand: Operand, target: str) -> Operand:
+    """The expression behind a cast of its last operand."""
+    label = operand.label if operand.label[1] > 1 or operand.waits else (target.removeprefix("_"), 1)
+    return operand._replace(type=target, label=label, column=None, bound=False, indexed=False)
+
+
+@lru_cache(maxsize=1 << 16)
+def reduced(operand: Operand, level: int) -> Operand | None:
+    """The expression with all operators applied that bind at least so tightly."""
+    if not operand.type:
+        return None
+    while operand.waits and LEVELS[operand.waits[-1].operator] >= level:
+        *rest, wait = operand.waits
+        given = _applied(wait, operand.type)
+        if given is None:
+            return None
+        operand = operand._replace(waits=tuple(rest), type=given, tight=False, label=("", 0), bound=False)
+    return operand
+
+
+def _applied(wait: Wait, right: str) -> str | None:
+    """The type of an operator with its right operand; of BETWEEN only with its second."""
+    if right == UNKNOWN or not wait.goal & BIT[right]:
+        return None
+    match wait.operator:
+        case "sign":
+            return right
+        case "or" | "and" | "not" | "is":
+            return "bool"
+        case "between":
+            return "bool" if wait.left == "" else None
+        case "in":
+            return "bool"
+        case "like":
+            return "bool"
+    return result(wait.operator, wait.left, right)
+
+
+def signed(operand: Operand, sign: str) -> Operand | None:
+    """A sign before an operand."""
+    goal = hopes(operand) & sum(BIT[name] for name in PREFIXES[sign])
+    if operand.type or not goal:
+        return None
+    return operand._replace(waits=(*operand.waits, Wait("sign", "", goal)), label=("", 0))
+
+
+def negated(operand: Operand) -> Operand | None:
+    """NOT before an operand; not where operators wait that bind more tightly."""
+    if operand.type or _level(operand) > LEVELS["not"] or not hopes(operand, LEVELS["not"]) & BIT["bool"]:
+        return None
+    return operand._replace(waits=(*operand.waits, Wait("not", "", CONDITION)), label=("", 0))
+
+
+_NO_CHAIN = (LEVELS["compare"], LEVELS["between"], LEVELS["is"])
+
+
+@lru_cache(maxsize=1 << 16)
+def operated(operand: Operand, operator: str) -> Operand | None:
+    """The expression behind a binary operator, None where no right operand leads to the goal."""
+    level = LEVELS[operator]
+    # Of operators that cannot be chained the one before stays.
+    left = _before(operand, level)
+    if left is None or (operator == "at" and any(wait.operator == "between" and wait.left for wait in left.waits)):
+        return None
+    wanted = hopes(left, level)
+    match operator:
+        case "or" | "and":
+            goal = CONDITION if wanted & BIT["bool"] and CONDITION & BIT[left.type] else 0
+        case "is" | "compare":
+            goal = rights("compare", left.type, wanted) if wanted & BIT["bool"] else 0
+        case "between":
+            goal = rights("compare", left.type, CONDITION) if wanted & BIT["bool"] else 0
+        case _:
+            goal = rights(operator, left.type, wanted)
+    if not goal & ~sum(BIT[name] for name in LITERALS if name != "'null"):
+        return None
+    wait = Wait(operator, left.type, goal)
+    return left._replace(waits=(*left.waits, wait), type="", tight=False, label=("", 0), bound=False)
+
+
+def _before(operand: Operand, level: int) -> Operand | None:
+    """The left operand of an operator of a level, None where none is."""
+    left = reduced(operand, level + 1 if level in _NO_CHAIN else level)
+    if left is None or left.type == UNKNOWN or (level in _NO_CHAIN and _level(left) == level):
+        return None
+    return left
+
+
+def between_done(operand: Operand) -> Operand | None:
+    """AND behind the first bound of BETWEEN."""
+    left = reduced(operand, LEVELS["between"] + 1)
+    if left is None or not left.waits or left.waits[-1].operator != "between" or not left.waits[-1].left:
+        return None
+    *rest, wait = left.waits
+    if left.type == UNKNOWN or not wait.goal & BIT[left.type]:
+        return None
+    return left._replace(waits=(*rest, wait._replace(left="")), type="", tight=False)
+
+
+def is_between(operand: Operand) -> bool:
+    """Does the first bound of BETWEEN wait?"""
+    return any(wait.operator == "between" and wait.left for wait in operand.waits)
+
+
+@lru_cache(maxsize=1 << 16)
+def before_test(operand: Operand, operator: str, types: int) -> Operand | None:
+    """The expression before a test such as IS NULL, whose result is a condition."""
+    left = _before(operand, LEVELS[operator])
+    if left is None or not hopes(left, LEVELS[operator]) & BIT["bool"] or not types & BIT[left.type]:
+        return None
+    return left
+
+
+def as_condition(operand: Operand) -> Operand:
+    """The expression behind such a test."""
+    return operand._replace(type="bool", tight=False, label=("", 0), bound=False)
+
+
+@lru_cache(maxsize=1 << 16)
+def whole(operand: Operand) -> Operand | None:
+    """The expression where it ends, None where it may not."""
+    found = reduced(operand, 0)
+    if found is None or found.bound:
+        return None
+    if found.type == UNKNOWN:
+        return found if found.plain else None
+    return found if found.goal & BIT[found.type] else None
+
+
+def at_operand(operand: Operand) -> bool:
+    """Must an operand come?"""
+    return not operand.type
+
+
+def is_met(operand: Operand) -> bool:
+    """Has the last operand a type of its own goal?"""
+    return operand.type not in ("", UNKNOWN) and bool(_goal(operand) & BIT[operand.type]) and not operand.bound
+
+
+_CONTINUED = ("->>", "||", "+", "-", "*", "/", "at", "#>>", "->", "#>", "^", "%")
+
+
+def finish(operand: Operand) -> str:
+    """What ends an expression soon: ``cast``, ``and`` of BETWEEN, ``test``, an operator, or nothing (empty)."""
+    if between_done(operand) is not None:
+        return "and"
+    if not operand.type or whole(operand) is not None:
+        return ""
+    if operand.tight and operand.type != UNKNOWN:
+        ending = [name for name in target_types(operand) if _ends(operand, name)]
+        if not is_met(operand) or any(turns_into(operand.type, name) for name in ending):
+            return "cast"
+    if before_test(operand, "is", ALL) is not None:
+        return "test"
+    for operator in _CONTINUED:
+        found = operated(operand, operator)
+        if found is not None and any(_ends(found, name) for name in members(found.waits[-1].goal)):
+            return operator
+    return "cast" if operand.tight else ""
+
+
+def target_types(operand: Operand) -> tuple[str, ...]:
+    """The types that a cast should lead to for the expression to end soon."""
+    found = tuple(name for name in members(_goal(operand)) if not is_literal(name) and name != OTHER)
+    return tuple(name for name in found if _ends(operand, name)) or found
+
+
+def _ends(operand: Operand, name: str) -> bool:
+    """May the expression end behind an operand of a type?"""
+    found = operand._replace(type=name, tight=True, bound=False)
+    return (between_done(found) if is_between(found) else whole(found)) is not None
+
+
+def soon(operand: Operand) -> str:
+    """The kind of operand that ends an expression soon: a number, a condition, a text or NULL."""
+    goal = _goal(operand)
+    found = [name for name in ("int4", "bool", "'text") if goal & BIT[name]]
+    best = [name for name in (*found, "'null") if goal & BIT[name] and _ends(operand, name)]
+    if best:
+        return best[0]
+    return "'null" if any(_ends(operand, name) for name in members(goal)) or not found else found[0]

@@ -1,0 +1,181 @@
+"""Literals in queries whose types are followed: each is held to the texts that the engine reads as its type."""
+
+from __future__ import annotations
+
+from guided.grammar.attributed.nodes import Literal, LiteralForm
+from guided.grammar.attributed.spellings import Spellings
+from guided.grammar.attributed.words import Words, words_of
+from guided.grammar.sql.query.typed import changes as do
+from guided.grammar.sql.query.typed import clauses, frames
+from guided.grammar.sql.query.typed.frames import Calling
+from guided.grammar.sql.query.typed.scope import Query
+
+__all__ = ["NUMBERS", "PATTERNS", "STRINGS", "Place", "Position", "Size", "TypedText"]
+
+_DAY = (
+    "(19|20)[0-9]{2}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)"
+    "|(19|20)([02468][48]|[13579][26]|[2468]0)-02-29|2000-02-29"
+)
+_CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"
+_UNITS = ("years?", "months?|mons?", "weeks?", "days?", "hours?|hrs?", "minutes?|mins?", "seconds?|secs?")
+_NOTHING = words_of(())
+
+
+def _span() -> str:
+    """An interval: each unit once, in their order."""
+    parts = [f"(-?[0-9]{{1,4}} ?({unit}))" for unit in _UNITS]
+    found = parts[-1]
+    for part in reversed(parts[:-1]):
+        found = f"({part}( {found})?|{found})"
+    return f"(?i:{found})"
+
+
+PATTERNS = {
+    "'whole": "-?[0-9]{1,4}",
+    "'integer": "-?[0-9]{5,9}",
+    "'decimal": r"-?[0-9]{1,9}\.[0-9]{1,9}",
+    "'date": _DAY,
+    "'timestamp": rf"({_DAY})[ T]{_CLOCK}(\+00|Z)?",
+    "'time": _CLOCK,
+    "'interval": _span(),
+    "'bool": "(?i:true|false|yes|no|t|f|y|n)",
+    "'json": r'\{\}|\[\]|\{"[A-Za-z0-9_ ]+": ?("[A-Za-z0-9_ ]*"|[1-9][0-9]{0,8})\}',
+    "'array": r"\{[A-Za-z0-9_]+(,[A-Za-z0-9_]+)*\}",
+}
+_SPELLINGS = {name: Spellings(pattern) for name, pattern in PATTERNS.items()}
+_NUMBER_SPELLINGS = {
+    "int4": Spellings("[0-9]{1,9}|1[0-9]{9}"),
+    "int8": Spellings("[3-9][0-9]{9}|[1-9][0-9]{10,14}"),
+    "numeric": Spellings(r"[0-9]{1,15}\.[0-9]{1,15}([eE][+-]?[0-9]{1,2})?|[0-9]{1,15}[eE][+-]?[0-9]{1,2}"),
+}
+_FIELDS = words_of(["year", "quarter", "month", "week", "day", "hour", "minute", "second", "decade", "century"])
+_FIRST_IS_FIELD = frozenset(["date_trunc", "date_part"])
+
+
+def _is_field(query: Query) -> bool:
+    """Is what is read the name of a field of a date?"""
+    if len(query.frames) < 2 or query.top.waits:
+        return False
+    call = query.frames[-2]
+    return isinstance(call, Calling) and call.name in _FIRST_IS_FIELD and not call.types
+
+
+class Number:
+    """A number that the engine reads as one type."""
+
+    label = "a number"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.shortest = {"int4": "1", "int8": "3000000000", "numeric": "1.0"}[name]
+
+    def allowed(self, query: Query) -> Words | Spellings | None:
+        """All of the type, where one may stand."""
+        fits = not query.alone and frames.fits(query.top, self.name)
+        return _NUMBER_SPELLINGS[self.name] if fits else _NOTHING
+
+    def after(self, query: Query) -> Query | None:
+        """The query behind it."""
+        return do.read(query, self.name)
+
+
+class Text:
+    """A string literal by what it can be read as."""
+
+    label = "a string"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.shortest = "''" if name == "'text" else "'" + _SPELLINGS[name].sorted[0].decode() + "'"
+
+    def allowed(self, query: Query) -> Words | Spellings | None:
+        """Those of its spelling, any if it is a text; only where one may stand."""
+        if query.alone or not frames.fits(query.top, self.name):
+            return _NOTHING
+        if _is_field(query):
+            return _FIELDS if self.name == "'text" else _NOTHING
+        return None if self.name == "'text" else _SPELLINGS[self.name]
+
+    def after(self, query: Query) -> Query | None:
+        """The query behind it."""
+        return do.read(query, self.name)
+
+
+class TypedText:
+    """The text behind the name of a type, as of DATE '2020-01-01'."""
+
+    label = "a text of the type"
+
+    def __init__(self, name: str, target: str) -> None:
+        self.values = _SPELLINGS[name]
+        self.target = target
+        self.shortest = "'" + self.values.sorted[0].decode() + "'"
+
+    def allowed(self, query: Query) -> Words | Spellings | None:
+        """Those of its spelling."""
+        return self.values
+
+    def after(self, query: Query) -> Query | None:
+        """The query behind it."""
+        return do.read(query, self.target, (self.target, 1))
+
+
+class Size:
+    """A whole number that is no value, from one to another."""
+
+    label = "a whole number"
+
+    def __init__(self, low: int, high: int) -> None:
+        self.shortest = str(low)
+        self._values = words_of(str(number) for number in range(low, high + 1))
+
+    def allowed(self, query: Query) -> Words | Spellings | None:
+        """The same everywhere."""
+        return self._values
+
+    def after(self, query: Query) -> Query | None:
+        """The query as it was."""
+        return query
+
+
+class Position:
+    """The position of a column of the result as a term of GROUP BY or ORDER BY."""
+
+    label = "the position of a column"
+    shortest = "1"
+
+    def allowed(self, query: Query) -> Words | Spellings | None:
+        """Those of columns that may be such a term."""
+        count = len(query.outputs)
+        return words_of(str(place + 1) for place in range(count) if clauses.may_order(query, place))
+
+    def after(self, query: Query) -> Query | None:
+        """The query as it was; `Place` is for where it matters which."""
+        return query
+
+
+class Place:
+    """The position of one column of the result, as a term of GROUP BY."""
+
+    label = "the position of a column"
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+        self.shortest = str(place + 1)
+        self._values = words_of([self.shortest])
+
+    def allowed(self, query: Query) -> Words | Spellings | None:
+        """It, if rows may be grouped by it."""
+        fits = self.place < len(query.outputs) and clauses.may_order(query, self.place)
+        return self._values if fits else _NOTHING
+
+    def after(self, query: Query) -> Query | None:
+        """The query with the term."""
+        return clauses.term_of(query, self.place)
+
+
+NUMBERS = tuple(Literal(LiteralForm.NUMBER, Number(name)) for name in _NUMBER_SPELLINGS)
+STRINGS = (
+    *(Literal(LiteralForm.STRING, Text(name)) for name in _SPELLINGS),
+    Literal(LiteralForm.STRING, Text("'text"), gives_way=True),
+)

@@ -1,0 +1,129 @@
+"""The names that a query gives: of columns, common table expressions, and columns of the result as terms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from guided.grammar.attributed.nodes import Names
+from guided.grammar.attributed.words import words_of
+from guided.grammar.sql.query.typed import clauses, queries
+from guided.grammar.sql.query.typed.relations import Relation, bare_columns
+from guided.grammar.sql.query.typed.scope import Clause, Query, unbound
+
+__all__ = ["AliasOfColumn", "CommonTable", "NewColumn", "OutputName", "wanted"]
+
+_LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
+
+
+class AliasOfColumn:
+    """The name of a column of the result."""
+
+    label = "a name for the column"
+    price = 1
+
+    def __init__(self, excluded: frozenset[str] = frozenset()) -> None:
+        self.excluded = excluded
+
+    def allowed(self, query: Query) -> Names:
+        """Any."""
+        return Names(words_of(()), True)
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query with the name noted."""
+        return None if name in self.excluded or not name else query._replace(name=name)
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """What the query around waits for, else a letter."""
+        return [name for name, kind in wanted(query) if kind in ("", query.value)][:1] or _LETTERS
+
+
+def wanted(query: Query) -> list[tuple[str, str]]:
+    """Names with their types that the query around waits for, which a source should define: all of one source."""
+    around = query.parent
+    if not query.is_awaited or around is None or query.result is not None:
+        return []
+    missing = unbound(around)
+    if not missing:
+        return []
+    qualifier = min((pending.qualifier for pending in missing), key=lambda name: (name is not None, name or ""))
+    taken = {output.name for output in query.outputs}
+    return sorted(
+        (pending.column, pending.type)
+        for pending in missing
+        if pending.qualifier == qualifier and pending.column != "*" and pending.column not in taken
+    )
+
+
+class CommonTable:
+    """The name of a common table expression that is being defined."""
+
+    label = "a name for the table"
+    price = 1
+
+    def allowed(self, query: Query) -> Names:
+        """Any that is not taken by another."""
+        return Names(words_of(()), True)
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query with the name noted."""
+        return None if any(name == known for known, _ in query.tables) else query._replace(name=name)
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """A letter."""
+        return _LETTERS
+
+
+class NewColumn:
+    """A column in the list behind the name of a common table expression."""
+
+    label = "a name for the column"
+    price = 1
+
+    def allowed(self, query: Query) -> Names:
+        """Any that is not in the list."""
+        return Names(words_of(()), True)
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query with the column in its list."""
+        listed = query.relation.columns if query.relation is not None else ()
+        if any(name == known for known, _ in listed):
+            return None
+        return query._replace(relation=Relation((*listed, (name, "text"))))
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """A letter."""
+        return _LETTERS
+
+
+class OutputName:
+    """The name of a column of the result as a whole term of GROUP BY or ORDER BY."""
+
+    label = "a column of the result"
+    price = 1
+
+    def allowed(self, query: Query) -> Names:
+        """Those that only one column has."""
+        return Names(words_of(self._places(query)))
+
+    def _places(self, query: Query) -> dict[str, int]:
+        if query.result is not None:
+            names: list[str | None] = [name for name, _ in queries.columns_of(query)]
+        else:
+            names = [output.name for output in query.outputs]
+        found = {name: place for place, name in enumerate(names) if name is not None and names.count(name) == 1}
+        if query.clause is Clause.GROUP:
+            bare = bare_columns(query.sources)
+            found = {
+                name: place
+                for name, place in found.items()
+                if not query.outputs[place].tainted and name not in bare.unique and name not in bare.ambiguous
+            }
+        return {name: place for name, place in found.items() if clauses.may_order(query, place)}
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query with the term."""
+        return clauses.term_of(query, self._places(query)[name])
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """The shortest."""
+        return sorted(self._places(query), key=len)[:1]

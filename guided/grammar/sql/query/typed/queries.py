@@ -1,0 +1,138 @@
+"""Queries within queries and brackets: what they may see, and what they give."""
+
+from __future__ import annotations
+
+from guided.grammar.sql.query.typed import frames
+from guided.grammar.sql.query.typed.alternatives import _alike, compared, end_list
+from guided.grammar.sql.query.typed.changes import Change, at_operand, end, read
+from guided.grammar.sql.query.typed.frames import CONDITION, UNKNOWN, Operand
+from guided.grammar.sql.query.typed.scope import Query
+from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, common, is_literal, settled
+
+__all__ = [
+    "MOST_DEPTH", "columns_of", "deeper", "enter", "enter_any", "enter_exists", "enter_list", "leave_any",
+    "leave_array", "leave_exists", "leave_list", "leave_value", "next_part", "shallower", "within",
+]  # fmt: skip
+
+MOST_DEPTH = 12
+"""Queries and brackets within one another."""
+
+
+def enter(goal: int) -> Change:
+    """Begin a query of one column in brackets, as an operand."""
+
+    def change(query: Query) -> Query | None:
+        found = at_operand(query)
+        return None if found is None else within(found, (goal,))
+
+    return change
+
+
+def within(query: Query, goals: tuple[int, ...] | None, *, sees: bool = True) -> Query | None:
+    """The query that begins in brackets."""
+    if query.depth >= MOST_DEPTH:
+        return None
+    return Query(query, sees, query.tables, goals=goals, depth=query.depth + 1)
+
+
+def enter_list(query: Query) -> Query | None:
+    """Begin the query behind IN."""
+    return within(query, (frames.rights("compare", query.frames[-1].subject, CONDITION),))
+
+
+def enter_any(query: Query) -> Query | None:
+    """Begin the query behind ANY."""
+    top = query.top
+    if top.type or not top.waits or top.waits[-1].operator != "compare":
+        return None
+    return within(query, (top.waits[-1].goal,))
+
+
+def enter_exists(query: Query) -> Query | None:
+    """Begin the query behind EXISTS."""
+    found = at_operand(query)
+    return None if found is None else within(found, None)
+
+
+def columns_of(query: Query) -> tuple[tuple[str | None, str], ...]:
+    """The columns of a query that is whole."""
+    result = query.result
+    here = tuple((output.name, output.type) for output in query.outputs)
+    if result is None:
+        return tuple((name, settled(kind)) for name, kind in here)
+    return tuple(
+        (name, settled(common(kind, other) or kind)) for (name, kind), (_, other) in zip(result, here, strict=True)
+    )
+
+
+def leave_value(query: Query) -> Query | None:
+    """Behind a query whose value is an operand."""
+    assert query.parent is not None
+    ((name, kind),) = columns_of(query)
+    return read(query.parent, kind, (name or "", 2 if name else 0))
+
+
+def leave_array(query: Query) -> Query | None:
+    """Behind the query of ARRAY(...)."""
+    assert query.parent is not None
+    ((_, kind),) = columns_of(query)
+    return read(query.parent, "_" + kind, ("array", 2))
+
+
+def leave_list(query: Query) -> Query:
+    """Behind the query of IN."""
+    assert query.parent is not None
+    return end_list(query.parent)
+
+
+def leave_any(query: Query) -> Query:
+    """Behind the query of ANY."""
+    assert query.parent is not None
+    return compared(query.parent)
+
+
+def leave_exists(query: Query) -> Query | None:
+    """Behind the query of EXISTS."""
+    assert query.parent is not None
+    return read(query.parent, "bool", ("exists", 2))
+
+
+def next_part(name: str, *, sorts: bool) -> Change:
+    """The next query of a set operation."""
+
+    def change(query: Query) -> Query | None:
+        result = columns_of(query) if query.result is not None else tuple((o.name, o.type) for o in query.outputs)
+        # INTERSECT binds more tightly: mixed with others, literals would be of other types.
+        if query.operators and (name == "intersect") != ("intersect" in query.operators):
+            return None
+        among = SORTABLE if sorts else ALL
+        if not result or not all(BIT[kind] & among for _, kind in result):
+            return None
+        wanted = query.goals or (ALL,) * len(result)
+        goals = tuple(_alike(kind, among & goal) for (_, kind), goal in zip(result, wanted, strict=True))
+        if not all(goals):
+            return None
+        return Query(query.parent, query.sees_parent, query.tables, result=result, goals=goals, depth=query.depth,
+                     operators=query.operators | {name})  # fmt: skip
+
+    return change
+
+
+def deeper(query: Query) -> Query | None:
+    """One bracket more."""
+    if query.depth >= MOST_DEPTH or not frames.at_operand(query.top):
+        return None
+    return query._replace(depth=query.depth + 1, frames=(*query.frames, Operand(ALL)))
+
+
+def shallower(query: Query) -> Query | None:
+    """The bracket that closes."""
+    ended = end(query)
+    if ended is None or ended.value == UNKNOWN:
+        return None
+    if is_literal(ended.value) and not frames.fits(ended.top, ended.value):
+        return None
+    shut = read(ended, ended.value, ended.label)
+    if shut is None:
+        return None
+    return shut.with_top(shut.top._replace(indexed=True))._replace(depth=query.depth - 1)

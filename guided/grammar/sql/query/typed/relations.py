@@ -1,0 +1,78 @@
+"""What can be queried: relations with the types of their columns, and sources, which are relations in FROM."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+from guided.grammar.sql.query.typed.types import BIT, SORTABLE
+
+__all__ = ["Bare", "Relation", "Source", "bare_columns"]
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table, view, sub-query or common table expression."""
+
+    columns: tuple[tuple[str | None, str], ...]
+    """Names and types in their order; None for a column that cannot be named."""
+    key: frozenset[str] = frozenset()
+    """The primary key, on which all columns depend."""
+
+    @cached_property
+    def types(self) -> dict[str, str]:
+        """The columns that can be named, with their types."""
+        return {name: kind for name, kind in self.columns if name is not None and name not in self.ambiguous}
+
+    @cached_property
+    def ambiguous(self) -> frozenset[str]:
+        """The names that several columns have."""
+        count = Counter(name for name, _ in self.columns if name is not None)
+        return frozenset(name for name, times in count.items() if times > 1)
+
+    @cached_property
+    def is_sortable(self) -> bool:
+        """Have all columns an order?"""
+        return all(SORTABLE & BIT[kind] for _, kind in self.columns)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.columns, self.key))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+class Source(NamedTuple):
+    """A relation in FROM by the name it goes by there; columns in ``merged`` are those of a source before it."""
+
+    name: str
+    relation: Relation
+    merged: frozenset[str] = frozenset()
+
+
+class Bare(NamedTuple):
+    """Columns that need no qualifier, with source (empty: USING made it of two) and type; those that would need one."""
+
+    unique: dict[str, tuple[str, str]]
+    ambiguous: frozenset[str]
+
+
+@lru_cache(maxsize=8192)
+def bare_columns(sources: tuple[Source, ...]) -> Bare:
+    """What the columns of some sources are without a qualifier."""
+    count: Counter[str] = Counter()
+    found: dict[str, tuple[str, str]] = {}
+    for source in sources:
+        for name, kind in source.relation.types.items():
+            if name not in source.merged:
+                count[name] += 1
+                found[name] = source.name, kind
+        for name in source.relation.ambiguous:
+            count[name] += 2
+    merged = frozenset(name for source in sources for name in source.merged)
+    ambiguous = frozenset(name for name, times in count.items() if times > 1)
+    found.update((name, ("", found[name][1])) for name in merged if name in found)
+    return Bare({name: where for name, where in found.items() if name not in ambiguous}, ambiguous)

@@ -1,0 +1,359 @@
+"""The attribute of a query whose types are followed: names as in `guided.grammar.sql.query.scope`, and their types.
+
+Names that SELECT uses before FROM binds them are pending with the type that they are used as; FROM does not end before
+each is a column of that type.  A `Query` is immutable; queries within queries are a chain by ``parent``.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, NamedTuple
+
+from guided.grammar.sql.query.typed.frames import UNKNOWN, Operand
+from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns
+from guided.grammar.sql.query.typed.types import BIT, SORTABLE
+
+__all__ = ["Clause", "Output", "Pending", "Query", "bind", "known_names", "needed", "owed", "refer", "unbound"]
+
+Column = tuple[str | None, str]
+"""A qualifier, or None, and a name."""
+
+
+class Clause(Enum):
+    """Where in a query the text is."""
+
+    SELECT = "SELECT"
+    FROM = "FROM"
+    ON = "ON"
+    WHERE = "WHERE"
+    GROUP = "GROUP BY"
+    HAVING = "HAVING"
+    ORDER = "ORDER BY"
+    LIMIT = "LIMIT"
+
+
+class Output(NamedTuple):
+    """A column of the result; ``star`` stands for all columns of a source, or of all of them (empty)."""
+
+    name: str | None
+    type: str
+    star: str | None = None
+    column: Column | None = None
+    """The column that it is alone."""
+    loose: frozenset[Column] = frozenset()
+    """Columns outside aggregates, which must be grouped where rows are."""
+    tainted: bool = False
+    """Has it an aggregate or a window?"""
+    trace: tuple[str, ...] | None = None
+    """Its lexemes, where they are known."""
+
+
+class Pending(NamedTuple):
+    """A column that was named before FROM; ``type`` is empty where any will do, ``column`` ``*`` for a source."""
+
+    qualifier: str | None
+    column: str
+    type: str = ""
+    local: bool = False
+    """Must this query's own FROM bind it?  An aggregate of a query around would be that query's."""
+
+
+class Query(NamedTuple):
+    """One SELECT, as far as it has been read."""
+
+    parent: Query | None = None
+    sees_parent: bool = False
+    """May names of the query around be used here?"""
+    tables: tuple[tuple[str, Relation], ...] = ()
+    """Common table expressions in scope, the nearest first."""
+    pending: frozenset[Pending] = frozenset()
+    sources: tuple[Source, ...] = ()
+    bound: bool = False
+    clause: Clause = Clause.SELECT
+    outputs: tuple[Output, ...] = ()
+    goals: tuple[int, ...] | None = None
+    """The types that each column of the result may have, where their number is demanded."""
+    result: tuple[tuple[str | None, str], ...] | None = None
+    """Of a set operation: the columns so far."""
+    operators: frozenset[str] = frozenset()
+    """Of a set operation: its operators so far."""
+    distinct: bool = False
+    frames: tuple[Any, ...] = ()
+    """What waits of the expression that is being read, the outermost first (`typed.frames`)."""
+    value: str = ""
+    """The type of the expression that was read last, with its name and, where it is one alone, its column."""
+    label: tuple[str, int] = ("", 0)
+    column: Column | None = None
+    loose: frozenset[Column] = frozenset()
+    tainted: bool = False
+    calls: tuple[str, ...] = ()
+    """Aggregates and windows whose arguments are being read."""
+    alone: bool = False
+    """Is what is read the beginning of a term of GROUP BY or ORDER BY, where a literal alone is a position?"""
+    aggregated: bool = False
+    """Is there an aggregate?"""
+    grouped: bool = False
+    """Was GROUP BY read?"""
+    groups: frozenset[Column] = frozenset()
+    grouped_outputs: frozenset[int] = frozenset()
+    commas: bool = False
+    """Are the sources separated by commas? What is joined then has other names in its condition."""
+    needs_from: bool = False
+    name: str = ""
+    """A qualifier or table whose name was just read."""
+    relation: Relation | None = None
+    """What was just read of FROM."""
+    depth: int = 0
+    trace: tuple[str, ...] | None = None
+    """Lexemes of the column that is being read."""
+    replay: tuple[str, ...] = ()
+    """Lexemes that must follow."""
+
+    @property
+    def own_names(self) -> frozenset[str]:
+        """The names of the sources."""
+        return frozenset(source.name for source in self.sources)
+
+    def source(self, name: str) -> Source | None:
+        """The source of this query by a name."""
+        return next((source for source in self.sources if source.name == name), None)
+
+    @property
+    def outside(self) -> Query | None:
+        """The query around, if its names may be used here."""
+        return self.parent if self.sees_parent and self.clause is not Clause.LIMIT else None
+
+    @property
+    def top(self) -> Operand:
+        """The expression that is being read."""
+        top = self.frames[-1]
+        assert isinstance(top, Operand)
+        return top
+
+    def with_top(self, frame: Any) -> Query:
+        """The query with another frame on top."""
+        return self._replace(frames=(*self.frames[:-1], frame))
+
+    @property
+    def is_local(self) -> bool:
+        """Is the text in the arguments of an aggregate?"""
+        return "aggregate" in self.calls
+
+    @property
+    def is_grouped(self) -> bool:
+        """Do the rows of the result stand for groups?"""
+        return self.grouped or self.aggregated
+
+    @property
+    def is_awaited(self) -> bool:
+        """Is it a source of a query that waits for names?"""
+        around = self.parent
+        return (
+            around is not None
+            and not self.sees_parent
+            and around.clause is Clause.FROM
+            and not around.bound
+            and bool(around.pending)
+        )
+
+
+def refer(query: Query, used: Pending) -> Query | None:
+    """The query in which a column was used, None where it has no meaning there."""
+    if not query.bound and query.clause is Clause.SELECT:
+        if query.is_local:
+            used = used._replace(local=True)
+        elif query.aggregated and used.type and not SORTABLE & BIT[used.type]:
+            # It could not be grouped.
+            return None
+        noted = _noted(query, (used.qualifier, used.column))
+        return None if noted is None else noted._replace(pending=query.pending | {used})
+    qualifier, column, kind, local = used
+    if qualifier is None:
+        bare = bare_columns(query.sources)
+        if column in bare.ambiguous:
+            return None
+        if column in bare.unique:
+            where, found = bare.unique[column]
+            return None if kind not in ("", found) else _noted(query, (where, column))
+    else:
+        source = query.source(qualifier)
+        if source is not None:
+            if column == "*":
+                return query
+            given = source.relation.types.get(column)
+            return None if given is None or kind not in ("", given) else _noted(query, (qualifier, column))
+    outside = query.outside
+    if outside is None or local:
+        return None
+    changed = refer(outside, used)
+    return None if changed is None else query._replace(parent=changed)
+
+
+def _noted(query: Query, column: Column) -> Query | None:
+    """The query in which one of its own columns was used; where rows are grouped it must be."""
+    if query.is_local:
+        return query
+    if query.clause is Clause.SELECT:
+        return query._replace(loose=query.loose | {column})
+    if query.clause is Clause.HAVING or (query.clause is Clause.ORDER and query.is_grouped):
+        return query if _depends(query, column) else None
+    return query
+
+
+def _depends(query: Query, column: Column) -> bool:
+    """Is a column of a source one of the groups, or does it depend on them?"""
+    if column in query.groups:
+        return True
+    source = query.source(column[0] or "")
+    key = frozenset() if source is None else source.relation.key
+    return bool(key) and all((column[0], name) in query.groups for name in key)
+
+
+def needed(query: Query) -> frozenset[Column]:
+    """The columns of a query with its sources that must still be grouped."""
+    if not query.is_grouped:
+        return frozenset()
+    return frozenset(
+        column
+        for place, output in enumerate(query.outputs)
+        if place not in query.grouped_outputs
+        for column in output.loose
+        if not _depends(query, column)
+    )
+
+
+def unbound(query: Query) -> frozenset[Pending]:
+    """Pending names that no source of the query has."""
+    bare = bare_columns(query.sources)
+    names = query.own_names
+    return frozenset(
+        pending
+        for pending in query.pending
+        if (pending.column not in bare.unique if pending.qualifier is None else pending.qualifier not in names)
+    )
+
+
+def conflicts(query: Query) -> frozenset[str]:
+    """Pending names without a qualifier that several sources have."""
+    waiting = {pending.column for pending in query.pending if pending.qualifier is None}
+    return bare_columns(query.sources).ambiguous & waiting
+
+
+def bind(query: Query) -> Query | None:
+    """The query behind its FROM clause, None while some name waits for a source."""
+    if conflicts(query) or (query.needs_from and not query.sources):
+        return None
+    after = query._replace(pending=frozenset(), bound=True, clause=Clause.WHERE, relation=None, name="")
+    for pending in sorted(unbound(query), key=str):
+        outside = after.outside
+        if outside is None or pending.local:
+            return None
+        changed = refer(outside, pending)
+        if changed is None:
+            return None
+        after = after._replace(parent=changed)
+    outputs = tuple(bound for output in query.outputs for bound in _bound(after, output))
+    if query.distinct and not all(SORTABLE & BIT[output.type] for output in outputs):
+        return None
+    return after._replace(outputs=outputs)
+
+
+def _bound(query: Query, output: Output) -> list[Output]:
+    """A column of the result with its sources and types, ``*`` written out."""
+    if output.star is not None:
+        return [
+            Output(name, kind, None, (source.name, name or ""), frozenset([(source.name, name or "")]))
+            for source in query.sources
+            if output.star in ("", source.name)
+            for name, kind in source.relation.columns
+            if output.star or name not in source.merged
+        ]
+    column = None if output.column is None else _own(query, output.column)
+    kind = output.type
+    if kind == UNKNOWN:
+        assert output.column is not None
+        kind = type_of(query, output.column) or ""
+    loose = frozenset(own for own in (_own(query, column) for column in output.loose) if own is not None)
+    return [output._replace(column=column, type=kind, loose=loose)]
+
+
+def _own(query: Query, column: Column) -> Column | None:
+    """A column by the source of the query that has it, None where a query around has it."""
+    qualifier, name = column
+    if qualifier is None:
+        where = bare_columns(query.sources).unique.get(name)
+        return None if where is None else (where[0], name)
+    return column if query.source(qualifier) is not None else None
+
+
+def type_of(query: Query | None, column: Column) -> str | None:
+    """The type of a column in a query or around it."""
+    qualifier, name = column
+    while query is not None:
+        if qualifier is None:
+            where = bare_columns(query.sources).unique.get(name)
+            if where is not None:
+                return where[1]
+        else:
+            source = query.source(qualifier)
+            if source is not None:
+                return source.relation.types.get(name)
+        query = query.outside
+    return None
+
+
+def known_names(query: Query) -> frozenset[str]:
+    """The names that mean something in a query or around it."""
+    found: set[str] = set()
+    at: Query | None = query
+    while at is not None:
+        for pending in at.pending:
+            found |= {pending.column, pending.qualifier or ""}
+        for source in at.sources:
+            found.add(source.name)
+            found |= {name for name, _ in source.relation.columns if name is not None}
+        found |= {output.name or "" for output in at.outputs} | {name or "" for name, _ in at.result or ()}
+        for name, relation in at.tables:
+            found.add(name)
+            found |= {column for column, _ in relation.columns if column is not None}
+        if at.relation is not None:
+            found |= {name for name, _ in at.relation.columns if name is not None}
+        found.add(at.name)
+        at = at.parent
+    return frozenset(found)
+
+
+_OWED_SOURCE, _OWED_NAME, _OWED_VALUE = 56, 40, 40
+"""Bytes of a sub-query as a source, of a name in it beside its own two times, and of a value with its casts."""
+
+
+def owed(query: Query) -> int:
+    """Bytes that are enough for what a query and those around it demand beside their clauses."""
+    found = 0
+    at: Query | None = query
+    while at is not None:
+        found += _OWED_VALUE * (2 * len(at.frames) + 1)
+        found += sum(_OWED_VALUE * max(1, len(frame.waits)) for frame in at.frames if isinstance(frame, Operand))
+        if at.goals is not None:
+            found += _OWED_VALUE * max(1, len(at.goals) - len(at.outputs))
+        if not at.bound:
+            found += _sources_owed(at)
+        found += sum(24 + 4 * len(name) + len(where or "") for where, name in at.loose | needed(at))
+        for output in at.outputs:
+            found += sum(24 + 4 * len(name) + len(where or "") for where, name in output.loose)
+        found += sum(len(text) + 3 for text in at.replay)
+        at = at.parent
+    return found
+
+
+def _sources_owed(query: Query) -> int:
+    missing = unbound(query)
+    groups = {pending.qualifier for pending in missing}
+    found = sum(_OWED_SOURCE + 2 * len(group or "") for group in groups)
+    found += sum(_OWED_NAME + 2 * len(pending.column) for pending in missing)
+    found += sum(_OWED_NAME + len(name) for name in conflicts(query))
+    if query.needs_from and not query.sources:
+        found += _OWED_SOURCE
+    if query.name and query.clause is Clause.SELECT:
+        found += _OWED_SOURCE + 2 * len(query.name) + 2 * _OWED_NAME
+    return found

@@ -1,0 +1,206 @@
+"""The names of relations in FROM, and of columns that USING makes one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from guided.grammar.attributed.nodes import Names
+from guided.grammar.attributed.words import words_of
+from guided.grammar.sql.query.typed import changes as do
+from guided.grammar.sql.query.typed import clauses
+from guided.grammar.sql.query.typed.columns import Catalog
+from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns
+from guided.grammar.sql.query.typed.scope import Query, unbound
+
+__all__ = [
+    "AliasOfSource", "MergedColumn", "TableName", "may_merge", "may_merge_any", "mergeable", "wants_alias",
+    "with_source", "without_alias",
+]  # fmt: skip
+
+_LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
+
+
+class TableName:
+    """A relation in FROM; ``joined`` says that USING may follow, ``merged`` that it must."""
+
+    label = "a table"
+
+    def __init__(self, catalog: Catalog, *, joined: bool, merged: bool = False) -> None:
+        self.catalog = catalog
+        self.joined = joined
+        self.merged = merged
+        self.price = catalog.longest
+
+    def allowed(self, query: Query) -> Names:
+        """All of which some FROM can be made."""
+        named = self._named(query)
+        if (
+            not query.tables
+            and not self.merged
+            and not any(pending.qualifier is None for pending in query.pending)
+            and not query.distinct
+        ):
+            return Names(self.catalog.tables)
+        return Names(words_of(name for name, relation in named.items() if self._fits(query, relation)))
+
+    def _named(self, query: Query) -> dict[str, Relation]:
+        return {**self.catalog.relations, **dict(reversed(query.tables))}
+
+    def _fits(self, query: Query, relation: Relation) -> bool:
+        """Agree its columns with what waits for them?"""
+        if query.distinct and not relation.is_sortable and any(output.star is not None for output in query.outputs):
+            return False
+        waiting = {pending.column for pending in query.pending if pending.qualifier is None}
+        if waiting & relation.ambiguous:
+            return False
+        if self.merged and not mergeable(query._replace(sources=(*query.sources, Source("", relation)))):
+            return False
+        types = relation.types
+        return all(clauses.admits(query, name, types[name], joined=self.joined) for name in waiting if name in types)
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query with the relation noted."""
+        return query._replace(name=name, relation=self._named(query)[name])
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """Relations that bind pending names; where none can, none (a sub-query will), and where none waits any."""
+        missing = unbound(query)
+        names = self.allowed(query).words.members
+        named = self._named(query)
+        if not missing:
+            return sorted(names, key=lambda name: (len(name), name))[:4]
+        found = []
+        for qualifier in sorted({pending.qualifier for pending in missing if pending.qualifier is not None}):
+            if qualifier in names and _has(named[qualifier], query, qualifier):
+                found.append(qualifier)
+            else:
+                fitting = [name for name in names if _has(named[name], query, qualifier)]
+                found += sorted(fitting, key=lambda name: (len(name), name))[:1]
+        bare = {pending.column for pending in missing if pending.qualifier is None}
+        if bare:
+            covering = {name: len(bare & named[name].types.keys()) for name in names}
+            best = sorted(
+                (name for name in covering if covering[name]), key=lambda name: (-covering[name], len(name), name)
+            )
+            found += best[:2]
+        return found
+
+
+def _has(relation: Relation, query: Query, qualifier: str) -> bool:
+    """Has a relation the columns that wait with a qualifier, of their types?"""
+    types = relation.types
+    return all(
+        pending.column == "*"
+        or (
+            pending.column in types
+            and pending.type in ("", types[pending.column])
+            and (clauses.is_sortable(types[pending.column]) or not query.aggregated or pending.local)
+        )
+        for pending in query.pending
+        if pending.qualifier == qualifier
+    )
+
+
+def without_alias(query: Query) -> Query | None:
+    """A relation that goes by its own name."""
+    return with_source(query, query.name) if query.name and _goes_by(query, query.name) else None
+
+
+def _goes_by(query: Query, name: str) -> bool:
+    assert query.relation is not None
+    return name not in query.own_names and _has(query.relation, query, name)
+
+
+def with_source(query: Query, name: str) -> Query | None:
+    """The query with the relation that was read as a source."""
+    assert query.relation is not None
+    return query._replace(sources=(*query.sources, Source(name, query.relation)), name="", relation=None)
+
+
+class AliasOfSource:
+    """The name that a relation goes by in FROM."""
+
+    label = "an alias"
+    price = 1
+
+    def __init__(self, excluded: frozenset[str] = frozenset()) -> None:
+        self.excluded = excluded
+
+    def allowed(self, query: Query) -> Names:
+        """Names in use before FROM that fit, and any other."""
+        return Names(words_of(name for name in self._awaited(query) if name not in self.excluded), True)
+
+    def _awaited(self, query: Query) -> list[str]:
+        waiting = sorted({pending.qualifier for pending in unbound(query) if pending.qualifier is not None})
+        return [name for name in waiting if _goes_by(query, name)]
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query with the source."""
+        return None if name in self.excluded or not _goes_by(query, name) else with_source(query, name)
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """What is awaited, else a letter."""
+        return self._awaited(query)[:1] or [letter for letter in _LETTERS if _goes_by(query, letter)][:1]
+
+
+def wants_alias(query: Query) -> bool:
+    """Is a name awaited that the relation which was read can go by, and that is not its own?"""
+    waiting = {pending.qualifier for pending in unbound(query) if pending.qualifier is not None}
+    if query.relation is None:
+        return False
+    if not _goes_by(query, query.name):
+        return True
+    if query.name in waiting:
+        return False
+    bare = {pending.column for pending in unbound(query) if pending.qualifier is None}
+    return bool(waiting) and not bare & query.relation.types.keys()
+
+
+class MergedColumn:
+    """A column of USING: one that both sides have, of one type, and the left side once."""
+
+    label = "a column of both tables"
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.price = catalog.longest
+
+    def allowed(self, query: Query) -> Names:
+        """Those that are not merged yet."""
+        return Names(words_of(mergeable(query)))
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query with the column merged."""
+        right = query.sources[-1]
+        merged = right._replace(merged=right.merged | {name})
+        return query._replace(sources=(*query.sources[:-1], merged))
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """Those that would be ambiguous, then others."""
+        waiting = {pending.column for pending in query.pending if pending.qualifier is None}
+        return sorted(mergeable(query), key=lambda name: (name not in waiting, len(name), name))
+
+
+def mergeable(query: Query) -> frozenset[str]:
+    """The columns by which the last source can be joined with USING."""
+    *left, right = query.sources
+    bare = bare_columns(tuple(left)).unique
+    return frozenset(
+        name
+        for name, kind in right.relation.types.items()
+        if name in bare and bare[name][1] == kind and clauses.is_sortable(kind) and name not in right.merged
+    )
+
+
+def may_merge_any(catalog: Catalog) -> do.Change:
+    """Is there a table that can be joined with USING?"""
+    name = TableName(catalog, joined=True, merged=True)
+
+    def change(query: Query) -> Query | None:
+        return query if len(name.allowed(query).words) else None
+
+    return change
+
+
+def may_merge(query: Query) -> Query | None:
+    """USING, where both sides have a column of one name."""
+    return query if mergeable(query) else None

@@ -1,0 +1,172 @@
+"""PostgreSQL's queries: each text is prepared by a server, which knows best."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from guided.grammar.attributed.language import At, AttributedLanguage
+from guided.grammar.sql import reflect
+from guided.grammar.sql.query.language import query_language
+from tests.amounts import some
+from tests.databases import Databases
+from tests.unit.grammar.sql.query import random_queries
+
+DATABASE = (
+    "CREATE TABLE singer (singer_id integer PRIMARY KEY, name text, country varchar(30), age integer, is_male boolean,"
+    " born date)",
+    "CREATE TABLE concert (concert_id integer PRIMARY KEY, name text, stadium_id integer, year text, at timestamp,"
+    " price numeric(10,2), seats bigint, tags text[], info jsonb)",
+    "CREATE TABLE singer_in_concert (concert_id integer, singer_id integer, since timestamptz, share double precision)",
+    'CREATE TABLE "Order Items" (id integer, "group" text, "weird ""name" real, "Größe" smallint, key text, raw json,'
+    " place point, length interval, code char(3))",
+    "CREATE VIEW old AS SELECT name, age FROM singer WHERE age > 60",
+)
+
+TAKEN = """
+SELECT count(*) FROM singer
+select Name , COUNTRY  from Singer where AGE > 20 order by age desc nulls last
+SELECT T1.name, count(*) FROM singer AS T1 JOIN singer_in_concert AS T2 ON T1.singer_id = T2.singer_id GROUP BY T1.name
+SELECT s.name, s.age, count(*) FROM singer s JOIN singer_in_concert USING (singer_id) GROUP BY s.singer_id
+SELECT name FROM singer WHERE singer_id NOT IN (SELECT singer_id FROM singer_in_concert)
+SELECT name FROM singer WHERE born >= '1990-01-01' AND born < CURRENT_DATE - INTERVAL '18 years'
+SELECT DATE_TRUNC('month', at) AS month, SUM(price * seats) AS total FROM concert GROUP BY month ORDER BY total DESC
+SELECT TO_CHAR(at, 'YYYY-MM') AS month, COUNT(*) FROM concert GROUP BY 1 ORDER BY 1 LIMIT 10 OFFSET 5
+SELECT EXTRACT(YEAR FROM born) AS year, avg(age)::numeric(10, 2) FROM singer GROUP BY year HAVING count(*) > 1
+SELECT country, SUM(CASE WHEN is_male THEN 1 ELSE 0 END) * 100.0 / NULLIF(COUNT(*), 0) AS share FROM singer GROUP BY country
+SELECT CAST(COUNT(*) AS FLOAT) / (SELECT COUNT(*) FROM concert) AS ratio FROM singer
+WITH many AS (SELECT country, count(*) AS n FROM singer GROUP BY country) SELECT country FROM many WHERE n > 2
+SELECT name, rank() OVER (PARTITION BY country ORDER BY age DESC) FROM singer
+SELECT sum(age) FILTER (WHERE is_male), string_agg(DISTINCT name, ', '), array_agg(name ORDER BY age) FROM singer
+SELECT name FROM singer WHERE name ILIKE '%a%' OR country ~* '^f' AND name IS DISTINCT FROM 'x'
+SELECT info->>'city' AS city, (info->'size')::text::int + 1 FROM concert WHERE info @> '{"open": "yes"}'
+SELECT name FROM concert WHERE 'rock' = ANY(tags) AND tags[1] <> 'pop'
+SELECT at AT TIME ZONE 'UTC', at::date - born FROM concert, singer
+SELECT COALESCE(name, country, 'none'), GREATEST(age, 3.5) FROM singer WHERE age BETWEEN 20 AND 30 AND NOT is_male
+SELECT name FROM singer UNION ALL SELECT name FROM concert ORDER BY name
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY age) FROM singer
+SELECT total, many.country FROM (SELECT country, count(*) AS total FROM singer GROUP BY country) AS many
+SELECT avg(total) FROM (SELECT country, count(*) AS total FROM singer GROUP BY country) AS many
+SELECT "group", "weird ""name", "Größe" FROM "Order Items" WHERE length > '2 hours'
+SELECT s.name FROM singer s WHERE EXISTS (SELECT 1 FROM singer_in_concert x WHERE x.singer_id = s.singer_id)
+""".strip().splitlines()
+
+REFUSED = """
+SELECT nmae FROM singer
+SELECT name FROM singer WHERE age = 'old'
+SELECT name FROM singer WHERE age = name
+SELECT name FROM singer WHERE age
+SELECT name + 1 FROM singer
+SELECT sum(name) FROM singer
+SELECT name, count(*) FROM singer
+SELECT name FROM singer GROUP BY country
+SELECT name FROM singer WHERE born > '2020-02-30'
+SELECT Name FROM "Singer"
+SELECT name FROM singer WHERE count(*) > 1
+SELECT name FROM singer UNION SELECT age FROM singer
+SELECT CASE WHEN is_male THEN 1 ELSE 'no' END FROM singer
+SELECT upper(age) FROM singer
+SELECT date_trunc('month', name) FROM singer
+SELECT DISTINCT raw FROM "Order Items"
+SELECT DISTINCT name FROM singer ORDER BY age
+SELECT name FROM singer WHERE name = "France"
+SELECT a.name FROM singer a, concert b JOIN concert c ON a.name = c.name
+SELECT 1 < 2 < 3
+SELECT substr(name, 3000000000) FROM singer
+""".strip().splitlines()
+
+
+@pytest.fixture(scope="module")
+def url(databases: Databases) -> str:
+    return databases("postgresql").create(*DATABASE)
+
+
+@pytest.fixture(scope="module")
+def cursor(url: str) -> Iterator[Any]:
+    import sqlalchemy
+
+    engine = sqlalchemy.create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        yield connection.connection.driver_connection.cursor()
+    engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def language(url: str) -> AttributedLanguage:
+    return query_language(reflect(url))
+
+
+@pytest.fixture(scope="module")
+def strict(url: str) -> AttributedLanguage:
+    return query_language(reflect(url), forward=False)
+
+
+def prepare(cursor: Any, text: str) -> None:
+    """Have a query analysed, with its literals, and planned; a value that cannot be computed is no fault of it."""
+    import psycopg
+
+    cursor.execute(f"PREPARE asked AS {text.removesuffix(';')}")
+    cursor.execute("DEALLOCATE asked")
+    with contextlib.suppress(psycopg.errors.DataError):
+        cursor.execute(f"EXPLAIN {text}")
+
+
+def refusal(language: AttributedLanguage, text: str) -> int | None:
+    """The byte at which a text leaves the language, its length where it is not whole, None where it is in it."""
+    at: At | None = language.start
+    data = text.encode()
+    for position, byte in enumerate(data):
+        assert at is not None
+        at = language.step(at, byte)
+        if at is None:
+            return position
+    assert at is not None
+    return None if language.may_end(at) else len(data)
+
+
+@pytest.mark.parametrize("text", TAKEN)
+def test_what_the_server_prepares_is_taken(text: str, language: AttributedLanguage, cursor: Any) -> None:
+    prepare(cursor, text)
+    assert refusal(language, text) is None
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_the_server_refuses_is_refused(text: str, language: AttributedLanguage, cursor: Any) -> None:
+    import psycopg
+
+    with pytest.raises(psycopg.Error):
+        prepare(cursor, text)
+    assert refusal(language, text) is not None
+
+
+@pytest.mark.parametrize("forward", [True, False])
+def test_random_texts_are_prepared(
+    forward: bool, language: AttributedLanguage, strict: AttributedLanguage, cursor: Any, monkeypatch: Any
+) -> None:
+    literals = (
+        "''",
+        "'a'",
+        "'it''s'",
+        "'2020-01-01'",
+        "'12'",
+        "'2 days'",
+        "'{}'",
+        "'10:00'",
+        "'true'",
+        "'month'",
+        "'2.5'",
+    )
+    monkeypatch.setattr(random_queries, "STRINGS", literals)
+    chosen = language if forward else strict
+    for seed in range(some(5000, 60)):
+        rng = random.Random(seed)
+        text, at = random_queries.begun(rng, chosen, rng.choice([3, 8, 15, 30, 60]))
+        rest = chosen.rest(at)
+        assert len(rest) <= chosen.price(at), text
+        whole = text + rest.decode()
+        assert refusal(chosen, whole) is None, whole
+        prepare(cursor, whole)
