@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from guided.grammar.sql.query import limits
 from guided.grammar.sql.query.kinds import can_derive, may_be_named, mergeable, with_source
 from guided.grammar.sql.query.relations import Relation, bare_columns, starred
 from guided.grammar.sql.query.scope import (
+    Binding,
     Call,
     CallKind,
     Clause,
     Item,
+    Nesting,
     Output,
     Pending,
     Query,
     Taint,
     barred_below,
+    bind,
     conflicts,
 )
-
-MOST_DEPTH = 12
-"""Queries and brackets within one another; SQLite's parser has a stack of 100 entries for all that is open."""
 
 Change = Callable[[Query], Query | None]
 
@@ -32,9 +33,10 @@ def enter(*, sees: bool, width: int | None) -> Change:
     """Begin a query in brackets; ``sees``: may it use names of the query around?"""
 
     def change(query: Query) -> Query | None:
-        if query.depth >= MOST_DEPTH:
+        if not limits.may_enter(query):
             return None
-        return Query(query, sees, query.tables, width=width, depth=query.depth + 1, laws=query.laws)
+        nesting = limits.nested(query, sees=sees)
+        return Query(query, sees, query.tables, width=width, nesting=nesting, laws=query.laws)
 
     return change
 
@@ -52,10 +54,19 @@ def enter_source(*, merging: bool) -> Change:
     """
 
     def change(query: Query) -> Query | None:
-        entered = enter(sees=False, width=query.missing_columns)(query)
-        if entered is None:
+        # A query that is no leaf keeps the room for this one, which may be a leaf itself.
+        if limits.is_leaf(query):
             return None
-        return entered._replace(is_distinct=query.laws.distinct_columns, barred=barred_below(query, merging=merging))
+        return Query(
+            query,
+            False,
+            query.tables,
+            width=query.missing_columns,
+            nesting=limits.nested(query, sees=False),
+            laws=query.laws,
+            is_distinct=query.laws.distinct_columns,
+            barred=barred_below(query, merging=merging),
+        )
 
     return change
 
@@ -68,8 +79,9 @@ def leave(query: Query) -> Query:
 
 def leave_operand(query: Query) -> Query:
     """The query around one whose value is used."""
-    assert query.parent is not None
-    return query.parent._replace(relation=None)
+    around = query.parent
+    assert around is not None
+    return around._replace(relation=None, nesting=around.nesting._replace(chained=query.nesting.chained))
 
 
 def result_of(query: Query) -> tuple[str | None, ...]:
@@ -80,7 +92,7 @@ def result_of(query: Query) -> tuple[str | None, ...]:
 def next_part(query: Query) -> Query | None:
     """The next query of a set operation; none behind one that is recursive."""
     recursion = query.recursion
-    if recursion is not None and recursion.is_used:
+    if (recursion is not None and recursion.is_used) or not limits.part_fits(query):
         return None
     result = result_of(query)
     return Query(
@@ -90,7 +102,8 @@ def next_part(query: Query) -> Query | None:
         result=result,
         terms=query.terms | terms_of(query),
         width=len(result),
-        depth=query.depth,
+        nesting=Nesting(query.nesting.around, chained=query.nesting.chained),
+        parts=query.parts + 1,
         laws=query.laws,
         no_limit=query.no_limit,
         recursion=recursion,
@@ -126,14 +139,9 @@ def _starred_names(query: Query) -> frozenset[str]:
     return frozenset(name for name in starred(query.sources) if name is not None)
 
 
-def deeper(query: Query) -> Query | None:
-    """One bracket more."""
-    return query._replace(depth=query.depth + 1) if query.depth < MOST_DEPTH else None
-
-
-def shallower(query: Query) -> Query:
-    """One bracket less."""
-    return query._replace(depth=query.depth - 1)
+deeper = limits.opened(1)
+"""A bracket."""
+shallower = limits.closed
 
 
 # The list of columns --------------------------------------------------------------------------------------------------
@@ -145,7 +153,9 @@ def begin_item(query: Query) -> Query | None:
         return None
     if any(output.is_lonely for output in query.outputs):
         return None
-    return query._replace(item=Item.FRESH, taint=Taint.NONE, item_of="", has_call=False)
+    if len(query.outputs) >= limits.MOST_ITEMS:
+        return None
+    return begun(query)._replace(item=Item.FRESH, taint=Taint.NONE, item_of="", has_call=False)
 
 
 def end_item(query: Query) -> Query | None:
@@ -179,11 +189,19 @@ def all_columns(query: Query) -> Query | None:
     alone = query.width is not None or query.laws.star_first or query.is_distinct
     if alone and query.outputs:
         return None
+    if not _may_be_starred(query) or (query.width is not None and limits.is_leaf(query)):
+        return None
     return query._replace(outputs=(*query.outputs, Output(None, star="")), needs_from=True)
+
+
+def _may_be_starred(query: Query) -> bool:
+    return sum(output.star is not None for output in query.outputs) < limits.MOST_STARS
 
 
 def all_columns_of(query: Query) -> Query | None:
     """``t.*``."""
+    if not _may_be_starred(query):
+        return None
     if query.width is not None or (query.outputs and query.is_distinct):
         return None
     if query.barred and any(pending.column in query.barred for pending in query.pending):
@@ -203,6 +221,56 @@ def complex_value(query: Query) -> Query:
 def operator(query: Query) -> Query | None:
     """An operator behind a value, None where that must be the whole term."""
     return None if query.is_whole else complex_value(query)
+
+
+def joined_by(binding: Binding) -> Change:
+    """An operator of some precedence behind its left operand."""
+
+    def change(query: Query) -> Query | None:
+        found = operator(query)
+        return None if found is None else limits.binds(found, binding)
+
+    return change
+
+
+def negated(query: Query) -> Query | None:
+    """Behind NOT."""
+    return limits.binds(operand(query), Binding.NOT)
+
+
+def opened(cost: int) -> Change:
+    """An operand that has an end of its own begins, with so many entries of the parser's stack."""
+    open_ = limits.opened(cost)
+
+    def change(query: Query) -> Query | None:
+        return open_(operand(query))
+
+    return change
+
+
+def may_open(query: Query) -> Query | None:
+    """A bracket."""
+    return complex_value(query) if limits.has_room(query, 1) else None
+
+
+def may_list(query: Query) -> Query | None:
+    """IN."""
+    return query if limits.has_room(query, limits.MEMBERS) else None
+
+
+def may_ask(query: Query) -> Query | None:
+    """EXISTS, which opens one entry more than the bracket of its query."""
+    return query if limits.may_enter(query) else None
+
+
+opened_limit = limits.opened(limits.LIMIT)
+closed = limits.closed
+begun = limits.begun
+
+
+def begin_members(query: Query) -> Query | None:
+    """The list of IN."""
+    return limits.opened(limits.MEMBERS)(query)
 
 
 def operand(query: Query) -> Query:
@@ -254,8 +322,9 @@ def settled(query: Query) -> Query | None:
 
 
 def may_widen(query: Query) -> Query | None:
-    """One more source, unless FROM has all the columns that it may have."""
-    return None if query.missing_columns == 0 else query
+    """One more source, unless FROM has all the columns or sources that it may have."""
+    full = query.missing_columns == 0 or (len(query.sources) >= limits.MOST_SOURCES and bind(query) is not None)
+    return None if full else query
 
 
 def may_merge(query: Query) -> Query | None:
@@ -274,13 +343,13 @@ def merge_all(query: Query) -> Query | None:
 
 
 def begin_on(query: Query) -> Query:
-    """Behind ON."""
-    return query._replace(clause=Clause.ON)
+    """ON."""
+    return begun(query)._replace(clause=Clause.ON)
 
 
 def end_on(query: Query) -> Query:
     """Behind the condition of a join."""
-    return query._replace(clause=Clause.FROM)
+    return begun(query)._replace(clause=Clause.FROM)
 
 
 def may_derive(query: Query) -> Query | None:
@@ -294,25 +363,39 @@ def may_derive(query: Query) -> Query | None:
 def begin_clause(clause: Clause) -> Change:
     """Behind the keyword of a clause."""
 
+    def change(query: Query) -> Query:
+        grouped = query.grouped or clause is Clause.GROUP
+        return begun(query)._replace(clause=clause, item=Item.COMPLEX, taint=Taint.NONE, grouped=grouped)
+
+    return change
+
+
+def may_begin(clause: Clause) -> Change:
+    """The keyword of a clause for which there is room; recursive queries have no groups."""
+
     def change(query: Query) -> Query | None:
         if clause is Clause.GROUP and query.recursion is not None and query.recursion.is_used:
             return None
-        grouped = query.grouped or clause is Clause.GROUP
-        return query._replace(clause=clause, item=Item.COMPLEX, taint=Taint.NONE, grouped=grouped)
+        return query if limits.clause_fits(query, clause) else None
 
     return change
 
 
 def begin_order(query: Query) -> Query:
-    """Behind ORDER BY: of a set operation only columns of the result may follow."""
+    """ORDER BY: of a set operation only columns of the result may follow."""
+    query = begun(query)
     if query.result is None:
         return query._replace(clause=Clause.ORDER, item=Item.COMPLEX, taint=Taint.NONE)
     terms = query.terms | terms_of(query)
     return query._replace(clause=Clause.COMPOUND_ORDER, item=Item.COMPLEX, taint=Taint.NONE, terms=terms)
 
 
-def begin_term(query: Query) -> Query:
+def begin_term(query: Query) -> Query | None:
     """A term of GROUP BY or ORDER BY, where a number alone is a position."""
+    chained = query.nesting.chained + 1
+    if chained > limits.MOST_CHAINED:
+        return None
+    query = query._replace(nesting=query.nesting._replace(chained=chained, operators=frozenset()))
     if query.clause is Clause.GROUP and query.laws.selected_first:
         query = query._replace(item=Item.FRESH, item_of="")
     return query._replace(alone=True)
@@ -337,7 +420,7 @@ def may_order(query: Query) -> Query | None:
 
 def may_limit(query: Query) -> Query | None:
     """LIMIT, where it may be."""
-    return None if query.no_limit else query
+    return None if query.no_limit or not limits.clause_fits(query, Clause.ORDER) else begun(query)
 
 
 def in_compound(query: Query) -> Query | None:
@@ -361,19 +444,19 @@ def begin_values(query: Query) -> Query:
 def first_value(query: Query) -> Query | None:
     """One more value of the first row, which says how many columns there are."""
     place = len(query.outputs)
-    if query.width is not None and place >= query.width:
+    if place >= (limits.MOST_ITEMS if query.width is None else query.width):
         return None
-    return query._replace(outputs=(*query.outputs, Output(f"column{place + 1}")))
+    return begun(query)._replace(outputs=(*query.outputs, Output(f"column{place + 1}")))
 
 
 def begin_row(query: Query) -> Query:
     """The first value of another row."""
-    return query._replace(cells=1)
+    return begun(query)._replace(cells=1)
 
 
 def next_value(query: Query) -> Query | None:
     """One more value of another row."""
-    return query._replace(cells=query.cells + 1) if query.cells < len(query.outputs) else None
+    return begun(query)._replace(cells=query.cells + 1) if query.cells < len(query.outputs) else None
 
 
 def end_row(query: Query) -> Query | None:
@@ -396,13 +479,13 @@ def argument(query: Query) -> Query | None:
         return None
     # Where any number may come, it is of no matter how many there were beyond the least.
     given = call.given + 1 if call.high is not None else min(call.given + 1, call.low)
-    return query._replace(calls=(*outer, call._replace(given=given)))
+    return begun(query)._replace(calls=(*outer, call._replace(given=given)))
 
 
 def end_call(query: Query) -> Query | None:
     """The bracket that closes a call with enough arguments."""
     *outer, call = query.calls
-    return None if call.given < call.low else query._replace(calls=tuple(outer))
+    return None if call.given < call.low else limits.closed(query)._replace(calls=tuple(outer))
 
 
 def one_argument(query: Query) -> Query | None:
@@ -416,14 +499,15 @@ def one_argument(query: Query) -> Query | None:
 def counts_all(query: Query) -> Query | None:
     """``*``, the argument of an aggregate that takes none."""
     *outer, call = query.calls
-    return query._replace(calls=tuple(outer)) if call.low == 0 else None
+    return limits.closed(query)._replace(calls=tuple(outer)) if call.low == 0 else None
 
 
-def begin_filter(query: Query) -> Query:
+def begin_filter(query: Query) -> Query | None:
     """Behind FILTER (WHERE: as in the arguments of an aggregate."""
-    return query._replace(calls=(*query.calls, Call(CallKind.AGGREGATE, 0, 0)))
+    opened = limits.opened(limits.FILTER)(query)
+    return None if opened is None else opened._replace(calls=(*query.calls, Call(CallKind.AGGREGATE, 0, 0)))
 
 
 def end_filter(query: Query) -> Query:
     """Behind its condition."""
-    return query._replace(calls=query.calls[:-1])
+    return limits.closed(query)._replace(calls=query.calls[:-1])

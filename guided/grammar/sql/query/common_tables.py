@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from guided.grammar.attributed.lexis import ascii_lower
 from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import words_of
+from guided.grammar.sql.query import limits
 from guided.grammar.sql.query.catalog import Catalog
-from guided.grammar.sql.query.changes import MOST_DEPTH, result_of
-from guided.grammar.sql.query.kinds import may_end, same
+from guided.grammar.sql.query.changes import result_of
+from guided.grammar.sql.query.kinds import may_end
 from guided.grammar.sql.query.relations import NOTHING, Relation
-from guided.grammar.sql.query.scope import Query, Recursion
+from guided.grammar.sql.query.scope import Nesting, Query, Recursion
 
 __all__ = ["CommonTable", "NewColumn", "begin_table", "begin_with", "enter_table", "leave_table", "not_recursive"]
 
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
+
+
+def _same(query: Query, one: str, other: str) -> bool:
+    """Are two names of tables the same?"""
+    return one == other or (query.laws.case_folded and ascii_lower(one) == ascii_lower(other))
 
 
 class CommonTable:
@@ -35,10 +42,10 @@ class CommonTable:
         """The query with the name noted."""
         if name in self.catalog.relations and not query.may_redefine:
             return None
-        if not may_end(query, name) or any(same(query, name, known) for known, _ in query.tables):
+        if not may_end(query, name) or any(_same(query, name, known) for known, _ in query.tables):
             return None
         if query.laws.case_folded and any(
-            name != known and same(query, name, known) for known in self.catalog.relations
+            name != known and _same(query, name, known) for known in self.catalog.relations
         ):
             return None
         return query._replace(name=name)
@@ -68,9 +75,14 @@ class NewColumn:
         return _LETTERS
 
 
-def begin_with(query: Query) -> Query:
-    """Behind WITH: the first table may have the name of one of the database."""
-    return query._replace(may_redefine=True)
+def begin_with(query: Query) -> Query | None:
+    """WITH: the first table may have the name of one of the database."""
+    return query._replace(may_redefine=True) if limits.may_define(query) else None
+
+
+def may_define_another(query: Query) -> Query | None:
+    """One more table."""
+    return query if limits.may_define(query) else None
 
 
 def begin_table(query: Query) -> Query:
@@ -80,7 +92,7 @@ def begin_table(query: Query) -> Query:
 
 def enter_table(query: Query) -> Query | None:
     """Begin its query, of as many columns as its list has."""
-    if query.depth >= MOST_DEPTH:
+    if not limits.may_enter(query):
         return None
     width = None if query.relation is None else len(query.relation.columns)
     return Query(
@@ -88,7 +100,7 @@ def enter_table(query: Query) -> Query | None:
         False,
         ((query.name, NOTHING), *query.tables),
         width=width,
-        depth=query.depth + 1,
+        nesting=Nesting(limits.used(query) + limits.TABLE),
         laws=query.laws,
         is_distinct=query.laws.distinct_columns and width is None,
         recursion=Recursion(query.name),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 
-from guided.grammar.attributed.lexis import ascii_lower
 from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import Words, union, words_of
+from guided.grammar.sql.query import limits
 from guided.grammar.sql.query.catalog import Catalog, Function
 from guided.grammar.sql.query.relations import NOTHING, Relation, Source, bare_columns
 from guided.grammar.sql.query.scope import (
@@ -21,6 +21,7 @@ from guided.grammar.sql.query.scope import (
     bare_names,
     barred_below,
     barred_by_star,
+    is_full,
     is_local,
     knows,
     must_be_whole,
@@ -30,27 +31,9 @@ from guided.grammar.sql.query.scope import (
 )
 
 __all__ = [
-    "AliasOfColumn",
-    "AliasOfSource",
-    "BareColumn",
-    "FixedName",
-    "FunctionName",
-    "Joining",
-    "MergedColumn",
-    "QualifiedColumn",
-    "Qualifier",
-    "QuotedString",
-    "TableName",
-    "can_derive",
-    "may_be_named",
-    "may_end",
-    "mergeable",
-    "read_atom",
-    "same",
-    "waits_for_alias",
-    "wanted_names",
-    "wants_alias",
-    "with_source",
+    "AliasOfColumn", "AliasOfSource", "BareColumn", "FixedName", "FunctionName", "Joining", "MergedColumn",
+    "QualifiedColumn", "Qualifier", "TableName", "can_derive", "may_be_named", "may_end", "mergeable", "read_atom",
+    "waits_for_alias", "wanted_names", "wants_alias", "with_source",
 ]  # fmt: skip
 
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
@@ -123,7 +106,11 @@ class BareColumn:
         at: Query | None = query
         free = False
         while at is not None:
-            if not at.bound and at.clause is Clause.SELECT:
+            if limits.is_leaf(at) and not at.bound and at.clause is Clause.SELECT:
+                pass
+            elif not at.bound and at.clause is Clause.SELECT and is_full(at, None):
+                found |= {name for name in waiting_names(at) if name != "*"} - hidden
+            elif not at.bound and at.clause is Clause.SELECT:
                 known = {name for _, relation in at.tables for name in relation.names}
                 known.update(name for relation in recursive(at).values() for name in relation.names)
                 barred = barred_by_star(at)
@@ -175,28 +162,6 @@ class BareColumn:
         return ()
 
 
-class QuotedString:
-    """A string in the quotes of names, as SQLite reads what is no column; `BareColumn` has those that are."""
-
-    label = "a string"
-    price = 1
-
-    def allowed(self, query: Query) -> Names:
-        """Any."""
-        return Names(words_of(()), True)
-
-    def after(self, query: Query, name: str) -> Query | None:
-        """The query behind it; a FROM that comes later must not make it an ambiguous column."""
-        if any(output.name == name for output in query.outputs):
-            return None
-        changed = refer(query, Pending(None, name, is_local(query), True))
-        return None if changed is None else read_atom(changed)
-
-    def suggested(self, query: Query) -> Iterable[str]:
-        """None: a number is shorter."""
-        return ()
-
-
 class Qualifier:
     """The name of a source before a dot, and before a ``column`` of it if there must be one."""
 
@@ -214,7 +179,11 @@ class Qualifier:
         at: Query | None = query
         free = False
         while at is not None:
-            if not at.bound and at.clause is Clause.SELECT:
+            if limits.is_leaf(at) and not at.bound and at.clause is Clause.SELECT:
+                pass
+            elif not at.bound and at.clause is Clause.SELECT and is_full(at, ""):
+                found.update(pending.qualifier for pending in at.pending if pending.qualifier is not None)
+            elif not at.bound and at.clause is Clause.SELECT:
                 if at is query and not at.tables and not barred_by_star(at):
                     # Each stands for itself, so it need not be tried whether it has a column.
                     sure = self.catalog.tables if self.column is None else self.catalog.with_columns
@@ -258,6 +227,9 @@ class QualifiedColumn:
             source = at.source(name)
             if source is not None:
                 return Names(words_of(column for column in source.relation.names if knows(at, name, column)))
+            if not at.bound and at.clause is Clause.SELECT and is_full(at, name):
+                there = {pending.column for pending in at.pending if pending.qualifier == name}
+                return Names(words_of(there - {"*"}))
             if not at.bound and at.clause is Clause.SELECT:
                 later, barred = self._later(at, name), barred_by_star(at)
                 return Names(words_of(later.words.members - barred), later.free) if barred else later
@@ -315,6 +287,8 @@ class TableName:
         missing = query.missing_columns
         if relation is NOTHING or (missing is not None and len(relation.columns) > missing):
             return False
+        if query.sources and not limits.fits_columns(query, len(relation.columns)):
+            return False
         if relation.names & barred_below(query, merging=self.joining is not Joining.PLAIN):
             return False
         if self.joining is Joining.USING or not query.sources:
@@ -328,7 +302,8 @@ class TableName:
         """All of which some FROM can be made."""
         free = self.joining is Joining.USING or not query.sources
         barred = barred_below(query, merging=True)
-        if free and not query.tables and query.missing_columns is None and not barred:
+        starred = any(output.star is not None for output in query.outputs)
+        if free and not query.tables and not starred and not barred:
             return Names(self.catalog.tables)
         names = {*self.catalog.relations, *(name for name, _ in query.tables)}
         found = (name for name in names if self._fits(query, self._relation(query, name)))
@@ -541,6 +516,8 @@ class FunctionName:
         return Names(self._words if self._may_be_called(query) else words_of(()))
 
     def _may_be_called(self, query: Query) -> bool:
+        if not limits.has_room(query, limits.WINDOW if self.kind is CallKind.WINDOW else limits.CALL):
+            return False
         if self.kind is CallKind.SCALAR:
             return True
         within = {call.kind for call in query.calls}
@@ -554,7 +531,9 @@ class FunctionName:
         """The query with the call open."""
         function = self.functions[name]
         taint = {CallKind.AGGREGATE: Taint.AGGREGATE, CallKind.WINDOW: Taint.WINDOW}.get(self.kind, Taint.NONE)
-        changed = read_atom(query, None, taint)
+        changed = limits.opened(limits.CALL)(read_atom(query, None, taint))
+        if changed is None:
+            return None
         if query.is_distinct:
             changed = changed._replace(has_call=True)
         return changed._replace(calls=(*query.calls, Call(self.kind, function.low, function.high)))
@@ -567,11 +546,6 @@ class FunctionName:
 def may_end(query: Query, name: str) -> bool:
     """May the name of a table end so?"""
     return not (query.laws.no_blank_end and name.endswith(" "))
-
-
-def same(query: Query, one: str, other: str) -> bool:
-    """Are two names of tables the same?"""
-    return one == other or (query.laws.case_folded and ascii_lower(one) == ascii_lower(other))
 
 
 class FixedName:

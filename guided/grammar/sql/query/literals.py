@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import Words, words_of
+from guided.grammar.sql.query import limits
 from guided.grammar.sql.query.kinds import read_atom
-from guided.grammar.sql.query.scope import Clause, Query, Taint
+from guided.grammar.sql.query.scope import Clause, Pending, Query, Taint, is_full, is_local, refer
 
-__all__ = ["AnyString", "AnyText", "Number", "OneCharacter", "Size", "WholeNumber"]
+__all__ = ["AnyString", "AnyText", "Number", "OneCharacter", "QuotedString", "Size", "WholeNumber"]
 
 
 class Number:
@@ -118,5 +121,28 @@ class AnyText:
         return read_atom(query)
 
     def suggested(self, query: Query) -> tuple[str, ...]:
+        """None: a number is shorter."""
+        return ()
+
+
+class QuotedString:
+    """A string in the quotes of names, as SQLite reads what is no column; `BareColumn` has those that are."""
+
+    label = "a string"
+    price = 1
+
+    def allowed(self, query: Query) -> Names:
+        """Any, where one more name may wait for FROM."""
+        waits = not query.bound and query.clause is Clause.SELECT
+        return Names(words_of(()), not (waits and (limits.is_leaf(query) or is_full(query, None))))
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query behind it; a FROM that comes later must not make it an ambiguous column."""
+        if any(output.name == name for output in query.outputs):
+            return None
+        changed = refer(query, Pending(None, name, is_local(query), True))
+        return None if changed is None else read_atom(changed)
+
+    def suggested(self, query: Query) -> Iterable[str]:
         """None: a number is shorter."""
         return ()

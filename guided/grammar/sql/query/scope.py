@@ -17,9 +17,11 @@ from guided.grammar.sql.query.laws import SQLITE_LAWS, Laws
 from guided.grammar.sql.query.relations import Bare, Relation, Source, bare_columns, starred
 
 __all__ = [
-    "Call", "CallKind", "Clause", "Item", "Output", "Pending", "Query", "Recursion", "Taint", "Window", "WindowNeed",
+    "Binding", "Call", "CallKind", "Clause", "Item", "Nesting",
+    "Output", "Pending", "Query", "Recursion", "Taint", "Window", "WindowNeed",
     "WindowUse",
-    "bare_names", "barred_below", "barred_by_star", "bind", "conflicts", "is_barred", "is_local", "known_names",
+    "bare_names", "barred_below", "barred_by_star", "bind", "conflicts", "is_barred", "is_full",
+    "is_local", "known_names",
     "knows", "must_be_whole", "owed", "refer", "unbound", "waiting_names",
 ]  # fmt: skip
 
@@ -125,6 +127,33 @@ class Call(NamedTuple):
     given: int = 0
 
 
+class Binding(Enum):
+    """How tightly operators bind, as far as it matters for what is open."""
+
+    OR = 0
+    AND = 1
+    NOT = 2
+    RANGE = 3
+    """BETWEEN, LIKE and IS, which have words in them."""
+    COMPARISON = 4
+    VALUE = 5
+
+
+class Nesting(NamedTuple):
+    """What is open of a query; entries are those of the engine's parser (`guided.grammar.sql.query.limits`)."""
+
+    around: int = 0
+    """Entries of all that is around the query."""
+    held: int = 0
+    """Entries of what is open in the clause, but for the operators of the innermost expression."""
+    operators: frozenset[Binding] = frozenset()
+    """Those of that expression whose right operand is being read."""
+    outer: tuple[tuple[int, frozenset[Binding]], ...] = ()
+    """The last two for all that is open around that expression."""
+    chained: int = 0
+    """Operators whose left operand was made by one of the same precedence."""
+
+
 class Pending(NamedTuple):
     """A column that was named before FROM; ``qualifier`` is None for one without."""
 
@@ -171,7 +200,9 @@ class Query(NamedTuple):
     """A qualifier or table whose name was just read."""
     relation: Relation | None = None
     """What was just read of FROM, or what a sub-query has returned."""
-    depth: int = 0
+    nesting: Nesting = Nesting()
+    parts: int = 1
+    """Queries of the set operation, this one with them."""
     uses: frozenset[WindowUse] = frozenset()
     """Windows that wait to be defined."""
     defined: tuple[Window, ...] = ()
@@ -288,8 +319,8 @@ def owed(query: Query) -> int:
         if at.is_distinct or at.barred:
             found += _OWED_NAME
         at = at.parent
-    if query.name and query.clause not in (Clause.SELECT, Clause.FROM) and query.source(query.name) is None:
-        # A qualifier that a query around is to bind.
+    if query.name and query.clause is not Clause.FROM and query.source(query.name) is None:
+        # A qualifier, whose column is still to be named; a query around may have to bind it.
         found += _OWED_SOURCE + 2 * len(query.name) + 2 * _OWED_NAME
     return found
 
@@ -315,9 +346,6 @@ def _sources_owed(query: Query) -> int:
         found += sum(_OWED_NAME + len(name) for name in both)
     if (query.needs_from and not query.sources) or query.missing_columns:
         found += _OWED_SOURCE
-    if query.name and query.clause is Clause.SELECT:
-        # A qualifier, whose column is still to be named.
-        found += _OWED_SOURCE + 2 * len(query.name) + 2 * _OWED_NAME
     if query.relation is not None and query.clause is Clause.SELECT:
         found += 2 * len(query.relation.columns)
     return found
@@ -418,6 +446,18 @@ def barred_below(query: Query, *, merging: bool) -> frozenset[str]:
         before, chain = bare_columns(query.sources[: query.chain]), bare_columns(query.sources[query.chain :])
         barred |= (waiting_names(query) & (before.unique | before.ambiguous)) - chain.unique
     return barred
+
+
+MOST_PENDING = 300
+"""Columns that wait for FROM: a sub-query may have to define them, and results have at most 2,000 columns in SQLite."""
+MOST_QUALIFIERS = 24
+"""Sources that wait for FROM; a join has at most 64 in SQLite."""
+
+
+def is_full(query: Query, qualifier: str | None) -> bool:
+    """May no more names of a source, or without one, wait for FROM?"""
+    waiting = {pending.qualifier for pending in query.pending}
+    return len(query.pending) >= MOST_PENDING or (qualifier not in waiting and len(waiting) >= MOST_QUALIFIERS)
 
 
 def refer(query: Query, pending: Pending, *, inner: bool = False) -> Query | None:

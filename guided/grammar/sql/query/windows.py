@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import words_of
+from guided.grammar.sql.query import limits
 from guided.grammar.sql.query.scope import Call, CallKind, Clause, Item, Query, Taint, Window, WindowNeed, WindowUse
 
 __all__ = [
@@ -20,21 +21,22 @@ def may_be_window(query: Query) -> Query | None:
     """OVER, where windows may be."""
     if query.clause not in (Clause.SELECT, Clause.ORDER):
         return None
-    if any(call.kind is not CallKind.SCALAR for call in query.calls):
+    if any(call.kind is not CallKind.SCALAR for call in query.calls) or not limits.window_fits(query):
         return None
     return query._replace(taint=Taint.WINDOW) if query.clause is Clause.SELECT else query
 
 
-def begin_window(query: Query) -> Query:
+def begin_window(query: Query) -> Query | None:
     """The bracket of a window: no windows within."""
     window = query.window if query.clause is Clause.WINDOW else Window()
-    return query._replace(calls=(*query.calls, Call(CallKind.WINDOW, 0, 0)), window=window)
+    opened = limits.window_opened(query)
+    return None if opened is None else opened._replace(calls=(*query.calls, Call(CallKind.WINDOW, 0, 0)), window=window)
 
 
 def end_window(query: Query) -> Query:
     """Before the bracket that closes it."""
     window = query.window if query.clause is Clause.WINDOW else None
-    return query._replace(calls=query.calls[:-1], window=window)
+    return limits.closed(query)._replace(calls=query.calls[:-1], window=window)
 
 
 def order_window(query: Query) -> Query | None:
@@ -123,9 +125,11 @@ def wants_window(query: Query) -> bool:
     return bool(query.uses)
 
 
-def begin_windows(query: Query) -> Query:
-    """Behind WINDOW."""
-    return query._replace(clause=Clause.WINDOW, item=Item.COMPLEX)
+def begin_windows(query: Query) -> Query | None:
+    """WINDOW."""
+    if not limits.window_fits(query):
+        return None
+    return limits.begun(query)._replace(clause=Clause.WINDOW, item=Item.COMPLEX)
 
 
 def define_window(query: Query) -> Query:

@@ -28,7 +28,7 @@ def _call_of(parts: Parts, kind: CallKind) -> Node:
     window = over(parts)
     if kind is CallKind.WINDOW:
         return seq(name, parts.open, some, closed, window)
-    where = seq(words("FILTER"), parts.open, words("WHERE"), Action(do.begin_filter), parts.expression,
+    where = seq(Action(do.begin_filter), words("FILTER"), parts.open, words("WHERE"), parts.expression,
                 Action(do.end_filter), parts.close)  # fmt: skip
     distinct = seq(Action(do.one_argument), words("DISTINCT"), Action(do.argument), parts.expression, closed)
     every = seq(Action(do.counts_all), Sign("*"), parts.close)

@@ -17,12 +17,18 @@ def core(parts: Parts) -> Node:
     """SELECT up to HAVING."""
     term = seq(Action(do.begin_term), parts.expression, Action(do.end_term))
     group = seq(
+        Action(do.may_begin(Clause.GROUP)),
         words("GROUP BY"),
         Action(do.begin_clause(Clause.GROUP)),
         listed(term, parts.comma),
-        maybe(words("HAVING"), Action(do.begin_clause(Clause.HAVING)), parts.expression),
+        maybe(
+            Action(do.may_begin(Clause.HAVING)),
+            words("HAVING"),
+            Action(do.begin_clause(Clause.HAVING)),
+            parts.expression,
+        ),
     )
-    where = seq(words("WHERE"), parts.expression)
+    where = seq(Action(do.may_begin(Clause.WHERE)), words("WHERE"), parts.expression)
     read = seq(Action(do.end_items), words("FROM"), Action(do.begin_from), sources(parts))
     bound = seq(Action(bind), maybe(where), maybe(group))
     return seq(

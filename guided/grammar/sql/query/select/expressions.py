@@ -17,7 +17,8 @@ from guided.grammar.attributed.nodes import (
     words,
 )
 from guided.grammar.sql.query import changes as do
-from guided.grammar.sql.query import kinds
+from guided.grammar.sql.query import kinds, limits
+from guided.grammar.sql.query.scope import Binding
 from guided.grammar.sql.query.select.calls import call
 from guided.grammar.sql.query.select.parts import Parts
 
@@ -26,28 +27,43 @@ __all__ = ["expression"]
 
 def expression(parts: Parts) -> Node:
     """Any expression."""
-    negated = seq(Star(seq(words("NOT"), Action(do.operand))), _comparison(parts))
-    conjunction = listed(negated, seq(words("AND"), Action(do.complex_value)))
-    return listed(conjunction, seq(words("OR"), Action(do.complex_value)))
+    negated = seq(maybe(words("NOT"), Action(do.negated)), _comparison(parts))
+    conjunction = listed(negated, seq(Action(do.joined_by(Binding.AND)), words("AND")))
+    return listed(conjunction, seq(Action(do.joined_by(Binding.OR)), words("OR")))
 
 
 def _comparison(parts: Parts) -> Node:
     value = Rule("value", _value(parts))
     compare = choice(*map(Sign, parts.dialect.comparisons))
-    inside = choice(parts.bracketed(sees=True, width=1), seq(listed(parts.expression, parts.comma), parts.close))
-    negatable = choice(
+    inside = choice(
+        parts.bracketed(sees=True, width=1),
+        seq(
+            Action(do.begin_members),
+            listed(parts.expression, seq(Action(do.begun), parts.comma)),
+            Action(do.closed),
+            parts.close,
+        ),
+    )
+    within = seq(Action(do.may_list), words("IN"), parts.open, Action(do.operand), inside)
+    matched = choice(
         seq(words("LIKE"), value, maybe(words("ESCAPE"), value)),
         *(seq(words(pattern), value) for pattern in parts.dialect.patterns),
         seq(words("BETWEEN"), value, words("AND"), value),
-        seq(words("IN"), parts.open, Action(do.operand), inside),
     )
-    tail = choice(
+    short = choice(
         seq(compare, value),
-        seq(maybe(words("NOT")), negatable),
-        seq(words("IS"), maybe(words("NOT")), maybe(words("DISTINCT FROM")), value),
+        seq(maybe(words("NOT")), within),
         choice(words("ISNULL"), words("NOTNULL"), words("NOT NULL")),
     )
-    return seq(value, Star(seq(Action(do.complex_value), tail)))
+    long = choice(
+        seq(maybe(words("NOT")), matched),
+        seq(words("IS"), maybe(words("NOT")), maybe(words("DISTINCT FROM")), value),
+    )
+    tail = choice(
+        seq(Action(do.joined_by(Binding.COMPARISON)), short),
+        seq(Action(do.joined_by(Binding.RANGE)), long),
+    )
+    return seq(value, Star(tail))
 
 
 def _value(parts: Parts) -> Node:
@@ -56,23 +72,33 @@ def _value(parts: Parts) -> Node:
     # Nobody writes more, and tokens of 32 signs would have a place behind each of them.
     prefix = maybe(sign, maybe(sign))
     one = seq(prefix, _atom(parts), parts.collated)
-    return listed(one, seq(Action(do.complex_value), operator))
+    return listed(one, seq(Action(do.joined_by(Binding.VALUE)), operator))
 
 
 def _atom(parts: Parts) -> Node:
     literal = choice(*map(words, parts.dialect.constants))
     operand = Action(do.operand)
     case = seq(
+        Action(do.opened(limits.CASE)),
         words("CASE"),
-        operand,
         maybe(parts.expression),
         Star(_when(parts)),
         _when(parts),
-        maybe(words("ELSE"), parts.expression),
+        maybe(words("ELSE"), Action(do.begun), parts.expression),
         words("END"),
+        Action(do.closed),
     )
-    cast = seq(words("CAST"), parts.open, operand, parts.expression, words("AS"), _type(parts), parts.close)
-    exists = seq(words("EXISTS"), operand, parts.open, parts.bracketed(sees=True, width=None))
+    cast = seq(
+        Action(do.opened(limits.CAST)),
+        words("CAST"),
+        parts.open,
+        parts.expression,
+        words("AS"),
+        _type(parts),
+        Action(do.closed),
+        parts.close,
+    )
+    exists = seq(Action(do.may_ask), words("EXISTS"), operand, parts.open, parts.bracketed(sees=True, width=None))
     inside = choice(
         seq(Action(do.deeper), parts.expression, Action(do.shallower), parts.close),
         seq(operand, parts.bracketed(sees=True, width=1)),
@@ -88,12 +114,12 @@ def _atom(parts: Parts) -> Node:
         case,
         cast,
         exists,
-        seq(parts.open, Action(do.complex_value), inside),
+        seq(Action(do.may_open), parts.open, inside),
     )
 
 
 def _when(parts: Parts) -> Node:
-    return seq(words("WHEN"), parts.expression, words("THEN"), parts.expression)
+    return seq(Action(do.begun), words("WHEN"), parts.expression, words("THEN"), Action(do.begun), parts.expression)
 
 
 def _type(parts: Parts) -> Node:

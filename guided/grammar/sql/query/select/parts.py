@@ -19,7 +19,7 @@ from guided.grammar.sql.query import changes as do
 from guided.grammar.sql.query import kinds
 from guided.grammar.sql.query.catalog import Catalog
 from guided.grammar.sql.query.dialect import Dialect
-from guided.grammar.sql.query.literals import AnyString, Number, WholeNumber
+from guided.grammar.sql.query.literals import AnyString, Number, QuotedString, WholeNumber
 
 __all__ = ["Parts"]
 
@@ -39,7 +39,7 @@ class Parts:
         self.string = Literal(LiteralForm.STRING, AnyString())
         self.is_exact = dialect.lexis.keeps_case
         self.bare = Name(kinds.BareColumn(catalog))
-        self.quoted = Name(kinds.QuotedString(), Spelled.STRING)
+        self.quoted = Name(QuotedString(), Spelled.STRING)
         column = kinds.QualifiedColumn(catalog)
         self.any_qualifier = Name(kinds.Qualifier(catalog), is_exact=self.is_exact)
         self.qualifier = Name(kinds.Qualifier(catalog, column), is_exact=self.is_exact)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from guided.grammar.attributed.nodes import Action, Choice, Name, Node, Star, choice, listed, maybe, seq, words
 from guided.grammar.sql.query import changes as do
 from guided.grammar.sql.query import kinds
-from guided.grammar.sql.query.scope import Query, unbound
+from guided.grammar.sql.query.scope import Clause, Query, unbound
 from guided.grammar.sql.query.select.parts import Parts
 
 __all__ = ["may_join", "sources"]
@@ -19,7 +19,14 @@ def sources(parts: Parts) -> Node:
     merged = listed(Name(kinds.MergedColumn(parts.catalog)), seq(Action(do.may_merge), parts.comma))
     condition = choice(
         settled,
-        seq(words("ON"), settled, Action(do.begin_on), parts.expression, Action(do.end_on)),
+        seq(
+            settled,
+            Action(do.may_begin(Clause.ON)),
+            words("ON"),
+            Action(do.begin_on),
+            parts.expression,
+            Action(do.end_on),
+        ),
         seq(Action(do.may_merge), words("USING"), parts.open, merged, settled, parts.close),
     )
     side = choice(seq(), words("INNER"), seq(choice(*map(words, ("LEFT", "RIGHT", "FULL"))), maybe(words("OUTER"))))

@@ -7,6 +7,7 @@ from guided.grammar.sql.query import changes as do
 from guided.grammar.sql.query import common_tables as tables
 from guided.grammar.sql.query.catalog import Catalog
 from guided.grammar.sql.query.dialect import Dialect
+from guided.grammar.sql.query.scope import Clause
 from guided.grammar.sql.query.select.core import core
 from guided.grammar.sql.query.select.expressions import expression
 from guided.grammar.sql.query.select.parts import Parts
@@ -64,7 +65,12 @@ def _with(parts: Parts) -> Node:
         Action(tables.leave_table),
         parts.close,
     )
-    return seq(words("WITH"), maybe(words("RECURSIVE")), Action(tables.begin_with), listed(table, parts.comma))
+    return seq(
+        Action(tables.begin_with),
+        words("WITH"),
+        maybe(words("RECURSIVE")),
+        listed(table, seq(Action(tables.may_define_another), parts.comma)),
+    )
 
 
 def _order(parts: Parts) -> Node:
@@ -77,12 +83,25 @@ def _order(parts: Parts) -> Node:
         ),
         Action(do.end_term),
     )
-    return seq(words("ORDER BY"), Action(do.begin_order), listed(seq(term, direction, nulls), parts.comma))
+    return seq(
+        Action(do.may_begin(Clause.ORDER)),
+        words("ORDER BY"),
+        Action(do.begin_order),
+        listed(seq(term, direction, nulls), parts.comma),
+    )
 
 
 def _limit(parts: Parts) -> Node:
     sign = maybe(choice(Sign("-"), Sign("+")))
     operator = choice(*map(Sign, ("+", "-", "*", "/")))
     counted = listed(seq(sign, parts.whole), operator)
-    number = choice(counted, seq(parts.open, parts.bracketed(sees=False, width=1)))
-    return seq(words("LIMIT"), number, maybe(choice(words("OFFSET"), parts.comma), number))
+    number = choice(
+        counted, seq(Action(do.opened_limit), parts.open, parts.bracketed(sees=False, width=1), Action(do.closed))
+    )
+    return seq(
+        Action(do.may_begin(Clause.ORDER)),
+        words("LIMIT"),
+        Action(do.begun),
+        number,
+        maybe(choice(words("OFFSET"), parts.comma), number),
+    )

@@ -11,7 +11,7 @@ __all__ = ["over", "windows"]
 
 def over(parts: Parts) -> Node:
     """OVER and its window."""
-    inline = seq(parts.open, Action(do.begin_window), _window(parts), Action(do.end_window), parts.close)
+    inline = seq(Action(do.begin_window), parts.open, _window(parts), Action(do.end_window), parts.close)
     return seq(Action(do.may_be_window), words("OVER"), choice(inline, Name(do.WindowName())))
 
 
@@ -20,14 +20,14 @@ def windows(parts: Parts) -> Node:
     window = seq(
         Name(do.NewWindow()),
         words("AS"),
-        parts.open,
         Action(do.begin_window),
+        parts.open,
         _window(parts),
         Action(do.end_window),
         parts.close,
         Action(do.define_window),
     )
-    clause = seq(words("WINDOW"), Action(do.begin_windows), window, Star(seq(parts.comma, window), do.wants_window))
+    clause = seq(Action(do.begin_windows), words("WINDOW"), window, Star(seq(parts.comma, window), do.wants_window))
     return seq(maybe(clause), Action(do.end_windows))
 
 

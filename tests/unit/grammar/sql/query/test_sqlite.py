@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from guided.grammar.attributed.language import AttributedLanguage
+from guided.grammar.attributed.language import At, AttributedLanguage
 from guided.grammar.sql import reflect
 from guided.grammar.sql.query.dialects.sqlite import SQLITE
 from guided.grammar.sql.query.language import query_language
@@ -123,3 +123,53 @@ def test_functions_are_there_with_these_arities(kind: CallKind, connection: sqli
             assert function.high is not None
             for count in {function.low, min(function.low + 2, function.high), function.high}:
                 connection.execute(f"EXPLAIN SELECT {function.name}({', '.join('1' * count)}){over}")
+
+
+NESTED = """
+1 OR 1 AND NOT 1 < - (
+( (
+1 + abs(
+CASE 1 WHEN 1 THEN 1 ELSE
+CAST(
+( SELECT
+1 FROM ( SELECT
+1 FROM singer WHERE name = 1 AND age IN ( SELECT
+1 FROM singer WHERE NOT EXISTS ( SELECT
+1 FROM singer GROUP BY ( SELECT
+1 FROM singer ORDER BY 1, ( SELECT
+rank() OVER ( ORDER BY ( SELECT
+sum(1) FILTER ( WHERE ( SELECT
+1 LIMIT ( SELECT
+( VALUES (1), (
+1 +
+1 AND
+1 IS
+1 IS NOT DISTINCT FROM
+1 || 1 * 1 < 1 =
+1,
+1 UNION SELECT
+coalesce(1, 1,
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("unit", NESTED)
+def test_what_is_repeated_stays_within_the_limits_of_sqlite(
+    unit: str, language: AttributedLanguage, connection: sqlite3.Connection
+) -> None:
+    at: At | None = language.start
+    text = "SELECT "
+    for byte in text.encode():
+        assert at is not None
+        at = language.step(at, byte)
+    for _ in range(600):
+        assert at is not None
+        after: At | None = at
+        for byte in f"{unit} ".encode():
+            after = None if after is None else language.step(after, byte)
+        if after is None:
+            break
+        at, text = after, f"{text}{unit} "
+    assert at is not None and len(text) > 3 * len(unit)
+    rest = language.rest(at)
+    assert len(rest) <= language.price(at)
+    connection.execute("EXPLAIN " + text + rest.decode())

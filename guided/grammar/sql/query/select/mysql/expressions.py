@@ -32,7 +32,13 @@ def expression(parts: MysqlParts) -> Node:
 def _comparison(parts: MysqlParts) -> Node:
     predicate = Rule("predicate", _predicate(parts))
     compare = choice(*map(Sign, parts.dialect.comparisons))
-    every = seq(choice(words("ALL"), words("ANY"), words("SOME")), parts.open, Action(do.operand), _member(parts))
+    every = seq(
+        Action(do.may_ask),
+        choice(words("ALL"), words("ANY"), words("SOME")),
+        parts.open,
+        Action(do.operand),
+        _member(parts),
+    )
     truth = seq(words("IS"), maybe(words("NOT")), choice(*map(words, ("NULL", "TRUE", "FALSE", "UNKNOWN"))))
     ordered = choice(*(Sign(sign) for sign in parts.dialect.comparisons if sign != "<=>"))
     tail = choice(seq(compare, predicate), seq(ordered, every), truth)
@@ -68,7 +74,7 @@ def _value(parts: MysqlParts) -> Node:
 
 def _atom(parts: MysqlParts) -> Node:
     operand = Action(do.operand)
-    exists = seq(words("EXISTS"), operand, parts.open, parts.bracketed(sees=True, width=None))
+    exists = seq(Action(do.may_ask), words("EXISTS"), operand, parts.open, parts.bracketed(sees=True, width=None))
     inside = choice(
         seq(Action(do.deeper), parts.expression, Action(do.shallower), parts.close),
         seq(operand, parts.bracketed(sees=True, width=1)),
@@ -83,7 +89,7 @@ def _atom(parts: MysqlParts) -> Node:
         call(parts),
         _case(parts),
         exists,
-        seq(parts.open, Action(do.complex_value), inside),
+        seq(Action(do.may_open), parts.open, inside),
     )
 
 
