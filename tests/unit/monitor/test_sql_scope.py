@@ -28,7 +28,7 @@ SHOP = DatabaseSchema(
     (
         Table(
             "customer",
-            (Column("id", "INTEGER"), Column("name", "TEXT"), Column("order", "TEXT"), Column("größe")),
+            (Column("id", "INTEGER"), Column("name", "TEXT", ("Ada",)), Column("order", "TEXT"), Column("größe")),
         ),
         Table(
             "purchase",
@@ -43,6 +43,7 @@ TEXTS = {
     "SELECT name FROM customer WHERE id = 3": 0,
     "SELECT T1.name FROM customer AS T1 JOIN purchase AS T2 ON T1.id = T2.customer_id WHERE T2.total > 5": 0,
     "SELECT name FROM customer WHERE id = 'x'": 0,
+    "SELECT name FROM customer WHERE name = 'Eve'": 1,
     "SELECT name FROM customer WHERE total > 3": 2,
     "SELECT T2.name FROM customer AS T1": 2,
     "SELECT id FROM customer JOIN purchase ON purchase.customer_id = customer.id": 2,
@@ -118,6 +119,6 @@ def test_options_and_refusals(data: Path) -> None:
     for mode in SqlMode:
         grammar = sql_scope(SHOP, mode)
         assert pickle.loads(pickle.dumps(grammar)).key == grammar.key
-    assert len({sql_scope(SHOP, mode).key for mode in SqlMode}) == 3, "no values were sampled"
+    assert len({sql_scope(SHOP, mode).key for mode in SqlMode}) == 4
     schema = reflect(data / "text2sql" / "spider" / "db" / "pets_1.sqlite")
     assert sql_scope(schema, SqlMode.LEX).notes == schema.notes

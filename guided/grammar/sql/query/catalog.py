@@ -12,6 +12,9 @@ from guided.grammar.sql.query.relations import Relation
 from guided.grammar.sql.query.scope import CallKind
 from guided.grammar.sql.schema import Table
 
+MOST_VALUE = 120
+"""Bytes of a value, quotes and what they double among them: a column with a longer one is compared with any string."""
+
 __all__ = ["Catalog", "Function"]
 
 
@@ -42,7 +45,12 @@ class Catalog:
         for table in tables:
             columns = tuple(lexis.folded(column.name, False) for column in table.columns)
             name = table.name if lexis.keeps_case else lexis.folded(table.name, False)
-            found.setdefault(name, Relation(columns))
+            values = tuple(
+                (lexis.folded(column.name, False), words_of(column.values))
+                for column in table.columns
+                if column.values and max(map(_written_bytes, column.values)) <= MOST_VALUE
+            )
+            found.setdefault(name, Relation(columns, values))
         return found
 
     @cached_property
@@ -59,6 +67,11 @@ class Catalog:
     def columns(self) -> Words:
         """The names of all columns."""
         return words_of(name for relation in self.relations.values() for name in relation.names)
+
+    @property
+    def has_values(self) -> bool:
+        """Are values of any column known?"""
+        return any(relation.values for relation in self.relations.values())
 
     def columns_beside(self, used: frozenset[str]) -> Words:
         """The columns of all relations that have some columns."""
@@ -77,3 +90,7 @@ class Catalog:
     def functions_of(self, kind: CallKind) -> dict[str, Function]:
         """The functions of a kind, by name."""
         return {function.name: function for function in self.functions if function.kind is kind}
+
+
+def _written_bytes(value: str) -> int:
+    return 2 + len(value.encode("utf-8", "surrogatepass")) + value.count("'")

@@ -280,7 +280,7 @@ def operand(query: Query) -> Query:
 
 def call(query: Query) -> Query:
     """A function that is spelled in a way of its own."""
-    return operand(query)._replace(has_call=query.is_distinct)
+    return operand(query)._replace(has_call=query.is_distinct, held=None)
 
 
 def not_alone(query: Query) -> Query | None:

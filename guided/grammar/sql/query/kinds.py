@@ -29,6 +29,7 @@ from guided.grammar.sql.query.scope import (
     unbound,
     waiting_names,
 )
+from guided.grammar.sql.query.values import read_column
 
 __all__ = [
     "AliasOfColumn", "AliasOfSource", "BareColumn", "FixedName", "FunctionName", "Joining", "MergedColumn",
@@ -55,7 +56,7 @@ def read_atom(query: Query, name: str | None = None, taint: Taint = Taint.NONE, 
         taint = max(query.taint, taint, key=lambda one: one.value)
     else:
         taint = query.taint
-    return query._replace(item=item, taint=taint, alone=False, name="")
+    return query._replace(item=item, taint=taint, alone=False, name="", is_mixed=False, values=None, held=None)
 
 
 def is_aggregate(query: Query) -> bool:
@@ -155,7 +156,8 @@ class BareColumn:
         changed = refer(query, Pending(None, name, is_local(query)))
         if changed is None:
             return None
-        return read_atom(changed, name)._replace(is_whole=must_be_whole(query, name))
+        after = read_atom(changed, name)._replace(is_whole=must_be_whole(query, name))
+        return read_column(query, after, "", name)
 
     def suggested(self, query: Query) -> Iterable[str]:
         """None: a number is shorter."""
@@ -255,7 +257,9 @@ class QualifiedColumn:
     def after(self, query: Query, name: str) -> Query | None:
         """The query in which it was used."""
         changed = refer(query, Pending(query.name, name, is_local(query)))
-        return None if changed is None else read_atom(changed, name, qualifier=query.name)
+        if changed is None:
+            return None
+        return read_column(query, read_atom(changed, name, qualifier=query.name), query.name, name)
 
     def suggested(self, query: Query) -> Iterable[str]:
         """The shortest columns."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from guided.errors import UnsatisfiableError, UnsupportedError
 from guided.grammar.attributed.language import AttributedLanguage
 from guided.grammar.sql.query.catalog import Catalog
@@ -26,6 +28,7 @@ def query_language(schema: DatabaseSchema, *, forward: bool = True) -> Attribute
 
     Names are free in their spelling: any letter case, quotes, white space of up to 16 characters.  ``forward`` says
     whether SELECT may use names that only a sub-query in FROM will define; without it all names but aliases exist.
+    A string that a column is compared with is held to `guided.grammar.sql.schema.Column.values`, where there are any.
 
     Raises `UnsupportedError` for a dialect that is not there yet, `UnsatisfiableError` for a schema without tables.
 
@@ -53,4 +56,7 @@ def query_language(schema: DatabaseSchema, *, forward: bool = True) -> Attribute
     lexis = dialect.lexis
     catalog = Catalog(Catalog.relations_of(schema.tables, lexis), dialect.functions, lexis, forward)
     grammar = select_of_mysql(catalog, dialect) if is_mysql else select(catalog, dialect)
+    if lexis.string_quotes and catalog.has_values:
+        # A value in the quotes of names has its letter case.
+        lexis = replace(lexis, keeps_case=True)
     return AttributedLanguage(grammar, Query(laws=dialect.laws), lexis, known_names, owed)

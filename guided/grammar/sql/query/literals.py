@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from guided.grammar.attributed.lexis import Lexis
 from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import Words, words_of
 from guided.grammar.sql.query import limits
 from guided.grammar.sql.query.kinds import read_atom
 from guided.grammar.sql.query.scope import Clause, Pending, Query, Taint, is_full, is_local, refer
 
-__all__ = ["AnyString", "AnyText", "Number", "OneCharacter", "QuotedString", "Size", "WholeNumber"]
+__all__ = ["AnyString", "AnyText", "HeldString", "Number", "OneCharacter", "QuotedString", "Size", "WholeNumber"]
 
 
 class Number:
@@ -63,8 +64,8 @@ class AnyString:
     shortest = "''"
 
     def allowed(self, query: Query) -> Words | None:
-        """Any."""
-        return None
+        """The values of the column that it is compared with, or any."""
+        return query.held
 
     def after(self, query: Query) -> Query:
         """The query behind it."""
@@ -132,9 +133,10 @@ class QuotedString:
     price = 1
 
     def allowed(self, query: Query) -> Names:
-        """Any, where one more name may wait for FROM."""
+        """Any, where one more name may wait for FROM, and none is held to values."""
         waits = not query.bound and query.clause is Clause.SELECT
-        return Names(words_of(()), not (waits and (limits.is_leaf(query) or is_full(query, None))))
+        may_wait = not (waits and (limits.is_leaf(query) or is_full(query, None)))
+        return Names(words_of(()), may_wait and query.held is None)
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query behind it; a FROM that comes later must not make it an ambiguous column."""
@@ -142,6 +144,27 @@ class QuotedString:
             return None
         changed = refer(query, Pending(None, name, is_local(query), True))
         return None if changed is None else read_atom(changed)
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """None: a number is shorter."""
+        return ()
+
+
+class HeldString(QuotedString):
+    """A value in the quotes of names."""
+
+    label = "a value of the column"
+
+    def __init__(self, lexis: Lexis) -> None:
+        self._lexis = lexis
+
+    def allowed(self, query: Query) -> Names:
+        """What is held, or nothing: any other string is a `QuotedString`."""
+        return Names(query.held if query.held is not None else words_of(()))
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """As behind any other."""
+        return super().after(query, self._lexis.folded(name, False))
 
     def suggested(self, query: Query) -> Iterable[str]:
         """None: a number is shorter."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
+from guided.grammar.attributed.words import Words
+
 __all__ = ["NOTHING", "Bare", "Relation", "Source", "bare_columns", "starred"]
 
 
@@ -15,11 +17,18 @@ class Relation:
     """A table, view, sub-query or common table expression; columns in their order, None for one without a name."""
 
     columns: tuple[str | None, ...]
+    values: tuple[tuple[str, Words], ...] = ()
+    """The columns whose values are known, with these."""
 
     @cached_property
     def names(self) -> frozenset[str]:
         """The columns that can be named."""
         return frozenset(column for column in self.columns if column is not None)
+
+    @cached_property
+    def values_of(self) -> dict[str, Words]:
+        """The values, by column."""
+        return dict(self.values)
 
     @cached_property
     def _hash(self) -> int:

@@ -13,6 +13,7 @@ from collections import Counter
 from enum import Enum
 from typing import NamedTuple
 
+from guided.grammar.attributed.words import Words
 from guided.grammar.sql.query.laws import SQLITE_LAWS, Laws
 from guided.grammar.sql.query.relations import Bare, Relation, Source, bare_columns, starred
 
@@ -235,6 +236,14 @@ class Query(NamedTuple):
     """Is ORDER BY not allowed, as behind ROLLUP?"""
     no_limit: bool = False
     """Is LIMIT not allowed, as in IN?"""
+    is_mixed: bool = False
+    """Was an operator read, so that the next operand is no column alone?"""
+    values: Words | None = None
+    """Those of the column that was just read, if they are known."""
+    held: Words | None = None
+    """What a string is held to here: it is compared with a column."""
+    lists: tuple[Words | None, ...] = ()
+    """The same for the items of lists behind IN that are open."""
 
     @property
     def own_names(self) -> frozenset[str]:

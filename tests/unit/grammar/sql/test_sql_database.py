@@ -68,6 +68,9 @@ def test_sampled_values(path: Path) -> None:
     assert columns["city"].kind is ColumnKind.TEXT and columns["id"].values == ()
     columns = {column.name: column for column in reflect(str(path), sample_values=2).tables[0].columns}
     assert columns["city"].values == (), "a column with more values than asked for stays free"
+    grammar = sql(str(path), sample_values=3)
+    assert takes(grammar, "SELECT id FROM customer WHERE city = 'it''s' AND name != 'Ada'")
+    assert not takes(grammar, "SELECT id FROM customer WHERE city = 'Paris'")
 
 
 def test_values_that_no_text_can_hold_leave_the_column_free(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from guided.grammar.attributed.nodes import (
     words,
 )
 from guided.grammar.sql.query import changes as do
-from guided.grammar.sql.query import kinds, limits
+from guided.grammar.sql.query import kinds, limits, values
 from guided.grammar.sql.query.scope import Binding
 from guided.grammar.sql.query.select.calls import call
 from guided.grammar.sql.query.select.parts import Parts
@@ -34,13 +34,17 @@ def expression(parts: Parts) -> Node:
 
 def _comparison(parts: Parts) -> Node:
     value = Rule("value", _value(parts))
-    compare = choice(*map(Sign, parts.dialect.comparisons))
+    equal = choice(*(Sign(sign) for sign in parts.dialect.comparisons if sign in values.EQUALITIES))
+    ordered = choice(*(Sign(sign) for sign in parts.dialect.comparisons if sign not in values.EQUALITIES))
+    member = seq(parts.when_held(values.hold_item), parts.expression)
     inside = choice(
         parts.bracketed(sees=True, width=1),
         seq(
             Action(do.begin_members),
-            listed(parts.expression, seq(Action(do.begun), parts.comma)),
+            parts.when_held(values.begin_list),
+            listed(member, seq(Action(do.begun), parts.comma)),
             Action(do.closed),
+            parts.when_held(values.end_list),
             parts.close,
         ),
     )
@@ -51,13 +55,14 @@ def _comparison(parts: Parts) -> Node:
         seq(words("BETWEEN"), value, words("AND"), value),
     )
     short = choice(
-        seq(compare, value),
+        seq(equal, parts.when_held(values.hold), value),
+        seq(ordered, value),
         seq(maybe(words("NOT")), within),
         choice(words("ISNULL"), words("NOTNULL"), words("NOT NULL")),
     )
     long = choice(
         seq(maybe(words("NOT")), matched),
-        seq(words("IS"), maybe(words("NOT")), maybe(words("DISTINCT FROM")), value),
+        seq(words("IS"), maybe(words("NOT")), maybe(words("DISTINCT FROM")), parts.when_held(values.hold), value),
     )
     tail = choice(
         seq(Action(do.joined_by(Binding.COMPARISON)), short),
@@ -72,31 +77,37 @@ def _value(parts: Parts) -> Node:
     # Nobody writes more, and tokens of 32 signs would have a place behind each of them.
     prefix = maybe(sign, maybe(sign))
     one = seq(prefix, _atom(parts), parts.collated)
-    return listed(one, seq(Action(do.joined_by(Binding.VALUE)), operator))
+    joined = seq(Action(do.joined_by(Binding.VALUE)), operator, parts.when_held(values.mixed))
+    return seq(parts.when_held(values.begin_value), listed(one, joined))
 
 
 def _atom(parts: Parts) -> Node:
     literal = choice(*map(words, parts.dialect.constants))
     operand = Action(do.operand)
+    apart = parts.when_held(values.no_column)
     case = seq(
         Action(do.opened(limits.CASE)),
         words("CASE"),
+        apart,
         maybe(parts.expression),
         Star(_when(parts)),
         _when(parts),
         maybe(words("ELSE"), Action(do.begun), parts.expression),
         words("END"),
         Action(do.closed),
+        apart,
     )
     cast = seq(
         Action(do.opened(limits.CAST)),
         words("CAST"),
         parts.open,
+        apart,
         parts.expression,
         words("AS"),
         _type(parts),
         Action(do.closed),
         parts.close,
+        apart,
     )
     exists = seq(Action(do.may_ask), words("EXISTS"), operand, parts.open, parts.bracketed(sees=True, width=None))
     inside = choice(
@@ -106,15 +117,15 @@ def _atom(parts: Parts) -> Node:
     return choice(
         seq(parts.number, operand),
         seq(operand, parts.string),
-        seq(operand, literal),
+        seq(operand, literal, apart),
         parts.bare,
         *((seq(Action(do.not_in_compound), parts.quoted),) if parts.dialect.lexis.string_quotes else ()),
         seq(parts.qualifier, Sign("."), parts.qualified),
-        call(parts),
+        seq(call(parts), apart),
         case,
         cast,
-        exists,
-        seq(Action(do.may_open), parts.open, inside),
+        seq(exists, apart),
+        seq(Action(do.may_open), parts.open, inside, apart),
     )
 
 

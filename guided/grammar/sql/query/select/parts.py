@@ -11,15 +11,16 @@ from guided.grammar.attributed.nodes import (
     Rule,
     Sign,
     Spelled,
+    choice,
     maybe,
     seq,
     words,
 )
 from guided.grammar.sql.query import changes as do
-from guided.grammar.sql.query import kinds
+from guided.grammar.sql.query import kinds, values
 from guided.grammar.sql.query.catalog import Catalog
 from guided.grammar.sql.query.dialect import Dialect
-from guided.grammar.sql.query.literals import AnyString, Number, QuotedString, WholeNumber
+from guided.grammar.sql.query.literals import AnyString, HeldString, Number, QuotedString, WholeNumber
 
 __all__ = ["Parts"]
 
@@ -39,12 +40,19 @@ class Parts:
         self.string = Literal(LiteralForm.STRING, AnyString())
         self.is_exact = dialect.lexis.keeps_case
         self.bare = Name(kinds.BareColumn(catalog))
-        self.quoted = Name(QuotedString(), Spelled.STRING)
+        quoted = Name(QuotedString(), Spelled.STRING)
+        held = Name(HeldString(dialect.lexis), Spelled.STRING, is_exact=True)
+        self.quoted = choice(quoted, held) if catalog.has_values else quoted
         column = kinds.QualifiedColumn(catalog)
         self.any_qualifier = Name(kinds.Qualifier(catalog), is_exact=self.is_exact)
         self.qualifier = Name(kinds.Qualifier(catalog, column), is_exact=self.is_exact)
         self.qualified = Name(column)
-        self.collated = maybe(words("COLLATE"), Name(kinds.FixedName("a collation", dialect.collations)))
+        collation = Name(kinds.FixedName("a collation", dialect.collations))
+        self.collated = maybe(words("COLLATE"), self.when_held(values.no_column), collation)
+
+    def when_held(self, change: do.Change) -> Node:
+        """What is followed only where values of columns are known."""
+        return Action(change) if self.catalog.has_values else seq()
 
     def bracketed(self, *, sees: bool, width: int | None, leave: do.Change = do.leave_operand) -> Node:
         """A query and the bracket behind it."""
