@@ -146,10 +146,10 @@ class Closing:
                         after = kind.after(attribute, name)
                         if after is not None:
                             yield after, self.lexis.written(name)
-            case Literal(form, kind):
+            case Literal(form=form, kind=kind):
                 values = kind.allowed(attribute)
                 if values is None:
-                    yield kind.after(attribute), kind.shortest
+                    yield terminal.after(attribute, ""), kind.shortest
                 for value in () if values is None else sorted(values.members, key=lambda value: (len(value), value)):
                     quoted = "'" + value.replace("'", "''") + "'"
-                    yield kind.after(attribute), quoted if form is LiteralForm.STRING else value
+                    yield terminal.after(attribute, value), quoted if form is LiteralForm.STRING else value

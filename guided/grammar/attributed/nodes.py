@@ -117,8 +117,9 @@ class LiteralKind(Protocol):
         """The values that may come, None for any."""
         ...
 
-    def after(self, attribute: Any) -> Any:
-        """The attribute behind a literal."""
+    @property
+    def after(self) -> Callable[..., Any]:
+        """Gives the attribute behind a literal, from that before it and, where the node hears it, the text."""
         ...
 
 
@@ -137,6 +138,12 @@ class Literal(Terminal):
     kind: LiteralKind
     gives_way: bool = False
     """Is it only what others, which are held to some texts, do not take?"""
+    hears: bool = False
+    """Does its kind's `after` take the text as well?"""
+
+    def after(self, attribute: Any, text: str) -> Any:
+        """The attribute behind a literal."""
+        return self.kind.after(attribute, text) if self.hears else self.kind.after(attribute)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

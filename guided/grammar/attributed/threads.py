@@ -357,12 +357,12 @@ def _read(place: Place, lexeme: Lexeme, reserved: bool) -> list[tuple[Stack | No
         for open_, of, values in place.literals:
             assert isinstance(open_.terminal, Literal)
             if of is form and not open_.terminal.gives_way and (values is None or text in values):
-                found.append((open_.stack, open_.terminal.kind.after(open_.attribute)))
+                found.append((open_.stack, open_.terminal.after(open_.attribute, text)))
                 held = held or values is not None
         for open_, of, values in () if held else place.literals:
             assert isinstance(open_.terminal, Literal)
             if of is form and open_.terminal.gives_way and (values is None or text in values):
-                found.append((open_.stack, open_.terminal.kind.after(open_.attribute)))
+                found.append((open_.stack, open_.terminal.after(open_.attribute, text)))
         return found
     if kind is LexemeKind.WORD:
         found = [(stack, place.ways[number].attribute) for number, stack in place.plan.behind_words.get(text, ())]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from guided.grammar.sql.query.typed import frames
-from guided.grammar.sql.query.typed.changes import Change, at_operand, end, push, read
+from guided.grammar.sql.query.typed.changes import Change, at_operand, end, hear, push, read, untraced
 from guided.grammar.sql.query.typed.frames import CONDITION, Alternatives
 from guided.grammar.sql.query.typed.scope import Query
 from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, common, is_literal, settled
@@ -18,7 +18,7 @@ __all__ = [
 def begin_alternatives(query: Query) -> Query | None:
     """Before the first of expressions of one type."""
     found = at_operand(query)
-    return None if found is None else found._replace(frames=(*query.frames, Alternatives()))
+    return None if found is None else hear(found._replace(frames=(*query.frames, Alternatives())), "[")
 
 
 def alternative(among: int = ALL) -> Change:
@@ -59,7 +59,8 @@ def end_alternatives(label: str) -> Change:
     def change(query: Query) -> Query | None:
         frame = query.frames[-1]
         name = label if label != "case" or query.label[1] < 2 else query.label[0]
-        return read(query._replace(frames=query.frames[:-1]), settled(frame.type), (name, 2 if label != "case" else 1))
+        below = hear(query._replace(frames=query.frames[:-1]), label)
+        return read(below, settled(frame.type), (name, 2 if label != "case" else 1))
 
     return change
 
@@ -67,7 +68,8 @@ def end_alternatives(label: str) -> Change:
 def end_array(query: Query) -> Query | None:
     """Behind ARRAY[...]."""
     frame = query.frames[-1]
-    return read(query._replace(frames=query.frames[:-1]), "_" + settled(frame.type), ("array", 2))
+    below = hear(query._replace(frames=query.frames[:-1]), "array")
+    return read(below, "_" + settled(frame.type), ("array", 2))
 
 
 def begin_subject(query: Query) -> Query | None:
@@ -84,7 +86,7 @@ def end_subject(query: Query) -> Query | None:
 def begin_when(query: Query) -> Query | None:
     """Behind WHEN."""
     subject = query.frames[-1].subject
-    return push(query, frames.rights("compare", subject, CONDITION) if subject else CONDITION)
+    return push(hear(query, "when"), frames.rights("compare", subject, CONDITION) if subject else CONDITION)
 
 
 def begin_nullif(query: Query) -> Query | None:
@@ -101,7 +103,7 @@ def begin_list(query: Query) -> Query | None:
     found = frames.before_test(query.top, "in", SORTABLE)
     if found is None or not frames.rights("compare", found.type, CONDITION):
         return None
-    return query.with_top(found)._replace(frames=(*query.frames[:-1], found, Alternatives(subject=found.type)))
+    return hear(query._replace(frames=(*query.frames[:-1], found, Alternatives(subject=found.type))), "in")
 
 
 def begin_element(query: Query) -> Query | None:
@@ -111,7 +113,7 @@ def begin_element(query: Query) -> Query | None:
 
 def end_list(query: Query) -> Query:
     """Behind the list."""
-    below = query._replace(frames=query.frames[:-1])
+    below = hear(query._replace(frames=query.frames[:-1]), "]")
     return below.with_top(frames.as_condition(below.top))
 
 
@@ -122,7 +124,7 @@ def begin_any(query: Query) -> Query | None:
         return None
     wait = top.waits[-1]
     goal = sum(bit for name, bit in BIT.items() if name[0] == "_" and wait.goal & BIT[name[1:]])
-    return push(query, goal)
+    return push(untraced(query), goal)
 
 
 def end_any(query: Query) -> Query | None:

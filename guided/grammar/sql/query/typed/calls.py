@@ -78,7 +78,7 @@ class FunctionName:
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the call open."""
         found = opened(query, self.kind)
-        return None if found is None else found._replace(frames=(*found.frames, Calling(name)))
+        return None if found is None else do.hear(found._replace(frames=(*found.frames, Calling(name))), name)
 
     def suggested(self, query: Query) -> Iterable[str]:
         """None: a literal is shorter."""
@@ -93,7 +93,7 @@ def opened(query: Query, kind: str) -> Query | None:
     if not (may_aggregate(query) if kind == "aggregate" else may_be_window(query)):
         return None
     aggregated = query.aggregated or kind == "aggregate"
-    return found._replace(calls=(*query.calls, kind), tainted=True, aggregated=aggregated)
+    return found._replace(calls=(*query.calls, kind), tainted=True, aggregated=aggregated, trace=None)
 
 
 def calling(name: str) -> do.Change:
@@ -101,7 +101,7 @@ def calling(name: str) -> do.Change:
 
     def change(query: Query) -> Query | None:
         found = do.at_operand(query)
-        return None if found is None else found._replace(frames=(*found.frames, Calling(name)))
+        return None if found is None else do.hear(found._replace(frames=(*found.frames, Calling(name))), name)
 
     return change
 
@@ -134,7 +134,7 @@ def end_call(query: Query) -> Query | None:
     kind = functions.call_of(frame.name, frame.types)
     if kind is None:
         return None
-    return do.read(query._replace(frames=query.frames[:-1]), kind, (frame.name, 2))
+    return do.read(do.hear(query._replace(frames=query.frames[:-1]), ")"), kind, (frame.name, 2))
 
 
 def may_close(query: Query) -> Query | None:
@@ -274,20 +274,40 @@ def _spelled(expression: Node) -> list[Node]:
         return Action(do.operand(name, (label, 2)))
 
     fields = [
-        seq(choice(*map(words, names.split())), words("FROM"),
+        seq(choice(*(seq(words(word), Action(do.heard(word))) for word in names.split())), words("FROM"),
             Action(do.begin(sum(BIT[name] for name in _NAMED[kind]))), expression, Action(do.end))
         for kind, names in _FIELDS.items()
     ]  # fmt: skip
-    extract = seq(words("EXTRACT"), begin, _OPEN, choice(*fields), result("numeric", "extract"), _CLOSE)
+    extract = seq(
+        words("EXTRACT"),
+        begin,
+        Action(do.heard("extract")),
+        _OPEN,
+        choice(*fields),
+        result("numeric", "extract"),
+        _CLOSE,
+    )
     trims = [
-        seq(words("TRIM"), begin, _OPEN, *((words(word),) if word else ()),
+        seq(words("TRIM"), begin, Action(do.untraced), _OPEN, *((words(word),) if word else ()),
             choice(seq(maybe(text), words("FROM"), text), *(() if word else (seq(text, maybe(_COMMA, text)),))),
             result("text", name), _CLOSE)
         for word, name in (("", "btrim"), ("BOTH", "btrim"), ("LEADING", "ltrim"), ("TRAILING", "rtrim"))
     ]  # fmt: skip
-    position = seq(words("POSITION"), begin, _OPEN, text, words("IN"), text, result("int4", "position"), _CLOSE)
+    position = seq(
+        words("POSITION"),
+        begin,
+        Action(do.untraced),
+        _OPEN,
+        text,
+        words("IN"),
+        text,
+        result("int4", "position"),
+        _CLOSE,
+    )
     part = choice(seq(words("FROM"), whole, maybe(words("FOR"), whole)), seq(words("FOR"), whole))
-    substring = seq(words("SUBSTRING"), begin, _OPEN, text, part, result("text", "substring"), _CLOSE)
+    substring = seq(
+        words("SUBSTRING"), begin, Action(do.untraced), _OPEN, text, part, result("text", "substring"), _CLOSE
+    )
     several = [
         seq(words(word), Action(alternatives.begin_alternatives), _OPEN,
             listed(seq(Action(alternatives.alternative(types)), expression, Action(alternatives.end_alternative)),

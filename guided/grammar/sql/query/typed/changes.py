@@ -17,6 +17,31 @@ __all__ = [
 
 Change = Callable[[Query], Query | None]
 
+MOST_PARTS = 60
+"""Parts of a column by which GROUP BY may find it again."""
+
+
+def hear(query: Query, text: str) -> Query:
+    """The query with one more part of what its column is made of, as far as such are followed."""
+    trace = query.trace
+    if trace is None:
+        return query
+    return query._replace(trace=(*trace, text) if len(trace) < MOST_PARTS else None)
+
+
+def heard(text: str) -> Change:
+    """Something was read that tells expressions apart."""
+
+    def change(query: Query) -> Query:
+        return hear(query, text)
+
+    return change
+
+
+def untraced(query: Query) -> Query:
+    """Something was read that is not followed: the column is like no other."""
+    return query if query.trace is None else query._replace(trace=None)
+
 
 def begin(goal: int = ALL) -> Change:
     """An expression that must end with one of some types."""
@@ -33,6 +58,7 @@ def end(query: Query) -> Query | None:
     if found is None:
         return None
     column = found.column if found.tight else None
+    query = hear(query, ";")
     return query._replace(frames=query.frames[:-1], value=found.type, label=found.label, column=column, alone=False)
 
 
@@ -75,7 +101,7 @@ def operator(name: str) -> Change:
 
     def change(query: Query) -> Query | None:
         found = frames.operated(query.top, name)
-        return None if found is None else query.with_top(found)
+        return None if found is None else hear(query.with_top(found), name)
 
     return change
 
@@ -85,7 +111,7 @@ def sign(text: str) -> Change:
 
     def change(query: Query) -> Query | None:
         found = None if query.alone else frames.signed(query.top, text)
-        return None if found is None else query.with_top(found)
+        return None if found is None else hear(query.with_top(found), "sign" + text)
 
     return change
 
@@ -93,7 +119,7 @@ def sign(text: str) -> Change:
 def negation(query: Query) -> Query | None:
     """NOT."""
     found = frames.negated(query.top)
-    return None if found is None else query.with_top(found)._replace(alone=False)
+    return None if found is None else hear(query.with_top(found)._replace(alone=False), "not")
 
 
 def conjunction(query: Query) -> Query | None:
@@ -104,7 +130,7 @@ def conjunction(query: Query) -> Query | None:
 def second_bound(query: Query) -> Query | None:
     """AND between the bounds of BETWEEN."""
     found = frames.between_done(query.top)
-    return None if found is None else query.with_top(found)
+    return None if found is None else hear(query.with_top(found), "second bound")
 
 
 def test(query: Query) -> Query | None:
@@ -121,7 +147,7 @@ def test_of_condition(query: Query) -> Query | None:
 
 def cast(query: Query, target: str) -> Query:
     """The query behind a cast."""
-    return query.with_top(frames.cast(query.top, target))
+    return hear(query.with_top(frames.cast(query.top, target)), "::" + target)
 
 
 def castable(query: Query) -> Query | None:
@@ -139,4 +165,4 @@ def subscript(query: Query) -> Query | None:
 def end_subscript(query: Query) -> Query:
     """Behind it."""
     top = query.top
-    return query.with_top(top._replace(type=top.type[1:], column=None, bound=False, indexed=False))
+    return hear(query, "[]").with_top(top._replace(type=top.type[1:], column=None, bound=False, indexed=False))

@@ -6,7 +6,17 @@ from guided.grammar.sql.query.typed.changes import end
 from guided.grammar.sql.query.typed.frames import CONDITION, UNKNOWN, Operand
 from guided.grammar.sql.query.typed.queries import columns_of, within
 from guided.grammar.sql.query.typed.relations import Relation, bare_columns
-from guided.grammar.sql.query.typed.scope import Clause, Output, Pending, Query, bind, conflicts, needed, type_of
+from guided.grammar.sql.query.typed.scope import (
+    Clause,
+    Output,
+    Pending,
+    Query,
+    bind,
+    conflicts,
+    needed,
+    type_of,
+    unbound,
+)
 from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, settled
 
 __all__ = [
@@ -53,7 +63,8 @@ def end_item(query: Query) -> Query | None:
         return None
     if name is not None and not _admits(query, name, settled(kind) if kind != UNKNOWN else kind):
         return None
-    output = Output(name, kind, None, query.column, query.loose, query.tainted, query.trace)
+    trace = query.trace if query.loose and query.column is None else None
+    output = Output(name, kind, None, query.column, query.loose, query.tainted, trace)
     return query._replace(
         outputs=(*query.outputs, output), loose=frozenset(), tainted=False, name="", column=None, trace=None
     )
@@ -83,7 +94,9 @@ def admits(query: Query, name: str, kind: str, *, joined: bool = True) -> bool:
         return False
     if name not in bare.unique:
         return True
-    return joined and not query.commas and bare.unique[name][1] == kind and bool(SORTABLE & BIT[kind])
+    return (
+        joined and not (query.commas or query.crossed) and bare.unique[name][1] == kind and bool(SORTABLE & BIT[kind])
+    )
 
 
 def end_items(query: Query) -> Query | None:
@@ -138,9 +151,17 @@ def end_on(query: Query) -> Query | None:
     return None if ended is None else ended._replace(clause=Clause.FROM)
 
 
-def comma(query: Query) -> Query:
-    """A comma between sources."""
+def comma(query: Query) -> Query | None:
+    """A comma between sources; not where USING must make one of two columns of a name."""
+    waiting = {pending.column for pending in query.pending if pending.qualifier is None}
+    if any(pending.column in waiting for pending in unbound(query) if pending.qualifier is not None):
+        return None
     return query._replace(commas=True)
+
+
+def cross(query: Query) -> Query:
+    """CROSS JOIN."""
+    return query._replace(crossed=True)
 
 
 def may_join(query: Query) -> Query | None:
@@ -181,7 +202,7 @@ def begin_group(query: Query) -> Query | None:
 
 def begin_group_term(query: Query) -> Query:
     """A term of GROUP BY."""
-    return query._replace(alone=True, frames=(Operand(SORTABLE),), column=None)
+    return query._replace(alone=True, frames=(Operand(SORTABLE),), column=None, trace=())
 
 
 def end_group_term(query: Query) -> Query | None:
@@ -190,9 +211,10 @@ def end_group_term(query: Query) -> Query | None:
     if ended is None:
         return None
     if ended.column is None:
-        return ended
+        same = {place for place, output in enumerate(ended.outputs) if output.trace and output.trace == ended.trace}
+        return ended._replace(grouped_outputs=ended.grouped_outputs | same, trace=None)
     groups = ended.groups | {ended.column}
-    return ended._replace(groups=groups, column=None)
+    return ended._replace(groups=groups, column=None, trace=None)
 
 
 def grouped(query: Query) -> Query | None:

@@ -192,6 +192,7 @@ def _used(query: Query, qualifier: str | None, name: str, kind: str) -> Query | 
     if found is None:
         return None
     # One that stands alone is read without its type: here something must follow that needs it.
+    found = do.hear(found, f"{column[0] or ''}.{name}")
     guessed = kind != UNKNOWN and top.plain and not top.waits and _is_open(query) and len(query.frames) == 1
     return found.with_top(found.top._replace(column=None if top.waits else column, bound=guessed, indexed=True))
 

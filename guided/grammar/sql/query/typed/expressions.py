@@ -104,7 +104,7 @@ def cast_to(target: str, *, behind: bool) -> do.Change:
         if behind:
             return do.cast(query, target)
         label = query.label if query.label[1] > 1 else (target.removeprefix("_"), 1)
-        return do.read(query, target, label)
+        return do.read(do.hear(query, "::" + target), target, label)
 
     return change
 
@@ -114,10 +114,13 @@ def _type(*, behind: bool) -> Node:
     scale = Literal(LiteralForm.NUMBER, Size(0, 3))
     digits = seq(_OPEN, Literal(LiteralForm.NUMBER, Size(3, 38)), maybe(_COMMA, scale), _CLOSE)
     sized = [
-        seq(Action(cast_to(name, behind=behind)), words(word), _OPEN, size, _CLOSE)
+        seq(Action(cast_to(name, behind=behind)), Action(do.untraced), words(word), _OPEN, size, _CLOSE)
         for word, name in (("VARCHAR", "varchar"), ("CHAR", "bpchar"), ("CHARACTER VARYING", "varchar"))
     ]
-    exact = [seq(Action(cast_to("numeric", behind=behind)), words(word), digits) for word in ("NUMERIC", "DECIMAL")]
+    exact = [
+        seq(Action(cast_to("numeric", behind=behind)), Action(do.untraced), words(word), digits)
+        for word in ("NUMERIC", "DECIMAL")
+    ]
     several = [seq(Action(cast_to(name, behind=behind)), words(word)) for word, name in _SEVERAL.items()]
     array = seq(Name(TypeName(behind=behind, array=True), Spelled.WORD), Sign("["), Sign("]"))
 
@@ -155,14 +158,27 @@ def expression(catalog: names.Catalog, body: Rule, query: Rule) -> Node:
     return seq(one, Star(_row(one, body, query), lambda query: finish(query) not in ("", "cast", "test")))
 
 
+def _heard(text: str) -> Node:
+    """Keywords that tell expressions apart."""
+    return seq(words(text), Action(do.heard(text)))
+
+
 def _behind(body: Node, query: Node) -> Node:
     """What follows an operand: casts, subscripts, tests."""
     cast = seq(Action(do.castable), Sign("::"), _type(behind=True))
     element = seq(Action(do.subscript), Sign("["), Action(do.begin(BIT["int4"])), body, Action(do.end),
                   Action(do.end_subscript), Sign("]"))  # fmt: skip
-    not_ = maybe(words("NOT"))
-    null = seq(Action(do.test), choice(seq(words("IS"), not_, words("NULL")), words("ISNULL"), words("NOTNULL")))
-    truth = seq(Action(do.test_of_condition), words("IS"), not_, choice(*map(words, ("TRUE", "FALSE", "UNKNOWN"))))
+    not_ = maybe(words("NOT"), Action(do.heard("not")))
+    null = seq(
+        Action(do.test),
+        choice(
+            seq(words("IS"), not_, words("NULL"), Action(do.heard("null"))),
+            seq(words("ISNULL"), Action(do.heard("null"))),
+            seq(words("NOTNULL"), Action(do.heard("not null"))),
+        ),
+    )
+    truth = seq(Action(do.test_of_condition), words("IS"), not_,
+                choice(*(_heard(word) for word in ("TRUE", "FALSE", "UNKNOWN"))))  # fmt: skip
     element_ = seq(Action(alternatives.begin_element), body, Action(do.end))
     elements = seq(listed(element_, _COMMA), Action(alternatives.end_list))
     inside = choice(seq(Action(queries.enter_list), query, Action(queries.leave_list)), elements)
@@ -177,12 +193,13 @@ def _behind(body: Node, query: Node) -> Node:
 
 def _row(one: Node, body: Node, query: Node) -> Node:
     """An operator and its right operand."""
-    not_ = maybe(words("NOT"))
-    compare = choice(*map(Sign, COMPARISONS))
+    not_ = maybe(words("NOT"), Action(do.heard("not")))
+    compare = choice(*(seq(Sign(text), Action(do.heard(text))) for text in COMPARISONS))
     array = seq(Action(alternatives.begin_any), body, Action(alternatives.end_any))
     several = seq(choice(words("ANY"), words("ALL"), words("SOME")), _OPEN,
                   choice(array, seq(Action(queries.enter_any), query, Action(queries.leave_any))), _CLOSE)  # fmt: skip
-    patterns = choice(words("LIKE"), words("ILIKE"), words("SIMILAR TO"))
+    patterns = choice(*(_heard(word) for word in ("LIKE", "ILIKE", "SIMILAR TO")))
+    matches = choice(*(seq(Sign(text), Action(do.heard(text))) for text in ("~", "~*", "!~", "!~*")))
     options: dict[str, Node] = {
         "and": seq(Action(do.second_bound), words("AND"), one),
         **{text: seq(Action(do.operator(text)), Sign(text), one) for text in _OPERATORS},
@@ -191,7 +208,7 @@ def _row(one: Node, body: Node, query: Node) -> Node:
         "conjunction": seq(Action(do.conjunction), words("AND"), one),
         "disjunction": seq(Action(do.operator("or")), words("OR"), one),
         "like": seq(Action(do.operator("like")), not_, patterns, one),
-        "~": seq(Action(do.operator("~")), choice(*map(Sign, ("~", "~*", "!~", "!~*"))), one),
+        "~": seq(Action(do.operator("~")), matches, one),
         "between": seq(Action(do.operator("between")), not_, words("BETWEEN"), one),
         "is": seq(Action(do.operator("is")), words("IS"), not_, words("DISTINCT FROM"), one),
     }
@@ -209,15 +226,15 @@ def _operand(catalog: names.Catalog, body: Rule, query: Rule) -> Node:
         choice(*(Name(names.QualifiedColumn(catalog, variant)) for variant in variants)),
     )  # fmt: skip
     constants = [
-        seq(Action(do.fitting(name)), words(word), Action(do.operand(name)))
+        seq(Action(do.fitting(name)), _heard(word), Action(do.operand(name)))
         for word, name in (("NULL", "'null"), ("TRUE", "bool"), ("FALSE", "bool"))
     ]
     moments = [
-        seq(Action(do.at_operand), words(word), Action(do.operand(name, (word.lower(), 2))))
+        seq(Action(do.at_operand), _heard(word), Action(do.operand(name, (word.lower(), 2))))
         for word, name in _MOMENTS.items()
     ]
     typed = [
-        seq(Action(do.at_operand), words(word), Literal(LiteralForm.STRING, TypedText(spelling, name)))
+        seq(Action(do.at_operand), words(word), Literal(LiteralForm.STRING, TypedText(spelling, name), hears=True))
         for word, spelling, name in (
             ("DATE", "'date", "date"), ("TIMESTAMP", "'timestamp", "timestamp"), ("TIMESTAMP", "'date", "timestamp"),
             ("INTERVAL", "'interval", "interval"), ("TIMESTAMPTZ", "'timestamp", "timestamptz"),

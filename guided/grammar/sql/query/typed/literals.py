@@ -74,9 +74,9 @@ class Number:
         fits = not query.alone and frames.fits(query.top, self.name)
         return _NUMBER_SPELLINGS[self.name] if fits else _NOTHING
 
-    def after(self, query: Query) -> Query | None:
+    def after(self, query: Query, text: str = "") -> Query | None:
         """The query behind it."""
-        return do.read(query, self.name)
+        return do.read(do.hear(query, text), self.name)
 
 
 class Text:
@@ -96,9 +96,64 @@ class Text:
             return _FIELDS if self.name == "'text" else _NOTHING
         return None if self.name == "'text" else _SPELLINGS[self.name]
 
-    def after(self, query: Query) -> Query | None:
+    def after(self, query: Query, text: str = "") -> Query | None:
+        """The query behind it; of any texts it is not known which."""
+        known = self.name != "'text" or _is_field(query)
+        return do.read(do.hear(query, f"'{text}'") if known else do.untraced(query), self.name)
+
+
+class Format:
+    """A text that says how dates are written, as TO_CHAR takes it: known, so that GROUP BY may repeat it."""
+
+    label = "a format"
+    shortest = "'YYYY'"
+    _FORMATS = words_of(
+        [
+            "YYYY",
+            "MM",
+            "DD",
+            "YYYY-MM",
+            "YYYY-MM-DD",
+            "YYYY/MM",
+            "YYYY/MM/DD",
+            "YYYYMM",
+            "YYYY-WW",
+            "IYYY-IW",
+            "YYYY-Q",
+            "Mon",
+            "Month",
+            "MONTH",
+            "MON",
+            "Day",
+            "DAY",
+            "Dy",
+            "D",
+            "Q",
+            "HH24",
+            "HH24:MI",
+            "WW",
+            "IW",
+            "Mon-YYYY",
+            "MM-YYYY",
+            "MM/YYYY",
+            "MM-DD",
+            "DD/MM/YYYY",
+            "DD-MM-YYYY",
+            "MM/DD/YYYY",
+            "FMMonth",
+            "FMDay",
+            "FMMM",
+        ]
+    )
+
+    def allowed(self, query: Query) -> Words | Spellings | None:
+        """Those that people write, where any text may stand."""
+        free = not query.alone and frames.fits(query.top, "'text") and not _is_field(query)
+        return self._FORMATS if free and query.trace is not None else _NOTHING
+
+    def after(self, query: Query, text: str = "") -> Query | None:
         """The query behind it."""
-        return do.read(query, self.name)
+        return do.read(do.hear(query, f"'{text}'"), "'text")
 
 
 class TypedText:
@@ -115,9 +170,9 @@ class TypedText:
         """Those of its spelling."""
         return self.values
 
-    def after(self, query: Query) -> Query | None:
+    def after(self, query: Query, text: str = "") -> Query | None:
         """The query behind it."""
-        return do.read(query, self.target, (self.target, 1))
+        return do.read(do.hear(query, f"{self.target} '{text}'"), self.target, (self.target, 1))
 
 
 class Size:
@@ -174,8 +229,9 @@ class Place:
         return clauses.term_of(query, self.place)
 
 
-NUMBERS = tuple(Literal(LiteralForm.NUMBER, Number(name)) for name in _NUMBER_SPELLINGS)
+NUMBERS = tuple(Literal(LiteralForm.NUMBER, Number(name), hears=True) for name in _NUMBER_SPELLINGS)
 STRINGS = (
-    *(Literal(LiteralForm.STRING, Text(name)) for name in _SPELLINGS),
-    Literal(LiteralForm.STRING, Text("'text"), gives_way=True),
+    *(Literal(LiteralForm.STRING, Text(name), hears=True) for name in _SPELLINGS),
+    Literal(LiteralForm.STRING, Format(), hears=True),
+    Literal(LiteralForm.STRING, Text("'text"), gives_way=True, hears=True),
 )

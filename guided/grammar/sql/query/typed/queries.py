@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from guided.grammar.sql.query.typed import frames
 from guided.grammar.sql.query.typed.alternatives import _alike, compared, end_list
-from guided.grammar.sql.query.typed.changes import Change, at_operand, end, read
+from guided.grammar.sql.query.typed.changes import Change, at_operand, end, hear, read, untraced
 from guided.grammar.sql.query.typed.frames import CONDITION, UNKNOWN, Operand
 from guided.grammar.sql.query.typed.scope import Query
 from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, common, is_literal, settled
@@ -32,7 +32,7 @@ def within(query: Query, goals: tuple[int, ...] | None, *, sees: bool = True) ->
     """The query that begins in brackets."""
     if query.depth >= MOST_DEPTH:
         return None
-    return Query(query, sees, query.tables, goals=goals, depth=query.depth + 1)
+    return Query(untraced(query), sees, query.tables, goals=goals, depth=query.depth + 1)
 
 
 def enter_list(query: Query) -> Query | None:
@@ -122,7 +122,7 @@ def deeper(query: Query) -> Query | None:
     """One bracket more."""
     if query.depth >= MOST_DEPTH or not frames.at_operand(query.top):
         return None
-    return query._replace(depth=query.depth + 1, frames=(*query.frames, Operand(ALL)))
+    return query._replace(depth=query.depth + 1, frames=(*query.frames, Operand(ALL)), trace=hear(query, "(").trace)
 
 
 def shallower(query: Query) -> Query | None:
@@ -132,7 +132,7 @@ def shallower(query: Query) -> Query | None:
         return None
     if is_literal(ended.value) and not frames.fits(ended.top, ended.value):
         return None
-    shut = read(ended, ended.value, ended.label)
+    shut = read(hear(ended, ")"), ended.value, ended.label)
     if shut is None:
         return None
     return shut.with_top(shut.top._replace(indexed=True))._replace(depth=query.depth - 1)

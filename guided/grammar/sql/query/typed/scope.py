@@ -98,6 +98,8 @@ class Query(NamedTuple):
     grouped_outputs: frozenset[int] = frozenset()
     commas: bool = False
     """Are the sources separated by commas? What is joined then has other names in its condition."""
+    crossed: bool = False
+    """Is the source that is being read one that USING cannot follow?"""
     needs_from: bool = False
     name: str = ""
     """A qualifier or table whose name was just read."""
@@ -165,6 +167,8 @@ def refer(query: Query, used: Pending) -> Query | None:
         elif query.aggregated and used.type and not SORTABLE & BIT[used.type]:
             # It could not be grouped.
             return None
+        if not _can_share(query, used):
+            return None
         noted = _noted(query, (used.qualifier, used.column))
         return None if noted is None else noted._replace(pending=query.pending | {used})
     qualifier, column, kind, local = used
@@ -187,6 +191,15 @@ def refer(query: Query, used: Pending) -> Query | None:
         return None
     changed = refer(outside, used)
     return None if changed is None else query._replace(parent=changed)
+
+
+def _can_share(query: Query, used: Pending) -> bool:
+    """Is there a FROM for a column with and without qualifiers?  USING must make one of them, if types allow."""
+    same = [pending for pending in (*query.pending, used) if pending.column == used.column]
+    if len({pending.qualifier is None for pending in same}) == 1:
+        return True
+    types = {pending.type for pending in same if pending.type}
+    return len(types) <= 1 and all(SORTABLE & BIT[name] for name in types)
 
 
 def _noted(query: Query, column: Column) -> Query | None:
@@ -274,7 +287,16 @@ def _bound(query: Query, output: Output) -> list[Output]:
         assert output.column is not None
         kind = type_of(query, output.column) or ""
     loose = frozenset(own for own in (_own(query, column) for column in output.loose) if own is not None)
-    return [output._replace(column=column, type=kind, loose=loose)]
+    trace = None if output.trace is None else tuple(_traced(query, part) for part in output.trace)
+    return [output._replace(column=column, type=kind, loose=loose, trace=trace)]
+
+
+def _traced(query: Query, part: str) -> str:
+    """A part of a column as it is in clauses behind FROM: a column with the source that has it."""
+    if not part.startswith("."):
+        return part
+    own = _own(query, (None, part[1:]))
+    return part if own is None else f"{own[0] or ''}.{own[1]}"
 
 
 def _own(query: Query, column: Column) -> Column | None:

@@ -114,7 +114,7 @@ def _goes_by(query: Query, name: str) -> bool:
 def with_source(query: Query, name: str) -> Query | None:
     """The query with the relation that was read as a source."""
     assert query.relation is not None
-    return query._replace(sources=(*query.sources, Source(name, query.relation)), name="", relation=None)
+    return query._replace(sources=(*query.sources, Source(name, query.relation)), name="", relation=None, crossed=False)
 
 
 class AliasOfSource:

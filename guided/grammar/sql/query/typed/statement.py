@@ -144,7 +144,7 @@ def _sources(catalog: names.Catalog, keywords: frozenset[str], body: Node, query
     full = seq(words("FULL"), maybe(words("OUTER")))
     more = choice(
         seq(Action(clauses.comma), _COMMA, plain, settled),
-        seq(words("CROSS JOIN"), plain, settled),
+        seq(Action(clauses.cross), words("CROSS JOIN"), plain, settled),
         seq(Action(clauses.may_join), side, words("JOIN"), joined, choice(using, on)),
         seq(Action(clauses.may_join), Action(sources.may_merge_any(catalog)), full, words("JOIN"), shared, using),
     )
