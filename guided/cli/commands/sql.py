@@ -50,6 +50,7 @@ def sql(
 
         guided sql --db sqlite:///shop.db "How many orders did each customer make?"
         guided sql --db shop.db --sample-values 50 --explain "Which products cost more than 50?"
+        guided sql --db postgresql://me@host/warehouse --link 20 "Which supplier delivered last?"
         guided sql --db shop.db --no-run --json "Which order has the highest price?" | jq -r .sql
         guided sql --db shop.db --output orders.parquet --explain-plan "Show all orders."
         guided sql --db shop.db --batch questions.jsonl --output answers.jsonl --resume
@@ -90,6 +91,12 @@ def sql(
 def _answer_one(asking: Asking, question: str, notes: list[str], as_json: bool) -> None:
     from guided.cli.methods.drafting import drafts_in_words
 
+    asking = asking.about(question)
+    for note in asking.database.notes:
+        if note not in notes:
+            notes = [*notes, note]
+            if not as_json:
+                print_note(note)
     prompt, budget = asking.prompt(question)
     trace = _trace(asking.constraint, budget) if asking.query.explain else None
     made = asking.write(prompt, budget, traces=[] if trace is None else [trace], quiet=as_json)

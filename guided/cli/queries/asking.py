@@ -46,6 +46,20 @@ class Asking:
         self.query, self.answer, self.many = query, answer, many
         self.model = ready.running.model
 
+    def about(self, question: str) -> Asking:
+        """The same over the tables that a question is about, with ``--link``.
+
+        Raises what `guided.sql` does.
+        """
+        from guided.cli.models import compile_for
+        from guided.grammar.sql import linked
+
+        if self.query.link is None:
+            return self
+        database = linked(self.database, question, most_tables=self.query.link)
+        constraint = compile_for(language_of(database, self.query), self.ready.loaded, quiet=True)
+        return Asking(self.ready, constraint, database, self.how, self.query, self.answer, self.many)
+
     def prompt(self, question: str) -> tuple[Any, int]:
         """The prompt for a question, and how many tokens an answer may have.
 

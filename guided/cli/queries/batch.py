@@ -46,6 +46,7 @@ def _answered(asking: Asking, item: BatchItem) -> dict[str, Any]:
 
     if item.fault is not None:
         raise item.fault
+    asking = asking.about(item.text)
     made = asking.write(*asking.prompt(item.text), quiet=True)
     record: dict[str, Any] = {"sql": made.text, **made.facts}
     try:

@@ -59,6 +59,15 @@ class QueryOptions:
             help="Hold a text column's comparisons to its own values where it has at most N (0: any text).",
         ),
     ] = 0
+    link: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Of a large database only the N tables that fit the question best may be named; all without it.",
+            show_default=False,
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)

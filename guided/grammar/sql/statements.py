@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from guided.grammar.ir import Grammar
+from guided.grammar.sql.linking import MOST_TABLES, linked
 from guided.grammar.sql.query.language import query_language
 from guided.grammar.sql.reflect import reflect
 from guided.grammar.sql.schema import DatabaseSchema, Table
@@ -19,13 +20,21 @@ from guided.grammar.sql.schema import DatabaseSchema, Table
 __all__ = ["sql"]
 
 
-def sql(schema_or_url: DatabaseSchema | str | Any, *, sample_values: int = 0, forward: bool = True) -> Grammar:
+def sql(
+    schema_or_url: DatabaseSchema | str | Any,
+    *,
+    sample_values: int = 0,
+    forward: bool = True,
+    question: str | None = None,
+    most_tables: int = MOST_TABLES,
+) -> Grammar:
     """The language of SELECT statements over a database's own tables and columns, as people write them.
 
     ``schema_or_url``: a `DatabaseSchema`, or a database URL, file or SQLAlchemy engine to reflect it from; then
     ``sample_values`` is how many values a text column may have for its comparisons to be held to them (0: any string).
     ``forward`` says whether SELECT may use names that only a sub-query in FROM will define; without it all names but
-    aliases exist, which helps a weak model.
+    aliases exist, which helps a weak model.  With a ``question`` only the ``most_tables`` that fit it best may be named
+    (`guided.grammar.sql.linking`), which `Grammar.notes` say.
 
     The engine prepares every statement without an error, and every name is in scope.  Keywords and names may be in any
     letter case, with any white space.  The grammar is no part of other grammars: it has no rules.
@@ -43,6 +52,8 @@ def sql(schema_or_url: DatabaseSchema | str | Any, *, sample_values: int = 0, fo
     schema = schema_or_url
     if not isinstance(schema, DatabaseSchema):
         schema = reflect(schema_or_url, sample_values=sample_values)
+    if question is not None:
+        schema = linked(schema, question, most_tables=most_tables)
     options = {"forward": forward}
     tables, notes = _writable(schema)
     language = partial(query_language, replace(schema, tables=tables), **options)

@@ -267,3 +267,17 @@ def test_databases_that_cannot_be_asked(guided_cli):
         result = guided_cli("sql", "--db", url, QUESTION)
         assert result.exit_code in (2, 3)
         assert said in one_line(result.stderr) and "secret" not in result.stderr
+
+
+def test_tables_that_the_question_is_about(guided_cli, model_folder, tmp_path):
+    connection = sqlite3.connect(tmp_path / "shop.db")
+    connection.executescript("CREATE TABLE people (name); CREATE TABLE orders (price); CREATE TABLE shops (city)")
+    connection.close()
+    asked = ("sql", "--db", tmp_path / "shop.db", "-m", model_folder, "--no-run", "--max-new-tokens", 300)
+    found = json.loads(guided_cli(*asked, "--json", "--link", 1, "Which order has the highest price?").stdout)
+    assert found["notes"] == ["of 3 tables only those may be named that fit the question best: orders"]
+    assert not {"people", "shops"} & {
+        table.name for table in sqlglot.parse_one(found["sql"]).find_all(sqlglot.exp.Table)
+    }
+    shown = guided_cli(*asked, "--link", 1, "Which order has the highest price?")
+    assert "of 3 tables only those may be named" in one_line(shown.stderr)
