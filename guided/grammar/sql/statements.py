@@ -9,13 +9,15 @@ import hashlib
 import re
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from guided.grammar.ir import Grammar
 from guided.grammar.sql.linking import MOST_TABLES, linked
-from guided.grammar.sql.query.language import query_language
 from guided.grammar.sql.reflect import reflect
 from guided.grammar.sql.schema import DatabaseSchema, Table
+
+if TYPE_CHECKING:
+    from guided.grammar.attributed.language import AttributedLanguage
 
 __all__ = ["sql"]
 
@@ -56,7 +58,7 @@ def sql(
         schema = linked(schema, question, most_tables=most_tables)
     options = {"forward": forward}
     tables, notes = _writable(schema)
-    language = partial(query_language, replace(schema, tables=tables), **options)
+    language = partial(_language, replace(schema, tables=tables), forward)
     # Raises now what could not be compiled later.
     language()
     source = repr((replace(schema, notes=()), options))
@@ -68,6 +70,13 @@ def sql(
         key="sql:" + hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest(),
         notes=(*schema.notes, *notes),
     )
+
+
+def _language(schema: DatabaseSchema, forward: bool) -> AttributedLanguage:
+    # It needs numpy, which no command loads for its help.
+    from guided.grammar.sql.query.language import query_language
+
+    return query_language(schema, forward=forward)
 
 
 def _writable(schema: DatabaseSchema) -> tuple[tuple[Table, ...], tuple[str, ...]]:
