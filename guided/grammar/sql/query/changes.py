@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from guided.grammar.sql.query import limits
 from guided.grammar.sql.query.kinds import can_derive, may_be_named, mergeable, with_source
-from guided.grammar.sql.query.relations import Relation, bare_columns, starred
+from guided.grammar.sql.query.relations import Relation, Source, bare_columns, starred
 from guided.grammar.sql.query.scope import (
     Binding,
     Call,
@@ -227,10 +227,17 @@ def joined_by(binding: Binding) -> Change:
     """An operator of some precedence behind its left operand."""
 
     def change(query: Query) -> Query | None:
+        if binding is Binding.AND and _may_be_position(query):
+            return None
         found = operator(query)
         return None if found is None else limits.binds(found, binding)
 
     return change
+
+
+def _may_be_position(query: Query) -> bool:
+    """Is this a whole term of GROUP BY or ORDER BY?  SQLite reads ``x AND 0`` as 0 there, which is no position."""
+    return query.clause in (Clause.GROUP, Clause.ORDER) and all(one.is_bracket for one in query.nesting.outer)
 
 
 def negated(query: Query) -> Query | None:
@@ -299,6 +306,25 @@ def begin_from(query: Query) -> Query:
 def without_alias(query: Query) -> Query | None:
     """A relation that goes by its own name."""
     return None if not query.name or query.name in query.own_names else with_source(query, query.name)
+
+
+def begin_arguments(relation: Relation) -> Change:
+    """The bracket of a function in FROM: its own columns make others ambiguous already."""
+
+    def change(query: Query) -> Query:
+        return begun(query)._replace(clause=Clause.ON, sources=(*query.sources, Source("", relation)))
+
+    return change
+
+
+def end_arguments(name: str) -> Change:
+    """Behind its arguments: a relation that goes by the function's name."""
+
+    def change(query: Query) -> Query:
+        *sources, last = query.sources
+        return end_on(query)._replace(sources=tuple(sources), relation=last.relation, name=name)
+
+    return change
 
 
 def without_name(query: Query) -> Query:

@@ -8,7 +8,15 @@ from guided.grammar.attributed.lexis import Lexis
 from guided.grammar.sql.query.catalog import Function
 from guided.grammar.sql.query.laws import SQLITE_LAWS, Laws
 
-__all__ = ["Dialect"]
+__all__ = ["Dialect", "TableFunction"]
+
+
+@dataclass(frozen=True)
+class TableFunction:
+    """A function that is a source in FROM, with one argument or two."""
+
+    name: str
+    columns: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -33,3 +41,6 @@ class Dialect:
     laws: Laws = SQLITE_LAWS
     names_queries: bool = True
     """Must a sub-query in FROM be given a name?"""
+    has_rows: bool = False
+    """Are there rows of values in conditions?"""
+    table_functions: tuple[TableFunction, ...] = ()

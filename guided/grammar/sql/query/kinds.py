@@ -286,7 +286,7 @@ class TableName:
         self.joining = joining
         self.price = written_bytes(catalog.tables)
 
-    def _fits(self, query: Query, relation: Relation) -> bool:
+    def fits(self, query: Query, relation: Relation) -> bool:
         """Does no name without a qualifier become ambiguous, and are there no more columns than demanded?"""
         missing = query.missing_columns
         if relation is NOTHING or (missing is not None and len(relation.columns) > missing):
@@ -310,7 +310,7 @@ class TableName:
         if free and not query.tables and not starred and not barred:
             return Names(self.catalog.tables)
         names = {*self.catalog.relations, *(name for name, _ in query.tables)}
-        found = (name for name in names if self._fits(query, self._relation(query, name)))
+        found = (name for name in names if self.fits(query, self._relation(query, name)))
         return Names(words_of(found))
 
     def _relation(self, query: Query, name: str) -> Relation:

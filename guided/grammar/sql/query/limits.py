@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from guided.grammar.sql.query.scope import Binding, Clause, Nesting, Query
+from guided.grammar.sql.query.scope import Around, Binding, Clause, Nesting, Query
 
 __all__ = [
     "CALL", "CASE", "CAST", "FILTER", "LIMIT", "MEMBERS", "MOST_CHAINED", "MOST_ITEMS", "MOST_SOURCES", "MOST_STARS",
@@ -111,7 +111,7 @@ def window_opened(query: Query) -> Query | None:
     if query.clause is not Clause.WINDOW:
         return opened(WINDOW)(query)
     nesting = query.nesting
-    outer = (*nesting.outer, (nesting.held, nesting.operators))
+    outer = (*nesting.outer, Around(nesting.held, nesting.operators, False))
     return query._replace(nesting=nesting._replace(held=WINDOW - CALL - 3, operators=frozenset(), outer=outer))
 
 
@@ -127,7 +127,7 @@ def opened(cost: int) -> Callable[[Query], Query | None]:
             return None
         nesting = query.nesting
         held = nesting.held + cost + sum(_OPERATORS[binding] for binding in nesting.operators)
-        outer = (*nesting.outer, (nesting.held, nesting.operators))
+        outer = (*nesting.outer, Around(nesting.held, nesting.operators, cost == 1))
         return query._replace(nesting=nesting._replace(held=held, operators=frozenset(), outer=outer))
 
     return change
@@ -135,7 +135,7 @@ def opened(cost: int) -> Callable[[Query], Query | None]:
 
 def closed(query: Query) -> Query:
     """Close what was opened last."""
-    *outer, (held, operators) = query.nesting.outer
+    *outer, (held, operators, _) = query.nesting.outer
     nesting = query.nesting._replace(held=held, operators=operators, outer=tuple(outer))
     return query._replace(nesting=nesting)
 

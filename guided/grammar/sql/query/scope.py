@@ -18,7 +18,7 @@ from guided.grammar.sql.query.laws import SQLITE_LAWS, Laws
 from guided.grammar.sql.query.relations import Bare, Relation, Source, bare_columns, starred
 
 __all__ = [
-    "Binding", "Call", "CallKind", "Clause", "Item", "Nesting",
+    "Around", "Binding", "Call", "CallKind", "Clause", "Item", "Nesting",
     "Output", "Pending", "Query", "Recursion", "Taint", "Window", "WindowNeed",
     "WindowUse",
     "bare_names", "barred_below", "barred_by_star", "bind", "conflicts", "is_barred", "is_full",
@@ -140,6 +140,15 @@ class Binding(Enum):
     VALUE = 5
 
 
+class Around(NamedTuple):
+    """What is open around an expression: `Nesting.held` and `Nesting.operators` there."""
+
+    held: int
+    operators: frozenset[Binding]
+    is_bracket: bool
+    """Is the expression in brackets only, which leave no trace in the engine's tree?"""
+
+
 class Nesting(NamedTuple):
     """What is open of a query; entries are those of the engine's parser (`guided.grammar.sql.query.limits`)."""
 
@@ -149,8 +158,8 @@ class Nesting(NamedTuple):
     """Entries of what is open in the clause, but for the operators of the innermost expression."""
     operators: frozenset[Binding] = frozenset()
     """Those of that expression whose right operand is being read."""
-    outer: tuple[tuple[int, frozenset[Binding]], ...] = ()
-    """The last two for all that is open around that expression."""
+    outer: tuple[Around, ...] = ()
+    """What is open around that expression."""
     chained: int = 0
     """Operators whose left operand was made by one of the same precedence."""
 
@@ -212,7 +221,9 @@ class Query(NamedTuple):
     recursion: Recursion | None = None
     """What is being defined, if the query is one of the set operation that defines it."""
     cells: int = 0
-    """Values of a row of VALUES behind the first."""
+    """Values of a row of VALUES behind the first, or of a row that another is compared with."""
+    row: int = 0
+    """Values of the row that is compared with another, or with what a sub-query gives."""
     may_redefine: bool = False
     """May a common table expression have the name of a table of the database?  None before it has used that yet."""
     laws: Laws = SQLITE_LAWS
@@ -322,6 +333,7 @@ def owed(query: Query) -> int:
             found += 2 * max(0, at.width - len(at.outputs))
         if at.clause is Clause.VALUES and at.cells:
             found += 2 * (len(at.outputs) - at.cells)
+        found += 2 * at.row
         if not at.bound:
             found += _sources_owed(at)
         found += sum(_OWED_WINDOW + 2 * len(use.name) for use in at.uses)

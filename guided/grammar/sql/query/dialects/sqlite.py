@@ -6,7 +6,7 @@ The lists are fixed, so that a mask does not depend on the machine; what a later
 from __future__ import annotations
 
 from guided.grammar.attributed.lexis import Lexis
-from guided.grammar.sql.query.dialect import Dialect
+from guided.grammar.sql.query.dialect import Dialect, TableFunction
 from guided.grammar.sql.query.dialects.functions import functions_of
 from guided.grammar.sql.query.scope import CallKind
 
@@ -32,6 +32,8 @@ ln:1 log:1-2 log10:1 log2:1 mod:2 pi:0 pow:2 power:2 radians:1 sin:1 sinh:1 sqrt
 _JSONS = """json:1 json_array:0-100 json_array_length:1-2 json_extract:2-100 json_insert:1-99 json_object:0-100
 json_patch:2 json_quote:1 json_remove:1-100 json_replace:1-99 json_set:1-99 json_type:1-2 json_valid:1"""
 """https://sqlite.org/json1.html, built in since 3.38."""
+_JSON_COLUMNS = ("key", "value", "type", "atom", "id", "parent", "fullkey", "path")
+"""Of ``json_each`` and ``json_tree``."""
 _AGGREGATES = """avg:1 count:0-1 group_concat:1-2 json_group_array:1 json_group_object:2 max:1 min:1 sum:1 total:1"""
 """https://sqlite.org/lang_aggfunc.html"""
 _WINDOWS = """cume_dist:0 dense_rank:0 first_value:1 lag:1-3 last_value:1 lead:1-3 nth_value:2 ntile:1 percent_rank:0
@@ -71,4 +73,6 @@ SQLITE = Dialect(
         *functions_of(_WINDOWS, CallKind.WINDOW),
     ),
     names_queries=False,
+    has_rows=True,
+    table_functions=tuple(TableFunction(name, _JSON_COLUMNS) for name in ("json_each", "json_tree")),
 )

@@ -17,7 +17,7 @@ from guided.grammar.attributed.nodes import (
     words,
 )
 from guided.grammar.sql.query import changes as do
-from guided.grammar.sql.query import kinds, limits, values
+from guided.grammar.sql.query import kinds, limits, rows, values
 from guided.grammar.sql.query.scope import Binding
 from guided.grammar.sql.query.select.calls import call
 from guided.grammar.sql.query.select.parts import Parts
@@ -68,7 +68,34 @@ def _comparison(parts: Parts) -> Node:
         seq(Action(do.joined_by(Binding.COMPARISON)), short),
         seq(Action(do.joined_by(Binding.RANGE)), long),
     )
-    return seq(value, Star(tail))
+    plain = seq(value, Star(tail))
+    return choice(plain, _row(parts, choice(equal, ordered))) if parts.dialect.has_rows else plain
+
+
+def _row(parts: Parts, compare: Node) -> Node:
+    """A row of columns and literals, compared with others."""
+    element = choice(parts.number, parts.string, parts.bare, seq(parts.qualifier, Sign("."), parts.qualified))
+    more = seq(Action(rows.next_of_row), parts.comma, element)
+    row = seq(Action(rows.begin_row), parts.open, element, more, Star(more), parts.close)
+    other = seq(
+        Action(rows.begin_other),
+        parts.expression,
+        Star(seq(Action(rows.next_of_other), parts.comma, parts.expression)),
+        Action(rows.end_other),
+        parts.close,
+    )
+    query = seq(Action(rows.enter_row), parts.compound, Action(do.leave_operand), parts.close)
+    members = seq(Action(do.begin_members), listed(seq(parts.open, other), parts.comma), Action(do.closed), parts.close)
+    operator = choice(compare, seq(words("IS"), maybe(words("NOT"))))
+    compared = seq(Action(do.joined_by(Binding.COMPARISON)), operator, parts.open, choice(other, query))
+    within = seq(
+        Action(do.joined_by(Binding.COMPARISON)),
+        maybe(words("NOT")),
+        words("IN"),
+        parts.open,
+        choice(members, query),
+    )
+    return seq(row, choice(compared, within), Action(rows.end_row))
 
 
 def _value(parts: Parts) -> Node:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from guided.grammar.attributed.nodes import Action, Choice, Name, Node, Star, choice, listed, maybe, seq, words
+from guided.grammar.attributed.nodes import Action, Choice, Name, Node, Spelled, Star, choice, listed, maybe, seq, words
 from guided.grammar.sql.query import changes as do
 from guided.grammar.sql.query import kinds
+from guided.grammar.sql.query.dialect import TableFunction
+from guided.grammar.sql.query.relations import Relation
 from guided.grammar.sql.query.scope import Clause, Query, unbound
 from guided.grammar.sql.query.select.parts import Parts
 
@@ -68,7 +70,27 @@ def _source(parts: Parts, joining: kinds.Joining) -> Node:
     if joining is kinds.Joining.NATURAL:
         # Which of its columns are those of the sources before is not known until it ends.
         return table
-    return choice(table, derived if joining is kinds.Joining.USING else seq(Action(do.may_derive), derived))
+    called = (_called(parts, joining, function, named) for function in parts.dialect.table_functions)
+    return choice(table, derived if joining is kinds.Joining.USING else seq(Action(do.may_derive), derived), *called)
+
+
+def _called(parts: Parts, joining: kinds.Joining, function: TableFunction, named: Node) -> Node:
+    """A function as a source; its arguments know the sources before it."""
+    relation = Relation(function.columns)
+    name = kinds.TableName(parts.catalog, joining)
+    fits = Action(lambda query: query if name.fits(query, relation) else None)
+    arguments = seq(parts.expression, maybe(Action(do.begun), parts.comma, parts.expression))
+    return seq(
+        fits,
+        Action(do.may_begin(Clause.ON)),
+        Name(kinds.FixedName("a table function", [function.name]), Spelled.WORD),
+        parts.open,
+        Action(do.begin_arguments(relation)),
+        arguments,
+        Action(do.end_arguments(function.name)),
+        parts.close,
+        Choice((named, Action(do.without_alias)), lambda query: 0 if kinds.wants_alias(query) else 1),
+    )
 
 
 def _query_name(parts: Parts, named: Node) -> Node:

@@ -42,6 +42,11 @@ SELECT name FROM singer WHERE age > (WITH a AS (SELECT max(age) AS m FROM old) S
 VALUES (1, 'a'), (2, NULL) UNION SELECT age, name FROM singer ORDER BY 1
 SELECT column1, v.column2 FROM (VALUES (1, 2)) AS v
 SELECT (VALUES (age), (name)) FROM singer WHERE age IN (VALUES (1), (2))
+SELECT a.value, a.key FROM singer, json_each(name) AS a LEFT JOIN json_tree(a.value, '$.x') ON json_tree.type = 'text'
+SELECT name FROM singer WHERE (name, age) IN (SELECT name, max(age) FROM singer GROUP BY name)
+SELECT a.name FROM singer a JOIN old b ON (a.name, a.age) = (b.name, b.age) WHERE (a.age, 1) NOT IN ((1, 2), (3, 4))
+SELECT name FROM singer WHERE (name, age) >= (SELECT name, age FROM old) OR (age, name) IS NOT (1, 'a')
+SELECT name FROM singer ORDER BY CASE WHEN age > 1 AND age < 3 THEN 1 END
 """.strip().splitlines()
 
 REFUSED = """
@@ -76,6 +81,12 @@ VALUES (1), (2) ORDER BY 1
 VALUES (1, 2), (2)
 VALUES (1), (count(*))
 VALUES (1) UNION SELECT 2 ORDER BY column1
+SELECT json_each.key FROM singer, json_each(name) AS a
+SELECT key FROM singer, json_each(nope)
+SELECT name FROM singer WHERE (name, age) = (1, 2, 3)
+SELECT name FROM singer WHERE (name, age) IN (SELECT 1)
+SELECT name FROM singer WHERE (name, age)
+SELECT name FROM singer ORDER BY age AND 0
 """.strip().splitlines()
 
 
