@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,9 +18,10 @@ from guided import tokenset
 from guided.constraint.attributed.heads import AFTER_NUMBER, AFTER_WORD, ONWARD, Head, Heads
 from guided.constraint.attributed.tables import AFTER_BACKSLASH, BEFORE_WORD, IN_QUOTES, IN_WORD
 from guided.constraint.attributed.walks import Crossing, Starts, Walked, single
+from guided.grammar.attributed.kept import Kept
 from guided.grammar.attributed.language import ANY, MOST_QUOTED, WHOLE, At, AttributedLanguage, Reading
 from guided.grammar.attributed.lexis import MOST_BLANKS, MOST_NAME, ascii_lower, is_called
-from guided.grammar.attributed.nodes import LiteralForm
+from guided.grammar.attributed.nodes import UNKNOWN, LiteralForm
 from guided.grammar.attributed.threads import Lexeme, LexemeKind, Place
 from guided.grammar.attributed.words import Words, words_of
 from guided.vocab.vocabulary import Vocabulary
@@ -32,7 +34,7 @@ _QUOTE = ord("'")
 _BRACKET = frozenset(b"(")
 _DIGITS = b"0123456789"
 _ALL = frozenset(range(256))
-_KEPT = 4096
+_KEPT = 1024
 """States of which it is remembered how far their tokens lead."""
 _A_BYTE = 6
 """Bytes that one of a token adds to what is enough for an end: three while it is read, three as a name that waits."""
@@ -49,45 +51,66 @@ class Rows:
         self.heads = Heads.of(vocabulary, language.lexis)
         self.walks = self.heads.walks
         self.root = self.walks.starts([0])
-        self.others: dict[tuple[Walked, frozenset[str]], Head | None] = {}
+        self.others: Kept[tuple[Walked, frozenset[str]], Head | None] = Kept(_KEPT)
         """The heads behind names that mean nothing, by those that do."""
-        self._places: dict[At, tuple[Place, ...]] = {}
-        self._reach: dict[At, int] = {}
+        self._last: tuple[At, _Writing] | None = None
+        self._reach: Kept[At, _Reach] = Kept(_KEPT)
 
     def row(self, at: At) -> tokenset.Row:
         """The mask without end-of-text ids."""
-        return self._written(at).row
+        written = self._written(at)
+        self._last = (at, written)
+        return written.row
 
     def row_within(self, at: At, limit: int, row: tokenset.Row) -> tokenset.Row:
-        """Of a mask, tokens after which so many bytes are enough to end the text: not all such tokens, if few are left.
+        """Of a mask, tokens after which so many bytes are enough to end the text: perhaps not all such tokens.
 
-        Where nearly all fit, these are the tokens of up to so many bytes; else those that go on with a free name or
-        string are left out, and the others tried.
+        Each byte of a number, or of a free name or string, counts `_A_BYTE`.  Other tokens are allowed together where
+        any fits, and tried one by one where not.
         """
-        most = self._most(at)
-        bytes_left = (limit - most) // _A_BYTE
-        if bytes_left >= _SHORT:
-            long = self.walks.longer_than(bytes_left)
-            return row if long is None else row & ~long
-        free = self._written(at).free
-        few = tokenset.ids(row if free is None else row & ~free)
-        fitting = [token for token in few.tolist() if self._ends_within(at, token, limit)]
-        found = tokenset.of_ids(fitting, self.vocabulary.n_words)
-        if bytes_left > 0 and free is not None:
-            long = self.walks.longer_than(bytes_left)
-            found |= row & free if long is None else row & free & ~long
+        reach = self._reach.get(at)
+        if reach is None:
+            reach = self._reach[at] = self._reach_of(at)
+        if limit >= reach.all_tokens:
+            return row
+        found = np.zeros_like(row)
+        others = np.zeros_like(row)
+        for most, tokens, is_free in reach.groups:
+            if is_free:
+                bytes_left = (limit - most) // _A_BYTE
+                if bytes_left > 0:
+                    long = self.walks.longer_than(bytes_left)
+                    found |= tokens if long is None else tokens & ~long
+            elif most <= limit:
+                found |= tokens
+            else:
+                others |= tokens
+        # What was doubtful in the mask is not in its groups.
+        found &= row
+        others &= row & ~found
+        fitting = [token for token in tokenset.ids(others).tolist() if self._ends_within(at, token, limit)]
+        if fitting:
+            tokenset.add_all(found, np.array(fitting, np.int64))
         return found
 
-    def _most(self, at: At) -> int:
-        """Bytes that are enough behind any token, but for `_A_BYTE` more for each byte of it."""
-        found = self._reach.get(at)
-        if found is None:
-            places = self._places.get(at) or tuple(self._written(at).places)
-            if len(self._reach) >= _KEPT:
-                self._reach.clear()
-            most = max((self.language.most(place) for place in places), default=self.language.most(at.place))
-            found = self._reach[at] = most + _A_BYTE * len(at.text)
-        return found
+    def _reach_of(self, at: At) -> _Reach:
+        """How far the tokens of a mask lead."""
+        # The mask was made just before, mostly.
+        writing = self._last[1] if self._last is not None and self._last[0] == at else self._written(at)
+        in_name = at.reading in (Reading.NAME, Reading.NAME_END) or (
+            at.reading is Reading.WORD and self.language.takes_any_word(at.place)
+        )
+        read = _A_BYTE * len(at.text) * in_name
+        if not writing.groups:
+            # Read byte by byte.
+            return _Reach(UNKNOWN, ((UNKNOWN, writing.row, False),))
+        groups: list[tuple[int, tokenset.Row, bool]] = []
+        most = 0
+        for place, tokens, is_free in writing.groups:
+            bound = read + (self.language.pricing.most(place) if is_free else self.language.most(place))
+            groups.append((bound, tokens, is_free))
+            most = max(most, bound + _A_BYTE * self.walks.longest * is_free)
+        return _Reach(most, tuple(groups))
 
     def _written(self, at: At) -> _Writing:
         """The row of a state, and what was found on the way."""
@@ -103,9 +126,6 @@ class Rows:
                 # A name may be too long.
                 wrong = [token for token in tokenset.ids(doubtful).tolist() if self._after(at, token) is None]
                 tokenset.remove_all(writing.row, np.array(wrong, np.int64))
-        if len(self._places) >= _KEPT:
-            self._places.clear()
-        self._places[at] = tuple(writing.places)
         return writing
 
     def _after(self, at: At, token: int) -> At | None:
@@ -134,6 +154,15 @@ class Rows:
         found |= self.walks.tokens_at(nodes)
 
 
+class _Reach(NamedTuple):
+    """How many bytes are enough behind the tokens of a mask."""
+
+    all_tokens: int
+    """Behind any of them."""
+    groups: tuple[tuple[int, tokenset.Row, bool], ...]
+    """Behind each of some, or, if they are free, but for `_A_BYTE` more for each byte of a token."""
+
+
 class _Writing:
     """One row that is being written."""
 
@@ -144,17 +173,17 @@ class _Writing:
         self.root = rows.root
         self.others = rows.others
         self.row = np.zeros(rows.vocabulary.n_words, np.uint32)
-        self.free: tokenset.Row | None = None
-        """Of these the tokens that are part of a free name or string."""
-        self.places: dict[Place, None] = {}
-        """The places at which tokens may end, in a lexeme or before one."""
+        self.groups: list[tuple[Place, tokenset.Row, bool]] = []
+        """Tokens by the place in which they end; free ones, which lead the farther from an end the longer they are."""
+        self.here: Place
+        self.is_unheard = False
 
     # States --------------------------------------------------------------------------------------------------------
 
     def state(self, at: At) -> None:
         """Allow what may come at a state."""
         place, reading, text, _ = at
-        self.places[place] = None
+        self.here = place
         match reading:
             case Reading.BLANK:
                 self._place(self.heads.head((0,), frozenset(), MOST_BLANKS - len(text)), place)
@@ -181,7 +210,7 @@ class _Writing:
                 after = self.language.step(at, quote)
                 if after is not None:
                     begun = self.walks.starts(self.heads.after((0,), (quote,)))
-                    self.row |= begun.row
+                    self._allow(begun.row)
                     if reading is Reading.STRING_END:
                         self._string(begun, place, after.text, IN_QUOTES)
                     else:
@@ -196,9 +225,9 @@ class _Writing:
 
     def _place(self, head: Head, place: Place) -> None:
         """Allow what may come at a place, at a head."""
-        self.places[place] = None
+        before, self.here = self.here, place
         if head.blanks is not None:
-            self.row |= head.blanks
+            self._allow(head.blanks)
         if head.has_words:
             self._words(head.words, place, b"", BEFORE_WORD)
         self._signs(head, place)
@@ -209,30 +238,42 @@ class _Writing:
                 if quote == _QUOTE:
                     if self.language.takes_strings(place):
                         begun = head.after(quote)
-                        self.row |= begun.row
+                        self._allow(begun.row)
                         self._string(begun, place, b"", IN_QUOTES)
                 else:
                     sets, is_free = self.language.quoted_sets(place, quote)
                     if sets or is_free:
                         begun = head.after(quote)
-                        self.row |= begun.row
+                        self._allow(begun.row)
                         self._quoted(begun, place, quote, b"", IN_QUOTES)
+        self.here = before
+
+    def _place_unheard(self, head: Head, place: Place) -> None:
+        """The same behind names that mean nothing, one of which was read in the place of all."""
+        before, self.is_unheard = self.is_unheard, True
+        self._place(head, place)
+        self.is_unheard = before
 
     def _signs(self, head: Head, place: Place) -> None:
         """Allow the tokens that go on with signs.  Many signs have one place behind them, which is looked at once."""
         for signs, behind in place.plan.sign_groups:
             found = head.signs(signs)
             if found.row is not None:
-                self.row |= found.row
+                self._allow(found.row)
             if found.behind is not None:
                 after = self.language.threads.behind(place, behind)
                 if after is not None:
                     self._place(found.behind, after)
 
-    def _free(self, row: tokenset.Row) -> None:
-        """Allow tokens that are part of a free name or string."""
+    def _allow(self, row: tokenset.Row) -> None:
+        """Allow tokens."""
         self.row |= row
-        self.free = row.copy() if self.free is None else self.free | row
+        self.groups.append((self.here, row, self.is_unheard))
+
+    def _free(self, row: tokenset.Row) -> None:
+        """Allow tokens that are part of a number, or of a free name or string."""
+        self.row |= row
+        self.groups.append((self.here, row, True))
 
     # Words ---------------------------------------------------------------------------------------------------------
 
@@ -243,7 +284,7 @@ class _Writing:
         crossings: list[Crossing] = []
         for words, folds in self.language.word_sets(place):
             walked = self.walks.words(starts, words, folded if folds else text, folds, ONWARD)
-            self.row |= walked.row
+            self._allow(walked.row)
             crossings += walked.crossings
         if is_free:
             walked = self.walks.word_run(starts, self.heads.word, state, ONWARD, MOST_NAME - len(text))
@@ -255,7 +296,7 @@ class _Writing:
                 if others is not None:
                     after = self.language.threads.after(place, Lexeme(LexemeKind.WORD, _UNHEARD), False)
                     if after is not None:
-                        self._place(others, after)
+                        self._place_unheard(others, after)
         for crossing in dict.fromkeys(crossings):
             word = text + self.walks.last_bytes(crossing.node, len(crossing.text))
             if is_called(word.decode("utf-8", "replace")):
@@ -302,7 +343,7 @@ class _Writing:
         sets = [values for _, form, values in place.literals if form is LiteralForm.NUMBER]
         if sets and all(values is None for values in sets):
             numbers = self.heads.numbers(starts, text)
-            self.row |= numbers.row
+            self._free(numbers.row)
             if not numbers.behind.is_empty:
                 after = self.language.resolved(At(place, Reading.NUMBER, b"0"))
                 if after is not None:
@@ -311,7 +352,7 @@ class _Writing:
             for values in sets:
                 assert isinstance(values, Words)
                 walked = self.walks.words(starts, values, text, False, ONWARD)
-                self.row |= walked.row
+                self._allow(walked.row)
                 for crossing in walked.crossings:
                     self._crossed(At(place, Reading.NUMBER, text + crossing.text), [crossing.node], AFTER_NUMBER)
         elif sets and text:
@@ -321,7 +362,7 @@ class _Writing:
                 after_digit = self.language.step(At(place, Reading.BLANK, b""), byte)
                 begun = self.heads.after(starts.nodes.tolist(), (byte,))
                 if after_digit is not None and begun:
-                    self.row |= self.walks.tokens_at(begun)
+                    self._allow(self.walks.tokens_at(begun))
                     self._stepped(self.walks.starts(begun), after_digit)
                     self._crossed(after_digit, begun, AFTER_NUMBER)
 
@@ -332,7 +373,7 @@ class _Writing:
                 nodes = [0]
                 for byte in longer[len(sign) :].encode():
                     nodes = self.heads.after(nodes, (byte,))
-                    self.row |= self.walks.tokens_at(nodes)
+                    self._allow(self.walks.tokens_at(nodes))
                 self._crossed(At(at.place, Reading.SIGN, longer.encode()), nodes, self.heads.after_sign(longer))
 
     # Quotes --------------------------------------------------------------------------------------------------------
@@ -378,7 +419,7 @@ class _Writing:
         for words, folds in sets:
             inside = _doubled(text.lower() if folds else text, quote)
             walked = self.walks.words(starts, _all_doubled(words, quote), inside, folds, closed)
-            self.row |= walked.row
+            self._allow(walked.row)
             for crossing in walked.crossings:
                 read = text + single(self.walks.last_bytes(crossing.node, len(crossing.text)), quote)
                 self._closed(At(at.place, at.reading, opening + read), [crossing.node], quote)
@@ -389,7 +430,7 @@ class _Writing:
         after = self.language.step(at, quote)
         if after is not None:
             behind = self.heads.after(nodes, (quote,))
-            self.row |= self.walks.tokens_at(behind)
+            self._allow(self.walks.tokens_at(behind))
             self._crossed(after, behind, frozenset([quote]))
 
     def _stepped(self, starts: Starts, at: At) -> None:
@@ -410,7 +451,7 @@ class _Writing:
                 if after is not None:
                     nodes.append(child)
                     work.append((after, child))
-        self.row |= self.walks.tokens_at(nodes)
+        self._allow(self.walks.tokens_at(nodes))
 
     def _names_ended(self, place: Place, quote: int, text: bytes, walked: Walked) -> None:
         """Allow the rest of tokens in which a free name in quotes ends."""
@@ -422,7 +463,7 @@ class _Writing:
         if others is not None and not others.is_empty:
             after = self.language.resolved(At(place, Reading.NAME_END, opening + _UNHEARD.encode()))
             if after is not None:
-                self._place(others, after)
+                self._place_unheard(others, after)
 
 
 def _is_plain(text: bytes) -> bool:

@@ -96,7 +96,8 @@ class Walks(PerVocabulary):
         # A node's ancestors are the nodes before it whose ranges have not ended.
         ended = np.cumsum(np.bincount(trie.end, minlength=trie.end.size + 1))[: trie.end.size]
         self._depths = np.arange(trie.end.size) - ended
-        self._longest = int(self._lengths.max(initial=0))
+        self.longest = int(self._lengths.max(initial=0))
+        """The bytes of the longest token."""
         self._in_words = _longest_words(vocabulary)
         self._longest_word = int(self._in_words.max(initial=0))
         self._long: dict[int, tokenset.Row] = {}
@@ -137,7 +138,7 @@ class Walks(PerVocabulary):
 
     def longer_than(self, most: int) -> tokenset.Row | None:
         """The tokens of more than so many bytes; None without any."""
-        if most >= self._longest:
+        if most >= self.longest:
             return None
         found = self._long.get(most)
         if found is None:
@@ -172,7 +173,12 @@ class Walks(PerVocabulary):
         if len(self._kept) >= _KEPT:
             for _ in range(_KEPT // 2):
                 self._kept.popitem(last=False)
-        some = (crossing for crossing in walked.crossings if not onward.isdisjoint(self.children(crossing.node)))
+        some = (
+            crossing
+            for crossing in walked.crossings
+            # Anything may come behind the bracket of a function that is called by one.
+            if crossing.text.endswith(b"(") or not onward.isdisjoint(self.children(crossing.node))
+        )
         found = self._kept[key] = Walked(walked.row, tuple(some))
         return found
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from guided.errors import LimitError
+from guided.grammar.attributed.kept import Kept
 from guided.grammar.attributed.lexis import Lexis, is_word_byte
 from guided.grammar.attributed.nodes import (
     Action,
@@ -30,6 +31,8 @@ __all__ = ["Closing"]
 
 MOST_STEPS = 20_000
 """Nodes that one search looks at; ends of the queries of Spider take 40 to 400."""
+_ENDS = 1 << 12
+"""Threads whose ends are remembered."""
 MOST_LEXEMES = 400
 """Lexemes of one end: what is open of a query, and tables for all names that wait for one."""
 
@@ -50,7 +53,7 @@ class Closing:
         self.threads = threads
         self.lexis = lexis
         self.prices = threads.prices
-        self._ends: dict[tuple[Stack | None, Any], tuple[str, ...]] = {}
+        self._ends: Kept[tuple[Stack | None, Any], tuple[str, ...]] = Kept(_ENDS)
 
     def text(self, place: Place, before: bytes) -> bytes | None:
         """A short text that ends one of the place's threads; ``before`` is the byte in front of it."""

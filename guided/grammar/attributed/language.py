@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from guided.grammar.attributed.closing import Closing
+from guided.grammar.attributed.kept import Kept
 from guided.grammar.attributed.lexis import (
     BLANKS,
     MOST_BLANKS,
@@ -29,12 +30,12 @@ from guided.grammar.attributed.nodes import (
     Name,
     Names,
     Node,
-    Prices,
     Sign,
     is_exact,
 )
+from guided.grammar.attributed.pricing import NAMED, Pricing
 from guided.grammar.attributed.spellings import Spellings
-from guided.grammar.attributed.threads import Lexeme, LexemeKind, Open, Place, Plan, Threads
+from guided.grammar.attributed.threads import Lexeme, LexemeKind, Open, Place, Threads
 from guided.grammar.attributed.words import Words, union, words_of
 
 __all__ = ["ANY", "MOST_QUOTED", "WHOLE", "At", "AttributedLanguage", "Reading"]
@@ -67,8 +68,8 @@ class At(NamedTuple):
 
 MOST_QUOTED = 255
 """Bytes of a free name in quotes, or of a string in such quotes."""
-LEXEME = 128
-"""Bytes for the rest of a lexeme in progress, and for what a name may demand of the text behind it."""
+_STEPS, _STATES = 1 << 16, 1 << 14
+"""Steps and states that are remembered."""
 WHOLE = (0, 0, 0)
 """Between characters."""
 ANY = b"\0"
@@ -90,25 +91,19 @@ class AttributedLanguage:
         lexis: Lexis,
         known: Callable[[Any], frozenset[str]],
         owed: Callable[[Any], int] = lambda _: 0,
+        named: Callable[[Any], int] = lambda _: NAMED,
     ) -> None:
-        """``known`` gives the names that an attribute tells from others.
-
-        ``owed`` bounds the bytes that an attribute demands of an end, beside the prices of the nodes still to be read.
-        """
+        """``known`` gives the names that an attribute tells from others; for ``owed`` and ``named`` see `Pricing`."""
         self.lexis = lexis
         self._known = known
-        self._owed = owed
-        self._prices: dict[Place, int] = {}
-        self._most: dict[Place, int] = {}
-        self._within: dict[At, int] = {}
-        self._owes: dict[int, int] = {}
         self.threads = Threads(grammar, attribute)
+        self.pricing = Pricing(self.threads.prices, owed, named)
         self.closing = Closing(self.threads, lexis)
         self.start = At(self.threads.start, Reading.BLANK, b"")
-        self._listed: dict[Place, Words] = {}
-        self._steps: dict[tuple[At, int], At | None] = {}
-        self._following: dict[At, tuple[int, ...]] = {}
-        self._rests: dict[At, bytes] = {}
+        self._steps: Kept[tuple[At, int], At | None] = Kept(_STEPS)
+        self._following: Kept[At, tuple[int, ...]] = Kept(_STATES)
+        self._rests: Kept[At, bytes] = Kept(_STATES)
+        self._within: Kept[At, int] = Kept(_STATES)
 
     # Steps ---------------------------------------------------------------------------------------------------------
 
@@ -235,10 +230,10 @@ class AttributedLanguage:
 
     def listed_words(self, place: Place) -> Words:
         """The keywords and names that may come as words, in lower case, but for free ones."""
-        found = self._listed.get(place)
+        found = place.listed
         if found is None:
             words = (words if folds else _lowered(words) for words, folds in self.word_sets(place))
-            found = self._listed[place] = union(frozenset(words))
+            found = place.listed = union(frozenset(words))
         return found
 
     def word_sets(self, place: Place) -> tuple[tuple[Words, bool], ...]:
@@ -370,7 +365,7 @@ class AttributedLanguage:
         """Bytes that are enough to end the text, no fewer than `rest` has; found without a search."""
         place = self.resolved(at)
         if place is not None:
-            return self._price_of(place)
+            return self.pricing.least(place)
         found = self._within.get(at)
         if found is None:
             found = self._within[at] = self._price_within(at)
@@ -381,7 +376,7 @@ class AttributedLanguage:
         for ending in self._sorted_endings(at):
             behind = self._behind(at, ending)
             if behind is not None:
-                return len(ending) + self._price_of(behind[1])
+                return len(ending) + self.pricing.least(behind[1])
         return UNKNOWN
 
     def _behind(self, at: At, ending: bytes) -> tuple[At, Place] | None:
@@ -393,34 +388,17 @@ class AttributedLanguage:
         return None if state is None or place is None else (state, place)
 
     def most(self, place: Place) -> int:
-        """Bytes that are enough to end a text behind a place, in a lexeme of which nothing was read yet.
+        """Bytes that are enough to end a text behind a place, in whatever lexeme that begins there.
 
-        Each byte that was read of it, or of names before it that mean nothing, adds three at most.
+        Each byte of a free name adds three at most: in this lexeme, or in those before it in a token.
         """
-        found = self._most.get(place)
-        if found is None:
-            # Of a lexeme in progress it is not known which it will be.
-            found = self._most[place] = LEXEME + max(self._prices_behind(place, Plan.dearest))
-        return found
-
-    def _price_of(self, place: Place) -> int:
-        found = self._prices.get(place)
-        if found is None:
-            if place.may_end:
-                found = 0
-            else:
-                found = min(self._prices_behind(place, Plan.cheapest))
-            self._prices[place] = found
-        return found
-
-    def _prices_behind(self, place: Place, of: Callable[[Plan, Prices], tuple[int, ...]]) -> Iterable[int]:
-        """Bytes that are enough from the terminals that may come, for each of the attributes."""
-        for (_, attribute), price in zip(place.ways, of(place.plan, self.threads.prices), strict=True):
-            owed = self._owes.get(id(attribute))
-            if owed is None:
-                # Attributes of places are kept by their threads, so the address is theirs alone.
-                owed = self._owes[id(attribute)] = self._owed(attribute)
-            yield price + owed
+        listed = [words for words, _ in self.word_sets(place)]
+        for quote in (*self.lexis.quotes, *self.lexis.text_quotes):
+            listed += [words for words, _ in self.quoted_sets(place, ord(quote))[0]]
+        values = [values for _, _, values in place.literals if values is not None]
+        # A name may be written in quotes; half of a regular expression's texts are longer than its shortest.
+        longest = max((3 * words.longest + 2 for words in listed), default=2)
+        return self.pricing.most(place) + max([longest, *(2 * some.longest + 2 for some in values)])
 
     # What may come -------------------------------------------------------------------------------------------------
 

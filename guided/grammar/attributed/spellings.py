@@ -14,6 +14,10 @@ from guided.grammar.regular.expr import Expr
 __all__ = ["Spellings"]
 
 
+_LONGER = 24
+"""Bytes by which a short end may be longer than a shortest text: dates with times and zones are such."""
+
+
 class Spellings:
     """The texts that a regular expression matches from end to end; told apart by identity."""
 
@@ -25,6 +29,8 @@ class Spellings:
         """An example, as the first that a search for a short text tries."""
         self.members: frozenset[str] = frozenset((first.decode(),))
         """The same."""
+        self.longest = len(first) + _LONGER
+        """More bytes than the short end of any beginning has."""
         self._behind = lru_cache(maxsize=65536)(self._find)
 
     def _find(self, prefix: bytes) -> Expr | None:

@@ -75,6 +75,8 @@ class Open(NamedTuple):
     attribute: Any
 
 
+_PLACES = 1 << 14
+"""Places that are kept: some 100 MB; a mask looks at 8 on average."""
 Way = tuple[Terminal | None, Stack | None]
 """A terminal that may come next, None for the end of the text, and the stack behind it."""
 
@@ -178,6 +180,11 @@ class Place:
         self.ways = ways
         self.plan = plan
         self.followed: dict[Lexeme, Place | None] = {}
+        self.least: int | None = None
+        self.most: int | None = None
+        """Bytes to an end, as `guided.grammar.attributed.pricing` has found them."""
+        self.listed: Words | None = None
+        """The words that may come, as `guided.grammar.attributed.language` has found them."""
 
     @cached_property
     def opens(self) -> tuple[Open, ...]:
@@ -253,7 +260,7 @@ class Threads:
         self.prices = Prices()
         self._first = FirstSets()
         self._behind: dict[tuple[First, Stack | None], tuple[Way, ...]] = {}
-        self._ways: dict[tuple[Stack | None, int], tuple[Ways, ...]] = {}
+        self._ways: dict[tuple[Stack | None, int], tuple[Any, tuple[Ways, ...]]] = {}
         self._plans: dict[tuple[int, ...], Plan] = {}
         first = self.place([(self.push(start, None), attribute)])
         assert first is not None
@@ -282,6 +289,8 @@ class Threads:
         key = frozenset(ordered)
         found = self._places.get(key)
         if found is None:
+            if len(self._places) >= _PLACES:
+                self._forget()
             kept = tuple(ordered.values())
             if len(kept) == 1:
                 ways = self._open(*kept[0])
@@ -296,18 +305,27 @@ class Threads:
             found = self._places[key] = Place(kept, ways, plan)
         return found
 
+    def _forget(self) -> None:
+        """Forget all places; those that are held elsewhere go on to work, and equal ones are two objects then."""
+        for place in self._places.values():
+            place.followed.clear()
+        for kept in (self._places, self._ways, self._attributes, self._plans, self._behind, self._stacks):
+            kept.clear()
+
     def _open(self, stack: Stack | None, attribute: Any) -> tuple[Ways, ...]:
         """The terminals that may come at a thread, whose attribute is the one of its kind."""
         key = (stack, id(attribute))
         known = self._ways.get(key)
         if known is not None:
-            return known
+            return known[1]
         found: list[Ways] = []
         if stack is None:
             found.append(Ways(_END, attribute))
         else:
             self._begin(self._first.of(stack.node), stack.below, attribute, found)
-        ways = self._ways[key] = _each_once(found)
+        ways = _each_once(found)
+        # With the attribute, so that no other comes to have its address.
+        self._ways[key] = (attribute, ways)
         return ways
 
     def _begin(self, first: First, below: Stack | None, attribute: Any, found: list[Ways]) -> None:

@@ -12,11 +12,13 @@ __all__ = ["Words", "union", "words_of"]
 class Words:
     """Words, each once, in the order of their bytes; equal sets are one object (`words_of`)."""
 
-    __slots__ = ("members", "sorted")
+    __slots__ = ("longest", "members", "sorted")
 
     def __init__(self, members: frozenset[str]) -> None:
         self.members = members
         self.sorted: tuple[bytes, ...] = tuple(sorted(word.encode("utf-8", "surrogatepass") for word in members))
+        self.longest = max(map(len, self.sorted), default=0)
+        """The bytes of the longest word."""
 
     def __contains__(self, word: str) -> bool:
         return word in self.members

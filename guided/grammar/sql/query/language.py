@@ -10,7 +10,7 @@ from guided.grammar.sql.query.catalog import Catalog
 from guided.grammar.sql.query.dialects import postgresql
 from guided.grammar.sql.query.dialects.mariadb import mariadb
 from guided.grammar.sql.query.dialects.sqlite import SQLITE
-from guided.grammar.sql.query.scope import Query, known_names, owed
+from guided.grammar.sql.query.scope import Query, known_names, named, owed
 from guided.grammar.sql.query.select.mysql.statement import select as select_of_mysql
 from guided.grammar.sql.query.select.statement import select
 from guided.grammar.sql.query.typed import columns as typed_columns
@@ -59,4 +59,4 @@ def query_language(schema: DatabaseSchema, *, forward: bool = True) -> Attribute
     if lexis.string_quotes and catalog.has_values:
         # A value in the quotes of names has its letter case.
         lexis = replace(lexis, keeps_case=True)
-    return AttributedLanguage(grammar, Query(laws=dialect.laws), lexis, known_names, owed)
+    return AttributedLanguage(grammar, Query(laws=dialect.laws), lexis, known_names, owed, named)

@@ -23,7 +23,7 @@ __all__ = [
     "WindowUse",
     "bare_names", "barred_below", "barred_by_star", "bind", "conflicts", "is_barred", "is_full",
     "is_local", "known_names",
-    "knows", "must_be_whole", "owed", "refer", "unbound", "waiting_names",
+    "knows", "must_be_whole", "named", "owed", "refer", "unbound", "waiting_names",
 ]  # fmt: skip
 
 
@@ -352,6 +352,20 @@ _OWED_SOURCE, _OWED_NAME = 48, 12
 
 _OWED_WINDOW = 24
 """Bytes of the definition of a window beside its name."""
+
+
+_CALLED = 16
+"""Bytes of the arguments that a function must have: no more than eight."""
+
+
+def named(query: Query) -> int:
+    """Bytes that a query may owe besides when one more name is read: a source that has it, or arguments."""
+    at: Query | None = query
+    while at is not None:
+        if not at.bound:
+            return _OWED_SOURCE + 2 * _OWED_NAME + _OWED_WINDOW
+        at = at.parent
+    return _CALLED
 
 
 def _sources_owed(query: Query) -> int:

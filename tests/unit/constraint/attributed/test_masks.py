@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -109,11 +110,12 @@ def test_a_short_end_is_an_end(vocabulary: guided.Vocabulary) -> None:
     assert constraint.is_accepting(constraint.advance_bytes(state, end))
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_masks_of_random_queries_over_random_vocabularies(seed: int) -> None:
+@pytest.mark.parametrize("dialect", ["sqlite", "mysql"])
+@pytest.mark.parametrize("seed", range(3))
+def test_masks_of_random_queries_over_random_vocabularies(seed: int, dialect: str) -> None:
     """Tokens are pieces of queries, so that most of them hold several lexemes."""
     rng = random.Random(seed)
-    language = query_language(SCHEMA, forward=bool(seed % 2))
+    language = query_language(replace(SCHEMA, dialect=dialect), forward=bool(seed % 2))
     texts = [begun(rng, language, 30)[0].replace(" ", rng.choice(["", " ", "\n "])) for _ in range(12)]
     pieces = {text[at : at + rng.randint(2, 9)] for text in texts for at in range(0, len(text), 4)}
     tokens = [bytes([byte]) for byte in range(256)] + sorted(piece.encode() for piece in pieces if len(piece) > 1)

@@ -1,0 +1,58 @@
+"""What is enough to end a text, in bytes: upper bounds that are found without a search for an end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from guided.grammar.attributed.kept import Kept
+from guided.grammar.attributed.nodes import Prices
+from guided.grammar.attributed.threads import Place, Plan
+
+__all__ = ["NAMED", "Pricing"]
+
+NAMED = 128
+"""Bytes that a name may demand of the text behind it beside its own, where nothing else is said."""
+_OWED = 1 << 14
+"""Attributes whose demands are remembered."""
+
+
+class Pricing:
+    """Prices of places.
+
+    ``owed`` bounds the bytes that an attribute demands of an end, beside the prices of the nodes still to be read, and
+    ``named`` what it may demand besides when one more name was read, but for three bytes for each of the name's own.
+    """
+
+    def __init__(self, prices: Prices, owed: Callable[[Any], int], named: Callable[[Any], int]) -> None:
+        self._prices = prices
+        self._owed = owed
+        self._named = named
+        # By address, with the attribute itself, so that no other comes to have it meanwhile.
+        self._owes: Kept[int, tuple[Any, int]] = Kept(_OWED)
+
+    def least(self, place: Place) -> int:
+        """Bytes that are enough from a place on."""
+        found = place.least
+        if found is None:
+            found = place.least = 0 if place.may_end else min(self._behind(place, Plan.cheapest))
+        return found
+
+    def most(self, place: Place) -> int:
+        """Bytes that are enough behind whatever lexeme begins at a place; the rest of the lexeme comes on top."""
+        found = place.most
+        if found is None:
+            named = max((self._named(one) for _, one in place.ways), default=0) if place.plan.names else 0
+            found = place.most = named + max(self._behind(place, Plan.dearest))
+        return found
+
+    def _behind(self, place: Place, of: Callable[[Plan, Prices], tuple[int, ...]]) -> Iterable[int]:
+        """Bytes that are enough from the terminals that may come, for each of the attributes."""
+        for (_, attribute), price in zip(place.ways, of(place.plan, self._prices), strict=True):
+            yield price + self._demanded(attribute)
+
+    def _demanded(self, attribute: Any) -> int:
+        known = self._owes.get(id(attribute))
+        if known is None:
+            known = self._owes[id(attribute)] = (attribute, self._owed(attribute))
+        return known[1]
