@@ -520,9 +520,11 @@ class AttributedLanguage:
 
     def told_words(self, place: Place) -> tuple[Words, ...]:
         """Names that mean something at a place, in lower case; the attributes know of others (`told_names`)."""
-        sets = {names.words: None for _, names in (*place.names, *place.quoted, *place.doubtful, *place.texts)}
+        every = [names for _, names in (*place.names, *place.quoted, *place.doubtful, *place.texts)]
+        sets = dict.fromkeys(_lowered(names.words) for names in every)
+        apart = dict.fromkeys(words_of(names.apart) for names in every if names.apart)
         listed = self.listed_words(place)
-        return (words_of(self.lexis.reserved), listed, _called(listed), *map(_lowered, sets))
+        return (words_of(self.lexis.reserved), listed, _called(listed), *sets, *apart)
 
     def told_names(self, place: Place) -> frozenset[str]:
         """The names that the attributes of a place tell from others: no more change what may come behind them."""

@@ -61,6 +61,8 @@ class Names:
 
     words: Words
     free: bool = False
+    apart: frozenset[str] = frozenset()
+    """Free names that `NameKind.after` does not treat as it treats others, such as those that it refuses."""
 
 
 class NameKind(Protocol):

@@ -376,7 +376,8 @@ class AliasOfSource:
 
     def allowed(self, query: Query) -> Names:
         """Names in use before FROM that fit, and any other."""
-        return Names(words_of(name for name in self._awaited(query) if name not in self.excluded), True)
+        awaited = words_of(name for name in self._awaited(query) if name not in self.excluded)
+        return Names(awaited, True, self.excluded)
 
     def _awaited(self, query: Query) -> list[str]:
         waiting = sorted({pending.qualifier for pending in unbound(query) if pending.qualifier is not None})
@@ -438,7 +439,7 @@ class AliasOfColumn:
 
     def allowed(self, query: Query) -> Names:
         """Any but keywords, which are named."""
-        return Names(words_of(self.excluded), True)
+        return Names(words_of(()), True, self.excluded)
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the name noted."""

@@ -78,7 +78,7 @@ class WindowName:
         names = {window.name for window in query.defined if not (self.extends and window.framed)}
         if query.clause is not Clause.SELECT:
             return Names(words_of(names - self.excluded))
-        return Names(words_of({use.name for use in query.uses} | self.excluded), True)
+        return Names(words_of(use.name for use in query.uses), True, self.excluded)
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the use noted."""

@@ -70,6 +70,11 @@ class Catalog:
         )
 
     @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of all columns, whose types are known also where any name may stand."""
+        return frozenset(self.types)
+
+    @cached_property
     def longest(self) -> int:
         """The most bytes of a name in quotes."""
         names = [*self.relations, *self.types]
@@ -105,7 +110,7 @@ class BareColumn:
             return Names(words_of(()))
         if _is_open(query) and not query.tables and (query.outside is None or query.is_local):
             free = self.catalog.forward and self.variant <= len(FORWARD_TYPES)
-            return Names(self.catalog.by_variant[self.variant], free)
+            return Names(self.catalog.by_variant[self.variant], free, self.catalog.names)
         found: set[str] = set()
         hidden: set[str] = set()
         free = False
@@ -120,7 +125,7 @@ class BareColumn:
                 hidden |= set(bare.unique) | bare.ambiguous
         if self.variant:
             found = {name for name in found if len(self._types(query, name)) >= self.variant}
-        return Names(words_of(found), free)
+        return Names(words_of(found), free, self.catalog.names)
 
     def _types(self, query: Query, name: str) -> tuple[str, ...]:
         found: dict[str, None] = {}
@@ -256,7 +261,7 @@ class QualifiedColumn:
         if self.variant:
             found = {name: types for name, types in found.items() if len(types) >= self.variant}
             free = free and self.variant <= len(FORWARD_TYPES)
-        return Names(words_of(found), free)
+        return Names(words_of(found), free, self.catalog.names)
 
     def _named(self, query: Query) -> dict[str, Relation]:
         return {**self.catalog.relations, **dict(reversed(query.tables))}

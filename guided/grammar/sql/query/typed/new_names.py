@@ -26,7 +26,7 @@ class AliasOfColumn:
 
     def allowed(self, query: Query) -> Names:
         """Any."""
-        return Names(words_of(()), True)
+        return Names(words_of(()), True, self.excluded)
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the name noted."""
