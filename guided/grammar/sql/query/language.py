@@ -46,7 +46,7 @@ def query_language(schema: DatabaseSchema, *, forward: bool = True) -> Attribute
     if not schema.tables:
         raise UnsatisfiableError("the database has no tables", remedy="Create some, or name another database.")
     if schema.dialect == "postgresql":
-        relations = typed_columns.Catalog.of(schema.tables, postgresql.LEXIS, forward=forward)
+        relations = typed_columns.Catalog.of(schema, postgresql.LEXIS, forward=forward)
         tree = typed_statement.select(relations, postgresql.KEYWORDS)
         return AttributedLanguage(
             tree, typed_scope.Query(), postgresql.LEXIS, typed_scope.known_names, typed_scope.owed

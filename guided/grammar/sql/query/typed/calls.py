@@ -53,7 +53,7 @@ def may_aggregate(query: Query) -> bool:
     # What has no order could not be grouped.
     unsorted = any(one.type and not one.local and not SORTABLE & BIT[one.type] for one in query.pending)
     starred = any(output.star is not None for output in query.outputs)
-    return query.clause is Clause.SELECT and not starred and not unsorted
+    return query.clause is Clause.SELECT and not (starred or unsorted or query.distinct_on)
 
 
 def may_be_window(query: Query) -> bool:

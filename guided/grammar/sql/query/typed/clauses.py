@@ -14,17 +14,19 @@ from guided.grammar.sql.query.typed.scope import (
     bind,
     conflicts,
     needed,
+    remaining,
     type_of,
     unbound,
 )
 from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, settled
 
 __all__ = [
-    "UNNAMED", "admits", "all_columns", "all_columns_of", "begin_from", "begin_group", "begin_group_term",
-    "begin_having", "begin_item", "begin_limit", "begin_on", "begin_order", "begin_order_term", "begin_table",
-    "begin_where", "bound", "comma", "distinct", "end_group_term", "end_item", "end_items", "end_on", "end_value",
-    "enter_source", "enter_table", "grouped", "is_sortable", "lacks_columns", "leave_source", "leave_table",
-    "may_join", "may_order", "settled_sources", "term_of",
+    "UNNAMED", "admits", "all_columns", "all_columns_of", "begin_distinct_on", "begin_from", "begin_group",
+    "begin_group_term", "begin_having", "begin_item", "begin_limit", "begin_on", "begin_order",
+    "begin_order_term", "begin_table", "begin_where", "bound", "comma", "distinct", "end_distinct_on",
+    "end_group_term", "end_item", "end_items", "end_on", "end_value", "enter_source", "enter_table", "grouped",
+    "is_sortable", "lacks_columns", "leave_source", "leave_table", "may_join", "may_order", "settled_sources",
+    "term_of",
 ]  # fmt: skip
 
 UNNAMED = "?column?"
@@ -192,6 +194,8 @@ def begin_where(query: Query) -> Query:
 
 def begin_group(query: Query) -> Query | None:
     """Behind GROUP BY; not where a column could not be named there, or has no order."""
+    if query.distinct_on:
+        return None
     for output in query.outputs:
         for where, name in output.loose:
             kind = type_of(query, (where or None, name))
@@ -232,9 +236,22 @@ def begin_order(query: Query) -> Query:
     return query._replace(clause=Clause.ORDER)
 
 
+def begin_distinct_on(query: Query) -> Query:
+    """Before a column of DISTINCT ON."""
+    return query._replace(frames=(Operand(SORTABLE),))
+
+
+def end_distinct_on(query: Query) -> Query | None:
+    """Behind it."""
+    ended = end(query)
+    if ended is None or ended.column is None:
+        return None
+    return ended._replace(distinct_on=ended.distinct_on | {ended.column}, column=None, loose=frozenset())
+
+
 def begin_order_term(query: Query) -> Query | None:
     """A term of ORDER BY that is an expression: not of a set operation, nor with DISTINCT."""
-    if query.result is not None or query.distinct:
+    if query.result is not None or query.distinct or remaining(query):
         return None
     return query._replace(alone=True, frames=(Operand(SORTABLE),), column=None)
 
@@ -274,6 +291,8 @@ def may_order(query: Query, place: int) -> bool:
     """May a column of the result be such a term?"""
     kind = columns_of(query)[place][1] if query.result is not None else query.outputs[place].type
     if query.clause is Clause.GROUP and query.outputs[place].tainted:
+        return False
+    if query.clause is Clause.ORDER and query.result is None and remaining(query):
         return False
     return is_sortable(kind)
 

@@ -14,7 +14,7 @@ from guided.grammar.sql.query.typed.frames import UNKNOWN
 from guided.grammar.sql.query.typed.relations import Relation, bare_columns
 from guided.grammar.sql.query.typed.scope import Clause, Pending, Query, needed, refer
 from guided.grammar.sql.query.typed.types import OTHER, declared
-from guided.grammar.sql.schema import Table
+from guided.grammar.sql.schema import DatabaseSchema
 
 __all__ = ["MOST_VARIANTS", "BareColumn", "Catalog", "QualifiedColumn", "Qualifier"]
 
@@ -32,18 +32,22 @@ class Catalog:
     """The relations of a database by name."""
 
     relations: dict[str, Relation]
+    schemas: dict[str, dict[str, Relation]]
+    """All relations by schema."""
     forward: bool = True
     """May SELECT use names that only a sub-query in FROM will define?"""
 
     @staticmethod
-    def of(tables: Iterable[Table], lexis: Lexis, *, forward: bool) -> Catalog:
-        """The tables as relations; of tables with one name the first."""
-        found: dict[str, Relation] = {}
-        for table in tables:
+    def of(schema: DatabaseSchema, lexis: Lexis, *, forward: bool) -> Catalog:
+        """The tables as relations."""
+        default = schema.default_schema or ""
+        found: dict[str, dict[str, Relation]] = {}
+        for table in schema.tables:
             columns = tuple((lexis.folded(one.name, True), declared(one.type)) for one in table.columns)
             key = frozenset(lexis.folded(name, True) for name in table.primary_key)
-            found.setdefault(lexis.folded(table.name, True), Relation(columns, key))
-        return Catalog(found, forward)
+            place = found.setdefault(lexis.folded(table.schema or default, True), {})
+            place.setdefault(lexis.folded(table.name, True), Relation(columns, key))
+        return Catalog(found.get(default, {}), {name: one for name, one in found.items() if name}, forward)
 
     @cached_property
     def tables(self) -> Words:
@@ -54,7 +58,8 @@ class Catalog:
     def types(self) -> dict[str, tuple[str, ...]]:
         """The types of columns by name, those of most tables first; none of those that no cast leads to."""
         count: dict[str, dict[str, int]] = {}
-        for relation in self.relations.values():
+        every = (*self.relations.values(), *(one for of in self.schemas.values() for one in of.values()))
+        for relation in dict.fromkeys(every):
             for name, kind in relation.types.items():
                 types = count.setdefault(name, {})
                 if kind != OTHER:
@@ -77,7 +82,7 @@ class Catalog:
     @cached_property
     def longest(self) -> int:
         """The most bytes of a name in quotes."""
-        names = [*self.relations, *self.types]
+        names = [*self.schemas, *(name for of in self.schemas.values() for name in of), *self.relations, *self.types]
         return 2 + max((len(name.encode("utf-8", "surrogatepass")) + name.count('"') for name in names), default=0)
 
 

@@ -37,7 +37,7 @@ from guided.grammar.sql.query.typed.relations import bare_columns
 from guided.grammar.sql.query.typed.scope import Clause, Query, needed
 from guided.grammar.sql.query.typed.types import ALL, BIT, LITERALS, OTHER, turns_into
 
-__all__ = ["expression"]
+__all__ = ["columns", "expression"]
 
 _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
 _WORDS = {
@@ -216,8 +216,8 @@ def _row(one: Node, body: Node, query: Node) -> Node:
     return Choice(tuple(options.values()), lambda query: places.get(finish(query), -1))
 
 
-def _operand(catalog: names.Catalog, body: Rule, query: Rule) -> Node:
-    """One operand."""
+def columns(catalog: names.Catalog) -> tuple[list[Name], Node]:
+    """Columns without a qualifier, by variants, and with one."""
     variants = range(names.MOST_VARIANTS + 1)
     bare = [Name(names.BareColumn(catalog, variant)) for variant in variants]
     anything = names.QualifiedColumn(catalog, None)
@@ -225,6 +225,12 @@ def _operand(catalog: names.Catalog, body: Rule, query: Rule) -> Node:
         Action(do.at_operand), Name(names.Qualifier(catalog, anything)), Sign("."),
         choice(*(Name(names.QualifiedColumn(catalog, variant)) for variant in variants)),
     )  # fmt: skip
+    return bare, qualified
+
+
+def _operand(catalog: names.Catalog, body: Rule, query: Rule) -> Node:
+    """One operand."""
+    bare, qualified = columns(catalog)
     constants = [
         seq(Action(do.fitting(name)), _heard(word), Action(do.operand(name)))
         for word, name in (("NULL", "'null"), ("TRUE", "bool"), ("FALSE", "bool"))

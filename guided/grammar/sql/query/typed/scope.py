@@ -13,7 +13,10 @@ from guided.grammar.sql.query.typed.frames import UNKNOWN, Operand
 from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns
 from guided.grammar.sql.query.typed.types import BIT, SORTABLE
 
-__all__ = ["Clause", "Output", "Pending", "Query", "bind", "known_names", "needed", "owed", "refer", "unbound"]
+__all__ = [
+    "Clause", "Output", "Pending", "Query", "bind", "known_names", "needed", "owed", "refer", "remaining",
+    "unbound",
+]  # fmt: skip
 
 Column = tuple[str | None, str]
 """A qualifier, or None, and a name."""
@@ -98,6 +101,12 @@ class Query(NamedTuple):
     grouped_outputs: frozenset[int] = frozenset()
     commas: bool = False
     """Are the sources separated by commas? What is joined then has other names in its condition."""
+    distinct_on: frozenset[Column] = frozenset()
+    """The columns of DISTINCT ON, with which ORDER BY must begin."""
+    ordered: frozenset[Column] = frozenset()
+    """The columns that ORDER BY has."""
+    schema: str = ""
+    """A schema whose name was just read."""
     crossed: bool = False
     """Is the source that is being read one that USING cannot follow?"""
     needs_from: bool = False
@@ -108,8 +117,6 @@ class Query(NamedTuple):
     depth: int = 0
     trace: tuple[str, ...] | None = None
     """Lexemes of the column that is being read."""
-    replay: tuple[str, ...] = ()
-    """Lexemes that must follow."""
 
     @property
     def own_names(self) -> frozenset[str]:
@@ -235,6 +242,11 @@ def needed(query: Query) -> frozenset[Column]:
     )
 
 
+def remaining(query: Query) -> frozenset[Column]:
+    """The columns of DISTINCT ON that ORDER BY must still have before others."""
+    return query.distinct_on - query.ordered
+
+
 def unbound(query: Query) -> frozenset[Pending]:
     """Pending names that no source of the query has."""
     bare = bare_columns(query.sources)
@@ -268,7 +280,8 @@ def bind(query: Query) -> Query | None:
     outputs = tuple(bound for output in query.outputs for bound in _bound(after, output))
     if query.distinct and not all(SORTABLE & BIT[output.type] for output in outputs):
         return None
-    return after._replace(outputs=outputs)
+    distinct_on = frozenset(own for own in (_own(after, column) for column in query.distinct_on) if own is not None)
+    return after._replace(outputs=outputs, distinct_on=distinct_on)
 
 
 def _bound(query: Query, output: Output) -> list[Output]:
@@ -363,7 +376,7 @@ def owed(query: Query) -> int:
         found += sum(24 + 4 * len(name) + len(where or "") for where, name in at.loose | needed(at))
         for output in at.outputs:
             found += sum(24 + 4 * len(name) + len(where or "") for where, name in output.loose)
-        found += sum(len(text) + 3 for text in at.replay)
+        found += sum(4 + 2 * len(name) + len(where or "") for where, name in at.distinct_on)
         at = at.parent
     return found
 

@@ -13,8 +13,8 @@ from guided.grammar.sql.query.typed.relations import Relation, Source, bare_colu
 from guided.grammar.sql.query.typed.scope import Query, unbound
 
 __all__ = [
-    "AliasOfSource", "MergedColumn", "TableName", "may_merge", "may_merge_any", "mergeable", "wants_alias",
-    "with_source", "without_alias",
+    "AliasOfSource", "MergedColumn", "SchemaName", "TableName", "may_merge", "may_merge_any", "mergeable",
+    "wants_alias", "with_source", "without_alias",
 ]  # fmt: skip
 
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
@@ -36,6 +36,7 @@ class TableName:
         named = self._named(query)
         if (
             not query.tables
+            and not query.schema
             and not self.merged
             and not any(pending.qualifier is None for pending in query.pending)
             and not query.distinct
@@ -44,6 +45,8 @@ class TableName:
         return Names(words_of(name for name, relation in named.items() if self._fits(query, relation)))
 
     def _named(self, query: Query) -> dict[str, Relation]:
+        if query.schema:
+            return self.catalog.schemas[query.schema]
         return {**self.catalog.relations, **dict(reversed(query.tables))}
 
     def _fits(self, query: Query, relation: Relation) -> bool:
@@ -60,7 +63,7 @@ class TableName:
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the relation noted."""
-        return query._replace(name=name, relation=self._named(query)[name])
+        return query._replace(name=name, relation=self._named(query)[name], schema="")
 
     def suggested(self, query: Query) -> Iterable[str]:
         """Relations that bind pending names; where none can, none (a sub-query will), and where none waits any."""
@@ -83,7 +86,33 @@ class TableName:
                 (name for name in covering if covering[name]), key=lambda name: (-covering[name], len(name), name)
             )
             found += best[:2]
+        if not found and query.schema:
+            # No sub-query may stand here, so a table must.
+            return sorted(names, key=lambda name: (len(name), name))[:1]
         return found
+
+
+class SchemaName:
+    """A schema before the name of one of its tables."""
+
+    label = "a schema"
+    price = 1
+
+    def __init__(self, table: TableName) -> None:
+        self.table = table
+
+    def allowed(self, query: Query) -> Names:
+        """Those that have a table which may stand here."""
+        known = self.table.catalog.schemas
+        return Names(words_of(name for name in known if len(self.table.allowed(query._replace(schema=name)).words)))
+
+    def after(self, query: Query, name: str) -> Query:
+        """The query with the schema noted."""
+        return query._replace(schema=name)
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """None: tables of the default schema need none, and a sub-query can have all columns."""
+        return ()
 
 
 def _has(relation: Relation, query: Query, qualifier: str) -> bool:

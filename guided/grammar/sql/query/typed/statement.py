@@ -19,11 +19,11 @@ from guided.grammar.attributed.nodes import (
     words,
 )
 from guided.grammar.sql.query.typed import changes as do
-from guided.grammar.sql.query.typed import clauses, new_names, queries, sources
+from guided.grammar.sql.query.typed import clauses, new_names, queries, sources, terms
 from guided.grammar.sql.query.typed import columns as names
-from guided.grammar.sql.query.typed.expressions import expression
+from guided.grammar.sql.query.typed.expressions import columns, expression
 from guided.grammar.sql.query.typed.literals import Place, Position, Size
-from guided.grammar.sql.query.typed.scope import needed
+from guided.grammar.sql.query.typed.scope import Query, needed
 
 __all__ = ["select"]
 
@@ -68,9 +68,18 @@ def _order(body: Node) -> Node:
     term = choice(
         Literal(LiteralForm.NUMBER, Position()),
         Name(new_names.OutputName()),
+        Name(terms.TermColumn(qualified=False)),
+        seq(Name(terms.TermQualifier()), Sign("."), Name(terms.TermColumn(qualified=True))),
         seq(Action(clauses.begin_order_term), body, Action(do.end)),
     )
-    return seq(words("ORDER BY"), Action(clauses.begin_order), listed(seq(term, direction, nulls), _COMMA))
+    return seq(
+        Action(_may_order), words("ORDER BY"), Action(clauses.begin_order), listed(seq(term, direction, nulls), _COMMA)
+    )
+
+
+def _may_order(query: Query) -> Query | None:
+    """ORDER BY, which must be able to begin with the columns of DISTINCT ON."""
+    return query if query.result is not None or terms.nameable(query) else None
 
 
 def _limit() -> Node:
@@ -85,6 +94,9 @@ def _limit() -> Node:
 
 
 def _core(catalog: names.Catalog, keywords: frozenset[str], body: Node, query: Node) -> Node:
+    bare, qualified = columns(catalog)
+    one = seq(Action(clauses.begin_distinct_on), choice(*bare, qualified), Action(clauses.end_distinct_on))
+    on = seq(words("ON"), _OPEN, listed(one, _COMMA), _CLOSE)
     where = seq(words("WHERE"), Action(clauses.begin_where), body, Action(do.end))
     bound = seq(Action(clauses.bound), maybe(where), _group(body))
     read = seq(
@@ -92,7 +104,7 @@ def _core(catalog: names.Catalog, keywords: frozenset[str], body: Node, query: N
     )
     return seq(
         words("SELECT"),
-        maybe(choice(seq(words("DISTINCT"), Action(clauses.distinct)), words("ALL"))),
+        maybe(choice(seq(words("DISTINCT"), choice(Action(clauses.distinct), on)), words("ALL"))),
         _items(catalog, keywords, body),
         choice(
             seq(Action(clauses.end_items), Action(clauses.bound), maybe(where), Action(clauses.grouped)),
@@ -161,7 +173,8 @@ def _source(catalog: names.Catalog, keywords: frozenset[str], query: Node, *, jo
 
 def _table(catalog: names.Catalog, keywords: frozenset[str], *, joined: bool, merged: bool = False) -> Node:
     named = choice(seq(words("AS"), Name(sources.AliasOfSource())), Name(sources.AliasOfSource(keywords)))
+    name = sources.TableName(catalog, joined=joined, merged=merged)
     return seq(
-        Name(sources.TableName(catalog, joined=joined, merged=merged)),
+        choice(Name(name), seq(Name(sources.SchemaName(name)), Sign("."), Name(name))),
         Choice((named, Action(sources.without_alias)), lambda query: 0 if sources.wants_alias(query) else 1),
     )

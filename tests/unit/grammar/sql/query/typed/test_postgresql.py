@@ -48,6 +48,12 @@ SELECT name FROM concert WHERE 'rock' = ANY(tags) AND tags[1] <> 'pop'
 SELECT at AT TIME ZONE 'UTC', at::date - born FROM concert, singer
 SELECT COALESCE(name, country, 'none'), GREATEST(age, 3.5) FROM singer WHERE age BETWEEN 20 AND 30 AND NOT is_male
 SELECT name FROM singer UNION ALL SELECT name FROM concert ORDER BY name
+SELECT date_trunc('month', at), count(*) FROM concert GROUP BY date_trunc('month', concert.at)
+SELECT to_char(at, 'YYYY-MM') AS m, sum(price) FROM concert GROUP BY to_char(at, 'YYYY-MM') ORDER BY m
+SELECT CASE WHEN age > 30 THEN 1 ELSE 2 END, count(*) FROM singer GROUP BY CASE WHEN age > 30 THEN 1 ELSE 2 END
+SELECT at::date, count(*) FROM concert GROUP BY at::date
+SELECT DISTINCT s.name, s.age AS years FROM public.singer s ORDER BY s.name, years
+SELECT DISTINCT ON (s.country) s.country, s.name FROM singer s ORDER BY s.country, s.age DESC
 SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY age) FROM singer
 SELECT total, many.country FROM (SELECT country, count(*) AS total FROM singer GROUP BY country) AS many
 SELECT avg(total) FROM (SELECT country, count(*) AS total FROM singer GROUP BY country) AS many
@@ -76,6 +82,10 @@ SELECT DISTINCT name FROM singer ORDER BY age
 SELECT name FROM singer WHERE name = "France"
 SELECT a.name FROM singer a, concert b JOIN concert c ON a.name = c.name
 SELECT 1 < 2 < 3
+SELECT date_trunc('month', at), count(*) FROM concert GROUP BY date_trunc('year', at)
+SELECT EXTRACT(YEAR FROM at), count(*) FROM concert GROUP BY EXTRACT(MONTH FROM at)
+SELECT DISTINCT ON (s.country) s.country, s.name FROM singer s ORDER BY s.age, s.country
+SELECT name FROM private.singer
 SELECT substr(name, 3000000000) FROM singer
 """.strip().splitlines()
 
