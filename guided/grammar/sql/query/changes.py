@@ -21,6 +21,8 @@ from guided.grammar.sql.query.scope import (
     barred_below,
     bind,
     conflicts,
+    unbound,
+    waiting_names,
 )
 
 Change = Callable[[Query], Query | None]
@@ -45,6 +47,12 @@ def enter_member(query: Query) -> Query | None:
     """Begin the query of IN, ANY or ALL: of one column, and without LIMIT."""
     entered = enter(sees=True, width=1)(query)
     return None if entered is None else entered._replace(no_limit=True)
+
+
+def enter_existing(query: Query) -> Query | None:
+    """Begin the query of EXISTS, whose columns do not matter."""
+    entered = enter(sees=True, width=None)(query)
+    return None if entered is None else entered._replace(no_star=query.laws.star_first)
 
 
 def enter_source(*, merging: bool) -> Change:
@@ -94,6 +102,8 @@ def next_part(query: Query) -> Query | None:
     recursion = query.recursion
     if (recursion is not None and recursion.is_used) or not limits.part_fits(query):
         return None
+    if query.no_star and any(output.star is not None for output in query.outputs):
+        return None
     result = result_of(query)
     return Query(
         query.parent,
@@ -106,6 +116,7 @@ def next_part(query: Query) -> Query | None:
         parts=query.parts + 1,
         laws=query.laws,
         no_limit=query.no_limit,
+        no_star=query.no_star,
         recursion=recursion,
     )
 
@@ -187,7 +198,7 @@ def end_items(query: Query) -> Query | None:
 def all_columns(query: Query) -> Query | None:
     """``*``; where a number of columns is demanded it is alone, and FROM must have as many."""
     alone = query.width is not None or query.laws.star_first or query.is_distinct
-    if alone and query.outputs:
+    if (alone and query.outputs) or (query.no_star and query.width is not None):
         return None
     if not _may_be_starred(query) or (query.width is not None and limits.is_leaf(query)):
         return None
@@ -271,6 +282,8 @@ def may_ask(query: Query) -> Query | None:
 
 
 opened_limit = limits.opened(limits.LIMIT)
+opened_call = limits.opened(limits.CALL)
+opened_case = limits.opened(limits.CASE)
 closed = limits.closed
 begun = limits.begun
 
@@ -332,9 +345,15 @@ def without_name(query: Query) -> Query:
     return with_source(query, "")
 
 
-def comma(query: Query) -> Query:
-    """One more source behind a comma."""
-    return query._replace(chain=len(query.sources)) if query.laws.comma_apart else query
+def comma(query: Query) -> Query | None:
+    """One more source behind a comma; None where one that is awaited has to be joined with USING."""
+    if not query.laws.comma_apart:
+        return query
+    bare = bare_columns(query.sources)
+    bound = waiting_names(query) & (bare.unique | bare.ambiguous)
+    if any(pending.qualifier is not None and pending.column in bound for pending in unbound(query)):
+        return None
+    return query._replace(chain=len(query.sources))
 
 
 def unconditioned(query: Query) -> Query | None:

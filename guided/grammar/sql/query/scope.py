@@ -245,6 +245,8 @@ class Query(NamedTuple):
     """Was a join read that has no condition, so that the words of later ones may be another's?"""
     no_order: bool = False
     """Is ORDER BY not allowed, as behind ROLLUP?"""
+    no_star: bool = False
+    """Must a star be all there is?  MariaDB takes those of EXISTS for one column each."""
     no_limit: bool = False
     """Is LIMIT not allowed, as in IN?"""
     is_mixed: bool = False
@@ -325,7 +327,8 @@ def owed(query: Query) -> int:
 
     Each source that is still missing may be a sub-query that defines what waits for it, joined with USING.
     """
-    found = 0
+    # Where no number may be, since it would be a position, a string is a byte longer.
+    found = 1
     at: Query | None = query
     while at is not None:
         found += sum(2 * max(0, call.low - call.given) for call in at.calls)

@@ -63,7 +63,7 @@ _MARIADB_ONLY = """add_months:2 chr:1 crc32c:1 json_compact:1 json_detailed:1 js
 json_normalize:1 json_query:2 lengthb:1 natural_sort_key:1 nvl:2 nvl2:3 sys_guid:0"""
 """Functions: https://mariadb.com/kb/en/built-in-functions/.  Left out are those that wait, lock, read files or change
 the session, those that check a pattern while it is prepared (``regexp_replace``), and what oneself would not write."""
-_AGGREGATES = """avg:1 bit_and:1 bit_or:1 bit_xor:1 count:0- group_concat:1- json_arrayagg:1 json_objectagg:2 max:1
+_AGGREGATES = """avg:1 bit_and:1 bit_or:1 bit_xor:1 count:0- group_concat:1- max:1
 min:1 std:1 stddev:1 stddev_pop:1 stddev_samp:1 sum:1 var_pop:1 var_samp:1 variance:1"""
 _WINDOWS = """cume_dist:0 dense_rank:0 first_value:1 lag:1-2 last_value:1 lead:1-2 nth_value:2 ntile:1 percent_rank:0
 rank:0 row_number:0"""
@@ -98,7 +98,7 @@ MARIADB = Dialect(
     operators=("+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>"),
     prefixes=("-", "+", "~", "!"),
     constants=(
-        *("NULL", "TRUE", "FALSE", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER", "LOCALTIME"),
+        *("NULL", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER", "LOCALTIME"),
         *("LOCALTIMESTAMP", "UTC_DATE", "UTC_TIME", "UTC_TIMESTAMP"),
     ),
     collations=(),

@@ -185,7 +185,8 @@ def _special(parts: MysqlParts) -> tuple[Node, ...]:
         (("now", "curtime", "sysdate", "current_timestamp", "current_time", "utc_timestamp"), maybe(parts.fraction)),
         (("curdate", "current_date", "utc_date"), seq()),
     )
-    return tuple(seq(_called(names), Action(do.call), inside, close) for names, inside in calls)
+    opened, closed = Action(do.opened_call), Action(do.closed)
+    return tuple(seq(opened, _called(names), Action(do.call), inside, closed, close) for names, inside in calls)
 
 
 def _called(names: tuple[str, ...]) -> Node:

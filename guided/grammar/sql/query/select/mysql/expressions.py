@@ -74,7 +74,8 @@ def _value(parts: MysqlParts) -> Node:
 
 def _atom(parts: MysqlParts) -> Node:
     operand = Action(do.operand)
-    exists = seq(Action(do.may_ask), words("EXISTS"), operand, parts.open, parts.bracketed(sees=True, width=None))
+    asked = seq(Action(do.enter_existing), parts.compound, Action(do.leave_operand), parts.close)
+    exists = seq(Action(do.may_ask), words("EXISTS"), operand, parts.open, asked)
     inside = choice(
         seq(Action(do.deeper), parts.expression, Action(do.shallower), parts.close),
         seq(operand, parts.bracketed(sees=True, width=1)),
@@ -84,6 +85,8 @@ def _atom(parts: MysqlParts) -> Node:
         seq(operand, parts.string),
         seq(operand, parts.text),
         seq(operand, choice(*map(words, parts.dialect.constants))),
+        # They are numbers, which alone in ORDER BY would be positions.
+        seq(Action(do.not_alone), operand, choice(words("TRUE"), words("FALSE"))),
         parts.bare,
         seq(parts.qualifier, Sign("."), parts.qualified),
         call(parts),
@@ -96,11 +99,13 @@ def _atom(parts: MysqlParts) -> Node:
 def _case(parts: MysqlParts) -> Node:
     when = seq(words("WHEN"), parts.expression, words("THEN"), parts.expression)
     return seq(
+        Action(do.opened_case),
         words("CASE"),
         Action(do.operand),
         maybe(parts.expression),
         Star(when),
         when,
         maybe(words("ELSE"), parts.expression),
+        Action(do.closed),
         words("END"),
     )

@@ -32,7 +32,7 @@ def sources(parts: MysqlParts) -> Node:
             seq(inner, merging, choice(Action(do.unconditioned), condition)),
             seq(outer, words("JOIN"), merging, condition),
             seq(words("STRAIGHT_JOIN"), merging, choice(Action(do.unconditioned), condition)),
-            seq(apart, parts.comma, Action(do.comma), plain, settled),
+            seq(apart, Action(do.comma), parts.comma, plain, settled),
             seq(alike, words("NATURAL"), natural_side, words("JOIN"), natural, Action(do.merge_all), settled),
         ),
         # What waits for a sub-query can only be joined with USING.

@@ -50,7 +50,8 @@ def _with(parts: MysqlParts) -> Node:
         Action(tables.leave_table),
         parts.close,
     )
-    return seq(words("WITH"), Action(tables.begin_with), listed(table, parts.comma))
+    more = seq(Action(tables.may_define_another), parts.comma)
+    return seq(Action(tables.begin_with), words("WITH"), listed(table, more))
 
 
 def _core(parts: MysqlParts) -> Node:
