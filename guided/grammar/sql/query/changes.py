@@ -13,6 +13,7 @@ from guided.grammar.sql.query.scope import (
     CallKind,
     Clause,
     Item,
+    Mixture,
     Nesting,
     Output,
     Pending,
@@ -38,7 +39,7 @@ def enter(*, sees: bool, width: int | None) -> Change:
         if not limits.may_enter(query):
             return None
         nesting = limits.nested(query, sees=sees)
-        return Query(query, sees, query.tables, width=width, nesting=nesting, laws=query.laws)
+        return Query(query, sees, query.tables, width=width, nesting=nesting, laws=query.laws, mixture=query.mixture)
 
     return change
 
@@ -74,6 +75,7 @@ def enter_source(*, merging: bool) -> Change:
             laws=query.laws,
             is_distinct=query.laws.distinct_columns,
             barred=barred_below(query, merging=merging),
+            mixture=query.mixture,
         )
 
     return change
@@ -82,14 +84,15 @@ def enter_source(*, merging: bool) -> Change:
 def leave(query: Query) -> Query:
     """The query around, with the columns of the one that ends."""
     assert query.parent is not None
-    return query.parent._replace(relation=Relation(result_of(query)))
+    return query.parent._replace(relation=Relation(result_of(query)), mixture=query.mixture)
 
 
 def leave_operand(query: Query) -> Query:
     """The query around one whose value is used."""
     around = query.parent
     assert around is not None
-    return around._replace(relation=None, nesting=around.nesting._replace(chained=query.nesting.chained))
+    nesting = around.nesting._replace(chained=query.nesting.chained)
+    return around._replace(relation=None, nesting=nesting, mixture=query.mixture)
 
 
 def result_of(query: Query) -> tuple[str | None, ...]:
@@ -117,6 +120,7 @@ def next_part(query: Query) -> Query | None:
         laws=query.laws,
         no_limit=query.no_limit,
         no_star=query.no_star,
+        mixture=query.mixture,
         recursion=recursion,
     )
 
@@ -274,6 +278,20 @@ def may_open(query: Query) -> Query | None:
 def may_list(query: Query) -> Query | None:
     """IN."""
     return query if limits.has_room(query, limits.MEMBERS) else None
+
+
+def mixed(mixture: Mixture) -> Change:
+    """A function that does not take the values of those of another kind."""
+
+    def change(query: Query) -> Query | None:
+        return query._replace(mixture=mixture) if query.mixture in (None, mixture) else None
+
+    return change
+
+
+def negation(query: Query) -> Query:
+    """Behind NOT; TRUE and FALSE stay numbers."""
+    return complex_value(query)
 
 
 def may_ask(query: Query) -> Query | None:

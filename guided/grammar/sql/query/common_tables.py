@@ -102,6 +102,7 @@ def enter_table(query: Query) -> Query | None:
         width=width,
         nesting=Nesting(limits.used(query) + limits.TABLE),
         laws=query.laws,
+        mixture=query.mixture,
         is_distinct=query.laws.distinct_columns and width is None,
         recursion=Recursion(query.name),
     )
@@ -118,4 +119,4 @@ def leave_table(query: Query) -> Query:
     assert around is not None
     relation = around.relation if around.relation is not None else Relation(result_of(query))
     tables = ((around.name, relation), *around.tables)
-    return around._replace(tables=tables, name="", relation=None, may_redefine=False)
+    return around._replace(tables=tables, name="", relation=None, may_redefine=False, mixture=query.mixture)

@@ -18,7 +18,7 @@ from guided.grammar.sql.query.laws import SQLITE_LAWS, Laws
 from guided.grammar.sql.query.relations import Bare, Relation, Source, bare_columns, starred
 
 __all__ = [
-    "Around", "Binding", "Call", "CallKind", "Clause", "Item", "Nesting",
+    "Around", "Binding", "Call", "CallKind", "Clause", "Item", "Mixture", "Nesting",
     "Output", "Pending", "Query", "Recursion", "Taint", "Window", "WindowNeed",
     "WindowUse",
     "bare_names", "barred_below", "barred_by_star", "bind", "conflicts", "is_barred", "is_full",
@@ -117,6 +117,15 @@ class Recursion(NamedTuple):
     relation: Relation | None = None
     """None in its first query, which says what its columns are."""
     is_used: bool = False
+
+
+class Mixture(Enum):
+    """Functions of MariaDB that do not take each other's values: a statement has those of one kind."""
+
+    __hash__ = object.__hash__
+
+    JSON = "JSON"
+    MOMENTS = "sums of dates and intervals"
 
 
 class Call(NamedTuple):
@@ -245,6 +254,8 @@ class Query(NamedTuple):
     """Was a join read that has no condition, so that the words of later ones may be another's?"""
     no_order: bool = False
     """Is ORDER BY not allowed, as behind ROLLUP?"""
+    mixture: Mixture | None = None
+    """What the whole statement has, so far, of what must not meet."""
     no_star: bool = False
     """Must a star be all there is?  MariaDB takes those of EXISTS for one column each."""
     no_limit: bool = False

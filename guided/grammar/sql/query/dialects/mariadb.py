@@ -58,7 +58,7 @@ _OTHERS = """coalesce:1- connection_id:0 current_user:0 database:0 found_rows:0 
 last_insert_id:0-1 nullif:2 row_count:0 schema:0 session_user:0 system_user:0 user:0 version:0"""
 _JSONS = """json_array:0- json_contains:2-3 json_contains_path:3- json_depth:1 json_extract:2- json_keys:1-2
 json_length:1 json_merge_patch:2- json_merge_preserve:2- json_overlaps:2 json_pretty:1 json_quote:1 json_remove:2-
-json_search:3- json_type:1 json_unquote:1 json_valid:1 json_value:2"""
+json_search:3 json_type:1 json_unquote:1 json_valid:1 json_value:2"""
 _MARIADB_ONLY = """add_months:2 chr:1 crc32c:1 json_compact:1 json_detailed:1 json_equals:2 json_exists:2 json_loose:1
 json_normalize:1 json_query:2 lengthb:1 natural_sort_key:1 nvl:2 nvl2:3 sys_guid:0"""
 """Functions: https://mariadb.com/kb/en/built-in-functions/.  Left out are those that wait, lock, read files or change

@@ -21,7 +21,7 @@ from guided.grammar.sql.query import changes as do
 from guided.grammar.sql.query import kinds
 from guided.grammar.sql.query import windows as window
 from guided.grammar.sql.query.literals import AnyString
-from guided.grammar.sql.query.scope import CallKind
+from guided.grammar.sql.query.scope import CallKind, Mixture
 from guided.grammar.sql.query.select.mysql.parts import MysqlParts
 
 __all__ = ["call", "unit"]
@@ -33,6 +33,14 @@ _RANKS = ("rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "le
 """Window functions that want an order, and have no frame."""
 _NUMBERS = ("row_number",)
 """Those without a frame."""
+
+
+_JSON = """json_array json_extract json_merge_patch json_merge_preserve json_pretty json_remove json_search json_compact
+json_detailed json_loose json_normalize json_query""".split()  # noqa: SIM905
+"""Functions whose value is of the type JSON."""
+_MOMENTS = ("addtime", "subtime", "str_to_date", "add_months")
+"""Functions that do not take such, as do those of `_SUMS`."""
+_SUMS = ("extract", "date_add", "date_sub", "adddate", "subdate", "timestampadd")
 
 
 def unit(*, long: bool = True) -> Node:
@@ -72,7 +80,12 @@ def _closed(parts: MysqlParts) -> Node:
 
 
 def _scalar(parts: MysqlParts) -> Node:
-    return seq(_name(parts, CallKind.SCALAR), _some(parts), _closed(parts))
+    known = parts.catalog.functions_of(CallKind.SCALAR)
+    names = [_name(parts, CallKind.SCALAR, but=(*_JSON, *_MOMENTS))]
+    for mixture, some in ((Mixture.JSON, _JSON), (Mixture.MOMENTS, _MOMENTS)):
+        there = tuple(name for name in some if name in known)
+        names.append(seq(Action(do.mixed(mixture)), _name(parts, CallKind.SCALAR, only=there)))
+    return seq(choice(*names), _some(parts), _closed(parts))
 
 
 def _aggregate(parts: MysqlParts) -> Node:
@@ -186,7 +199,13 @@ def _special(parts: MysqlParts) -> tuple[Node, ...]:
         (("curdate", "current_date", "utc_date"), seq()),
     )
     opened, closed = Action(do.opened_call), Action(do.closed)
-    return tuple(seq(opened, _called(names), Action(do.call), inside, closed, close) for names, inside in calls)
+    return tuple(
+        seq(
+            *((Action(do.mixed(Mixture.MOMENTS)),) if names[0] in _SUMS else ()),
+            *(opened, _called(names), Action(do.call), inside, closed, close),
+        )
+        for names, inside in calls
+    )
 
 
 def _called(names: tuple[str, ...]) -> Node:

@@ -15,6 +15,7 @@ from guided.grammar.attributed.nodes import (
     words,
 )
 from guided.grammar.sql.query import changes as do
+from guided.grammar.sql.query.scope import Mixture
 from guided.grammar.sql.query.select.mysql.calls import call, unit
 from guided.grammar.sql.query.select.mysql.parts import MysqlParts
 
@@ -24,7 +25,7 @@ __all__ = ["expression"]
 def expression(parts: MysqlParts) -> Node:
     """Any expression."""
     after = Action(do.operator)
-    negated = seq(Star(seq(words("NOT"), Action(do.operand))), _comparison(parts))
+    negated = seq(Star(seq(words("NOT"), Action(do.negation))), _comparison(parts))
     conjunction = listed(negated, seq(after, choice(words("AND"), Sign("&&"))))
     return listed(conjunction, seq(after, choice(words("OR"), words("XOR"), Sign("||"))))
 
@@ -68,7 +69,8 @@ def _value(parts: MysqlParts) -> Node:
     sign = choice(*map(Sign, parts.dialect.operators), words("DIV"), words("MOD"))
     prefix = choice(*map(Sign, parts.dialect.prefixes), words("BINARY"))
     one = seq(Star(seq(Action(do.not_alone), prefix)), _atom(parts))
-    interval = seq(choice(Sign("+"), Sign("-")), words("INTERVAL"), parts.expression, unit())
+    summed = Action(do.mixed(Mixture.MOMENTS))
+    interval = seq(summed, choice(Sign("+"), Sign("-")), words("INTERVAL"), parts.expression, unit())
     return seq(one, Star(seq(Action(do.operator), choice(seq(sign, one), interval))))
 
 
