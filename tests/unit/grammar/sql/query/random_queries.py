@@ -13,14 +13,54 @@ STRINGS = ("''", "'a'", "'it''s'", "'2020-01-01'")
 FREE = ("a", "b", "x1", "total", "foo", "name", "id", "c", "d", "e", "age", "singer", "key", "value", "rowid")
 
 
-def begun(rng: random.Random, language: AttributedLanguage, most: int) -> tuple[str, At]:
-    """A text of at most so many lexemes that some query begins with, and the state behind it."""
+RARE = [
+    "(",
+    "over",
+    "window",
+    "rows",
+    "range",
+    "groups",
+    "exclude",
+    "filter",
+    "with",
+    "recursive",
+    "materialized",
+    "values",
+    "union",
+    "intersect",
+    "natural",
+    "using",
+    "json_each",
+    "order",
+    "group",
+    "having",
+    "limit",
+    "in",
+    "between",
+    "partition",
+    "case",
+    "exists",
+    "is",
+    "cast",
+    "distinct",
+]
+"""Words and signs that lead to clauses which are rare where each terminal is as likely."""
+
+
+def begun(rng: random.Random, language: AttributedLanguage, most: int, *, rare: bool = False) -> tuple[str, At]:
+    """A text of at most so many lexemes that some query begins with, and the state behind it.
+
+    ``rare``: some of the words of rare clauses are taken more often.
+    """
     at, text = language.start, ""
+    favoured, share = (rng.sample(RARE, 5), rng.random()) if rare else ([], 0.0)
     for _ in range(most):
         place = language.resolved(at)
         assert place is not None
         opens = list(place.opens)
         rng.shuffle(opens)
+        if rare and rng.random() < share:
+            opens.sort(key=lambda open_: _word(open_) not in favoured)
         for open_ in opens:
             if open_.terminal is None:
                 if rng.random() < 0.3:
@@ -34,6 +74,15 @@ def begun(rng: random.Random, language: AttributedLanguage, most: int) -> tuple[
         else:
             break
     return text, at
+
+
+def _word(open_: Open) -> str:
+    match open_.terminal:
+        case Keyword(word):
+            return word
+        case Sign(text):
+            return text
+    return ""
 
 
 def _read(language: AttributedLanguage, at: At, text: str) -> At | None:
