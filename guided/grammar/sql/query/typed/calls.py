@@ -30,7 +30,7 @@ from guided.grammar.sql.query.typed.literals import NUMBERS, Size
 from guided.grammar.sql.query.typed.scope import Clause, Query
 from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, is_literal, members, only
 
-__all__ = ["call"]
+__all__ = ["FunctionName", "arguments", "call", "end_call"]
 
 _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
 _RESERVED = ("left", "right")
@@ -189,13 +189,14 @@ def call(expression: Rule) -> Node:
     return choice(*_scalars(expression), *_aggregates(expression), _window_function(expression), *_spelled(expression))
 
 
-def _arguments(expression: Node) -> Node:
+def arguments(expression: Node) -> Node:
+    """The arguments of a call, one or more."""
     one = seq(Action(begin_argument), expression, Action(end_argument))
     return seq(one, Star(seq(_COMMA, one), lambda query: may_close(query) is None))
 
 
 def _scalars(expression: Node) -> list[Node]:
-    some = choice(seq(), _arguments(expression))
+    some = choice(seq(), arguments(expression))
     closed = seq(Action(end_call), _CLOSE)
     named = Name(FunctionName(functions.SCALARS, "scalar"), Spelled.WORD)
     reserved = choice(*(seq(Action(calling(name)), Keyword(name)) for name in _RESERVED))
@@ -204,7 +205,7 @@ def _scalars(expression: Node) -> list[Node]:
 
 
 def _aggregates(expression: Node) -> list[Node]:
-    some = _arguments(expression)
+    some = arguments(expression)
     closed = seq(Action(end_call), _CLOSE)
     where = seq(words("FILTER"), _OPEN, words("WHERE"), Action(begin_filter), Action(do.begin(CONDITION)), expression,
                 Action(do.end), Action(end_kind), _CLOSE)  # fmt: skip
@@ -236,7 +237,7 @@ def _aggregates(expression: Node) -> list[Node]:
 def _window_function(expression: Node) -> Node:
     name = Name(FunctionName(functions.WINDOWS, "window"), Spelled.WORD)
     closed = seq(Action(end_call), _CLOSE)
-    return seq(name, _OPEN, choice(seq(), _arguments(expression)), closed, _over(expression), Action(end_kind))
+    return seq(name, _OPEN, choice(seq(), arguments(expression)), closed, _over(expression), Action(end_kind))
 
 
 def _ordering(expression: Node) -> Node:

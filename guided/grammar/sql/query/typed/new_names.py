@@ -47,11 +47,11 @@ def wanted(query: Query) -> list[tuple[str, str]]:
         return []
     qualifier = min((pending.qualifier for pending in missing), key=lambda name: (name is not None, name or ""))
     taken = {output.name for output in query.outputs}
-    return sorted(
-        (pending.column, pending.type)
-        for pending in missing
-        if pending.qualifier == qualifier and pending.column != "*" and pending.column not in taken
-    )
+    found: dict[str, str] = {}
+    for pending in missing:
+        if pending.qualifier == qualifier and pending.column != "*" and pending.column not in taken:
+            found[pending.column] = pending.type or found.get(pending.column, "")
+    return sorted(found.items())
 
 
 class CommonTable:

@@ -86,7 +86,7 @@ class TableName:
                 (name for name in covering if covering[name]), key=lambda name: (-covering[name], len(name), name)
             )
             found += best[:2]
-        if not found and query.schema:
+        if not found and (query.schema or self.merged):
             # No sub-query may stand here, so a table must.
             return sorted(names, key=lambda name: (len(name), name))[:1]
         return found

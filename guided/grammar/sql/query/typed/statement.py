@@ -23,6 +23,7 @@ from guided.grammar.sql.query.typed import clauses, new_names, queries, sources,
 from guided.grammar.sql.query.typed import columns as names
 from guided.grammar.sql.query.typed.expressions import columns, expression
 from guided.grammar.sql.query.typed.literals import Place, Position, Size
+from guided.grammar.sql.query.typed.rows import rows
 from guided.grammar.sql.query.typed.scope import Query, needed
 
 __all__ = ["select"]
@@ -84,9 +85,9 @@ def _may_order(query: Query) -> Query | None:
 
 def _limit() -> Node:
     count = Literal(LiteralForm.NUMBER, Size(0, 9999))
-    rows = choice(words("ROW"), words("ROWS"))
-    offset = seq(words("OFFSET"), count, maybe(rows))
-    fetch = seq(words("FETCH"), choice(words("FIRST"), words("NEXT")), maybe(count), rows, words("ONLY"))
+    unit = choice(words("ROW"), words("ROWS"))
+    offset = seq(words("OFFSET"), count, maybe(unit))
+    fetch = seq(words("FETCH"), choice(words("FIRST"), words("NEXT")), maybe(count), unit, words("ONLY"))
     limit = seq(words("LIMIT"), choice(count, words("ALL")))
     return seq(
         Action(clauses.begin_limit), choice(seq(limit, maybe(offset)), seq(offset, maybe(choice(limit, fetch))), fetch)
@@ -148,6 +149,7 @@ def _items(catalog: names.Catalog, keywords: frozenset[str], body: Node) -> Node
 def _sources(catalog: names.Catalog, keywords: frozenset[str], body: Node, query: Node) -> Node:
     settled = Action(clauses.settled_sources)
     plain, joined = (_source(catalog, keywords, query, joined=joined) for joined in (False, True))
+    plain = choice(plain, rows(body, keywords))
     shared = _table(catalog, keywords, joined=True, merged=True)
     merged = listed(Name(sources.MergedColumn(catalog)), seq(Action(sources.may_merge), _COMMA))
     using = seq(Action(sources.may_merge), words("USING"), _OPEN, merged, settled, _CLOSE)

@@ -54,6 +54,8 @@ SELECT CASE WHEN age > 30 THEN 1 ELSE 2 END, count(*) FROM singer GROUP BY CASE 
 SELECT at::date, count(*) FROM concert GROUP BY at::date
 SELECT DISTINCT s.name, s.age AS years FROM public.singer s ORDER BY s.name, years
 SELECT DISTINCT ON (s.country) s.country, s.name FROM singer s ORDER BY s.country, s.age DESC
+SELECT m.n, count(*) FROM generate_series(1, 12) AS m(n) LEFT JOIN concert ON EXTRACT(MONTH FROM at) = m.n GROUP BY m.n
+SELECT name, tag FROM concert, unnest(tags) AS tag
 SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY age) FROM singer
 SELECT total, many.country FROM (SELECT country, count(*) AS total FROM singer GROUP BY country) AS many
 SELECT avg(total) FROM (SELECT country, count(*) AS total FROM singer GROUP BY country) AS many

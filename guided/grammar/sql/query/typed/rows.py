@@ -1,0 +1,116 @@
+"""Functions whose result is rows as sources: generate_series(1, 12) AS m(n)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from guided.grammar.attributed.nodes import Action, Name, Names, Node, Sign, Spelled, choice, seq, words
+from guided.grammar.attributed.words import words_of
+from guided.grammar.sql.query.typed import changes as do
+from guided.grammar.sql.query.typed import clauses, functions
+from guided.grammar.sql.query.typed.calls import FunctionName, arguments, end_call
+from guided.grammar.sql.query.typed.relations import Relation
+from guided.grammar.sql.query.typed.scope import Query
+from guided.grammar.sql.query.typed.sources import with_source
+from guided.grammar.sql.query.typed.types import ALL
+
+__all__ = ["rows"]
+
+_LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
+_NAMED_OTHERWISE = ("json_array_elements", "jsonb_array_elements", "json_object_keys", "jsonb_object_keys")
+"""Those whose column has a name of its own, whatever they are called by."""
+
+
+def rows(body: Node, keywords: frozenset[str]) -> Node:
+    """A function as a source."""
+    known = [name for name in functions.ROW_SETS if not name.startswith(_NAMED_OTHERWISE)]
+    call = seq(
+        Action(do.begin(ALL)), Name(FunctionName(known, "scalar"), Spelled.WORD), Sign("("), arguments(body),
+        Action(end_call), Sign(")"), Action(_end_rows),
+    )  # fmt: skip
+    named = choice(seq(words("AS"), Name(_Alias())), Name(_Alias(keywords)))
+    column = seq(Sign("("), Name(_Column()), Sign(")"))
+    return seq(call, named, choice(Action(_unlisted), column))
+
+
+def _end_rows(query: Query) -> Query | None:
+    """Behind the call: a relation of one column."""
+    ended = do.end(query)
+    return None if ended is None else ended._replace(relation=Relation(((None, ended.value),)), name="")
+
+
+def _named(query: Query, alias: str, column: str) -> Query | None:
+    """The query with the rows as a source, None where names that wait do not agree with it."""
+    assert query.relation is not None
+    kind = query.relation.columns[0][1]
+    if not clauses.admits(query, column, kind, joined=False) or not _fits(query, alias, kind, column):
+        return None
+    return with_source(query._replace(relation=Relation(((column, kind),))), alias)
+
+
+def _fits(query: Query, alias: str, kind: str, column: str | None) -> bool:
+    """Has a source of one column all that waits for it?"""
+    waiting = [pending for pending in query.pending if pending.qualifier == alias and pending.column != "*"]
+    columns = {pending.column for pending in waiting}
+    return (
+        alias not in query.own_names
+        and columns <= ({column} if column is not None else columns)
+        and len(columns) <= 1
+        and all(pending.type in ("", kind) for pending in waiting)
+        and (not columns or clauses.is_sortable(kind))
+    )
+
+
+def _unlisted(query: Query) -> Query | None:
+    """Without a list of columns the one has the name of the source."""
+    return _named(query, query.name, query.name)
+
+
+class _Alias:
+    """The name of the rows."""
+
+    label = "an alias"
+    price = 1
+
+    def __init__(self, excluded: frozenset[str] = frozenset()) -> None:
+        self.excluded = excluded
+
+    def allowed(self, query: Query) -> Names:
+        """Any."""
+        return Names(words_of(()), True)
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query with the name noted, if some column would do."""
+        assert query.relation is not None
+        fits = name not in self.excluded and _fits(query, name, query.relation.columns[0][1], None)
+        noted = query._replace(name=name)
+        return noted if fits and _column_names(noted) else None
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """A letter that is not taken."""
+        return [letter for letter in _LETTERS if self.after(query, letter) is not None]
+
+
+def _column_names(query: Query) -> list[str]:
+    """Names that the column may have."""
+    waiting = {pending.column for pending in query.pending if pending.qualifier == query.name} - {"*"}
+    return [name for name in (sorted(waiting) or _LETTERS) if _named(query, query.name, name) is not None]
+
+
+class _Column:
+    """The name of their column."""
+
+    label = "a name for the column"
+    price = 1
+
+    def allowed(self, query: Query) -> Names:
+        """Any."""
+        return Names(words_of(()), True)
+
+    def after(self, query: Query, name: str) -> Query | None:
+        """The query with the rows as a source."""
+        return _named(query, query.name, name)
+
+    def suggested(self, query: Query) -> Iterable[str]:
+        """One that will do."""
+        return _column_names(query)[:1]
