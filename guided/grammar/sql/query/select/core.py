@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from guided.grammar.attributed.nodes import Action, Choice, Name, Node, Sign, Star, choice, listed, maybe, seq, words
+from guided.grammar.attributed.nodes import (
+    Action,
+    Choice,
+    Name,
+    Node,
+    Sign,
+    Spelled,
+    Star,
+    choice,
+    listed,
+    maybe,
+    seq,
+    words,
+)
 from guided.grammar.sql.query import changes as do
 from guided.grammar.sql.query import kinds
 from guided.grammar.sql.query.scope import Clause, bind
@@ -44,7 +57,9 @@ def items(parts: Parts) -> Node:
     """The columns of the result."""
     alias = Name(kinds.AliasOfColumn(parts.catalog))
     implied = Name(kinds.AliasOfColumn(parts.catalog, parts.dialect.keywords))
-    named = maybe(choice(seq(words("AS"), alias), implied))
+    quoted = Name(kinds.AliasOfColumn(parts.catalog), Spelled.STRING)
+    texts = (seq(words("AS"), quoted),) if parts.dialect.lexis.text_quotes else ()
+    named = maybe(choice(seq(words("AS"), alias), implied, *texts))
     # A text that ends soon has a value: `*` would need a FROM.
     item = Choice(
         (

@@ -63,6 +63,8 @@ SELECT sum(age) OVER (ORDER BY age ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FRO
 SELECT 1 FROM DUAL WHERE EXISTS (SELECT 1 FROM singer)
 SELECT count(DISTINCT name, age), count(DISTINCT name) FROM singer HAVING count(*) > 1
 SELECT sum(age) + max(age) AS s FROM singer ORDER BY s
+SELECT name AS "a b", age AS "n" FROM singer WHERE name REGEXP '^(A|B).*[a-z0-9]{2,3}$' ORDER BY n, `a b`
+SELECT regexp_replace(country, '[0-9]+', '') FROM singer, concert WHERE day NOT RLIKE 'a' AND day > DATE '2020-02-28'
 SELECT json_extract(name, '$.a'), json_value(name, '$.b') FROM singer
 SELECT name FROM singer s WHERE (SELECT count(*) FROM singer_in_concert x WHERE x.singer_id = s.singer_id) > 2
 """.strip().splitlines()
@@ -101,6 +103,8 @@ SELECT cast(1 AS DECIMAL(2, 10))
 SELECT 1 = NOT 1
 SELECT 1 IS 1
 SELECT 1 == 1
+SELECT name FROM singer WHERE name REGEXP '('
+SELECT DATE '2020-02-30'
 SELECT name FROM singer ORDER BY FALSE
 SELECT name FROM singer ORDER BY NOT TRUE
 SELECT date_add(json_extract(name, '$.a'), INTERVAL 1 DAY) FROM singer

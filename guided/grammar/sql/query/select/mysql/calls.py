@@ -194,6 +194,8 @@ def _special(parts: MysqlParts) -> tuple[Node, ...]:
         ),
         (("substring", "substr"), piece),
         (("position",), seq(parts.value, words("IN"), expression)),
+        (("regexp_substr", "regexp_instr"), seq(expression, comma, parts.pattern)),
+        (("regexp_replace",), seq(expression, comma, parts.pattern, comma, expression)),
         (("get_format",), seq(moment, comma, expression)),
         (("now", "curtime", "sysdate", "current_timestamp", "current_time", "utc_timestamp"), maybe(parts.fraction)),
         (("curdate", "current_date", "utc_date"), seq()),

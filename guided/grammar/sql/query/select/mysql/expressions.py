@@ -58,6 +58,7 @@ def _predicate(parts: MysqlParts) -> Node:
     escape = maybe(words("ESCAPE"), parts.character)
     negatable = choice(
         seq(words("LIKE"), value, escape),
+        seq(choice(words("REGEXP"), words("RLIKE")), parts.pattern),
         seq(words("BETWEEN"), value, words("AND"), value),
         seq(words("IN"), parts.open, Action(do.operand), inside),
     )
@@ -86,6 +87,8 @@ def _atom(parts: MysqlParts) -> Node:
         seq(parts.number, operand),
         seq(operand, parts.string),
         seq(operand, parts.text),
+        seq(operand, words("DATE"), parts.date),
+        seq(operand, words("TIMESTAMP"), parts.moment),
         seq(operand, choice(*map(words, parts.dialect.constants))),
         # They are numbers, which alone in ORDER BY would be positions.
         seq(Action(do.not_alone), operand, choice(words("TRUE"), words("FALSE"))),

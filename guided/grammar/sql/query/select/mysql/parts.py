@@ -7,6 +7,7 @@ from guided.grammar.sql.query.catalog import Catalog
 from guided.grammar.sql.query.dialect import Dialect
 from guided.grammar.sql.query.literals import AnyText, OneCharacter, Size
 from guided.grammar.sql.query.select.parts import Parts
+from guided.grammar.sql.query.spelled import DATE, MOMENT, PATTERN, SpelledString
 
 __all__ = ["MysqlParts"]
 
@@ -25,6 +26,9 @@ class MysqlParts(Parts):
         self.value = Rule("value")
         self.text = Name(AnyText(), Spelled.STRING)
         self.fraction = Literal(LiteralForm.NUMBER, Size(0, MOST_FRACTION))
+        self.pattern = Literal(LiteralForm.STRING, SpelledString("a regular expression", PATTERN))
+        self.date = Literal(LiteralForm.STRING, SpelledString("a date", DATE))
+        self.moment = Literal(LiteralForm.STRING, SpelledString("a date and time", MOMENT))
         self.character = Literal(LiteralForm.STRING, OneCharacter())
 
     def precision(self) -> Node:
