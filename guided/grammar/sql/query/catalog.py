@@ -48,7 +48,7 @@ class Catalog:
             values = tuple(
                 (lexis.folded(column.name, False), words_of(column.values))
                 for column in table.columns
-                if column.values and max(map(_written_bytes, column.values)) <= MOST_VALUE
+                if column.values and _may_hold(column.values, lexis)
             )
             found.setdefault(name, Relation(columns, values))
         return found
@@ -90,6 +90,11 @@ class Catalog:
     def functions_of(self, kind: CallKind) -> dict[str, Function]:
         """The functions of a kind, by name."""
         return {function.name: function for function in self.functions if function.kind is kind}
+
+
+def _may_hold(values: tuple[str, ...], lexis: Lexis) -> bool:
+    """Is each short, and written as it is but for quotes?"""
+    return max(map(_written_bytes, values)) <= MOST_VALUE and not (lexis.escapes and any("\\" in one for one in values))
 
 
 def _written_bytes(value: str) -> int:

@@ -56,7 +56,7 @@ def query_language(schema: DatabaseSchema, *, forward: bool = True) -> Attribute
     lexis = dialect.lexis
     catalog = Catalog(Catalog.relations_of(schema.tables, lexis), dialect.functions, lexis, forward)
     grammar = select_of_mysql(catalog, dialect) if is_mysql else select(catalog, dialect)
-    if lexis.string_quotes and catalog.has_values:
+    if (lexis.string_quotes or lexis.text_quotes) and catalog.has_values:
         # A value in the quotes of names has its letter case.
         lexis = replace(lexis, keeps_case=True)
     return AttributedLanguage(grammar, Query(laws=dialect.laws), lexis, known_names, owed, named)

@@ -11,7 +11,17 @@ from guided.grammar.sql.query import limits
 from guided.grammar.sql.query.kinds import read_atom
 from guided.grammar.sql.query.scope import Clause, Pending, Query, Taint, is_full, is_local, refer
 
-__all__ = ["AnyString", "AnyText", "HeldString", "Number", "OneCharacter", "QuotedString", "Size", "WholeNumber"]
+__all__ = [
+    "AnyString",
+    "AnyText",
+    "HeldString",
+    "HeldText",
+    "Number",
+    "OneCharacter",
+    "QuotedString",
+    "Size",
+    "WholeNumber",
+]
 
 
 class Number:
@@ -114,8 +124,8 @@ class AnyText:
     price = 2
 
     def allowed(self, query: Query) -> Names:
-        """Any."""
-        return Names(words_of(()), True)
+        """Any, where none is held to values."""
+        return Names(words_of(()), query.held is None)
 
     def after(self, query: Query, name: str) -> Query:
         """The query behind it."""
@@ -124,6 +134,16 @@ class AnyText:
     def suggested(self, query: Query) -> tuple[str, ...]:
         """None: a number is shorter."""
         return ()
+
+
+class HeldText(AnyText):
+    """A value in such quotes."""
+
+    label = "a value of the column"
+
+    def allowed(self, query: Query) -> Names:
+        """What is held, or nothing: any other string is an `AnyText`."""
+        return Names(query.held if query.held is not None else words_of(()))
 
 
 class QuotedString:

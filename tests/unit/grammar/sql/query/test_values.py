@@ -85,6 +85,24 @@ def test_random_texts_are_prepared(language: AttributedLanguage) -> None:
         connection.execute("EXPLAIN " + text + rest.decode())
 
 
+def test_mysql_has_values_too() -> None:
+    language = query_language(replace(SHOP, dialect="mariadb"))
+    free = (replace(table, columns=tuple(replace(one, values=()) for one in table.columns)) for table in SHOP.tables)
+    anything = query_language(replace(SHOP, tables=tuple(free), dialect="mariadb"))
+    for text in TAKEN:
+        if "COLLATE" not in text and "==" not in text and "IS NOT 'Rome'" not in text and "||" not in text:
+            assert anything.reads(text.encode()), text
+            assert language.reads(text.encode()), text
+    refused = [text for text in REFUSED if " IS " not in text and "GROUP BY" not in text]
+    for text in refused:
+        assert anything.reads(text.encode()), text
+        assert not language.reads(text.encode()), text
+    for seed in range(some(200, 4)):
+        text, at = begun(random.Random(seed), language, 30)
+        rest = language.rest(at)
+        assert anything.reads((text + rest.decode()).encode()), text + rest.decode()
+
+
 def test_masks_are_the_tokens_that_can_be_read() -> None:
     pieces = ("Oslo", "'Oslo'", "Os", " = 'Os", "it''s", '= "Oslo', "('Rome', '", "'R", "', ", '" ', "x", 'a ""b')
     tokens = [*(bytes([byte]) for byte in range(256)), *(piece.encode() for piece in pieces), None]

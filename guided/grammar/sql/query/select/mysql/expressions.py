@@ -15,6 +15,7 @@ from guided.grammar.attributed.nodes import (
     words,
 )
 from guided.grammar.sql.query import changes as do
+from guided.grammar.sql.query import values
 from guided.grammar.sql.query.scope import Mixture
 from guided.grammar.sql.query.select.mysql.calls import call, unit
 from guided.grammar.sql.query.select.mysql.parts import MysqlParts
@@ -32,7 +33,11 @@ def expression(parts: MysqlParts) -> Node:
 
 def _comparison(parts: MysqlParts) -> Node:
     predicate = Rule("predicate", _predicate(parts))
-    compare = choice(*map(Sign, parts.dialect.comparisons))
+    equal = choice(*(Sign(sign) for sign in parts.dialect.comparisons if sign in values.EQUALITIES))
+    compare = choice(
+        seq(equal, parts.when_held(values.hold)),
+        *(Sign(sign) for sign in parts.dialect.comparisons if sign not in values.EQUALITIES),
+    )
     every = seq(
         Action(do.may_ask),
         choice(words("ALL"), words("ANY"), words("SOME")),
@@ -54,7 +59,9 @@ def _member(parts: MysqlParts) -> Node:
 def _predicate(parts: MysqlParts) -> Node:
     value = parts.value
     value.body = _value(parts)
-    inside = choice(_member(parts), seq(listed(parts.expression, parts.comma), parts.close))
+    begin, end = parts.when_held(values.begin_list), parts.when_held(values.end_list)
+    member = seq(parts.when_held(values.hold_item), parts.expression)
+    inside = choice(_member(parts), seq(begin, listed(member, parts.comma), end, parts.close))
     escape = maybe(words("ESCAPE"), parts.character)
     negatable = choice(
         seq(words("LIKE"), value, escape),
@@ -72,7 +79,8 @@ def _value(parts: MysqlParts) -> Node:
     one = seq(Star(seq(Action(do.not_alone), prefix)), _atom(parts))
     summed = Action(do.mixed(Mixture.MOMENTS))
     interval = seq(summed, choice(Sign("+"), Sign("-")), words("INTERVAL"), parts.expression, unit())
-    return seq(one, Star(seq(Action(do.operator), choice(seq(sign, one), interval))))
+    more = choice(seq(sign, parts.when_held(values.mixed), one), seq(interval, parts.when_held(values.no_column)))
+    return seq(parts.when_held(values.begin_value), one, Star(seq(Action(do.operator), more)))
 
 
 def _atom(parts: MysqlParts) -> Node:
@@ -83,21 +91,22 @@ def _atom(parts: MysqlParts) -> Node:
         seq(Action(do.deeper), parts.expression, Action(do.shallower), parts.close),
         seq(operand, parts.bracketed(sees=True, width=1)),
     )
+    apart = parts.when_held(values.no_column)
     return choice(
         seq(parts.number, operand),
         seq(operand, parts.string),
         seq(operand, parts.text),
-        seq(operand, words("DATE"), parts.date),
-        seq(operand, words("TIMESTAMP"), parts.moment),
-        seq(operand, choice(*map(words, parts.dialect.constants))),
+        seq(operand, words("DATE"), parts.date, apart),
+        seq(operand, words("TIMESTAMP"), parts.moment, apart),
+        seq(operand, choice(*map(words, parts.dialect.constants)), apart),
         # They are numbers, which alone in ORDER BY would be positions.
-        seq(Action(do.not_alone), operand, choice(words("TRUE"), words("FALSE"))),
+        seq(Action(do.not_alone), operand, choice(words("TRUE"), words("FALSE")), apart),
         parts.bare,
         seq(parts.qualifier, Sign("."), parts.qualified),
-        call(parts),
-        _case(parts),
-        exists,
-        seq(Action(do.may_open), parts.open, inside),
+        seq(call(parts), apart),
+        seq(_case(parts), apart),
+        seq(exists, apart),
+        seq(Action(do.may_open), parts.open, inside, apart),
     )
 
 
@@ -107,6 +116,7 @@ def _case(parts: MysqlParts) -> Node:
         Action(do.opened_case),
         words("CASE"),
         Action(do.operand),
+        parts.when_held(values.no_column),
         maybe(parts.expression),
         Star(when),
         when,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from guided.grammar.attributed.nodes import Literal, LiteralForm, Name, Node, Rule, Spelled, choice, maybe, seq
 from guided.grammar.sql.query.catalog import Catalog
 from guided.grammar.sql.query.dialect import Dialect
-from guided.grammar.sql.query.literals import AnyText, OneCharacter, Size
+from guided.grammar.sql.query.literals import AnyText, HeldText, OneCharacter, Size
 from guided.grammar.sql.query.select.parts import Parts
 from guided.grammar.sql.query.spelled import DATE, MOMENT, PATTERN, SpelledString
 
@@ -24,7 +24,8 @@ class MysqlParts(Parts):
     def __init__(self, catalog: Catalog, dialect: Dialect) -> None:
         super().__init__(catalog, dialect)
         self.value = Rule("value")
-        self.text = Name(AnyText(), Spelled.STRING)
+        text, held = Name(AnyText(), Spelled.STRING), Name(HeldText(), Spelled.STRING, is_exact=True)
+        self.text = choice(text, held) if catalog.has_values else text
         self.fraction = Literal(LiteralForm.NUMBER, Size(0, MOST_FRACTION))
         self.pattern = Literal(LiteralForm.STRING, SpelledString("a regular expression", PATTERN))
         self.date = Literal(LiteralForm.STRING, SpelledString("a date", DATE))
