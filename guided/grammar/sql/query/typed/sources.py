@@ -9,6 +9,7 @@ from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import clauses
 from guided.grammar.sql.query.typed.columns import Catalog
+from guided.grammar.sql.query.typed.full_joins import joins
 from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns
 from guided.grammar.sql.query.typed.scope import Query, unbound
 
@@ -21,7 +22,7 @@ _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 
 
 class TableName:
-    """A relation in FROM; ``joined`` says that USING may follow, ``merged`` that it must."""
+    """A relation in FROM; ``joined`` says that USING may follow, ``merged`` that it is a FULL JOIN."""
 
     label = "a table"
 
@@ -56,7 +57,7 @@ class TableName:
         waiting = {pending.column for pending in query.pending if pending.qualifier is None}
         if waiting & relation.ambiguous:
             return False
-        if self.merged and not mergeable(query._replace(sources=(*query.sources, Source("", relation)))):
+        if self.merged and not joins(query, Source("", relation)):
             return False
         types = relation.types
         return all(clauses.admits(query, name, types[name], joined=self.joined) for name in waiting if name in types)
@@ -222,7 +223,7 @@ def mergeable(query: Query) -> frozenset[str]:
 
 
 def may_merge_any(catalog: Catalog) -> do.Change:
-    """Is there a table that can be joined with USING?"""
+    """Is there a table for a FULL JOIN?"""
     name = TableName(catalog, joined=True, merged=True)
 
     def change(query: Query) -> Query | None:

@@ -22,6 +22,7 @@ from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import clauses, new_names, queries, sources, terms
 from guided.grammar.sql.query.typed import columns as names
 from guided.grammar.sql.query.typed.expressions import columns, expression
+from guided.grammar.sql.query.typed.full_joins import on_equal
 from guided.grammar.sql.query.typed.literals import Place, Position, Size
 from guided.grammar.sql.query.typed.rows import rows
 from guided.grammar.sql.query.typed.scope import Query, needed
@@ -160,7 +161,14 @@ def _sources(catalog: names.Catalog, keywords: frozenset[str], body: Node, query
         seq(Action(clauses.comma), _COMMA, plain, settled),
         seq(Action(clauses.cross), words("CROSS JOIN"), plain, settled),
         seq(Action(clauses.may_join), side, words("JOIN"), joined, choice(using, on)),
-        seq(Action(clauses.may_join), Action(sources.may_merge_any(catalog)), full, words("JOIN"), shared, using),
+        seq(
+            Action(clauses.may_join),
+            Action(sources.may_merge_any(catalog)),
+            full,
+            words("JOIN"),
+            shared,
+            choice(using, on_equal(settled)),
+        ),
     )
     return seq(plain, settled, Star(more))
 
