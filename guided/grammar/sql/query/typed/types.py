@@ -176,15 +176,23 @@ _DECLARED = {
     "date": "date", "time without time zone": "time", "time with time zone": "timetz",
     "timestamp without time zone": "timestamp", "timestamp with time zone": "timestamptz", "interval": "interval",
     "json": "json", "jsonb": "jsonb", "uuid": "uuid", "bytea": "bytea",
+    # What people write for them.
+    "bool": "bool", "int2": "int2", "int": "int4", "int4": "int4", "int8": "int8", "decimal": "numeric",
+    "float": "float8", "float4": "float4", "float8": "float8", "varchar": "varchar", "char": "bpchar",
+    "bpchar": "bpchar", "time": "time", "timetz": "timetz", "timestamp": "timestamp", "timestamptz": "timestamptz",
+    "smallserial": "int2", "serial": "int4", "bigserial": "int8",
 }  # fmt: skip
 
 
 def declared(text: str) -> str:
-    """The type of a column by the words in which the server tells it.
+    """The type of a column by the words in which the server tells it, or in which people declare it.
 
     >>> declared("character varying(30)"), declared("integer[]"), declared("timestamp(3) without time zone")
     ('varchar', '_int4', 'timestamp')
+    >>> declared("VARCHAR(255)"), declared("DECIMAL(10, 2)"), declared("geometry")
+    ('varchar', 'numeric', 'other')
     """
+    text = text.strip().lower()
     array = text.endswith("[]")
     head, _, rest = text.removesuffix("[]").partition("(")
     name = _DECLARED.get((head + rest.partition(")")[2]).strip(), OTHER)
