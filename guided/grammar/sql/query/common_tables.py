@@ -14,7 +14,16 @@ from guided.grammar.sql.query.kinds import may_end
 from guided.grammar.sql.query.relations import NOTHING, Relation
 from guided.grammar.sql.query.scope import Nesting, Query, Recursion
 
-__all__ = ["CommonTable", "NewColumn", "begin_table", "begin_with", "enter_table", "leave_table", "not_recursive"]
+__all__ = [
+    "CommonTable",
+    "NewColumn",
+    "begin_table",
+    "begin_with",
+    "enter_table",
+    "leave_table",
+    "not_recursive",
+    "not_within_itself",
+]
 
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 
@@ -111,6 +120,11 @@ def enter_table(query: Query) -> Query | None:
 def not_recursive(query: Query) -> Query:
     """Begin it where it must not name itself: RECURSIVE was not written."""
     return query._replace(recursion=None)
+
+
+def not_within_itself(query: Query) -> Query | None:
+    """A clause that MariaDB refuses in queries that may be recursive."""
+    return None if query.recursion is not None and query.recursion.relation is not None else query
 
 
 def leave_table(query: Query) -> Query:

@@ -65,6 +65,7 @@ SELECT count(DISTINCT name, age), count(DISTINCT name) FROM singer HAVING count(
 SELECT sum(age) + max(age) AS s FROM singer ORDER BY s
 SELECT name AS "a b", age AS "n" FROM singer WHERE name REGEXP '^(A|B).*[a-z0-9]{2,3}$' ORDER BY n, `a b`
 SELECT regexp_replace(country, '[0-9]+', '') FROM singer, concert WHERE day NOT RLIKE 'a' AND day > DATE '2020-02-28'
+WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM a WHERE x < 5) SELECT * FROM a
 SELECT json_extract(name, '$.a'), json_value(name, '$.b') FROM singer
 SELECT name FROM singer s WHERE (SELECT count(*) FROM singer_in_concert x WHERE x.singer_id = s.singer_id) > 2
 """.strip().splitlines()
@@ -103,6 +104,10 @@ SELECT cast(1 AS DECIMAL(2, 10))
 SELECT 1 = NOT 1
 SELECT 1 IS 1
 SELECT 1 == 1
+WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT max(x) FROM a) SELECT * FROM a
+WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT x FROM a ORDER BY x) SELECT * FROM a
+WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT x FROM singer LEFT JOIN a ON 1) SELECT * FROM a
+WITH a(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM a) SELECT * FROM a
 SELECT name FROM singer WHERE name REGEXP '('
 SELECT DATE '2020-02-30'
 SELECT name FROM singer ORDER BY FALSE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from guided.grammar.attributed.nodes import Action, Choice, Name, Node, Star, choice, listed, maybe, seq, words
 from guided.grammar.sql.query import changes as do
+from guided.grammar.sql.query import common_tables as tables
 from guided.grammar.sql.query import kinds
 from guided.grammar.sql.query.scope import unbound
 from guided.grammar.sql.query.select.mysql.parts import MysqlParts
@@ -22,7 +23,7 @@ def sources(parts: MysqlParts) -> Node:
         seq(words("ON"), settled, Action(do.begin_on), parts.expression, Action(do.end_on)),
         seq(Action(do.may_merge), words("USING"), parts.open, merged, settled, parts.close),
     )
-    outer = seq(choice(words("LEFT"), words("RIGHT")), maybe(words("OUTER")))
+    outer = seq(Action(tables.not_within_itself), choice(words("LEFT"), words("RIGHT")), maybe(words("OUTER")))
     inner = choice(words("JOIN"), words("INNER JOIN"), words("CROSS JOIN"))
     apart = Action(may_join(parts, kinds.Joining.PLAIN))
     alike = Action(may_join(parts, kinds.Joining.NATURAL))

@@ -26,32 +26,33 @@ def select(catalog: Catalog, dialect: Dialect) -> Node:
 
 def _compound(parts: MysqlParts) -> Node:
     every = maybe(choice(words("ALL"), words("DISTINCT")))
-    operator = seq(choice(words("UNION"), words("INTERSECT"), words("EXCEPT")), every)
     one = _core(parts)
-    return seq(
-        maybe(_with(parts)),
-        one,
-        Star(seq(Action(do.next_part), operator, one)),
-        maybe(_order(parts)),
-        maybe(_limit(parts)),
-    )
+    united = seq(Action(do.next_united), words("UNION"), every, one)
+    compared = seq(Action(do.next_part), choice(words("INTERSECT"), words("EXCEPT")), every, one)
+    behind = choice(seq(), seq(Action(tables.not_within_itself), maybe(_order(parts)), maybe(_limit(parts))))
+    return seq(maybe(_with(parts)), one, Star(choice(united, compared)), behind)
 
 
 def _with(parts: MysqlParts) -> Node:
-    table = seq(
+    more = seq(Action(tables.may_define_another), parts.comma)
+    plain = listed(_table(parts, recursive=False), more)
+    recursive = seq(words("RECURSIVE"), listed(_table(parts, recursive=True), more))
+    return seq(Action(tables.begin_with), words("WITH"), choice(plain, recursive))
+
+
+def _table(parts: MysqlParts, *, recursive: bool) -> Node:
+    return seq(
         Action(tables.begin_table),
         Name(tables.CommonTable(parts.catalog), is_exact=parts.is_exact),
         maybe(parts.open, listed(Name(tables.NewColumn()), parts.comma), parts.close),
         words("AS"),
         parts.open,
         Action(tables.enter_table),
-        Action(tables.not_recursive),
+        *(() if recursive else (Action(tables.not_recursive),)),
         parts.compound,
         Action(tables.leave_table),
         parts.close,
     )
-    more = seq(Action(tables.may_define_another), parts.comma)
-    return seq(Action(tables.begin_with), words("WITH"), listed(table, more))
 
 
 def _core(parts: MysqlParts) -> Node:
@@ -64,7 +65,9 @@ def _core(parts: MysqlParts) -> Node:
         listed(seq(term, direction), parts.comma),
         maybe(words("WITH ROLLUP"), Action(do.roll_up)),
     )
-    having = seq(words("HAVING"), Action(do.begin_clause(Clause.HAVING)), parts.expression)
+    having = seq(
+        Action(tables.not_within_itself), words("HAVING"), Action(do.begin_clause(Clause.HAVING)), parts.expression
+    )
     where = seq(words("WHERE"), parts.expression)
     read = seq(Action(do.end_items), words("FROM"), Action(do.begin_from), sources(parts), Action(bind))
     alone = seq(Action(do.end_items), Action(bind), maybe(words("FROM DUAL")))
