@@ -58,6 +58,8 @@ def sql(
         schema = linked(schema, question, most_tables=most_tables)
     options = {"forward": forward}
     tables, notes = _writable(schema)
+    if schema.dialect not in _HOLDING and any(column.values for table in tables for column in table.columns):
+        notes = (*notes, f"strings are not held to values of columns in queries of the dialect {schema.dialect!r}")
     language = partial(_language, replace(schema, tables=tables), forward)
     # Raises now what could not be compiled later.
     language()
@@ -70,6 +72,10 @@ def sql(
         key="sql:" + hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest(),
         notes=(*schema.notes, *notes),
     )
+
+
+_HOLDING = frozenset(["sqlite", "mysql", "mariadb"])
+"""Dialects whose strings are held to the values of columns."""
 
 
 def _language(schema: DatabaseSchema, forward: bool) -> AttributedLanguage:

@@ -143,6 +143,13 @@ def test_tables_with_names_that_no_text_holds_are_left_out() -> None:
         sql(DatabaseSchema(odd))
 
 
+def test_values_that_are_not_held_are_named() -> None:
+    table = Table("t", (Column("a", "text", ("x",)),))
+    assert not sql(DatabaseSchema((table,))).notes
+    (note,) = sql(DatabaseSchema((table,), "postgresql")).notes
+    assert "not held to values" in note
+
+
 def test_equal_sources_have_equal_keys_and_pickle() -> None:
     first, second = sql(SHOP), sql(DatabaseSchema(tuple(SHOP.tables)))
     assert first.key == second.key != sql(SHOP, forward=False).key
