@@ -100,6 +100,8 @@ class Table:
     foreign_keys: tuple[ForeignKey, ...] = ()
     schema: str | None = None
     view: bool = False
+    has_rowid: bool = False
+    """In SQLite: have its rows a number, whose name is ``rowid`` where no column has it?"""
 
 
 @dataclass(frozen=True, slots=True)

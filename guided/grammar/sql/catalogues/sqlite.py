@@ -51,4 +51,13 @@ def _table(session: ReadOnlySession, inspector: Any, name: str, schema: str | No
         warnings.simplefilter("ignore")
         keys = foreign_keys(inspector.get_foreign_keys(name, schema), schema)
         primary = tuple(inspector.get_pk_constraint(name, schema)["constrained_columns"])
-    return Table(name, columns, primary, keys, schema, view)
+    return Table(name, columns, primary, keys, schema, view, _has_rowid(session, name, schema))
+
+
+def _has_rowid(session: ReadOnlySession, name: str, schema: str | None) -> bool:
+    """Is it a table with numbered rows?  Not known before SQLite 3.37."""
+    if sqlite3.sqlite_version_info < (3, 37):
+        return False
+    prefix = f"{session.quoted(schema or _MAIN)}."
+    rows = session.rows(f"PRAGMA {prefix}table_list({session.quoted(name)})")
+    return any(kind == "table" and not without for _, _, kind, _, without, _ in rows)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from guided.grammar.attributed.lexis import Lexis
 from guided.grammar.attributed.words import Words, words_of
-from guided.grammar.sql.query.relations import Relation
+from guided.grammar.sql.query.relations import ROW_NAMES, Relation
 from guided.grammar.sql.query.scope import CallKind
 from guided.grammar.sql.schema import Table
 
@@ -43,20 +43,27 @@ class Catalog:
         """The tables as relations; of tables with one name the first."""
         found: dict[str, Relation] = {}
         for table in tables:
-            columns = tuple(lexis.folded(column.name, False) for column in table.columns)
+            columns = tuple(lexis.folded(column.name, False) for column in table.columns if not column.hidden)
+            hidden = frozenset(lexis.folded(column.name, False) for column in table.columns if column.hidden)
             name = table.name if lexis.keeps_case else lexis.folded(table.name, False)
             values = tuple(
                 (lexis.folded(column.name, False), words_of(column.values))
                 for column in table.columns
                 if column.values and _may_hold(column.values, lexis)
             )
-            found.setdefault(name, Relation(columns, values))
+            row_names = ROW_NAMES.difference(columns, hidden) if table.has_rowid else frozenset[str]()
+            found.setdefault(name, Relation(columns, values, hidden, row_names))
         return found
 
     @cached_property
     def tables(self) -> Words:
         """The names of all relations."""
         return words_of(self.relations)
+
+    @cached_property
+    def row_names(self) -> frozenset[str]:
+        """The names of the number of a row, where some table has it."""
+        return frozenset[str]().union(*(relation.row_names for relation in self.relations.values()))
 
     @cached_property
     def with_columns(self) -> Words:

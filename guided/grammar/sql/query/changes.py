@@ -6,15 +6,14 @@ from collections.abc import Callable
 
 from guided.grammar.sql.query import limits
 from guided.grammar.sql.query.kinds import can_derive, may_be_named, mergeable, with_source
-from guided.grammar.sql.query.relations import Relation, Source, bare_columns, starred
+from guided.grammar.sql.query.nesting import Binding, Nesting
+from guided.grammar.sql.query.relations import Relation, Source, bare_columns, mergeable_names, starred
 from guided.grammar.sql.query.scope import (
-    Binding,
     Call,
     CallKind,
     Clause,
     Item,
     Mixture,
-    Nesting,
     Output,
     Pending,
     Query,
@@ -398,10 +397,9 @@ def may_merge(query: Query) -> Query | None:
 def merge_all(query: Query) -> Query | None:
     """NATURAL: equal names are one; None where the left side has one of them twice."""
     *left, right = query.sources[query.chain :]
-    bare = bare_columns(tuple(left))
-    if right.relation.names & bare.ambiguous:
+    if right.relation.names & bare_columns(tuple(left)).ambiguous:
         return None
-    merged = right._replace(merged=right.relation.names & bare.unique)
+    merged = right._replace(merged=mergeable_names(tuple(left), right))
     return query._replace(sources=(*query.sources[:-1], merged))
 
 

@@ -11,8 +11,9 @@ from guided.grammar.sql.query import limits
 from guided.grammar.sql.query.catalog import Catalog
 from guided.grammar.sql.query.changes import result_of
 from guided.grammar.sql.query.kinds import may_end
+from guided.grammar.sql.query.nesting import Nesting
 from guided.grammar.sql.query.relations import NOTHING, Relation
-from guided.grammar.sql.query.scope import Nesting, Query, Recursion
+from guided.grammar.sql.query.scope import Query, Recursion
 
 __all__ = [
     "CommonTable",

@@ -17,6 +17,8 @@ class TableFunction:
 
     name: str
     columns: tuple[str, ...]
+    hidden: tuple[str, ...]
+    """Its arguments, which can be named as well."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import Words, union, words_of
 from guided.grammar.sql.query import limits
 from guided.grammar.sql.query.catalog import Catalog, Function
-from guided.grammar.sql.query.relations import NOTHING, Relation, Source, bare_columns
+from guided.grammar.sql.query.relations import NOTHING, ROW_NAMES, Relation, Source, bare_columns, mergeable_names
 from guided.grammar.sql.query.scope import (
     Call,
     CallKind,
@@ -52,7 +52,9 @@ def read_atom(query: Query, name: str | None = None, taint: Taint = Taint.NONE, 
     if query.clause is Clause.SELECT or (query.clause is Clause.GROUP and query.laws.selected_first):
         if query.laws.selected_first and query.item is Item.FRESH:
             query = query._replace(item_of=qualifier)
-        item = name if name is not None and item is Item.FRESH else Item.COMPLEX
+        # The number of a row has the name of the primary key, where that is the same.
+        is_named = name is not None and name not in ROW_NAMES
+        item = name if is_named and name is not None and item is Item.FRESH else Item.COMPLEX
         taint = max(query.taint, taint, key=lambda one: one.value)
     else:
         taint = query.taint
@@ -113,6 +115,7 @@ class BareColumn:
                 found |= {name for name in waiting_names(at) if name != "*"} - hidden
             elif not at.bound and at.clause is Clause.SELECT:
                 known = {name for _, relation in at.tables for name in relation.names}
+                known |= self.catalog.row_names if at is query else frozenset()
                 known.update(name for relation in recursive(at).values() for name in relation.names)
                 barred = barred_by_star(at)
                 if hidden or barred:
@@ -131,8 +134,8 @@ class BareColumn:
             at = None if is_local(at) else at.outside
         listed = words_of(found)
         if every is None:
-            return Names(listed, free)
-        return Names(union(frozenset((listed, every))) if found - every.members else every, free)
+            return Names(listed, free, ROW_NAMES)
+        return Names(union(frozenset((listed, every))) if found - every.members else every, free, ROW_NAMES)
 
     def _aliases(self, query: Query) -> set[str]:
         """Names of the result that may be used; what holds an aggregate only where aggregates may be."""
@@ -228,7 +231,7 @@ class QualifiedColumn:
         while at is not None:
             source = at.source(name)
             if source is not None:
-                return Names(words_of(column for column in source.relation.names if knows(at, name, column)))
+                return Names(words_of(column for column in source.relation.named if knows(at, name, column)))
             if not at.bound and at.clause is Clause.SELECT and is_full(at, name):
                 there = {pending.column for pending in at.pending if pending.qualifier == name}
                 return Names(words_of(there - {"*"}))
@@ -241,12 +244,12 @@ class QualifiedColumn:
     def _later(self, query: Query, name: str) -> Names:
         relation = relation_of(query, self.catalog, name)
         if relation is not None:
-            return Names(words_of(relation.names))
+            return Names(words_of(relation.named))
         outside = query.outside
         while outside is not None:
             source = outside.source(name)
             if source is not None:
-                return Names(words_of(source.relation.names))
+                return Names(words_of(source.relation.named))
             outside = outside.outside
         used = {pending.column for pending in query.pending if pending.qualifier == name} - {"*"}
         relations = [*recursive(query).values(), *(relation for _, relation in query.tables)]
@@ -386,7 +389,7 @@ class AliasOfSource:
     def _fits(self, query: Query, name: str) -> bool:
         assert query.relation is not None
         used = {pending.column for pending in query.pending if pending.qualifier == name} - {"*"}
-        return used <= query.relation.names and name not in query.own_names
+        return used <= query.relation.named and name not in query.own_names
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query with the source."""
@@ -502,7 +505,7 @@ class MergedColumn:
 def mergeable(query: Query) -> frozenset[str]:
     """The columns by which the last source can be joined with USING."""
     *left, right = query.sources[query.chain :]
-    return (bare_columns(tuple(left)).unique & right.relation.names) - right.merged
+    return mergeable_names(tuple(left), right) - right.merged
 
 
 class FunctionName:

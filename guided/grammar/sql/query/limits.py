@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from guided.grammar.sql.query.scope import Around, Binding, Clause, Nesting, Query
+from guided.grammar.sql.query.nesting import Around, Binding, Nesting
+from guided.grammar.sql.query.scope import Clause, Query
 
 __all__ = [
     "CALL", "CASE", "CAST", "FILTER", "LIMIT", "MEMBERS", "MOST_CHAINED", "MOST_ITEMS", "MOST_SOURCES", "MOST_STARS",

@@ -9,6 +9,7 @@ from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import Words, words_of
 from guided.grammar.sql.query import limits
 from guided.grammar.sql.query.kinds import read_atom
+from guided.grammar.sql.query.relations import ROW_NAMES
 from guided.grammar.sql.query.scope import Clause, Pending, Query, Taint, is_full, is_local, refer
 
 __all__ = [
@@ -156,11 +157,11 @@ class QuotedString:
         """Any, where one more name may wait for FROM, and none is held to values."""
         waits = not query.bound and query.clause is Clause.SELECT
         may_wait = not (waits and (limits.is_leaf(query) or is_full(query, None)))
-        return Names(words_of(()), may_wait and query.held is None)
+        return Names(words_of(()), may_wait and query.held is None, ROW_NAMES)
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query behind it; a FROM that comes later must not make it an ambiguous column."""
-        if any(output.name == name for output in query.outputs):
+        if name in ROW_NAMES or any(output.name == name for output in query.outputs):
             return None
         changed = refer(query, Pending(None, name, is_local(query), True))
         return None if changed is None else read_atom(changed)

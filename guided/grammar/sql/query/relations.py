@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from guided.grammar.attributed.words import Words
 
-__all__ = ["NOTHING", "Bare", "Relation", "Source", "bare_columns", "starred"]
+__all__ = ["NOTHING", "ROW_NAMES", "Bare", "Relation", "Source", "bare_columns", "mergeable_names", "starred"]
 
 
 @dataclass(frozen=True)
@@ -19,11 +19,25 @@ class Relation:
     columns: tuple[str | None, ...]
     values: tuple[tuple[str, Words], ...] = ()
     """The columns whose values are known, with these."""
+    hidden: frozenset[str] = frozenset()
+    """Columns that can be named, but are not among those of ``*``."""
+    row_names: frozenset[str] = frozenset()
+    """Names of the number of a row; without a qualifier only where there is one source."""
+
+    @cached_property
+    def visible(self) -> frozenset[str]:
+        """The columns of ``*`` that can be named."""
+        return frozenset(column for column in self.columns if column is not None)
 
     @cached_property
     def names(self) -> frozenset[str]:
         """The columns that can be named."""
-        return frozenset(column for column in self.columns if column is not None)
+        return self.visible | self.hidden
+
+    @cached_property
+    def named(self) -> frozenset[str]:
+        """What can stand behind a qualifier."""
+        return self.names | self.row_names
 
     @cached_property
     def values_of(self) -> dict[str, Words]:
@@ -40,6 +54,10 @@ class Relation:
 
 NOTHING = Relation(())
 """What a name stands for that must not be used, as that of a common table expression within itself."""
+
+
+ROW_NAMES = frozenset(["rowid", "oid", "_rowid_"])
+"""SQLite's names of the number of a row."""
 
 
 class Source(NamedTuple):
@@ -62,7 +80,14 @@ def bare_columns(sources: tuple[Source, ...]) -> Bare:
     """What the columns of some sources are without a qualifier."""
     count = Counter(name for source in sources for name in source.relation.names - source.merged)
     unique = frozenset(name for name, times in count.items() if times == 1)
-    return Bare(unique, frozenset(count) - unique)
+    ambiguous = frozenset(count) - unique
+    return Bare(unique | sources[0].relation.row_names if len(sources) == 1 else unique, ambiguous)
+
+
+def mergeable_names(left: tuple[Source, ...], right: Source) -> frozenset[str]:
+    """The columns by which sources can be joined with another: hidden ones are not among them."""
+    hidden = frozenset[str]().union(*(source.relation.hidden | source.relation.row_names for source in left))
+    return (bare_columns(left).unique - hidden) & right.relation.visible
 
 
 def starred(sources: tuple[Source, ...]) -> tuple[str | None, ...]:

@@ -15,10 +15,11 @@ from typing import NamedTuple
 
 from guided.grammar.attributed.words import Words
 from guided.grammar.sql.query.laws import SQLITE_LAWS, Laws
-from guided.grammar.sql.query.relations import Bare, Relation, Source, bare_columns, starred
+from guided.grammar.sql.query.nesting import Nesting
+from guided.grammar.sql.query.relations import ROW_NAMES, Bare, Relation, Source, bare_columns, starred
 
 __all__ = [
-    "Around", "Binding", "Call", "CallKind", "Clause", "Item", "Mixture", "Nesting",
+    "Call", "CallKind", "Clause", "Item", "Mixture",
     "Output", "Pending", "Query", "Recursion", "Taint", "Window", "WindowNeed",
     "WindowUse",
     "bare_names", "barred_below", "barred_by_star", "bind", "conflicts", "is_barred", "is_full",
@@ -135,42 +136,6 @@ class Call(NamedTuple):
     low: int
     high: int | None
     given: int = 0
-
-
-class Binding(Enum):
-    """How tightly operators bind, as far as it matters for what is open."""
-
-    OR = 0
-    AND = 1
-    NOT = 2
-    RANGE = 3
-    """BETWEEN, LIKE and IS, which have words in them."""
-    COMPARISON = 4
-    VALUE = 5
-
-
-class Around(NamedTuple):
-    """What is open around an expression: `Nesting.held` and `Nesting.operators` there."""
-
-    held: int
-    operators: frozenset[Binding]
-    is_bracket: bool
-    """Is the expression in brackets only, which leave no trace in the engine's tree?"""
-
-
-class Nesting(NamedTuple):
-    """What is open of a query; entries are those of the engine's parser (`guided.grammar.sql.query.limits`)."""
-
-    around: int = 0
-    """Entries of all that is around the query."""
-    held: int = 0
-    """Entries of what is open in the clause, but for the operators of the innermost expression."""
-    operators: frozenset[Binding] = frozenset()
-    """Those of that expression whose right operand is being read."""
-    outer: tuple[Around, ...] = ()
-    """What is open around that expression."""
-    chained: int = 0
-    """Operators whose left operand was made by one of the same precedence."""
 
 
 class Pending(NamedTuple):
@@ -414,6 +379,8 @@ def bare_names(query: Query, *, inner: bool = False) -> Bare:
     ``inner``: is it a query within that asks?
     """
     found = bare_columns(query.sources)
+    if inner and len(query.sources) == 1:
+        found = found._replace(unique=found.unique - query.sources[0].relation.row_names)
     if query.clause is Clause.ON and query.laws.comma_apart:
         unique = found.unique & bare_columns(query.sources[query.chain :]).unique
         if query.is_loose:
@@ -464,7 +431,7 @@ def must_be_whole(query: Query, name: str) -> bool:
 def knows(query: Query, qualifier: str, column: str) -> bool:
     """May a column of a source be used in the clause?"""
     source = query.source(qualifier)
-    if source is None or column not in source.relation.names:
+    if source is None or column not in source.relation.named:
         return False
     if query.laws.comma_apart and query.clause is Clause.ON:
         return source in query.sources[query.chain :]
@@ -514,6 +481,9 @@ def is_full(query: Query, qualifier: str | None) -> bool:
 
 def refer(query: Query, pending: Pending, *, inner: bool = False) -> Query | None:
     """The query in which a name was used, None where it has no meaning there; ``inner``: was it used within?"""
+    if inner and pending.qualifier is None and pending.column in ROW_NAMES and query.laws is SQLITE_LAWS:
+        # The number of a row of a query around needs a qualifier.
+        return None
     if not query.bound and query.clause is Clause.SELECT:
         barred = is_barred(query, pending.column)
         return None if barred else query._replace(pending=query.pending | {pending})

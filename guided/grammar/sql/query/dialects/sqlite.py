@@ -74,5 +74,5 @@ SQLITE = Dialect(
     ),
     names_queries=False,
     has_rows=True,
-    table_functions=tuple(TableFunction(name, _JSON_COLUMNS) for name in ("json_each", "json_tree")),
+    table_functions=tuple(TableFunction(name, _JSON_COLUMNS, ("json", "root")) for name in ("json_each", "json_tree")),
 )

@@ -76,7 +76,7 @@ def _source(parts: Parts, joining: kinds.Joining) -> Node:
 
 def _called(parts: Parts, joining: kinds.Joining, function: TableFunction, named: Node) -> Node:
     """A function as a source; its arguments know the sources before it."""
-    relation = Relation(function.columns)
+    relation = Relation(function.columns, hidden=frozenset(function.hidden))
     name = kinds.TableName(parts.catalog, joining)
     fits = Action(lambda query: query if name.fits(query, relation) else None)
     arguments = seq(parts.expression, maybe(Action(do.begun), parts.comma, parts.expression))

@@ -47,6 +47,9 @@ SELECT name FROM singer WHERE (name, age) IN (SELECT name, max(age) FROM singer 
 SELECT a.name FROM singer a JOIN old b ON (a.name, a.age) = (b.name, b.age) WHERE (a.age, 1) NOT IN ((1, 2), (3, 4))
 SELECT name FROM singer WHERE (name, age) >= (SELECT name, age FROM old) OR (age, name) IS NOT (1, 'a')
 SELECT name FROM singer ORDER BY CASE WHEN age > 1 AND age < 3 THEN 1 END
+SELECT rowid, s.oid FROM singer AS s WHERE rowid > 3 ORDER BY s._rowid_
+SELECT name FROM singer WHERE rowid IN (SELECT c.rowid FROM concert c WHERE singer.rowid = c._rowid_)
+SELECT json, root FROM json_each('[]')
 """.strip().splitlines()
 
 REFUSED = """
@@ -87,6 +90,10 @@ SELECT name FROM singer WHERE (name, age) = (1, 2, 3)
 SELECT name FROM singer WHERE (name, age) IN (SELECT 1)
 SELECT name FROM singer WHERE (name, age)
 SELECT name FROM singer ORDER BY age AND 0
+SELECT rowid FROM singer, concert
+SELECT (SELECT rowid FROM concert, old) FROM singer
+SELECT singer_id FROM (SELECT rowid FROM singer_in_concert)
+SELECT json FROM json_each('[]'), (SELECT 1 AS json)
 """.strip().splitlines()
 
 
