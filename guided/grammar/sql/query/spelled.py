@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from guided.grammar.attributed.lexis import ascii_lower
 from guided.grammar.attributed.spellings import Spellings
 from guided.grammar.sql.query.scope import Query
 
-__all__ = ["DATE", "MOMENT", "PATTERN", "SpelledString"]
+__all__ = ["DATE", "MOMENT", "PATTERN", "AliasInQuotes", "SpelledString", "may_be_any"]
 
 _PLAIN = "[A-Za-z0-9 _,;:@#%&=<>!/~-]"
 _ITEM = "([A-Za-z0-9 _,;:@#%&=<>!/~.]|a-[b-z]|A-[B-Z]|0-[1-9]|[[]:(alpha|digit|alnum|space|upper|lower|punct):\\])"
@@ -21,6 +22,30 @@ _DAY = "(19|20)[0-9][0-9]-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])"
 DATE = Spellings(_DAY)
 """Days that all months have; the last ones of a month are free strings elsewhere."""
 MOMENT = Spellings(rf"{_DAY} ([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{{1,6}})?")
+
+
+_SIGN = r"[!#-&(-\[\]-~]"
+_NAME = Spellings(rf"{_SIGN}([ ]?{_SIGN}){{0,50}}")
+
+
+def may_be_any(query: Query) -> Query | None:
+    """A column whose name may be any."""
+    return None if query.is_distinct or query.barred else query
+
+
+class AliasInQuotes:
+    """The name of a column as a string, where it may be any."""
+
+    label = "a name for the column"
+    shortest = "'a'"
+
+    def allowed(self, query: Query) -> Spellings:
+        """ASCII without quotes, in words of one blank between them."""
+        return _NAME
+
+    def after(self, query: Query, text: str) -> Query:
+        """The query with the name noted."""
+        return query._replace(item=ascii_lower(text), named=True)
 
 
 class SpelledString:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from guided.grammar.attributed.nodes import (
     Action,
     Choice,
+    Literal,
+    LiteralForm,
     Name,
     Node,
     Sign,
@@ -22,6 +24,7 @@ from guided.grammar.sql.query.scope import Clause, bind
 from guided.grammar.sql.query.select.parts import Parts
 from guided.grammar.sql.query.select.sources import sources
 from guided.grammar.sql.query.select.windows import windows
+from guided.grammar.sql.query.spelled import AliasInQuotes, may_be_any
 
 __all__ = ["core", "items"]
 
@@ -58,7 +61,9 @@ def items(parts: Parts) -> Node:
     alias = Name(kinds.AliasOfColumn(parts.catalog))
     implied = Name(kinds.AliasOfColumn(parts.catalog, parts.dialect.keywords))
     quoted = Name(kinds.AliasOfColumn(parts.catalog), Spelled.STRING)
-    texts = (seq(words("AS"), quoted),) if parts.dialect.lexis.text_quotes else ()
+    held = Literal(LiteralForm.STRING, AliasInQuotes(), hears=True)
+    free = Action(may_be_any)
+    texts = (seq(words("AS"), quoted), seq(free, words("AS"), held)) if parts.dialect.lexis.text_quotes else ()
     named = maybe(choice(seq(words("AS"), alias), implied, *texts))
     # A text that ends soon has a value: `*` would need a FROM.
     item = Choice(

@@ -66,6 +66,7 @@ SELECT sum(age) + max(age) AS s FROM singer ORDER BY s
 SELECT name AS "a b", age AS "n" FROM singer WHERE name REGEXP '^(A|B).*[a-z0-9]{2,3}$' ORDER BY n, `a b`
 SELECT regexp_replace(country, '[0-9]+', '') FROM singer, concert WHERE day NOT RLIKE 'a' AND day > DATE '2020-02-28'
 WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM a WHERE x < 5) SELECT * FROM a
+SELECT country AS 'The country', count(*) AS 'N (all)' FROM singer GROUP BY `the country` ORDER BY `N (all)` DESC
 SELECT json_extract(name, '$.a'), json_value(name, '$.b') FROM singer
 SELECT name FROM singer s WHERE (SELECT count(*) FROM singer_in_concert x WHERE x.singer_id = s.singer_id) > 2
 """.strip().splitlines()
