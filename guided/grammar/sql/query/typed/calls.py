@@ -25,7 +25,7 @@ from guided.grammar.attributed.nodes import (
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.typed import alternatives, functions
 from guided.grammar.sql.query.typed import changes as do
-from guided.grammar.sql.query.typed.frames import CONDITION, Calling
+from guided.grammar.sql.query.typed.frames import CONDITION, Calling, Operand
 from guided.grammar.sql.query.typed.literals import NUMBERS, Size
 from guided.grammar.sql.query.typed.scope import Clause, Query
 from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, is_literal, members, only
@@ -135,6 +135,11 @@ def end_call(query: Query) -> Query | None:
     if kind is None:
         return None
     return do.read(do.hear(query._replace(frames=query.frames[:-1]), ")"), kind, (frame.name, 2))
+
+
+def _begin_narrow(query: Query) -> Query:
+    """An argument of POSITION."""
+    return query._replace(frames=(*query.frames, Operand(only("text"), narrow=True)))
 
 
 def may_close(query: Query) -> Query | None:
@@ -294,17 +299,11 @@ def _spelled(expression: Node) -> list[Node]:
             result("text", name), _CLOSE)
         for word, name in (("", "btrim"), ("BOTH", "btrim"), ("LEADING", "ltrim"), ("TRAILING", "rtrim"))
     ]  # fmt: skip
+    narrow = seq(Action(_begin_narrow), expression, Action(do.end))
     position = seq(
-        words("POSITION"),
-        begin,
-        Action(do.untraced),
-        _OPEN,
-        text,
-        words("IN"),
-        text,
-        result("int4", "position"),
+        words("POSITION"), begin, Action(do.untraced), _OPEN, narrow, words("IN"), narrow, result("int4", "position"),
         _CLOSE,
-    )
+    )  # fmt: skip
     part = choice(seq(words("FROM"), whole, maybe(words("FOR"), whole)), seq(words("FOR"), whole))
     substring = seq(
         words("SUBSTRING"), begin, Action(do.untraced), _OPEN, text, part, result("text", "substring"), _CLOSE

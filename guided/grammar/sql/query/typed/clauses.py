@@ -22,7 +22,7 @@ from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, settled
 
 __all__ = [
     "UNNAMED", "admits", "all_columns", "all_columns_of", "begin_distinct_on", "begin_from", "begin_group",
-    "begin_group_term", "begin_having", "begin_item", "begin_limit", "begin_on", "begin_order",
+    "begin_group_term", "begin_groupings", "begin_having", "begin_item", "begin_limit", "begin_on", "begin_order",
     "begin_order_term", "begin_table", "begin_where", "bound", "comma", "distinct", "end_distinct_on",
     "end_group_term", "end_item", "end_items", "end_on", "end_value", "enter_source", "enter_table", "grouped",
     "is_sortable", "lacks_columns", "leave_source", "leave_table", "may_join", "may_order", "settled_sources",
@@ -202,6 +202,11 @@ def begin_group(query: Query) -> Query | None:
             if kind is None or not is_sortable(kind):
                 return None
     return query._replace(clause=Clause.GROUP, grouped=True)
+
+
+def begin_groupings(query: Query) -> Query:
+    """Before ROLLUP and CUBE."""
+    return query._replace(several_groupings=True)
 
 
 def begin_group_term(query: Query) -> Query:

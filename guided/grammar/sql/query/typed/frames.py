@@ -69,6 +69,8 @@ class Operand(NamedTuple):
     """The column that it is alone."""
     plain: bool = False
     """May it be a column alone whose type does not matter?"""
+    narrow: bool = False
+    """Is it one of the arguments of POSITION, which have no AT TIME ZONE?"""
     indexed: bool = False
     """May a subscript follow?"""
     bound: bool = False
@@ -188,7 +190,9 @@ def operated(operand: Operand, operator: str) -> Operand | None:
     level = LEVELS[operator]
     # Of operators that cannot be chained the one before stays.
     left = _before(operand, level)
-    if left is None or (operator == "at" and any(wait.operator == "between" and wait.left for wait in left.waits)):
+    if left is None or (
+        operator == "at" and (left.narrow or any(wait.operator == "between" and wait.left for wait in left.waits))
+    ):
         return None
     wanted = hopes(left, level)
     match operator:

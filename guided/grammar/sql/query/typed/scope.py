@@ -98,6 +98,8 @@ class Query(NamedTuple):
     grouped: bool = False
     """Was GROUP BY read?"""
     groups: frozenset[Column] = frozenset()
+    several_groupings: bool = False
+    """Are rows grouped by some of the groups, too, so that no column depends on a key?"""
     grouped_outputs: frozenset[int] = frozenset()
     commas: bool = False
     """Are the sources separated by commas? What is joined then has other names in its condition."""
@@ -225,7 +227,7 @@ def _depends(query: Query, column: Column) -> bool:
     if column in query.groups:
         return True
     source = query.source(column[0] or "")
-    key = frozenset() if source is None else source.relation.key
+    key = frozenset() if source is None or query.several_groupings else source.relation.key
     return bool(key) and all((column[0], name) in query.groups for name in key)
 
 

@@ -123,7 +123,12 @@ def _group(body: Node) -> Node:
     term = Choice((free, place, named), lambda query: 0 if needed(query) else -1)
     having = seq(words("HAVING"), Action(clauses.begin_having), body, Action(do.end))
     terms = seq(term, Star(seq(_COMMA, term), lambda query: bool(needed(query))))
-    group = seq(words("GROUP BY"), Action(clauses.begin_group), terms, Action(clauses.grouped), maybe(having))
+    several = seq(
+        Action(clauses.begin_groupings), choice(words("ROLLUP"), words("CUBE")), _OPEN,
+        free, Star(seq(_COMMA, free), lambda query: bool(needed(query))), _CLOSE,
+    )  # fmt: skip
+    begin = seq(words("GROUP BY"), Action(clauses.begin_group))
+    group = seq(begin, choice(terms, several), Action(clauses.grouped), maybe(having))
     return choice(Action(clauses.grouped), group)
 
 

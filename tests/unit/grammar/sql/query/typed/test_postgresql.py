@@ -56,6 +56,7 @@ SELECT DISTINCT s.name, s.age AS years FROM public.singer s ORDER BY s.name, yea
 SELECT DISTINCT ON (s.country) s.country, s.name FROM singer s ORDER BY s.country, s.age DESC
 SELECT m.n, count(*) FROM generate_series(1, 12) AS m(n) LEFT JOIN concert ON EXTRACT(MONTH FROM at) = m.n GROUP BY m.n
 SELECT name, tag FROM concert, unnest(tags) AS tag
+SELECT country, is_male, count(*) FROM singer GROUP BY ROLLUP (country, is_male)
 SELECT s.name, c.name FROM singer s FULL OUTER JOIN concert c ON s.singer_id = c.stadium_id
 SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY age) FROM singer
 SELECT total, many.country FROM (SELECT country, count(*) AS total FROM singer GROUP BY country) AS many
@@ -89,6 +90,7 @@ SELECT date_trunc('month', at), count(*) FROM concert GROUP BY date_trunc('year'
 SELECT EXTRACT(YEAR FROM at), count(*) FROM concert GROUP BY EXTRACT(MONTH FROM at)
 SELECT DISTINCT ON (s.country) s.country, s.name FROM singer s ORDER BY s.age, s.country
 SELECT name FROM private.singer
+SELECT name, singer_id FROM singer GROUP BY CUBE (singer_id)
 SELECT s.name FROM singer s FULL JOIN concert c ON s.singer_id < c.stadium_id
 SELECT substr(name, 3000000000) FROM singer
 """.strip().splitlines()
