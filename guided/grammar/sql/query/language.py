@@ -10,7 +10,8 @@ from guided.grammar.sql.query.catalog import Catalog
 from guided.grammar.sql.query.dialects import postgresql
 from guided.grammar.sql.query.dialects.mariadb import mariadb
 from guided.grammar.sql.query.dialects.sqlite import SQLITE
-from guided.grammar.sql.query.scope import Query, known_names, named, owed
+from guided.grammar.sql.query.owing import named, owed
+from guided.grammar.sql.query.scope import Query, known_names
 from guided.grammar.sql.query.select.mysql.statement import select as select_of_mysql
 from guided.grammar.sql.query.select.statement import select
 from guided.grammar.sql.query.typed import columns as typed_columns

@@ -24,7 +24,7 @@ __all__ = [
     "WindowUse",
     "bare_names", "barred_below", "barred_by_star", "bind", "conflicts", "is_barred", "is_full",
     "is_local", "known_names",
-    "knows", "must_be_whole", "named", "owed", "refer", "unbound", "waiting_names",
+    "knows", "must_be_whole", "refer", "unbound", "waiting_names",
 ]  # fmt: skip
 
 
@@ -296,76 +296,6 @@ def known_names(query: Query) -> frozenset[str]:
             found |= at.recursion.relation.names
         at = at.parent
     return frozenset(found)
-
-
-def owed(query: Query) -> int:
-    """Bytes that are enough for what a query and those around it demand beside their clauses.
-
-    Each source that is still missing may be a sub-query that defines what waits for it, joined with USING.
-    """
-    # Where no number may be, since it would be a position, a string is a byte longer.
-    found = 1
-    at: Query | None = query
-    while at is not None:
-        found += sum(2 * max(0, call.low - call.given) for call in at.calls)
-        if at.width is not None and not (at.bound and at.is_starred):
-            found += 2 * max(0, at.width - len(at.outputs))
-        if at.clause is Clause.VALUES and at.cells:
-            found += 2 * (len(at.outputs) - at.cells)
-        found += 2 * at.row
-        if not at.bound:
-            found += _sources_owed(at)
-        found += sum(_OWED_WINDOW + 2 * len(use.name) for use in at.uses)
-        if at.is_distinct or at.barred:
-            found += _OWED_NAME
-        at = at.parent
-    if query.name and query.clause is not Clause.FROM and query.source(query.name) is None:
-        # A qualifier, whose column is still to be named; a query around may have to bind it.
-        found += _OWED_SOURCE + 2 * len(query.name) + 2 * _OWED_NAME
-    return found
-
-
-_OWED_SOURCE, _OWED_NAME = 30, 9
-"""Bytes of a sub-query as a source, and of a name in it beside its own two times.
-
-`` JOIN(SELECT )"" USING()`` has 24 beside its name; ``1 "",`` and ``"",`` around a column have 8.
-"""
-
-
-_OWED_WINDOW = 24
-"""Bytes of the definition of a window beside its name."""
-
-
-_CALLED = 16
-"""Bytes of the arguments that a function must have: no more than eight."""
-
-
-def named(query: Query) -> int:
-    """Bytes that a query may owe besides when one more name is read: a source that has it, or arguments."""
-    at: Query | None = query
-    while at is not None:
-        if not at.bound:
-            return _OWED_SOURCE + 2 * _OWED_NAME + _OWED_WINDOW
-        at = at.parent
-    return _CALLED
-
-
-def _sources_owed(query: Query) -> int:
-    missing = unbound(query)
-    groups = {pending.qualifier for pending in missing}
-    found = sum(_OWED_SOURCE + 2 * len(group or "") for group in groups)
-    found += sum(_OWED_NAME + 2 * len(pending.column) for pending in missing)
-    found += sum(_OWED_NAME + len(name) for name in conflicts(query))
-    if query.relation is not None and query.clause is Clause.FROM:
-        # USING must make one what the relation that was read has as well.
-        bare = bare_columns(query.sources)
-        both = waiting_names(query) & query.relation.names & (bare.unique | bare.ambiguous)
-        found += sum(_OWED_NAME + len(name) for name in both)
-    if (query.needs_from and not query.sources) or query.missing_columns:
-        found += _OWED_SOURCE
-    if query.relation is not None and query.clause is Clause.SELECT:
-        found += 2 * len(query.relation.columns)
-    return found
 
 
 def is_local(query: Query) -> bool:

@@ -1,0 +1,85 @@
+"""What a query owes to its end: bytes that are enough for what it demands beside its clauses."""
+
+from __future__ import annotations
+
+from guided.grammar.sql.query.relations import bare_columns
+from guided.grammar.sql.query.scope import Clause, Query, conflicts, unbound, waiting_names
+
+__all__ = ["named", "owed"]
+
+
+def owed(query: Query) -> int:
+    """Bytes that are enough for what a query and those around it demand beside their clauses.
+
+    Each source that is still missing may be a sub-query that defines what waits for it, joined with USING.
+    """
+    # Where no number may be, since it would be a position, a string is a byte longer.
+    found = 1
+    at: Query | None = query
+    while at is not None:
+        found += sum(2 * max(0, call.low - call.given) for call in at.calls)
+        if at.width is not None and not (at.bound and at.is_starred):
+            found += 2 * max(0, at.width - len(at.outputs))
+        if at.clause is Clause.VALUES and at.cells:
+            found += 2 * (len(at.outputs) - at.cells)
+        found += 2 * at.row
+        if not at.bound:
+            found += _sources_owed(at)
+        found += sum(_OWED_WINDOW + 2 * len(use.name) for use in at.uses)
+        if at.is_distinct or at.barred:
+            found += _OWED_NAME
+        at = at.parent
+    if query.name and query.clause is not Clause.FROM and query.source(query.name) is None:
+        # A qualifier, whose column is still to be named; a query around may have to bind it.
+        found += _OWED_SOURCE + 2 * len(query.name) + 2 * _OWED_NAME
+    return found
+
+
+_OWED_SOURCE, _OWED_NAME = 30, 9
+"""Bytes of a sub-query as a source, and of a name in it beside its own two times.
+
+`` JOIN(SELECT )"" USING()`` has 24 beside its name; ``1 "",`` and ``"",`` around a column have 8.
+"""
+
+
+_OWED_WINDOW = 24
+"""Bytes of the definition of a window beside its name."""
+
+
+_CALLED = 16
+"""Bytes of the arguments that a function must have: no more than eight."""
+
+
+def named(query: Query) -> int:
+    """Bytes that a query may owe besides when one more name is read.
+
+    That is a source which has it, or the definition of a window, or arguments; and a table in FROM may have the names
+    that wait once more, so that USING must make them one.
+    """
+    waits = 0
+    is_open = False
+    at: Query | None = query
+    while at is not None:
+        if not at.bound:
+            is_open = True
+            waits += sum(_OWED_NAME + len(name) for name in waiting_names(at))
+        at = at.parent
+    return waits + (max(_OWED_SOURCE + 2 * _OWED_NAME, _OWED_WINDOW) if is_open else _CALLED)
+
+
+def _sources_owed(query: Query) -> int:
+    missing = unbound(query)
+    groups = {pending.qualifier for pending in missing}
+    found = sum(_OWED_SOURCE + 2 * len(group or "") for group in groups)
+    found += sum(_OWED_NAME + 2 * len(pending.column) for pending in missing)
+    found += sum(_OWED_NAME + len(name) for name in conflicts(query))
+    if query.relation is not None and query.clause is Clause.FROM:
+        # USING must make one what the relation that was read has as well.
+        bare = bare_columns(query.sources)
+        both = waiting_names(query) & query.relation.names & (bare.unique | bare.ambiguous)
+        found += sum(_OWED_NAME + len(name) for name in both)
+    if (query.needs_from and not query.sources) or query.missing_columns:
+        found += _OWED_SOURCE
+    if query.relation is not None and query.clause is Clause.SELECT:
+        found += 2 * len(query.relation.columns)
+    return found
