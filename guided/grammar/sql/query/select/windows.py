@@ -42,8 +42,8 @@ def _window(parts: Parts) -> Node:
     measured = seq(Action(do.frame_window), _frame(parts, words("RANGE")))
     # RANGE with an offset wants one term to measure it by.
     ordered = seq(
-        words("ORDER BY"),
         Action(do.order_window),
+        words("ORDER BY"),
         term,
         choice(measured, unmeasured, seq(parts.comma, listed(term, parts.comma), unmeasured)),
     )
