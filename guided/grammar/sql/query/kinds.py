@@ -508,6 +508,15 @@ def mergeable(query: Query) -> frozenset[str]:
     return mergeable_names(tuple(left), right) - right.merged
 
 
+def _is_in_aggregate(query: Query | None) -> bool:
+    """Is the text in the arguments of an aggregate of a query, or of one around it?"""
+    while query is not None:
+        if is_local(query):
+            return True
+        query = query.parent
+    return False
+
+
 class FunctionName:
     """A function of one kind, where such may be called."""
 
@@ -532,6 +541,9 @@ class FunctionName:
         if self.kind is CallKind.AGGREGATE:
             ordered = query.clause in (Clause.ORDER, Clause.WINDOW) and is_aggregate(query)
             late = query.clause in (Clause.SELECT, Clause.HAVING)
+            if CallKind.WINDOW in within and _is_in_aggregate(query.parent):
+                # MariaDB takes it for one of the query around.
+                return False
             return (late or ordered) and CallKind.AGGREGATE not in within
         return query.clause in (Clause.SELECT, Clause.ORDER) and not within - {CallKind.SCALAR}
 
