@@ -48,7 +48,7 @@ def sql(
     >>> grammar = sql(DatabaseSchema((Table("singer", (Column("name"), Column("age"))),)))
     >>> vocabulary = guided.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), None], eos_ids=[256])
     >>> constraint = guided.compile(grammar, vocabulary)
-    >>> constraint.advance_bytes(constraint.start, b"SELECT s.nmae FROM singer s") == 0
+    >>> constraint.advance_bytes(constraint.start, b"SELECT s.nmae FROM singer s WHERE") == 0
     True
     """
     schema = schema_or_url

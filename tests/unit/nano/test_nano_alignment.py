@@ -37,7 +37,8 @@ def test_the_sql_grammar_accepts_every_reference_statement(letters: guided.Vocab
     for example in itertools.islice(examples("sql", seed=21, held_out=held_out), 8):
         constraint = guided.compile(grammar_of(example), letters)
         assert accepts(constraint, example.answer), example.answer
-        assert not accepts(constraint, example.answer + ";")
+        assert accepts(constraint, example.answer + ";")
+        assert not accepts(constraint, example.answer + ";;")
 
 
 @pytest.mark.parametrize("name", ["records", "familiar"])

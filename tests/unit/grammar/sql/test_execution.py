@@ -186,9 +186,11 @@ def _running(dialect: str, url: str) -> int:
     return int(run_query(url, asked[dialect]).rows[0][0])
 
 
+# Where pytest runs in the background of a shell, SIGINT is ignored, and so it would be here.
 PROGRAM = """
-import sys, time
+import signal, sys
 from guided.grammar.sql import run_query
+signal.signal(signal.SIGINT, signal.default_int_handler)
 print("ready", flush=True)
 try:
     run_query(sys.argv[1], sys.argv[2], seconds=300)
