@@ -19,7 +19,7 @@ from guided.grammar.sql.engines.session import ReadOnlySession
 from guided.grammar.sql.query.dialects.mariadb import MARIADB
 from guided.grammar.sql.query.language import query_language
 from guided.grammar.sql.query.scope import CallKind
-from tests.amounts import some
+from tests.amounts import ALL, some
 from tests.databases import Databases
 from tests.unit.grammar.sql.query.random_queries import begun
 from tests.unit.grammar.sql.query.test_queries import refusal
@@ -166,6 +166,7 @@ def test_what_the_server_refuses_is_refused(
         assert refusal(language, text) is not None
 
 
+@pytest.mark.timeout(3600 if ALL else 300)
 def test_random_texts_are_prepared(languages: tuple[AttributedLanguage, ...], session: ReadOnlySession) -> None:
     """The server computes constants while it prepares, and refuses those that overflow: one text of a thousand."""
     sizes, overflows = [], 0

@@ -15,7 +15,7 @@ import pytest
 from guided.grammar.attributed.language import AttributedLanguage
 from guided.grammar.sql import reflect
 from guided.grammar.sql.query.language import query_language
-from tests.amounts import some
+from tests.amounts import ALL, some
 from tests.unit.grammar.sql.query.random_queries import begun
 from tests.unit.grammar.sql.query.test_queries import DATABASE, refusal
 
@@ -37,6 +37,7 @@ def path(connection: sqlite3.Connection) -> Path:
     return Path(connection.execute("PRAGMA database_list").fetchone()[2])
 
 
+@pytest.mark.timeout(3600 if ALL else 300)
 @pytest.mark.parametrize("rare", [False, True])
 def test_random_texts_are_prepared(rare: bool, path: Path, connection: sqlite3.Connection) -> None:
     # What was read is kept by a language, so a new one for each thousand texts.
@@ -53,6 +54,7 @@ def test_random_texts_are_prepared(rare: bool, path: Path, connection: sqlite3.C
         connection.execute("EXPLAIN " + whole)
 
 
+@pytest.mark.timeout(3600 if ALL else 300)
 @pytest.mark.parametrize("forward", [True, False])
 def test_random_bytes_come_to_no_dead_end(forward: bool, path: Path, connection: sqlite3.Connection) -> None:
     rng = random.Random(0)

@@ -12,7 +12,7 @@ import pytest
 from guided.grammar.attributed.language import At, AttributedLanguage
 from guided.grammar.sql import reflect
 from guided.grammar.sql.query.language import query_language
-from tests.amounts import some
+from tests.amounts import ALL, some
 from tests.databases import Databases
 from tests.unit.grammar.sql.query import random_queries
 
@@ -159,6 +159,7 @@ def test_what_the_server_refuses_is_refused(text: str, language: AttributedLangu
     assert refusal(language, text) is not None
 
 
+@pytest.mark.timeout(3600 if ALL else 300)
 @pytest.mark.parametrize("forward", [True, False])
 def test_random_texts_are_prepared(
     forward: bool, language: AttributedLanguage, strict: AttributedLanguage, cursor: Any, monkeypatch: Any
