@@ -36,6 +36,7 @@ def alone() -> None:
     _index(vocabulary)
     _pairs()
     _combinations()
+    _queries(vocabulary)
 
 
 def steps() -> None:
@@ -69,6 +70,7 @@ def everything() -> None:
     _growth(vocabulary)
     _closings(vocabulary)
     _prices(vocabulary)
+    _queries(vocabulary)
 
 
 def _vocabulary() -> Vocabulary:
@@ -104,6 +106,19 @@ def _grammars() -> list[tuple[Grammar, bytes]]:
         (guided.lark(earley), b"aab"),
         (guided.gbnf(recursive), b"[ab,[cd]]"),
     ]
+
+
+def _queries(vocabulary: Vocabulary) -> None:
+    """Masks of a language that has no automaton."""
+    import numpy as np
+
+    import guided
+    from guided.grammar.sql import Column, DatabaseSchema, Table
+
+    constraint = guided.compile(guided.sql(DatabaseSchema((Table("t", (Column("a"),)),))), vocabulary)
+    row = np.zeros(vocabulary.n_words, np.uint32)
+    for text in (b"", b"SELECT x", b"SELECT 'x"):
+        constraint.fill_mask(constraint.advance_bytes(constraint.start, text), row)
 
 
 def _compiled(grammar: Grammar, vocabulary: Vocabulary) -> Constraint:
