@@ -541,8 +541,7 @@ class FunctionName:
         if self.kind is CallKind.AGGREGATE:
             ordered = query.clause in (Clause.ORDER, Clause.WINDOW) and is_aggregate(query)
             late = query.clause in (Clause.SELECT, Clause.HAVING)
-            if CallKind.WINDOW in within and _is_in_aggregate(query.parent):
-                # MariaDB takes it for one of the query around.
+            if query.laws.one_aggregate and _is_in_aggregate(query.parent):
                 return False
             return (late or ordered) and CallKind.AGGREGATE not in within
         return query.clause in (Clause.SELECT, Clause.ORDER) and not within - {CallKind.SCALAR}

@@ -21,6 +21,8 @@ class Laws:
     """Are names of GROUP BY, HAVING and ORDER BY those of the result first, and those of HAVING no others?"""
     no_blank_end: bool = False
     """Must names of tables not end with a blank?"""
+    one_aggregate: bool = False
+    """Has an aggregate no other in its arguments, not even in a sub-query?"""
     case_folded: bool = False
     """Are common table expressions of one name but for its letter case the same?"""
 

@@ -106,6 +106,7 @@ MARIADB = Dialect(
     functions=(*functions_of(f"{_SCALARS} {_MARIADB_ONLY}", CallKind.SCALAR), *_GROUPS),
     attached=_names(f"{_ATTACHED} {_AGGREGATES} {_WINDOWS}"),
     laws=Laws(
+        one_aggregate=True,
         distinct_columns=True,
         star_first=True,
         comma_apart=True,
