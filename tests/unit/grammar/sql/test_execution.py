@@ -265,3 +265,12 @@ def test_work_that_does_not_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TimeoutError, match="its own"):
         call_within(fail, lambda: None, 5)
     assert call_within(lambda: 3, lambda: None, 5) == 3
+
+
+def test_table_valued_functions_of_sqlite_only_read(databases) -> None:
+    url = databases("sqlite").create("CREATE TABLE t (a)")
+    assert run_query(url, "SELECT value FROM json_each('[1, 2]')").rows == ((1,), (2,))
+    for text in ("UPDATE sqlite_master SET name = 'u'", "WITH x AS (SELECT 1) UPDATE sqlite_master SET name = 'u'"):
+        with pytest.raises(GuidedError):
+            run_query(url, text)
+    assert run_query(url, "SELECT name FROM sqlite_master").rows == (("t",),)
