@@ -106,8 +106,11 @@ class Rows:
             return _Reach(UNKNOWN, ((UNKNOWN, writing.row, False),))
         groups: list[tuple[int, tokenset.Row, bool]] = []
         most = 0
+        behind: dict[Place, int] = {}
         for place, tokens, is_free in writing.groups:
-            bound = read + (self.language.pricing.most(place) if is_free else self.language.most(place))
+            if not is_free and place not in behind:
+                behind[place] = self.language.most(place)
+            bound = read + (self.language.pricing.most(place) if is_free else behind[place])
             groups.append((bound, tokens, is_free))
             most = max(most, bound + _A_BYTE * self.walks.longest * is_free)
         return _Reach(most, tuple(groups))

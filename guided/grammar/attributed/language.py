@@ -97,7 +97,7 @@ class AttributedLanguage:
         self.lexis = lexis
         self._known = known
         self.threads = Threads(grammar, attribute)
-        self.pricing = Pricing(self.threads.prices, owed, named)
+        self.pricing = Pricing(owed, named)
         self.closing = Closing(self.threads, lexis)
         self.start = At(self.threads.start, Reading.BLANK, b"")
         self._steps: Kept[tuple[At, int], At | None] = Kept(_STEPS)

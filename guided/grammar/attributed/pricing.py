@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from guided.grammar.attributed.kept import Kept
-from guided.grammar.attributed.nodes import Prices
-from guided.grammar.attributed.threads import Place, Plan
+from guided.grammar.attributed.threads import Place
 
 __all__ = ["NAMED", "Pricing"]
 
@@ -24,8 +23,7 @@ class Pricing:
     ``named`` what it may demand besides when one more name was read, but for three bytes for each of the name's own.
     """
 
-    def __init__(self, prices: Prices, owed: Callable[[Any], int], named: Callable[[Any], int]) -> None:
-        self._prices = prices
+    def __init__(self, owed: Callable[[Any], int], named: Callable[[Any], int]) -> None:
         self._owed = owed
         self._named = named
         # By address, with the attribute itself, so that no other comes to have it meanwhile.
@@ -35,7 +33,7 @@ class Pricing:
         """Bytes that are enough from a place on."""
         found = place.least
         if found is None:
-            found = place.least = 0 if place.may_end else min(self._behind(place, Plan.cheapest))
+            found = place.least = 0 if place.may_end else min(self._behind(place, place.plan.cheapest))
         return found
 
     def most(self, place: Place) -> int:
@@ -43,12 +41,12 @@ class Pricing:
         found = place.most
         if found is None:
             named = max((self._named(one) for _, one in place.ways), default=0) if place.plan.names else 0
-            found = place.most = named + max(self._behind(place, Plan.dearest))
+            found = place.most = named + max(self._behind(place, place.plan.dearest))
         return found
 
-    def _behind(self, place: Place, of: Callable[[Plan, Prices], tuple[int, ...]]) -> Iterable[int]:
+    def _behind(self, place: Place, prices: tuple[int, ...]) -> Iterable[int]:
         """Bytes that are enough from the terminals that may come, for each of the attributes."""
-        for (_, attribute), price in zip(place.ways, of(place.plan, self._prices), strict=True):
+        for (_, attribute), price in zip(place.ways, prices, strict=True):
             yield price + self._demanded(attribute)
 
     def _demanded(self, attribute: Any) -> int:

@@ -98,9 +98,8 @@ class Plan:
     The attribute of the ways with an entry's number says the rest.
     """
 
-    def __init__(self, ways: tuple[Ways, ...]) -> None:
-        self._dearest: tuple[int, ...] | None = None
-        self._cheapest: tuple[int, ...] | None = None
+    def __init__(self, ways: tuple[Ways, ...], prices: Prices) -> None:
+        self._prices = prices
         self._ways = tuple(behind for behind, _ in ways)
         self._every = [(number, *way) for number, (behind, _) in enumerate(ways) for way in behind]
 
@@ -147,17 +146,15 @@ class Plan:
         """The literals that may come."""
         return tuple((number, one, stack) for number, one, stack in self._every if isinstance(one, Literal))
 
-    def dearest(self, prices: Prices) -> tuple[int, ...]:
+    @cached_property
+    def dearest(self) -> tuple[int, ...]:
         """For each of the ways the highest price of a terminal with what is behind it."""
-        if self._dearest is None:
-            self._dearest = tuple(max(_price(way, prices) for way in ways) for ways in self._ways)
-        return self._dearest
+        return tuple(max(_price(way, self._prices) for way in ways) for ways in self._ways)
 
-    def cheapest(self, prices: Prices) -> tuple[int, ...]:
+    @cached_property
+    def cheapest(self) -> tuple[int, ...]:
         """The lowest."""
-        if self._cheapest is None:
-            self._cheapest = tuple(min(_price(way, prices) for way in ways) for ways in self._ways)
-        return self._cheapest
+        return tuple(min(_price(way, self._prices) for way in ways) for ways in self._ways)
 
 
 def _price(way: Way, prices: Prices) -> int:
@@ -301,7 +298,7 @@ class Threads:
             key_of_plan = tuple([id(behind) for behind, _ in ways])
             plan = self._plans.get(key_of_plan)
             if plan is None:
-                plan = self._plans[key_of_plan] = Plan(ways)
+                plan = self._plans[key_of_plan] = Plan(ways, self.prices)
             found = self._places[key] = Place(kept, ways, plan)
         return found
 
