@@ -117,8 +117,9 @@ def test_texts_sampled_through_masks_run() -> None:
         connection.execute("EXPLAIN " + written.decode())
 
 
-def test_contracts() -> None:
-    constraint = guided.compile(sql(SHOP), vocabularies.of_bytes())
+@pytest.mark.parametrize("dialect", ["sqlite", "mysql", "mariadb", "postgresql"])
+def test_contracts(dialect: str) -> None:
+    constraint = guided.compile(sql(replace(SHOP, dialect=dialect)), vocabularies.of_bytes())
     assert isinstance(constraint, AttributedConstraint)
     check_constraint(constraint, walks=3, length=12, threads=2)
 

@@ -74,9 +74,6 @@ _ALL_CASTS = frozenset(
     for source, targets in table.items()
     for target in targets.split()
 )
-POLYMORPHIC = frozenset(
-    ["any", "anyelement", "anyarray", "anynonarray", "anycompatible", "anycompatiblearray", "anycompatiblenonarray"]
-)
 
 
 def is_literal(name: str) -> bool:
