@@ -45,9 +45,12 @@ LAYERS: dict[str, set[str]] = {
     "search": {*CONSTRAINTS, "lm", "steer", "monitor", "infer"},
     "testing": {*CONSTRAINTS, "lm", "steer", "monitor", "infer", "draft", "search"},
     "hf": {*CONSTRAINTS, "nano", "lm", "steer", "monitor", "infer", "draft", "search"},
+    "serving": {*CONSTRAINTS, "nano", "lm", "steer", "monitor", "infer", "draft", "search", "hf"},
     "eval": {*CONSTRAINTS, "nano", "lm", "steer", "monitor", "infer", "draft", "search", "hf"},
-    "cli": {*CONSTRAINTS, "nano", "lm", "steer", "monitor", "infer", "draft", "search", "hf", "eval", "testing"},
-}
+    "cli": {
+        *CONSTRAINTS, "nano", "lm", "steer", "monitor", "infer", "draft", "search", "hf", "eval", "testing", "serving",
+    },
+}  # fmt: skip
 """What the modules of each part may import, besides their own part; the package's root gives public names to all."""
 
 MOST_FILES = 25

@@ -1,0 +1,151 @@
+"""`Matcher`: where one request stands in its constraint, as engines ask for it; `fill_rows`: a batch of them.
+
+States cost nothing to keep, so a matcher is the list of those that it went through: to take drafts back, to begin again
+and to copy are operations on a list.  It holds no model, no text and no tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from guided.constraint.batch import fill_masks
+from guided.constraint.protocol import Constrains
+from guided.errors import GuidedError
+
+__all__ = ["Matcher", "fill_rows"]
+
+
+class Matcher:
+    """One request under a constraint, which any number of requests share.  For one thread at a time.
+
+    With ``most_tokens`` the text, its end-of-text token included, is whole within that many tokens: masks hold only
+    tokens after which it still can be.  Raises `guided.LimitError` where none fits.
+
+    >>> import guided
+    >>> vocabulary = guided.Vocabulary.from_tokens([b"yes", b"no", b"y", None], eos_ids=[3])
+    >>> matcher = Matcher(guided.compile(guided.choice(["yes", "no"]), vocabulary))
+    >>> matcher.validate([0, 3, 1]), matcher.accept(1), matcher.accept(1), matcher.n_tokens
+    (2, True, False, 1)
+    """
+
+    __slots__ = ("_states", "constraint", "most_tokens")
+
+    def __init__(self, constraint: Constrains, most_tokens: int | None = None) -> None:
+        self.constraint = constraint
+        self.most_tokens = most_tokens
+        self._states = [constraint.start]
+        if most_tokens is not None:
+            row = np.empty(constraint.vocabulary.n_words, np.uint32)
+            constraint.fill_budget_mask(constraint.start, row, most_tokens)
+
+    @property
+    def state(self) -> int:
+        """The constraint's state after all accepted tokens; never 0."""
+        return self._states[-1]
+
+    @property
+    def n_tokens(self) -> int:
+        """How many tokens were accepted and not taken back."""
+        return len(self._states) - 1
+
+    @property
+    def is_over(self) -> bool:
+        """Whether an end-of-text token was accepted: nothing but such tokens may follow."""
+        return self._states[-1] == self.constraint.end
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the text may end here, or has ended."""
+        return self.constraint.is_accepting(self._states[-1])
+
+    @property
+    def budget(self) -> int | None:
+        """Tokens that are left, the end-of-text token among them; None without a limit."""
+        return None if self.most_tokens is None else max(self.most_tokens - self.n_tokens, 0)
+
+    def accept(self, token: int) -> bool:
+        """Go on by a token; False, and nothing changes, where it is not allowed."""
+        after = self.constraint.advance(self._states[-1], token)
+        if after:
+            self._states.append(after)
+        return after != 0
+
+    def accept_all(self, tokens: Iterable[int]) -> bool:
+        """Go on by several tokens; False, and nothing changes, where one of them is not allowed."""
+        n = len(self._states)
+        for token in tokens:
+            if not self.accept(token):
+                del self._states[n:]
+                return False
+        return True
+
+    def validate(self, tokens: Sequence[int]) -> int:
+        """How many of these tokens are allowed, one after the other, up to the first that is not; nothing changes."""
+        state = self._states[-1]
+        for n, token in enumerate(tokens):
+            state = self.constraint.advance(state, token)
+            if not state:
+                return n
+        return len(tokens)
+
+    def rollback(self, n: int) -> None:
+        """Take back the last ``n`` tokens; raises `ValueError` for more than were accepted."""
+        if not 0 <= n <= self.n_tokens:
+            raise ValueError(f"{n} tokens cannot be taken back: {self.n_tokens} were accepted")
+        del self._states[len(self._states) - n :]
+
+    def reset(self) -> None:
+        """Take back all tokens."""
+        del self._states[1:]
+
+    def fork(self) -> Matcher:
+        """A matcher of its own at the same place."""
+        other = Matcher.__new__(Matcher)
+        other.constraint, other.most_tokens, other._states = self.constraint, self.most_tokens, self._states[:]
+        return other
+
+    def forced_text(self) -> str:
+        """The text that must come next, up to its last whole character; empty where there is a choice.
+
+        Raises `GuidedError` where a special token is in it, which is no text.
+        """
+        forced = self.constraint.forced(self._states[-1])
+        try:
+            return forced.decode()
+        except UnicodeDecodeError as error:
+            if error.reason == "unexpected end of data":
+                return forced[: error.start].decode()
+            raise GuidedError(
+                "what must come next is not text", where=repr(forced), remedy="Do without jumping forward here."
+            ) from None
+
+    def fill(self, row: Any) -> None:
+        """Write the mask of the next token to ``row``, ``int32`` or ``uint32[words]``; see `fill_rows`."""
+        fill_rows([self], row[None])
+
+
+def fill_rows(matchers: Sequence[Matcher], rows: Any, threads: int = 1) -> None:
+    """Write the masks of the next tokens: that of ``matchers[i]`` to row ``i``.
+
+    ``rows`` is an array or CPU tensor, ``int32`` or ``uint32[n, words]``, as wide as the model's logits, padding
+    included: token ``t`` is bit ``t & 31`` of word ``t >> 5``, 1 where it is allowed; ids beyond the vocabulary are
+    not.  A text that is over leaves only end-of-text ids, and so does one that had to be whole by now.  ``threads`` as
+    for `guided.fill_masks`.
+    """
+    late: list[int] = []
+    budgets = [matcher.budget for matcher in matchers]
+    fill_masks(
+        [matcher.constraint for matcher in matchers],
+        [matcher.state for matcher in matchers],
+        rows,
+        threads=threads,
+        budgets=None if all(budget is None for budget in budgets) else budgets,
+        unfinishable=late,
+    )
+    for i in late:
+        # A token was accepted that no mask within the budget had.
+        constraint = matchers[i].constraint
+        fill_masks(constraint, [constraint.end], rows[i : i + 1])

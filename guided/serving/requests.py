@@ -1,0 +1,95 @@
+"""`Request`: what a server's user asked for, a kind and a text, as a grammar.
+
+Servers agree on the kinds and on little else: what their options are called is their packages' matter.  This is the
+edge where texts from outside become grammars, so every error here is the user's and says what to do.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from guided.errors import GrammarError, UnsupportedError
+from guided.grammar.choice import choice
+from guided.grammar.gbnf import gbnf
+from guided.grammar.ir import Grammar
+from guided.grammar.json_schema import json_schema
+from guided.grammar.lark import lark
+from guided.grammar.regex import regex
+from guided.vocab.vocabulary import Vocabulary
+
+__all__ = ["Request", "RequestKind"]
+
+
+class RequestKind(Enum):
+    """What the text of a request is."""
+
+    JSON_SCHEMA = "json_schema"
+    JSON_OBJECT = "json_object"
+    """Any JSON object; the text says nothing."""
+    REGEX = "regex"
+    GRAMMAR = "grammar"
+    """Lark, or a notation with ``::=``."""
+    CHOICE = "choice"
+    """A JSON array of texts."""
+    STRUCTURAL_TAG = "structural_tag"
+
+    __hash__ = object.__hash__
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for; equal requests have equal languages.
+
+    >>> Request(RequestKind.CHOICE, '["yes", "no"]').grammar()
+    <Grammar "'yes' | 'no'": 1 rules, lexing none>
+    """
+
+    kind: RequestKind
+    text: str
+    whitespace: str | None = None
+    """Of JSON texts, as `guided.json_schema` takes it."""
+    strict: bool | None = None
+    """Of JSON Schemas, as `guided.json_schema` takes it."""
+
+    def grammar(self, vocabulary: Vocabulary | None = None) -> Grammar:
+        """The grammar of the texts that were asked for; ``vocabulary`` is for special tokens that are given by id.
+
+        Raises `guided.GuidedError`: `GrammarError` for malformed texts, `UnsupportedError`, `UnsatisfiableError` or
+        `LimitError` for those that cannot be enforced.
+        """
+        if self.kind is RequestKind.JSON_SCHEMA:
+            return json_schema(self.text, whitespace=self.whitespace, strict=self.strict)
+        if self.kind is RequestKind.JSON_OBJECT:
+            return json_schema({"type": "object"}, whitespace=self.whitespace)
+        if self.kind is RequestKind.REGEX:
+            return regex(self.text)
+        if self.kind is RequestKind.CHOICE:
+            return choice(_texts(self.text))
+        if self.kind is RequestKind.GRAMMAR:
+            return _written(self.text, vocabulary)
+        raise UnsupportedError("structural tags are not read yet", remedy="Ask for a grammar instead.")
+
+
+def _texts(text: str) -> list[str]:
+    try:
+        found: Any = json.loads(text)
+    except ValueError as error:
+        raise GrammarError(f"the choices are not JSON: {error}", remedy="Give a JSON array of texts.") from None
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise GrammarError("the choices are not a JSON array of texts", remedy='Write them as ["yes", "no"].')
+    return found
+
+
+_DEFINITION = re.compile(r"""^\s*[\w-]+\s*::=""", re.MULTILINE)
+"""What a rule begins with in GBNF and EBNF, and in Lark never: a line of ``::=`` behind a name."""
+
+
+def _written(text: str, vocabulary: Vocabulary | None) -> Grammar:
+    special = vocabulary.special_tokens if vocabulary is not None else None
+    if _DEFINITION.search(text):
+        return gbnf(text, special_tokens=special)
+    return lark(text, special_tokens=special if special is not None else True)
