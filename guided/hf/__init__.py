@@ -5,8 +5,10 @@ Reading order: `generate` resolves its arguments to a `front.request.Request`, a
 rests on `masking`: `prompt` (where generated text begins), `states` (its memo) and `apply` (its one tensor operation).
 `custom_generate` and `speculation` are for ``model.generate(..., custom_generate=...)``.  The model behind `guided.lm`:
 `language_model` (its face), `architecture`, `network`, `forward` (one pass), `probe`, and the rows in `cache`.
+`continuous` is for transformers' continuous batching.
 """
 
+from guided.hf.continuous import generate_batch
 from guided.hf.custom_generate import CustomGenerate, custom_generate
 from guided.hf.generate import Generation, generate
 from guided.hf.language_model import Caching, TransformersModel
@@ -25,5 +27,6 @@ __all__ = [
     "TransformersModel",
     "custom_generate",
     "generate",
+    "generate_batch",
     "load",
 ]

@@ -22,15 +22,12 @@ from guided.constraint.protocol import Constrains
 from guided.errors import GuidedError, VocabularyError
 from guided.grammar.ir import Grammar
 from guided.hf.constraints import constraints_for, first_masks, named_special_ids
-from guided.hf.masking.apply import mask_own_scores, mask_scores
+from guided.hf.masking.apply import mask_own_scores, mask_scores, mask_threads
 from guided.hf.masking.last_mask import LastMask, last_mask_of
 from guided.hf.masking.prompt import RunningGenerates, SeenPrompts
 from guided.hf.masking.states import PrefixStates
 
 __all__ = ["GuidedLogitsProcessor"]
-
-ROWS_A_THREAD = 4
-"""Rows of 128,000 scores that take about as long as it takes to start on another thread, some 30 us each."""
 
 
 class _Signed:
@@ -124,7 +121,7 @@ class GuidedLogitsProcessor(LogitsProcessor):
             call.last.begin(input_ids, masks, live, start)
         # In place only what is surely ours: prompt lookup, for one, asks about several prefixes with one tensor.
         write = mask_scores if call is None or not call.scores_are_free else mask_own_scores
-        return write(scores, masks, _threads(n_rows))
+        return write(scores, masks, mask_threads(n_rows))
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (self.constraints, self.max_new_tokens, self.prompt_length))
@@ -162,10 +159,9 @@ class GuidedLogitsProcessor(LogitsProcessor):
             return (masks if words >= own else masks[:, :words]), live
         # The start fits (checked at construction), so where no text fits, a token was taken that the budget forbade.
         late: list[int] = []
-        fill_masks(
-            [self.constraints[owner] for owner in owners], states, masks, threads=_threads(len(states)), budgets=left,
-            unfinishable=late,
-        )  # fmt: skip
+        own_constraints = [self.constraints[owner] for owner in owners]
+        threads = mask_threads(len(states))
+        fill_masks(own_constraints, states, masks, threads=threads, budgets=left, unfinishable=late)
         if late:
             masks[late, :own] = self._end_row
         return (masks if words >= own else masks[:, :words]), live
@@ -223,11 +219,6 @@ class GuidedLogitsProcessor(LogitsProcessor):
                 )
         self._checked_width = width
         self._words = tokenset.n_words(width)
-
-
-def _threads(n_rows: int) -> int:
-    """Threads for a batch: as many as torch may use, where each has enough rows to be worth its start."""
-    return min(n_rows // ROWS_A_THREAD, torch.get_num_threads()) if n_rows >= 2 * ROWS_A_THREAD else 1
 
 
 def _rebuild(

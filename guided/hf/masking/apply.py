@@ -21,10 +21,13 @@ from guided.constraint.batch import mask_rows
 from guided.constraint.pool import spread
 from guided.errors import GuidedError, VocabularyError
 
-__all__ = ["allocate_masks", "apply_masks", "mask_scores"]
+__all__ = ["allocate_masks", "apply_masks", "mask_scores", "mask_threads"]
 
 BLOCK_WORDS = 256
 """Words unpacked at once by the plain path: 8,192 scores a row, a boolean each."""
+
+ROWS_A_THREAD = 4
+"""Rows of 128,000 scores that take about as long as it takes to start on another thread, some 30 us each."""
 
 _INTEGERS = {8: torch.int64, 4: torch.int32, 2: torch.int16}
 
@@ -88,6 +91,11 @@ def apply_masks(
     else:
         _apply_anywhere(target, masks_there)
     return target
+
+
+def mask_threads(n_rows: int) -> int:
+    """Threads for a batch: as many as torch may use, where each has enough rows to be worth its start."""
+    return min(n_rows // ROWS_A_THREAD, torch.get_num_threads()) if n_rows >= 2 * ROWS_A_THREAD else 1
 
 
 def mask_scores(scores: torch.Tensor, packed: NDArray[np.uint32], threads: int = 1) -> torch.Tensor:
