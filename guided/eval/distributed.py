@@ -1,67 +1,34 @@
-"""Many schemas on many machines: Ray Data maps them over actors that each hold the model and the engines.
+"""Many schemas on many machines: `guided.serving.ray` maps them over workers that each hold the model and the engines.
 
-The results come back one by one, as they are finished, and this process writes them; so an interrupted run has lost
-only what was being worked on, and the next run, here or on Ray, does the rest.  Each worker loads the model for itself,
-from the same name or path, which must exist on its machine.
+This process writes the results as they come; the next run, here or on Ray, does what is left.
 """
 
 from __future__ import annotations
 
 import json
-import logging
-import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from guided.errors import GuidedError
 from guided.eval.corpus import SchemaRow
 from guided.eval.engines.names import EngineName
 from guided.eval.records import Record, RecordLog
+from guided.eval.resumable import keep
 from guided.eval.run import Task, tasks_left
 from guided.eval.settings import Settings
+from guided.serving.ray.mapping import Worker, map_on_ray
 
-__all__ = ["Worker", "map_on_ray", "run_on_ray"]
-
-
-class Worker(ABC):
-    """What an actor runs; the model is loaded with its first task, which brings the settings."""
-
-    def __init__(self) -> None:
-        self._evaluator: Any = None
-
-    def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
-        """The lines of a batch ``{"task": [JSON]}``."""
-        lines = []
-        for written in batch["task"]:
-            task = json.loads(str(written))
-            if self._evaluator is None:
-                import torch
-
-                # As many threads as Ray gave the worker CPUs, else the workers of a machine get in each other's way.
-                torch.set_num_threads(1)
-                self._evaluator = self.load(task)
-            lines.append(self.answer(self._evaluator, task))
-        return {"record": lines}
-
-    @abstractmethod
-    def load(self, task: dict[str, Any]) -> Any:
-        """What answers tasks with the settings of this one."""
-
-    @abstractmethod
-    def answer(self, evaluator: Any, task: dict[str, Any]) -> str:
-        """The line of one task's result."""
+__all__ = ["run_on_ray"]
 
 
 class _Worker(Worker):
-    def load(self, task: dict[str, Any]) -> Any:
+    def load(self) -> Any:
         from guided.eval.evaluator import Evaluator
 
-        return Evaluator(Settings(**task["settings"]), [EngineName(name) for name in task["engines"]])
+        return Evaluator(Settings(**self.told["settings"]), [EngineName(name) for name in self.told["engines"]])
 
-    def answer(self, evaluator: Any, task: dict[str, Any]) -> str:
+    def answer(self, loaded: Any, task: dict[str, Any]) -> str:
         row = SchemaRow(task["id"], task["split"], task["schema"])
-        return str(evaluator.evaluate(row, EngineName(task["engine"])).line())
+        return str(loaded.evaluate(row, EngineName(task["engine"])).line())
 
 
 def run_on_ray(
@@ -73,103 +40,15 @@ def run_on_ray(
     on_stage: Callable[[str], None] | None = None,
     on_record: Callable[[Record], None] | None = None,
 ) -> None:
-    """Run the tasks that are left on ``workers`` actors, of one CPU each and of one GPU where ``device`` is a GPU.
-
-    Uses the Ray that this process is connected to, else the cluster that ``RAY_ADDRESS`` names, else a local one that
-    is shut down in the end.  Raises `GuidedError` without Ray and for what a worker could not be made with.
-    """
+    """Run the tasks that are left on ``workers`` actors; see `guided.serving.ray.mapping.map_on_ray`."""
     left = tasks_left(tasks, settings, log)
-    names = list(dict.fromkeys(engine.value for _, engine in left))
-    told = {"settings": settings.as_record(), "engines": names}
-
-    def keep(line: str) -> None:
-        record = Record.of(json.loads(line))
-        log.append(record)
-        if on_record is not None:
-            on_record(record)
-
     map_on_ray(
         _Worker,
-        [
-            {**told, "id": row.id, "split": row.split, "schema": row.schema, "engine": engine.value}
-            for row, engine in left
-        ],
+        {"settings": settings.as_record(), "engines": list(dict.fromkeys(engine.value for _, engine in left))},
+        [{"id": row.id, "split": row.split, "schema": row.schema, "engine": engine.value} for row, engine in left],
         workers=workers,
         model=settings.model,
         device=settings.device,
-        on_line=keep,
+        on_line=lambda line: keep(Record.of(json.loads(line)), log, on_record),
         on_stage=on_stage,
     )
-
-
-def map_on_ray(
-    worker: type[Worker],
-    tasks: Sequence[dict[str, Any]],
-    *,
-    workers: int,
-    model: str,
-    device: str | None,
-    on_line: Callable[[str], None],
-    on_stage: Callable[[str], None] | None = None,
-) -> None:
-    """Map tasks over ``workers`` actors of a kind, each task as JSON data.
-
-    ``on_line`` gets each line as it comes; the rest is as with `run_on_ray`.  Raises `GuidedError` without the package
-    ray, and where a worker failed.
-    """
-    if not tasks:
-        return
-    try:
-        import ray
-        import ray.data
-    except ImportError as error:
-        raise GuidedError("--ray needs the package ray", remedy="Install it: pip install 'guided[ray]'.") from error
-    report = on_stage or (lambda stage: None)
-    ours = not ray.is_initialized()
-    if ours:
-        report("starting Ray")
-        ray.init(**_start_options(workers))
-    try:
-        context = ray.data.DataContext.get_current()
-        # Progress is shown by whoever called, and Ray's log goes to its own files in any case.
-        context.enable_progress_bars = False
-        logging.getLogger("ray.data").setLevel(logging.CRITICAL)
-        # Anything but a record is a failure of a worker itself, which trying again would only repeat.
-        context.max_errored_blocks = 0
-        items = [{"task": json.dumps(task)} for task in tasks]
-        report(f"{workers} workers load {model}")
-        # A block for each task: a block is what a worker hands back, and what an interruption loses.
-        records = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
-            worker,
-            batch_size=1,
-            compute=ray.data.ActorPoolStrategy(size=workers),
-            num_cpus=1,
-            num_gpus=1 if (device or "").startswith("cuda") else 0,
-        )
-        for item in records.iter_rows():
-            on_line(item["record"])
-    except ray.exceptions.RayError as error:
-        raise GuidedError(
-            f"a worker failed: {_cause(error)}",
-            remedy="What was finished is kept: the same command goes on. Check the model's name on every machine.",
-        ) from error
-    finally:
-        if ours:
-            ray.shutdown()
-
-
-def _start_options(workers: int) -> dict[str, Any]:
-    """For `ray.init`: quiet, and where no cluster is named, local with as many CPUs as there are workers."""
-    # The only way to keep Ray's native part from writing to the terminal.
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-    options: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
-    if not os.environ.get("RAY_ADDRESS"):
-        options["num_cpus"] = workers + 1
-    return options
-
-
-def _cause(error: BaseException) -> str:
-    """What the worker raised: the last line of the innermost traceback, which Ray prints first."""
-    innermost = str(error).split("The above exception was the direct cause", maxsplit=1)[0]
-    lines = [line.strip() for line in innermost.splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__

@@ -46,7 +46,7 @@ LAYERS: dict[str, set[str]] = {
     "testing": {*CONSTRAINTS, "lm", "steer", "monitor", "infer", "draft", "search"},
     "hf": {*CONSTRAINTS, "nano", "lm", "steer", "monitor", "infer", "draft", "search"},
     "serving": {*CONSTRAINTS, "nano", "lm", "steer", "monitor", "infer", "draft", "search", "hf"},
-    "eval": {*CONSTRAINTS, "nano", "lm", "steer", "monitor", "infer", "draft", "search", "hf"},
+    "eval": {*CONSTRAINTS, "nano", "lm", "steer", "monitor", "infer", "draft", "search", "hf", "serving"},
     "cli": {
         *CONSTRAINTS, "nano", "lm", "steer", "monitor", "infer", "draft", "search", "hf", "eval", "testing", "serving",
     },

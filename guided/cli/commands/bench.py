@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from guided.cli.batch import read_batch
+from guided.cli.batches.lines import read_batch
 from guided.cli.checking.grammars import Format, read_grammar
 from guided.cli.exits import EXIT_HELP
 from guided.cli.inputs import STDIN, located

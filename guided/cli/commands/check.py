@@ -188,7 +188,7 @@ def _hint(read: ReadGrammar, text: str) -> str | None:
     """Where a JSON text is not accepted: what the schema itself has against it, or that only its form is at fault."""
     if read.format != "JSON Schema":
         return None
-    from guided.cli.commands.extract import invalid
+    from guided.cli.extraction import invalid
 
     fault = invalid(text, read.schema)
     if fault is None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from guided.cli.batches.place import RayOptions, check_ray
 from guided.cli.methods.blocks import with_option_blocks
 from guided.cli.methods.options import (
     AsJson,
@@ -15,10 +16,10 @@ from guided.cli.methods.options import (
     decoding,
     searches,
 )
-from guided.cli.methods.steered import Steered
 from guided.cli.output import print_note
 from guided.cli.queries.answers import check_answer, show_answer, show_statement
 from guided.cli.queries.asking import Asking, language_of
+from guided.cli.queries.batch import AnsweringJob, answer_batch
 from guided.cli.queries.options import AnswerOptions, ManyOptions, QueryOptions
 from guided.errors import GuidedError
 
@@ -36,6 +37,7 @@ def sql(
     ] = None,
     answer: AnswerOptions = AnswerOptions(),  # noqa: B008 - frozen
     many: ManyOptions = ManyOptions(),  # noqa: B008 - frozen
+    place: RayOptions = RayOptions(),  # noqa: B008 - frozen
     max_new_tokens: MaxNewTokens = None,
     running: ModelOptions = ModelOptions(),  # noqa: B008 - frozen
     sampling: SamplingOptions = SamplingOptions(),  # noqa: B008 - frozen
@@ -54,37 +56,30 @@ def sql(
         guided sql --db shop.db --no-run --json "Which order has the highest price?" | jq -r .sql
         guided sql --db shop.db --output orders.parquet --explain-plan "Show all orders."
         guided sql --db shop.db --batch questions.jsonl --output answers.jsonl --resume
+        guided sql --db shop.db --batch questions.jsonl --output answers.jsonl --ray --workers 8
         guided sql --db shop.db --rerank execution --samples 8 "Which order has the highest price?"
         guided sql --db shop.db --sampler smc --particles 16 --replay run.html "Which order has the highest price?"
         guided sql --db shop.db --search best-first:beams=8 --must-include "ORDER BY" "Orders by price?"
     """
-    from guided.cli.batch import read_batch
-    from guided.cli.inputs import located
+    from guided.cli.batches.lines import read_batch
     from guided.cli.methods.sampling import check_sampling
-    from guided.cli.models import compile_for, load_model, seed_draws
-    from guided.grammar.sql import reflect
 
     check_sampling(sampling, running)
     _check_many(question, query, many, sampling)
+    check_ray(place, is_batch=many.batch is not None)
     check_answer(answer, many)
-    how = decoding(max_new_tokens, running)
+    job = AnsweringJob(query, answer, many, decoding(max_new_tokens, running), running, sampling)
     items = None if many.batch is None else read_batch(many.batch, name="question")
-    database = reflect(query.db, sample_values=query.sample_values, schemas=query.schema)
+    database = job.database()
     grammar = language_of(database, query)
     notes = [*database.notes, *(note for note in grammar.notes if note not in database.notes)]
     if not as_json:
         for note in notes:
             print_note(note)
-    loaded = load_model(running.model, device=running.device, offline=running.offline, quiet=as_json)
-    with located(query.db):
-        constraint = compile_for(grammar, loaded, quiet=as_json)
-    seed_draws(how)
-    asking = Asking(Steered(loaded, sampling, running, as_json), constraint, database, how, query, answer, many)
+    asking = None if place.ray else job.asking(quiet=as_json, database=database)
     if items is not None:
-        from guided.cli.queries.batch import answer_batch
-
-        answer_batch(asking, items, quiet=as_json)
-    else:
+        answer_batch(job, asking, items, place, quiet=as_json)
+    elif asking is not None:
         _answer_one(asking, question or "", notes, as_json)
 
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from guided.cli.methods.options import Decoding, ModelOptions, SamplingOptions
+from guided.cli.methods.steered import Steered
 from guided.cli.queries.options import AnswerOptions, ManyOptions, QueryOptions
 from guided.errors import GuidedError
 
 if TYPE_CHECKING:
-    from guided.cli.methods.options import Decoding
-    from guided.cli.methods.steered import Steered
     from guided.cli.methods.writing import Written
     from guided.constraint.constraint import Constraint
     from guided.grammar.ir import Grammar
     from guided.grammar.sql import DatabaseSchema
 
-__all__ = ["Asking", "language_of"]
+__all__ = ["Asking", "AskingJob", "language_of"]
 
 
 def language_of(database: DatabaseSchema, query: QueryOptions) -> Grammar:
@@ -27,6 +27,39 @@ def language_of(database: DatabaseSchema, query: QueryOptions) -> Grammar:
 
     with located(query.db):
         return guided.sql(database)
+
+
+@dataclass(frozen=True)
+class AskingJob:
+    """What the command line asks for: a database, a model, how it decodes, and what is done with statements."""
+
+    query: QueryOptions
+    answer: AnswerOptions
+    many: ManyOptions
+    how: Decoding
+    running: ModelOptions
+    sampling: SamplingOptions
+
+    def database(self) -> DatabaseSchema:
+        """The tables and columns of the database, as it is now."""
+        from guided.grammar.sql import reflect
+
+        return reflect(self.query.db, sample_values=self.query.sample_values, schemas=self.query.schema)
+
+    def asking(self, *, quiet: bool, database: DatabaseSchema | None = None) -> Asking:
+        """Load the model, and compile the language of the database (else reflected now) for it."""
+        from guided.cli.inputs import located
+        from guided.cli.models import compile_for, load_model, seed_draws
+
+        known = database or self.database()
+        grammar = language_of(known, self.query)
+        running = self.running
+        loaded = load_model(running.model, device=running.device, offline=running.offline, quiet=quiet)
+        with located(self.query.db):
+            constraint = compile_for(grammar, loaded, quiet=quiet)
+        seed_draws(self.how)
+        ready = Steered(loaded, self.sampling, running, quiet)
+        return Asking(ready, constraint, known, self.how, self.query, self.answer, self.many)
 
 
 class Asking:

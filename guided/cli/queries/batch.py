@@ -2,52 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import typer
-
-from guided.cli.batch import BatchItem, BatchOutput
-from guided.cli.output import print_note
-from guided.cli.progress import counting
+from guided.cli.batches.answering import Answer, answer_here, end_batch
+from guided.cli.batches.lines import BatchItem, BatchOutput
+from guided.cli.batches.place import RayOptions
 from guided.cli.queries.answers import plan_of, rows_of, run_statement
-from guided.cli.queries.asking import Asking
+from guided.cli.queries.asking import Asking, AskingJob
 from guided.errors import GuidedError
 
-__all__ = ["answer_batch"]
+__all__ = ["Answering", "AnsweringJob", "answer_batch"]
+
+AT_A_TIME = 1
+"""Questions: each may have a language and a budget of its own."""
 
 
-def answer_batch(asking: Asking, items: Iterator[BatchItem], *, quiet: bool) -> None:
-    """Write one line for each question that has none; ends with exit code 1 where lines hold errors."""
+class AnsweringJob(AskingJob):
+    """As `AskingJob`, for the lines of a batch."""
+
+    def begin(self, *, quiet: bool) -> Answering:
+        """Reflect the database, load the model and compile the language for it."""
+        return Answering(self.asking(quiet=quiet))
+
+
+class Answering:
+    """Writes statements and runs them, for the lines of a batch."""
+
+    def __init__(self, asking: Asking) -> None:
+        self.asking = asking
+
+    def answers(self, texts: Sequence[str]) -> list[Answer | GuidedError]:
+        """The lines of a few questions."""
+        return [self._answer(text) for text in texts]
+
+    def _answer(self, text: str) -> Answer | GuidedError:
+        try:
+            return Answer(_answered(self.asking, text))
+        except GuidedError as error:
+            return error
+
+
+def answer_batch(
+    job: AnsweringJob, begun: Asking | None, items: Iterator[BatchItem], place: RayOptions, *, quiet: bool
+) -> None:
+    """Write one line for each question that has none, here where the model is loaded (``begun``), else on Ray.
+
+    Ends with exit code 1 where lines hold errors.
+    """
+    from guided.cli.batches.on_ray import answer_on_ray
+
+    path = None if job.answer.output is None else str(job.answer.output)
+    with BatchOutput(path, job.many.resume, option="--output") as output:
+        if begun is None:
+            n_items = answer_on_ray(
+                job, items, output, workers=place.workers, size=AT_A_TIME, what="answering", quiet=quiet
+            )
+        else:
+            n_items = answer_here(Answering(begun), items, output, size=AT_A_TIME, what="answering", quiet=quiet)
+    end_batch(output, n_items, "questions", quiet=quiet)
+
+
+def _answered(asking: Asking, text: str) -> dict[str, Any]:
     from guided.cli.exits import describe
 
-    output_path = None if asking.answer.output is None else str(asking.answer.output)
-    n_items = 0
-    with (
-        BatchOutput(output_path, asking.many.resume, option="--output") as output,
-        counting("answering", quiet=quiet) as advance,
-    ):
-        for item in items:
-            if not output.has(n_items, item):
-                try:
-                    output.write({"id": item.id, **_answered(asking, item)})
-                except GuidedError as error:
-                    output.write({"id": item.id, "error": describe(error)})
-            n_items += 1
-            advance(1)
-    if output.n_failed:
-        if not quiet:
-            print_note(f"{output.n_failed} of {n_items} questions failed; their lines hold an error")
-        raise typer.Exit(1)
-
-
-def _answered(asking: Asking, item: BatchItem) -> dict[str, Any]:
-    from guided.cli.exits import describe
-
-    if item.fault is not None:
-        raise item.fault
-    asking = asking.about(item.text)
-    made = asking.write(*asking.prompt(item.text), quiet=True)
+    asking = asking.about(text)
+    made = asking.write(*asking.prompt(text), quiet=True)
     record: dict[str, Any] = {"sql": made.text, **made.facts}
     try:
         if asking.answer.explain_plan:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from guided.eval.awrs.methods import MethodName
 from guided.eval.awrs.problems import Problem, TaskName
 from guided.eval.awrs.results import AwrsLog, AwrsRecord, AwrsSettings, key_of
-from guided.eval.distributed import Worker, map_on_ray
 from guided.eval.resumable import Resumable, keep
+from guided.serving.ray.mapping import Worker, map_on_ray
 
 if TYPE_CHECKING:
     from guided.eval.awrs.evaluator import AwrsEvaluator
@@ -55,11 +55,11 @@ def run_on_ray(
     on_record: Callable[[AwrsRecord], None] | None = None,
 ) -> None:
     """As `guided.eval.distributed.run_on_ray`; databases must lie at the same path on every machine."""
-    told = settings.as_record()
     map_on_ray(
         _Worker,
+        settings.as_record(),
         [
-            {"settings": told, "task": problem.task, "id": problem.id, "content": problem.content, "method": method}
+            {"task": problem.task, "id": problem.id, "content": problem.content, "method": method}
             for problem, method in tasks_left(tasks, settings, log)
         ],
         workers=workers,
@@ -71,11 +71,11 @@ def run_on_ray(
 
 
 class _Worker(Worker):
-    def load(self, task: dict[str, Any]) -> Any:
+    def load(self) -> Any:
         from guided.eval.awrs.evaluator import AwrsEvaluator
 
-        return AwrsEvaluator(AwrsSettings(**task["settings"]))
+        return AwrsEvaluator(AwrsSettings(**self.told))
 
-    def answer(self, evaluator: Any, task: dict[str, Any]) -> str:
+    def answer(self, loaded: Any, task: dict[str, Any]) -> str:
         problem = Problem(TaskName(task["task"]), task["id"], task["content"])
-        return str(evaluator.evaluate(problem, MethodName(task["method"])).line())
+        return str(loaded.evaluate(problem, MethodName(task["method"])).line())

@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from guided.eval.distributed import Worker, map_on_ray
 from guided.eval.resumable import Resumable, keep
 from guided.eval.text_to_sql.questions import SqlQuestion
 from guided.eval.text_to_sql.results import SqlLog, SqlMethod, SqlRecord, SqlSettings, key_of
+from guided.serving.ray.mapping import Worker, map_on_ray
 
 if TYPE_CHECKING:
     from guided.eval.text_to_sql.evaluator import SqlEvaluator
@@ -47,13 +47,10 @@ def run_on_ray(
     on_record: Callable[[SqlRecord], None] | None = None,
 ) -> None:
     """As `guided.eval.distributed.run_on_ray`; databases must lie at the same path on every machine."""
-    told = settings.as_record()
     map_on_ray(
         _Worker,
-        [
-            {"settings": told, "question": question.as_record(), "method": method}
-            for question, method in tasks_left(tasks, settings, log)
-        ],
+        settings.as_record(),
+        [{"question": question.as_record(), "method": method} for question, method in tasks_left(tasks, settings, log)],
         workers=workers,
         model=settings.model,
         device=settings.device,
@@ -63,11 +60,11 @@ def run_on_ray(
 
 
 class _Worker(Worker):
-    def load(self, task: dict[str, Any]) -> Any:
+    def load(self) -> Any:
         from guided.eval.text_to_sql.evaluator import SqlEvaluator
 
-        return SqlEvaluator(SqlSettings(**task["settings"]))
+        return SqlEvaluator(SqlSettings(**self.told))
 
-    def answer(self, evaluator: Any, task: dict[str, Any]) -> str:
+    def answer(self, loaded: Any, task: dict[str, Any]) -> str:
         question = SqlQuestion.of(task["question"])
-        return str(evaluator.evaluate(question, SqlMethod(task["method"])).line())
+        return str(loaded.evaluate(question, SqlMethod(task["method"])).line())
