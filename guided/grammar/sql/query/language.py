@@ -7,8 +7,8 @@ from dataclasses import replace
 from guided.errors import UnsatisfiableError, UnsupportedError
 from guided.grammar.attributed.language import AttributedLanguage
 from guided.grammar.sql.query.catalog import Catalog
-from guided.grammar.sql.query.dialects import postgresql
 from guided.grammar.sql.query.dialects.mariadb import mariadb
+from guided.grammar.sql.query.dialects.postgresql.dialect import POSTGRESQL
 from guided.grammar.sql.query.dialects.sqlite import SQLITE
 from guided.grammar.sql.query.owing import named, owed
 from guided.grammar.sql.query.scope import Query, known_names
@@ -47,11 +47,10 @@ def query_language(schema: DatabaseSchema, *, forward: bool = True) -> Attribute
     if not schema.tables:
         raise UnsatisfiableError("the database has no tables", remedy="Create some, or name another database.")
     if schema.dialect == "postgresql":
-        relations = typed_columns.Catalog.of(schema, postgresql.LEXIS, forward=forward)
-        tree = typed_statement.select(relations, postgresql.KEYWORDS)
-        return AttributedLanguage(
-            tree, typed_scope.Query(), postgresql.LEXIS, typed_scope.known_names, typed_scope.owed
-        )
+        typed = POSTGRESQL
+        tree = typed_statement.select(typed, typed_columns.Catalog.of(schema, typed, forward=forward))
+        start = typed_scope.Query(typed.system)
+        return AttributedLanguage(tree, start, typed.lexis, typed_scope.known_names, typed_scope.owed)
     is_mysql = schema.dialect != "sqlite"
     dialect = mariadb(schema) if is_mysql else SQLITE
     lexis = dialect.lexis

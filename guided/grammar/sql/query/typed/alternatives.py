@@ -6,6 +6,7 @@ from guided.grammar.sql.query.typed import frames
 from guided.grammar.sql.query.typed.changes import Change, at_operand, end, hear, push, read, untraced
 from guided.grammar.sql.query.typed.frames import CONDITION, Alternatives
 from guided.grammar.sql.query.typed.scope import Query
+from guided.grammar.sql.query.typed.system import TypeSystem
 from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, common, is_literal, settled
 
 __all__ = [
@@ -26,18 +27,18 @@ def alternative(among: int = ALL) -> Change:
 
     def change(query: Query) -> Query | None:
         frame = query.frames[-1]
-        return push(query, _alike(frame.type, among))
+        return push(query, alike(query.system, frame.type, among))
 
     return change
 
 
-def _alike(name: str, among: int) -> int:
+def alike(system: TypeSystem, name: str, among: int) -> int:
     """The types that have a common type with one."""
     if not name:
         return among
     found = 0
     for other, bit in BIT.items():
-        shared = common(name, other)
+        shared = common(system, name, other)
         if among & bit and shared is not None and among & BIT[shared]:
             found |= bit
     return found
@@ -49,7 +50,7 @@ def end_alternative(query: Query) -> Query | None:
     if ended is None:
         return None
     frame = ended.frames[-1]
-    shared = common(frame.type, ended.value) if frame.type else ended.value
+    shared = common(query.system, frame.type, ended.value) if frame.type else ended.value
     return None if shared is None else ended.with_top(frame._replace(type=shared))
 
 
@@ -86,7 +87,9 @@ def end_subject(query: Query) -> Query | None:
 def begin_when(query: Query) -> Query | None:
     """Behind WHEN."""
     subject = query.frames[-1].subject
-    return push(hear(query, "when"), frames.rights("compare", subject, CONDITION) if subject else CONDITION)
+    return push(
+        hear(query, "when"), frames.rights(query.system, "compare", subject, CONDITION) if subject else CONDITION
+    )
 
 
 def begin_nullif(query: Query) -> Query | None:
@@ -95,20 +98,20 @@ def begin_nullif(query: Query) -> Query | None:
     if ended is None or is_literal(ended.value):
         return None
     frame = ended.frames[-1]._replace(type=ended.value)
-    return push(ended.with_top(frame), frames.rights("compare", ended.value, CONDITION))
+    return push(ended.with_top(frame), frames.rights(query.system, "compare", ended.value, CONDITION))
 
 
 def begin_list(query: Query) -> Query | None:
     """Behind IN."""
     found = frames.before_test(query.top, "in", SORTABLE)
-    if found is None or not frames.rights("compare", found.type, CONDITION):
+    if found is None or not frames.rights(query.system, "compare", found.type, CONDITION):
         return None
     return hear(query._replace(frames=(*query.frames[:-1], found, Alternatives(subject=found.type))), "in")
 
 
 def begin_element(query: Query) -> Query | None:
     """Before an element of the list."""
-    return push(query, frames.rights("compare", query.frames[-1].subject, CONDITION))
+    return push(query, frames.rights(query.system, "compare", query.frames[-1].subject, CONDITION))
 
 
 def end_list(query: Query) -> Query:

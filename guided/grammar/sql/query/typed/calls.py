@@ -25,23 +25,15 @@ from guided.grammar.attributed.nodes import (
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.typed import alternatives, functions
 from guided.grammar.sql.query.typed import changes as do
+from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import CONDITION, Calling, Operand
-from guided.grammar.sql.query.typed.literals import NUMBERS, Size
+from guided.grammar.sql.query.typed.literals import Size, numbers_of
 from guided.grammar.sql.query.typed.scope import Clause, Query
 from guided.grammar.sql.query.typed.types import ALL, BIT, SORTABLE, is_literal, members, only
 
 __all__ = ["FunctionName", "arguments", "call", "end_call"]
 
 _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
-_RESERVED = ("left", "right")
-"""Functions whose names are reserved words."""
-_FIELDS = {
-    "date": "year quarter month week day dow doy isodow isoyear decade century epoch",
-    "timestamp": "year quarter month week day dow doy isodow isoyear decade century epoch hour minute second",
-    "interval": "year quarter month day hour minute second epoch",
-    "time": "hour minute second epoch",
-}
-"""What EXTRACT takes of each type."""
 _NAMED = {"date": ("date",), "timestamp": ("timestamp", "timestamptz"), "interval": ("interval",), "time": ("time",)}
 
 
@@ -66,10 +58,10 @@ class FunctionName:
 
     price = 1
 
-    def __init__(self, names: Iterable[str], kind: str) -> None:
+    def __init__(self, names: Iterable[str], kind: str, reserved: tuple[str, ...] = ()) -> None:
         self.label = {"scalar": "a function", "aggregate": "an aggregate"}.get(kind, "a window function")
         self.kind = kind
-        self._words = words_of(name for name in names if name not in _RESERVED)
+        self._words = words_of(name for name in names if name not in reserved)
 
     def allowed(self, query: Query) -> Names:
         """All of the kind, or none."""
@@ -115,7 +107,7 @@ def _frame(query: Query) -> Calling:
 def begin_argument(query: Query) -> Query | None:
     """Before one more argument."""
     frame = _frame(query)
-    goal = functions.next_types(frame.name, frame.types)
+    goal = functions.next_types(query.system, frame.name, frame.types)
     return do.push(query, goal & SORTABLE if frame.distinct else goal)
 
 
@@ -131,7 +123,7 @@ def end_argument(query: Query) -> Query | None:
 def end_call(query: Query) -> Query | None:
     """The bracket that closes a call."""
     frame = _frame(query)
-    kind = functions.call_of(frame.name, frame.types)
+    kind = functions.call_of(query.system, frame.name, frame.types)
     if kind is None:
         return None
     return do.read(do.hear(query._replace(frames=query.frames[:-1]), ")"), kind, (frame.name, 2))
@@ -139,13 +131,13 @@ def end_call(query: Query) -> Query | None:
 
 def _begin_narrow(query: Query) -> Query:
     """An argument of POSITION."""
-    return query._replace(frames=(*query.frames, Operand(only("text"), narrow=True)))
+    return query._replace(frames=(*query.frames, Operand(query.system, only("text"), narrow=True)))
 
 
 def may_close(query: Query) -> Query | None:
     """Where a call has all its arguments."""
     frame = _frame(query)
-    return None if functions.call_of(frame.name, frame.types) is None else query
+    return None if functions.call_of(query.system, frame.name, frame.types) is None else query
 
 
 def end_kind(query: Query) -> Query:
@@ -176,7 +168,7 @@ def _within(name: str) -> do.Change:
         if ended is None:
             return None
         frame = _frame(ended)
-        kind = functions.call_of(name, (*frame.types, ended.value))
+        kind = functions.call_of(query.system, name, (*frame.types, ended.value))
         return None if kind is None else do.read(ended._replace(frames=ended.frames[:-1]), kind, (name, 2))
 
     return change
@@ -185,13 +177,16 @@ def _within(name: str) -> do.Change:
 def begin_within(query: Query) -> Query | None:
     """Behind WITHIN GROUP (ORDER BY."""
     frame = _frame(query)
-    found = functions.next_types(frame.name, frame.types) & SORTABLE
+    found = functions.next_types(query.system, frame.name, frame.types) & SORTABLE
     return do.push(query, found & ~sum(BIT[name] for name in members(found) if is_literal(name)))
 
 
-def call(expression: Rule) -> Node:
+def call(dialect: TypedDialect, expression: Rule) -> Node:
     """A call of any function."""
-    return choice(*_scalars(expression), *_aggregates(expression), _window_function(expression), *_spelled(expression))
+    return choice(
+        *_scalars(dialect, expression), *_aggregates(dialect, expression), _window_function(dialect, expression),
+        *_spelled(dialect, expression),
+    )  # fmt: skip
 
 
 def arguments(expression: Node) -> Node:
@@ -200,16 +195,16 @@ def arguments(expression: Node) -> Node:
     return seq(one, Star(seq(_COMMA, one), lambda query: may_close(query) is None))
 
 
-def _scalars(expression: Node) -> list[Node]:
+def _scalars(dialect: TypedDialect, expression: Node) -> list[Node]:
     some = choice(seq(), arguments(expression))
     closed = seq(Action(end_call), _CLOSE)
-    named = Name(FunctionName(functions.SCALARS, "scalar"), Spelled.WORD)
-    reserved = choice(*(seq(Action(calling(name)), Keyword(name)) for name in _RESERVED))
+    named = Name(FunctionName(dialect.system.scalars, "scalar", dialect.word_functions), Spelled.WORD)
+    reserved = choice(*(seq(Action(calling(name)), Keyword(name)) for name in dialect.word_functions))
     substring = seq(Action(calling("substr")), Keyword("substring"))
     return [seq(choice(named, reserved, substring), _OPEN, some, closed)]
 
 
-def _aggregates(expression: Node) -> list[Node]:
+def _aggregates(dialect: TypedDialect, expression: Node) -> list[Node]:
     some = arguments(expression)
     closed = seq(Action(end_call), _CLOSE)
     where = seq(words("FILTER"), _OPEN, words("WHERE"), Action(begin_filter), Action(do.begin(CONDITION)), expression,
@@ -220,27 +215,28 @@ def _aggregates(expression: Node) -> list[Node]:
         every, seq(words("DISTINCT"), Action(distinct), some), seq(maybe(words("ALL")), some, maybe(ordered))
     )
     aggregate = seq(
-        Name(FunctionName(functions.AGGREGATES, "aggregate"), Spelled.WORD), _OPEN, plain, closed, Action(end_kind),
-        maybe(where),
+        Name(FunctionName(dialect.system.aggregates, "aggregate"), Spelled.WORD), _OPEN, plain, closed,
+        Action(end_kind), maybe(where),
     )  # fmt: skip
     window = seq(
-        Name(FunctionName(functions.AGGREGATES, "window"), Spelled.WORD), _OPEN, choice(every, some), closed,
+        Name(FunctionName(dialect.system.aggregates, "window"), Spelled.WORD), _OPEN, choice(every, some), closed,
         maybe(where), _over(expression), Action(end_kind),
     )  # fmt: skip
     sets = [
         seq(
             Name(FunctionName([name], "aggregate"), Spelled.WORD), _OPEN,
-            *((Action(begin_argument), choice(*NUMBERS), Action(end_argument)) if name != "mode" else ()), _CLOSE,
+            *((Action(begin_argument), choice(*numbers_of(dialect)), Action(end_argument)) if name != "mode" else ()),
+            _CLOSE,
             words("WITHIN GROUP"), _OPEN, words("ORDER BY"), Action(begin_within), expression, Action(_within(name)),
             maybe(choice(words("ASC"), words("DESC"))), _CLOSE, Action(end_kind), maybe(where),
         )
-        for name in functions.ORDERED_SETS
+        for name in dialect.system.ordered_sets
     ]  # fmt: skip
     return [aggregate, window, *sets]
 
 
-def _window_function(expression: Node) -> Node:
-    name = Name(FunctionName(functions.WINDOWS, "window"), Spelled.WORD)
+def _window_function(dialect: TypedDialect, expression: Node) -> Node:
+    name = Name(FunctionName(dialect.system.windows, "window"), Spelled.WORD)
     closed = seq(Action(end_call), _CLOSE)
     return seq(name, _OPEN, choice(seq(), arguments(expression)), closed, _over(expression), Action(end_kind))
 
@@ -270,10 +266,10 @@ def _over(expression: Node) -> Node:
     return seq(words("OVER"), _OPEN, window, _CLOSE)
 
 
-def _spelled(expression: Node) -> list[Node]:
+def _spelled(dialect: TypedDialect, expression: Node) -> list[Node]:
     """What has a spelling of its own."""
     text = seq(Action(do.begin(only("text"))), expression, Action(do.end))
-    whole = seq(Action(do.begin(only("int4"))), expression, Action(do.end))
+    whole = seq(Action(do.begin(only(dialect.whole))), expression, Action(do.end))
     begin = Action(do.at_operand)
 
     def result(name: str, label: str) -> Action:
@@ -282,7 +278,7 @@ def _spelled(expression: Node) -> list[Node]:
     fields = [
         seq(choice(*(seq(words(word), Action(do.heard(word))) for word in names.split())), words("FROM"),
             Action(do.begin(sum(BIT[name] for name in _NAMED[kind]))), expression, Action(do.end))
-        for kind, names in _FIELDS.items()
+        for kind, names in dialect.fields.items()
     ]  # fmt: skip
     extract = seq(
         words("EXTRACT"),
@@ -290,7 +286,7 @@ def _spelled(expression: Node) -> list[Node]:
         Action(do.heard("extract")),
         _OPEN,
         choice(*fields),
-        result("numeric", "extract"),
+        result(dialect.extracted, "extract"),
         _CLOSE,
     )
     trims = [
@@ -301,8 +297,8 @@ def _spelled(expression: Node) -> list[Node]:
     ]  # fmt: skip
     narrow = seq(Action(_begin_narrow), expression, Action(do.end))
     position = seq(
-        words("POSITION"), begin, Action(do.untraced), _OPEN, narrow, words("IN"), narrow, result("int4", "position"),
-        _CLOSE,
+        words("POSITION"), begin, Action(do.untraced), _OPEN, narrow, words("IN"), narrow,
+        result(dialect.whole, "position"), _CLOSE,
     )  # fmt: skip
     part = choice(seq(words("FROM"), whole, maybe(words("FOR"), whole)), seq(words("FOR"), whole))
     substring = seq(

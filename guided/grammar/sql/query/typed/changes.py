@@ -47,7 +47,7 @@ def begin(goal: int = ALL) -> Change:
     """An expression that must end with one of some types."""
 
     def change(query: Query) -> Query:
-        return query._replace(frames=(*query.frames, Operand(goal)))
+        return query._replace(frames=(*query.frames, Operand(query.system, goal)))
 
     return change
 
@@ -64,7 +64,7 @@ def end(query: Query) -> Query | None:
 
 def push(query: Query, goal: int) -> Query | None:
     """Begin an expression, None where no type would do."""
-    return query._replace(frames=(*query.frames, Operand(goal))) if goal else None
+    return query._replace(frames=(*query.frames, Operand(query.system, goal))) if goal else None
 
 
 def operand(name: str, label: tuple[str, int] = ("", 0)) -> Change:

@@ -43,7 +43,7 @@ def begin_item(query: Query) -> Query | None:
     if query.distinct:
         goal &= SORTABLE
     plain = goal == ALL and not (query.distinct or query.is_awaited or query.sees_parent)
-    frame = Operand(goal, plain=plain)
+    frame = Operand(query.system, goal, plain=plain)
     return query._replace(frames=(frame,), loose=frozenset(), tainted=False, column=None, trace=())
 
 
@@ -144,7 +144,7 @@ def settled_sources(query: Query) -> Query | None:
 
 def begin_on(query: Query) -> Query:
     """Behind ON."""
-    return query._replace(clause=Clause.ON, frames=(Operand(CONDITION),))
+    return query._replace(clause=Clause.ON, frames=(Operand(query.system, CONDITION),))
 
 
 def end_on(query: Query) -> Query | None:
@@ -189,7 +189,7 @@ def bound(query: Query) -> Query | None:
 
 def begin_where(query: Query) -> Query:
     """Behind WHERE."""
-    return query._replace(frames=(Operand(CONDITION),))
+    return query._replace(frames=(Operand(query.system, CONDITION),))
 
 
 def begin_group(query: Query) -> Query | None:
@@ -211,7 +211,7 @@ def begin_groupings(query: Query) -> Query:
 
 def begin_group_term(query: Query) -> Query:
     """A term of GROUP BY."""
-    return query._replace(alone=True, frames=(Operand(SORTABLE),), column=None, trace=())
+    return query._replace(alone=True, frames=(Operand(query.system, SORTABLE),), column=None, trace=())
 
 
 def end_group_term(query: Query) -> Query | None:
@@ -233,7 +233,7 @@ def grouped(query: Query) -> Query | None:
 
 def begin_having(query: Query) -> Query:
     """Behind HAVING."""
-    return query._replace(clause=Clause.HAVING, frames=(Operand(CONDITION),))
+    return query._replace(clause=Clause.HAVING, frames=(Operand(query.system, CONDITION),))
 
 
 def begin_order(query: Query) -> Query:
@@ -243,7 +243,7 @@ def begin_order(query: Query) -> Query:
 
 def begin_distinct_on(query: Query) -> Query:
     """Before a column of DISTINCT ON."""
-    return query._replace(frames=(Operand(SORTABLE),))
+    return query._replace(frames=(Operand(query.system, SORTABLE),))
 
 
 def end_distinct_on(query: Query) -> Query | None:
@@ -258,7 +258,7 @@ def begin_order_term(query: Query) -> Query | None:
     """A term of ORDER BY that is an expression: not of a set operation, nor with DISTINCT."""
     if query.result is not None or query.distinct or remaining(query):
         return None
-    return query._replace(alone=True, frames=(Operand(SORTABLE),), column=None)
+    return query._replace(alone=True, frames=(Operand(query.system, SORTABLE),), column=None)
 
 
 def begin_limit(query: Query) -> Query:

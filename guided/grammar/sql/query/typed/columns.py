@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from guided.grammar.attributed.lexis import Lexis
 from guided.grammar.attributed.nodes import Names
 from guided.grammar.attributed.words import Words, words_of
 from guided.grammar.sql.query.typed import changes as do
+from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import UNKNOWN
 from guided.grammar.sql.query.typed.relations import Relation, bare_columns
 from guided.grammar.sql.query.typed.scope import Clause, Pending, Query, needed, refer
-from guided.grammar.sql.query.typed.types import OTHER, declared
+from guided.grammar.sql.query.typed.types import OTHER
 from guided.grammar.sql.schema import DatabaseSchema
 
 __all__ = ["MOST_VARIANTS", "BareColumn", "Catalog", "QualifiedColumn", "Qualifier"]
@@ -38,8 +38,9 @@ class Catalog:
     """May SELECT use names that only a sub-query in FROM will define?"""
 
     @staticmethod
-    def of(schema: DatabaseSchema, lexis: Lexis, *, forward: bool) -> Catalog:
+    def of(schema: DatabaseSchema, dialect: TypedDialect, *, forward: bool) -> Catalog:
         """The tables as relations."""
+        lexis, declared = dialect.lexis, dialect.declared
         default = schema.default_schema or ""
         found: dict[str, dict[str, Relation]] = {}
         for table in schema.tables:

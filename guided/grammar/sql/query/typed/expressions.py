@@ -30,34 +30,17 @@ from guided.grammar.sql.query.typed import alternatives, frames, new_names, quer
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import columns as names
 from guided.grammar.sql.query.typed.calls import call
+from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import UNKNOWN
-from guided.grammar.sql.query.typed.literals import NUMBERS, STRINGS, Size, TypedText
+from guided.grammar.sql.query.typed.literals import STRINGS, Size, TypedText, numbers_of
 from guided.grammar.sql.query.typed.operators import COMPARISONS
 from guided.grammar.sql.query.typed.relations import bare_columns
 from guided.grammar.sql.query.typed.scope import Clause, Query, needed
-from guided.grammar.sql.query.typed.types import ALL, BIT, LITERALS, OTHER, turns_into
+from guided.grammar.sql.query.typed.types import ALL, BIT, LITERALS, OTHER, only, turns_into
 
 __all__ = ["columns", "expression"]
 
 _OPEN, _CLOSE, _COMMA = Sign("("), Sign(")"), Sign(",")
-_WORDS = {
-    "int": "int4", "integer": "int4", "int4": "int4", "bigint": "int8", "int8": "int8", "smallint": "int2",
-    "int2": "int2", "numeric": "numeric", "decimal": "numeric", "dec": "numeric", "real": "float4", "float4": "float4",
-    "float": "float8", "float8": "float8", "text": "text", "varchar": "varchar", "char": "bpchar", "date": "date",
-    "timestamp": "timestamp", "timestamptz": "timestamptz", "time": "time", "timetz": "timetz", "interval": "interval",
-    "boolean": "bool", "bool": "bool", "json": "json", "jsonb": "jsonb", "uuid": "uuid", "bytea": "bytea",
-}  # fmt: skip
-"""Types of one word; ``char`` without a size is cut to one character and so is left to those who write it."""
-_SEVERAL = {
-    "DOUBLE PRECISION": "float8", "CHARACTER VARYING": "varchar", "TIMESTAMP WITH TIME ZONE": "timestamptz",
-    "TIMESTAMP WITHOUT TIME ZONE": "timestamp", "TIME WITH TIME ZONE": "timetz", "TIME WITHOUT TIME ZONE": "time",
-}  # fmt: skip
-_SHORTEST = {name: word for word, name in sorted(_WORDS.items(), key=lambda item: -len(item[0]))}
-_MOMENTS = {
-    "CURRENT_DATE": "date", "CURRENT_TIMESTAMP": "timestamptz", "CURRENT_TIME": "timetz", "LOCALTIMESTAMP": "timestamp",
-    "LOCALTIME": "time",
-}  # fmt: skip
-_OPERATORS = ("||", "->", "->>", "#>", "#>>", "@>", "<@", "&&", "?", "+", "-", "*", "/", "%", "^")
 
 
 class TypeName:
@@ -66,17 +49,22 @@ class TypeName:
     label = "a type"
     price = 11
 
-    def __init__(self, *, behind: bool, array: bool = False) -> None:
+    def __init__(self, dialect: TypedDialect, *, behind: bool, array: bool = False) -> None:
+        self.words = dialect.type_words
+        self.shortest = {name: word for word, name in sorted(self.words.items(), key=lambda item: -len(item[0]))}
         self.behind = behind
         self.array = array
 
     def allowed(self, query: Query) -> Names:
         """Those to which there is a cast."""
         source = query.top.type if self.behind else query.value
-        return Names(words_of(word for word in _WORDS if turns_into(source, self._of(word))))
+        return Names(words_of(word for word in self.words if turns_into(query.system, source, self._of(word))))
 
     def _of(self, word: str) -> str:
-        return ("_" if self.array else "") + _WORDS[word]
+        return ("_" if self.array else "") + self.words[word]
+
+    def _has(self, name: str) -> bool:
+        return name.startswith("_") is self.array and name.removeprefix("_") in self.shortest
 
     def after(self, query: Query, name: str) -> Query | None:
         """The query behind the cast."""
@@ -88,10 +76,10 @@ class TypeName:
             return ("text",)
         source = query.top.type
         wished = [wish] if (wish := _wish(query)) else list(frames.target_types(query.top))
-        found = [name for name in wished if turns_into(source, name) and name.startswith("_") is self.array]
+        found = [name for name in wished if turns_into(query.system, source, name) and self._has(name)]
         if not found:
             return () if self.array else ("text",)
-        return sorted((_SHORTEST[name.removeprefix("_")] for name in found), key=len)
+        return sorted((self.shortest[name.removeprefix("_")] for name in found), key=len)
 
 
 def cast_to(target: str, *, behind: bool) -> do.Change:
@@ -99,7 +87,7 @@ def cast_to(target: str, *, behind: bool) -> do.Change:
 
     def change(query: Query) -> Query | None:
         source = query.top.type if behind else query.value
-        if not turns_into(source, target):
+        if not turns_into(query.system, source, target):
             return None
         if behind:
             return do.cast(query, target)
@@ -109,20 +97,20 @@ def cast_to(target: str, *, behind: bool) -> do.Change:
     return change
 
 
-def _type(*, behind: bool) -> Node:
+def _type(dialect: TypedDialect, *, behind: bool) -> Node:
     size = Literal(LiteralForm.NUMBER, Size(1, 999))
     scale = Literal(LiteralForm.NUMBER, Size(0, 3))
     digits = seq(_OPEN, Literal(LiteralForm.NUMBER, Size(3, 38)), maybe(_COMMA, scale), _CLOSE)
     sized = [
         seq(Action(cast_to(name, behind=behind)), Action(do.untraced), words(word), _OPEN, size, _CLOSE)
-        for word, name in (("VARCHAR", "varchar"), ("CHAR", "bpchar"), ("CHARACTER VARYING", "varchar"))
+        for word, name in dialect.sized_types.items()
     ]
     exact = [
         seq(Action(cast_to("numeric", behind=behind)), Action(do.untraced), words(word), digits)
         for word in ("NUMERIC", "DECIMAL")
     ]
-    several = [seq(Action(cast_to(name, behind=behind)), words(word)) for word, name in _SEVERAL.items()]
-    array = seq(Name(TypeName(behind=behind, array=True), Spelled.WORD), Sign("["), Sign("]"))
+    several = [seq(Action(cast_to(name, behind=behind)), words(word)) for word, name in dialect.type_phrases.items()]
+    array = seq(Name(TypeName(dialect, behind=behind, array=True), Spelled.WORD), Sign("["), Sign("]"))
 
     def preferred(query: Query) -> int:
         if not behind:
@@ -130,7 +118,7 @@ def _type(*, behind: bool) -> Node:
         wished = [wish] if (wish := _wish(query)) else frames.target_types(query.top)
         return 1 if all(name[0] == "_" for name in wished) else 0
 
-    return Choice((Name(TypeName(behind=behind), Spelled.WORD), array, *several, *sized, *exact), preferred)
+    return Choice((Name(TypeName(dialect, behind=behind), Spelled.WORD), array, *several, *sized, *exact), preferred)
 
 
 def _wish(query: Query) -> str:
@@ -150,12 +138,12 @@ def finish(query: Query) -> str:
     return frames.finish(top)
 
 
-def expression(catalog: names.Catalog, body: Rule, query: Rule) -> Node:
+def expression(dialect: TypedDialect, catalog: names.Catalog, body: Rule, query: Rule) -> Node:
     """Any expression; ``body`` is the rule that it will be, ``query`` that of queries."""
     signs = choice(*(seq(Action(do.sign(text)), Sign(text)) for text in "-+"))
     prefixes = Star(choice(seq(Action(do.negation), words("NOT")), signs))
-    one = seq(prefixes, _operand(catalog, body, query), _behind(body, query))
-    return seq(one, Star(_row(one, body, query), lambda query: finish(query) not in ("", "cast", "test")))
+    one = seq(prefixes, _operand(dialect, catalog, body, query), _behind(dialect, body, query))
+    return seq(one, Star(_row(dialect, one, body, query), lambda query: finish(query) not in ("", "cast", "test")))
 
 
 def _heard(text: str) -> Node:
@@ -163,10 +151,10 @@ def _heard(text: str) -> Node:
     return seq(words(text), Action(do.heard(text)))
 
 
-def _behind(body: Node, query: Node) -> Node:
+def _behind(dialect: TypedDialect, body: Node, query: Node) -> Node:
     """What follows an operand: casts, subscripts, tests."""
-    cast = seq(Action(do.castable), Sign("::"), _type(behind=True))
-    element = seq(Action(do.subscript), Sign("["), Action(do.begin(BIT["int4"])), body, Action(do.end),
+    cast = seq(Action(do.castable), Sign("::"), _type(dialect, behind=True))
+    element = seq(Action(do.subscript), Sign("["), Action(do.begin(only(dialect.whole))), body, Action(do.end),
                   Action(do.end_subscript), Sign("]"))  # fmt: skip
     not_ = maybe(words("NOT"), Action(do.heard("not")))
     null = seq(
@@ -191,7 +179,7 @@ def _behind(body: Node, query: Node) -> Node:
     return Star(Choice(options, preferred), lambda query: finish(query) in ("cast", "test"))
 
 
-def _row(one: Node, body: Node, query: Node) -> Node:
+def _row(dialect: TypedDialect, one: Node, body: Node, query: Node) -> Node:
     """An operator and its right operand."""
     not_ = maybe(words("NOT"), Action(do.heard("not")))
     compare = choice(*(seq(Sign(text), Action(do.heard(text))) for text in COMPARISONS))
@@ -199,10 +187,10 @@ def _row(one: Node, body: Node, query: Node) -> Node:
     several = seq(choice(words("ANY"), words("ALL"), words("SOME")), _OPEN,
                   choice(array, seq(Action(queries.enter_any), query, Action(queries.leave_any))), _CLOSE)  # fmt: skip
     patterns = choice(*(_heard(word) for word in ("LIKE", "ILIKE", "SIMILAR TO")))
-    matches = choice(*(seq(Sign(text), Action(do.heard(text))) for text in ("~", "~*", "!~", "!~*")))
+    matches = choice(*(seq(Sign(text), Action(do.heard(text))) for text in dialect.matches))
     options: dict[str, Node] = {
         "and": seq(Action(do.second_bound), words("AND"), one),
-        **{text: seq(Action(do.operator(text)), Sign(text), one) for text in _OPERATORS},
+        **{text: seq(Action(do.operator(text)), Sign(text), one) for text in dialect.signs},
         "at": seq(Action(do.operator("at")), words("AT TIME ZONE"), one),
         "compare": seq(Action(do.operator("compare")), compare, choice(one, several)),
         "conjunction": seq(Action(do.conjunction), words("AND"), one),
@@ -228,7 +216,7 @@ def columns(catalog: names.Catalog) -> tuple[list[Name], Node]:
     return bare, qualified
 
 
-def _operand(catalog: names.Catalog, body: Rule, query: Rule) -> Node:
+def _operand(dialect: TypedDialect, catalog: names.Catalog, body: Rule, query: Rule) -> Node:
     """One operand."""
     bare, qualified = columns(catalog)
     constants = [
@@ -237,19 +225,17 @@ def _operand(catalog: names.Catalog, body: Rule, query: Rule) -> Node:
     ]
     moments = [
         seq(Action(do.at_operand), _heard(word), Action(do.operand(name, (word.lower(), 2))))
-        for word, name in _MOMENTS.items()
+        for word, name in dialect.moments.items()
     ]
     typed = [
         seq(Action(do.at_operand), words(word), Literal(LiteralForm.STRING, TypedText(spelling, name), hears=True))
-        for word, spelling, name in (
-            ("DATE", "'date", "date"), ("TIMESTAMP", "'timestamp", "timestamp"), ("TIMESTAMP", "'date", "timestamp"),
-            ("INTERVAL", "'interval", "interval"), ("TIMESTAMPTZ", "'timestamp", "timestamptz"),
-            ("TIME", "'time", "time"),
-        )
-    ]  # fmt: skip
+        for word, spelling, name in dialect.typed_texts
+    ]
+    numbers = numbers_of(dialect)
     options = (
-        NUMBERS[0], constants[1], STRINGS[-1], constants[0], bare[1], qualified, *bare[2:], bare[0],
-        *NUMBERS[1:], *STRINGS[:-1], constants[2], *moments, *typed, call(body), *_bracketed(body, query),
+        numbers[0], constants[1], STRINGS[-1], constants[0], bare[1], qualified, *bare[2:], bare[0],
+        *numbers[1:], *STRINGS[:-1], constants[2], *moments, *typed, call(dialect, body),
+        *_bracketed(dialect, body, query),
     )  # fmt: skip
 
     def preferred(query: Query) -> int:
@@ -267,7 +253,7 @@ def _operand(catalog: names.Catalog, body: Rule, query: Rule) -> Node:
     return Choice(options, preferred)
 
 
-def _bracketed(body: Rule, query: Rule) -> list[Node]:
+def _bracketed(dialect: TypedDialect, body: Rule, query: Rule) -> list[Node]:
     """CASE, CAST, EXISTS, ARRAY and brackets."""
     then = seq(words("THEN"), Action(alternatives.alternative()), body, Action(alternatives.end_alternative))
     when = seq(words("WHEN"), Action(alternatives.begin_when), body, Action(do.end), then)
@@ -278,7 +264,7 @@ def _bracketed(body: Rule, query: Rule) -> list[Node]:
         Action(alternatives.end_alternatives("case")), words("END"),
     )  # fmt: skip
     cast = seq(words("CAST"), Action(do.at_operand), _OPEN, Action(do.begin()), body, Action(do.end), words("AS"),
-               _type(behind=False), _CLOSE)  # fmt: skip
+               _type(dialect, behind=False), _CLOSE)  # fmt: skip
     exists = seq(words("EXISTS"), _OPEN, Action(queries.enter_exists), query, Action(queries.leave_exists), _CLOSE)
     elements = ALL & ~sum(bit for name, bit in BIT.items() if name[0] == "_" or name == OTHER)
     array = seq(

@@ -9,8 +9,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from guided.grammar.sql.query.typed.operators import LEVELS, PREFIXES, result, rights, viable
-from guided.grammar.sql.query.typed.types import ALL, BIT, LITERALS, OTHER, is_literal, members, only, turns_into
+from guided.grammar.sql.query.typed.operators import LEVELS, result, rights, viable
+from guided.grammar.sql.query.typed.system import TypeSystem
+from guided.grammar.sql.query.typed.types import ALL, BIT, LITERALS, is_literal, members, only, turns_into
 
 __all__ = [
     "CONDITION",
@@ -57,6 +58,7 @@ class Wait(NamedTuple):
 class Operand(NamedTuple):
     """An expression in progress."""
 
+    system: TypeSystem
     goal: int
     waits: tuple[Wait, ...] = ()
     type: str = ""
@@ -104,7 +106,7 @@ def _goal(operand: Operand) -> int:
 
 def hopes(operand: Operand, level: int = _TIGHTEST) -> int:
     """The types from which operators up to a level lead to the goal of the operand that is read."""
-    return viable(_goal(operand), _level(operand), level)
+    return viable(operand.system, _goal(operand), _level(operand), level)
 
 
 def fits(operand: Operand, name: str) -> bool:
@@ -141,14 +143,14 @@ def reduced(operand: Operand, level: int) -> Operand | None:
         return None
     while operand.waits and LEVELS[operand.waits[-1].operator] >= level:
         *rest, wait = operand.waits
-        given = _applied(wait, operand.type)
+        given = _applied(operand.system, wait, operand.type)
         if given is None:
             return None
         operand = operand._replace(waits=tuple(rest), type=given, tight=False, label=("", 0), bound=False)
     return operand
 
 
-def _applied(wait: Wait, right: str) -> str | None:
+def _applied(system: TypeSystem, wait: Wait, right: str) -> str | None:
     """The type of an operator with its right operand; of BETWEEN only with its second."""
     if right == UNKNOWN or not wait.goal & BIT[right]:
         return None
@@ -163,12 +165,12 @@ def _applied(wait: Wait, right: str) -> str | None:
             return "bool"
         case "like":
             return "bool"
-    return result(wait.operator, wait.left, right)
+    return result(system, wait.operator, wait.left, right)
 
 
 def signed(operand: Operand, sign: str) -> Operand | None:
     """A sign before an operand."""
-    goal = hopes(operand) & sum(BIT[name] for name in PREFIXES[sign])
+    goal = hopes(operand) & sum(BIT[name] for name in operand.system.prefixes[sign])
     if operand.type or not goal:
         return None
     return operand._replace(waits=(*operand.waits, Wait("sign", "", goal)), label=("", 0))
@@ -199,11 +201,11 @@ def operated(operand: Operand, operator: str) -> Operand | None:
         case "or" | "and":
             goal = CONDITION if wanted & BIT["bool"] and CONDITION & BIT[left.type] else 0
         case "is" | "compare":
-            goal = rights("compare", left.type, wanted) if wanted & BIT["bool"] else 0
+            goal = rights(left.system, "compare", left.type, wanted) if wanted & BIT["bool"] else 0
         case "between":
-            goal = rights("compare", left.type, CONDITION) if wanted & BIT["bool"] else 0
+            goal = rights(left.system, "compare", left.type, CONDITION) if wanted & BIT["bool"] else 0
         case _:
-            goal = rights(operator, left.type, wanted)
+            goal = rights(left.system, operator, left.type, wanted)
     if not goal & ~sum(BIT[name] for name in LITERALS if name != "'null"):
         return None
     wait = Wait(operator, left.type, goal)
@@ -280,7 +282,7 @@ def finish(operand: Operand) -> str:
         return ""
     if operand.tight and operand.type != UNKNOWN:
         ending = [name for name in target_types(operand) if _ends(operand, name)]
-        if not is_met(operand) or any(turns_into(operand.type, name) for name in ending):
+        if not is_met(operand) or any(turns_into(operand.system, operand.type, name) for name in ending):
             return "cast"
     if before_test(operand, "is", ALL) is not None:
         return "test"
@@ -293,7 +295,7 @@ def finish(operand: Operand) -> str:
 
 def target_types(operand: Operand) -> tuple[str, ...]:
     """The types that a cast should lead to for the expression to end soon."""
-    found = tuple(name for name in members(_goal(operand)) if not is_literal(name) and name != OTHER)
+    found = tuple(name for name in members(_goal(operand)) if name in operand.system.types)
     return tuple(name for name in found if _ends(operand, name)) or found
 
 

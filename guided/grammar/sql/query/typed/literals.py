@@ -7,10 +7,11 @@ from guided.grammar.attributed.spellings import Spellings
 from guided.grammar.attributed.words import Words, words_of
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import clauses, frames
+from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.frames import Calling
 from guided.grammar.sql.query.typed.scope import Query
 
-__all__ = ["NUMBERS", "PATTERNS", "STRINGS", "Place", "Position", "Size", "TypedText"]
+__all__ = ["PATTERNS", "STRINGS", "Place", "Position", "Size", "TypedText", "numbers_of"]
 
 _DAY = (
     "(19|20)[0-9]{2}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)"
@@ -43,11 +44,7 @@ PATTERNS = {
     "'array": r"\{[A-Za-z0-9_]+(,[A-Za-z0-9_]+)*\}",
 }
 _SPELLINGS = {name: Spellings(pattern) for name, pattern in PATTERNS.items()}
-_NUMBER_SPELLINGS = {
-    "int4": Spellings("[0-9]{1,9}|1[0-9]{9}"),
-    "int8": Spellings("[3-9][0-9]{9}|[1-9][0-9]{10,14}"),
-    "numeric": Spellings(r"[0-9]{1,15}\.[0-9]{1,15}([eE][+-]?[0-9]{1,2})?|[0-9]{1,15}[eE][+-]?[0-9]{1,2}"),
-}
+_SHORTEST = {"int4": "1", "int8": "3000000000", "numeric": "1.0", "float8": "1e0"}
 _FIELDS = words_of(["year", "quarter", "month", "week", "day", "hour", "minute", "second", "decade", "century"])
 _FIRST_IS_FIELD = frozenset(["date_trunc", "date_part"])
 
@@ -65,14 +62,15 @@ class Number:
 
     label = "a number"
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, pattern: str) -> None:
         self.name = name
-        self.shortest = {"int4": "1", "int8": "3000000000", "numeric": "1.0"}[name]
+        self.values = Spellings(pattern)
+        self.shortest = _SHORTEST[name]
 
     def allowed(self, query: Query) -> Words | Spellings | None:
         """All of the type, where one may stand."""
         fits = not query.alone and frames.fits(query.top, self.name)
-        return _NUMBER_SPELLINGS[self.name] if fits else _NOTHING
+        return self.values if fits else _NOTHING
 
     def after(self, query: Query, text: str = "") -> Query | None:
         """The query behind it."""
@@ -229,7 +227,11 @@ class Place:
         return clauses.term_of(query, self.place)
 
 
-NUMBERS = tuple(Literal(LiteralForm.NUMBER, Number(name), hears=True) for name in _NUMBER_SPELLINGS)
+def numbers_of(dialect: TypedDialect) -> list[Literal]:
+    """Numbers by their types, whole ones first."""
+    return [Literal(LiteralForm.NUMBER, Number(name, pattern), hears=True) for name, pattern in dialect.numbers.items()]
+
+
 STRINGS = (
     *(Literal(LiteralForm.STRING, Text(name), hears=True) for name in _SPELLINGS),
     Literal(LiteralForm.STRING, Format(), hears=True),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from guided.grammar.sql.query.typed import frames
-from guided.grammar.sql.query.typed.alternatives import _alike, compared, end_list
+from guided.grammar.sql.query.typed.alternatives import alike, compared, end_list
 from guided.grammar.sql.query.typed.changes import Change, at_operand, end, hear, read, untraced
 from guided.grammar.sql.query.typed.frames import CONDITION, UNKNOWN, Operand
 from guided.grammar.sql.query.typed.scope import Query
@@ -32,12 +32,12 @@ def within(query: Query, goals: tuple[int, ...] | None, *, sees: bool = True) ->
     """The query that begins in brackets."""
     if query.depth >= MOST_DEPTH:
         return None
-    return Query(untraced(query), sees, query.tables, goals=goals, depth=query.depth + 1)
+    return Query(query.system, untraced(query), sees, query.tables, goals=goals, depth=query.depth + 1)
 
 
 def enter_list(query: Query) -> Query | None:
     """Begin the query behind IN."""
-    return within(query, (frames.rights("compare", query.frames[-1].subject, CONDITION),))
+    return within(query, (frames.rights(query.system, "compare", query.frames[-1].subject, CONDITION),))
 
 
 def enter_any(query: Query) -> Query | None:
@@ -61,7 +61,8 @@ def columns_of(query: Query) -> tuple[tuple[str | None, str], ...]:
     if result is None:
         return tuple((name, settled(kind)) for name, kind in here)
     return tuple(
-        (name, settled(common(kind, other) or kind)) for (name, kind), (_, other) in zip(result, here, strict=True)
+        (name, settled(common(query.system, kind, other) or kind))
+        for (name, kind), (_, other) in zip(result, here, strict=True)
     )
 
 
@@ -109,11 +110,11 @@ def next_part(name: str, *, sorts: bool) -> Change:
         if not result or not all(BIT[kind] & among for _, kind in result):
             return None
         wanted = query.goals or (ALL,) * len(result)
-        goals = tuple(_alike(kind, among & goal) for (_, kind), goal in zip(result, wanted, strict=True))
+        goals = tuple(alike(query.system, kind, among & goal) for (_, kind), goal in zip(result, wanted, strict=True))
         if not all(goals):
             return None
-        return Query(query.parent, query.sees_parent, query.tables, result=result, goals=goals, depth=query.depth,
-                     operators=query.operators | {name})  # fmt: skip
+        return Query(query.system, query.parent, query.sees_parent, query.tables, result=result, goals=goals,
+                     depth=query.depth, operators=query.operators | {name})  # fmt: skip
 
     return change
 
@@ -122,7 +123,9 @@ def deeper(query: Query) -> Query | None:
     """One bracket more."""
     if query.depth >= MOST_DEPTH or not frames.at_operand(query.top):
         return None
-    return query._replace(depth=query.depth + 1, frames=(*query.frames, Operand(ALL)), trace=hear(query, "(").trace)
+    return query._replace(
+        depth=query.depth + 1, frames=(*query.frames, Operand(query.system, ALL)), trace=hear(query, "(").trace
+    )
 
 
 def shallower(query: Query) -> Query | None:

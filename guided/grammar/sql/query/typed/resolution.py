@@ -6,8 +6,8 @@ Source: https://www.postgresql.org/docs/current/typeconv-oper.html and typeconv-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
+from guided.grammar.sql.query.typed.system import Signature, Types, TypeSystem
 from guided.grammar.sql.query.typed.types import (
     OTHER,
     category,
@@ -18,47 +18,39 @@ from guided.grammar.sql.query.typed.types import (
     takes,
 )
 
-__all__ = ["Signature", "chosen", "operator_of", "result_of"]
-
-Types = tuple[str, ...]
+__all__ = ["chosen", "operator_of", "result_of"]
 
 
-class Signature(NamedTuple):
-    """The types that an operator or function takes, and the one it gives."""
-
-    parameters: Types
-    result: str
-
-
-def operator_of(signatures: Sequence[Signature], left: str, right: str) -> Signature | None:
+def operator_of(system: TypeSystem, signatures: Sequence[Signature], left: str, right: str) -> Signature | None:
     """The binary operator that is meant; a literal beside a type is first tried as one of that type."""
     if is_literal(left) != is_literal(right):
         known = right if is_literal(left) else left
         for signature in signatures:
             if signature.parameters == (known, known):
                 return signature
-    return chosen(signatures, (left, right))
+    return chosen(system, signatures, (left, right))
 
 
-def chosen(signatures: Sequence[Signature], types: Types) -> Signature | None:
+def chosen(system: TypeSystem, signatures: Sequence[Signature], types: Types) -> Signature | None:
     """The function that is meant, None where none fits or several do."""
     if not any(map(is_literal, types)):
         for signature in signatures:
             if signature.parameters == types:
                 return signature
-    found = [one for one in signatures if len(one.parameters) == len(types) and _fits(one, types)]
+    found = [one for one in signatures if len(one.parameters) == len(types) and _fits(system, one, types)]
     if len(found) <= 1:
         return found[0] if found else None
     found = _most(found, lambda one: sum(map(_is_exact, types, one.parameters)))
     if len(found) > 1:
         found = _most(found, lambda one: sum(map(_is_near, types, one.parameters)))
     if len(found) > 1:
-        found = _by_literals(found, types)
+        found = _by_literals(system, found, types)
     return found[0] if len(found) == 1 else None
 
 
-def _fits(signature: Signature, types: Types) -> bool:
-    return all(map(coerces, types, signature.parameters)) and _agrees(signature, types) is not None
+def _fits(system: TypeSystem, signature: Signature, types: Types) -> bool:
+    taken = all(coerces(system, given, wanted) for given, wanted in zip(types, signature.parameters, strict=True))
+    return taken and _agrees(system, signature, types) is not None
 
 
 def _is_exact(given: str, wanted: str) -> bool:
@@ -76,7 +68,7 @@ def _most(found: list[Signature], count: Callable[[Signature], int]) -> list[Sig
     return [one for one in found if count(one) == most]
 
 
-def _by_literals(found: list[Signature], types: Types) -> list[Signature]:
+def _by_literals(system: TypeSystem, found: list[Signature], types: Types) -> list[Signature]:
     """Those that fit literals best: strings where any takes them, else the one category that all have."""
     places = [place for place, name in enumerate(types) if is_literal(name)]
     if not places:
@@ -98,7 +90,7 @@ def _by_literals(found: list[Signature], types: Types) -> list[Signature]:
     known = {name for name in types if not is_literal(name)}
     if len(known) == 1:
         same = tuple(known) * len(types)
-        fitting = [one for one in found if _fits(one, same)]
+        fitting = [one for one in found if _fits(system, one, same)]
         if len(fitting) == 1:
             return fitting
     return found
@@ -109,7 +101,7 @@ def _is_of(name: str, wanted: tuple[str, bool]) -> bool:
     return category(name) == kind and (is_preferred(name) or not preferred)
 
 
-def _agrees(signature: Signature, types: Types) -> tuple[str | None, str | None] | None:
+def _agrees(system: TypeSystem, signature: Signature, types: Types) -> tuple[str | None, str | None] | None:
     """What the polymorphic parameters stand for: ``anyelement`` and ``anycompatible``; None where they disagree."""
     element: str | None = None
     shared: str | None = None
@@ -119,7 +111,7 @@ def _agrees(signature: Signature, types: Types) -> tuple[str | None, str | None]
         is_array = wanted.endswith("array") and not wanted.endswith("nonarray")
         item = given[1:] if is_array else given
         if wanted.startswith("anycompatible"):
-            both = item if shared is None else common(shared, item)
+            both = item if shared is None else common(system, shared, item)
             if both is None:
                 return None
             shared = both
@@ -130,15 +122,15 @@ def _agrees(signature: Signature, types: Types) -> tuple[str | None, str | None]
     return element, shared
 
 
-def result_of(signature: Signature, types: Types) -> str | None:
+def result_of(system: TypeSystem, signature: Signature, types: Types) -> str | None:
     """The type of the result; None where a literal cannot be read as its parameter."""
-    agreed = _agrees(signature, types)
+    agreed = _agrees(system, signature, types)
     if agreed is None:
         return None
     element, shared = agreed
     for given, wanted in zip(types, signature.parameters, strict=True):
         actual = _actual(wanted, element, shared)
-        if actual is None or not (wanted == "any" or takes(actual, given)):
+        if actual is None or not (wanted == "any" or takes(system, actual, given)):
             return None
     result = _actual(signature.result, element, shared)
     return result if result is None or result[0] != "_" or result[1] != "_" else None

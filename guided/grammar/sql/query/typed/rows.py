@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from guided.grammar.attributed.nodes import Action, Name, Names, Node, Sign, Spelled, choice, seq, words
 from guided.grammar.attributed.words import words_of
 from guided.grammar.sql.query.typed import changes as do
-from guided.grammar.sql.query.typed import clauses, functions
+from guided.grammar.sql.query.typed import clauses
 from guided.grammar.sql.query.typed.calls import FunctionName, arguments, end_call
+from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.relations import Relation
 from guided.grammar.sql.query.typed.scope import Query
 from guided.grammar.sql.query.typed.sources import with_source
@@ -17,18 +18,16 @@ from guided.grammar.sql.query.typed.types import ALL
 __all__ = ["rows"]
 
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
-_NAMED_OTHERWISE = ("json_array_elements", "jsonb_array_elements", "json_object_keys", "jsonb_object_keys")
-"""Those whose column has a name of its own, whatever they are called by."""
 
 
-def rows(body: Node, keywords: frozenset[str]) -> Node:
+def rows(dialect: TypedDialect, body: Node) -> Node:
     """A function as a source."""
-    known = [name for name in functions.ROW_SETS if not name.startswith(_NAMED_OTHERWISE)]
+    known = [name for name in dialect.system.row_sets if not name.startswith(dialect.named_rows)]
     call = seq(
         Action(do.begin(ALL)), Name(FunctionName(known, "scalar"), Spelled.WORD), Sign("("), arguments(body),
         Action(end_call), Sign(")"), Action(_end_rows),
     )  # fmt: skip
-    named = choice(seq(words("AS"), Name(_Alias())), Name(_Alias(keywords)))
+    named = choice(seq(words("AS"), Name(_Alias())), Name(_Alias(dialect.keywords)))
     column = seq(Sign("("), Name(_Column()), Sign(")"))
     return seq(call, named, choice(Action(_unlisted), column))
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from guided.grammar.sql.query.typed.frames import UNKNOWN, Operand
 from guided.grammar.sql.query.typed.relations import Relation, Source, bare_columns
+from guided.grammar.sql.query.typed.system import TypeSystem
 from guided.grammar.sql.query.typed.types import BIT, SORTABLE
 
 __all__ = [
@@ -64,6 +65,7 @@ class Pending(NamedTuple):
 class Query(NamedTuple):
     """One SELECT, as far as it has been read."""
 
+    system: TypeSystem
     parent: Query | None = None
     sees_parent: bool = False
     """May names of the query around be used here?"""

@@ -21,6 +21,7 @@ from guided.grammar.attributed.nodes import (
 from guided.grammar.sql.query.typed import changes as do
 from guided.grammar.sql.query.typed import clauses, new_names, queries, sources, terms
 from guided.grammar.sql.query.typed import columns as names
+from guided.grammar.sql.query.typed.dialect import TypedDialect
 from guided.grammar.sql.query.typed.expressions import columns, expression
 from guided.grammar.sql.query.typed.full_joins import on_equal
 from guided.grammar.sql.query.typed.literals import Place, Position, Size
@@ -34,16 +35,16 @@ MOST_POSITION = 40
 """Columns of the result that GROUP BY may name by position."""
 
 
-def select(catalog: names.Catalog, keywords: frozenset[str]) -> Node:
-    """The SELECT statements over a catalog; ``keywords`` are no alias unless AS stands before them."""
+def select(dialect: TypedDialect, catalog: names.Catalog) -> Node:
+    """The SELECT statements over a catalog."""
     body, query = Rule("expression"), Rule("query")
-    body.body = expression(catalog, body, query)
-    query.body = _compound(catalog, keywords, body, query)
+    body.body = expression(dialect, catalog, body, query)
+    query.body = _compound(dialect, catalog, body, query)
     return seq(query, maybe(Sign(";")))
 
 
-def _compound(catalog: names.Catalog, keywords: frozenset[str], body: Node, query: Node) -> Node:
-    core = _core(catalog, keywords, body, query)
+def _compound(dialect: TypedDialect, catalog: names.Catalog, body: Node, query: Node) -> Node:
+    core = _core(dialect, catalog, body, query)
     operators = [
         seq(Action(queries.next_part(word.lower(), sorts=not every)), words(word + (" ALL" if every else "")))
         for word in ("UNION", "INTERSECT", "EXCEPT")
@@ -95,19 +96,19 @@ def _limit() -> Node:
     )
 
 
-def _core(catalog: names.Catalog, keywords: frozenset[str], body: Node, query: Node) -> Node:
+def _core(dialect: TypedDialect, catalog: names.Catalog, body: Node, query: Node) -> Node:
     bare, qualified = columns(catalog)
     one = seq(Action(clauses.begin_distinct_on), choice(*bare, qualified), Action(clauses.end_distinct_on))
     on = seq(words("ON"), _OPEN, listed(one, _COMMA), _CLOSE)
     where = seq(words("WHERE"), Action(clauses.begin_where), body, Action(do.end))
     bound = seq(Action(clauses.bound), maybe(where), _group(body))
     read = seq(
-        Action(clauses.end_items), words("FROM"), Action(clauses.begin_from), _sources(catalog, keywords, body, query)
+        Action(clauses.end_items), words("FROM"), Action(clauses.begin_from), _sources(dialect, catalog, body, query)
     )
     return seq(
         words("SELECT"),
         maybe(choice(seq(words("DISTINCT"), choice(Action(clauses.distinct), on)), words("ALL"))),
-        _items(catalog, keywords, body),
+        _items(dialect, catalog, body),
         choice(
             seq(Action(clauses.end_items), Action(clauses.bound), maybe(where), Action(clauses.grouped)),
             seq(read, bound),
@@ -132,8 +133,8 @@ def _group(body: Node) -> Node:
     return choice(Action(clauses.grouped), group)
 
 
-def _items(catalog: names.Catalog, keywords: frozenset[str], body: Node) -> Node:
-    alias, implied = Name(new_names.AliasOfColumn()), Name(new_names.AliasOfColumn(keywords))
+def _items(dialect: TypedDialect, catalog: names.Catalog, body: Node) -> Node:
+    alias, implied = Name(new_names.AliasOfColumn()), Name(new_names.AliasOfColumn(dialect.keywords))
     named = Choice(
         (seq(), choice(seq(words("AS"), alias), implied)), lambda query: 1 if new_names.wanted(query) else -1
     )
@@ -152,11 +153,11 @@ def _items(catalog: names.Catalog, keywords: frozenset[str], body: Node) -> Node
     )
 
 
-def _sources(catalog: names.Catalog, keywords: frozenset[str], body: Node, query: Node) -> Node:
+def _sources(dialect: TypedDialect, catalog: names.Catalog, body: Node, query: Node) -> Node:
     settled = Action(clauses.settled_sources)
-    plain, joined = (_source(catalog, keywords, query, joined=joined) for joined in (False, True))
-    plain = choice(plain, rows(body, keywords))
-    shared = _table(catalog, keywords, joined=True, merged=True)
+    plain, joined = (_source(dialect, catalog, query, joined=joined) for joined in (False, True))
+    plain = choice(plain, rows(dialect, body))
+    shared = _table(dialect, catalog, joined=True, merged=True)
     merged = listed(Name(sources.MergedColumn(catalog)), seq(Action(sources.may_merge), _COMMA))
     using = seq(Action(sources.may_merge), words("USING"), _OPEN, merged, settled, _CLOSE)
     on = seq(words("ON"), settled, Action(clauses.begin_on), body, Action(clauses.end_on))
@@ -178,16 +179,16 @@ def _sources(catalog: names.Catalog, keywords: frozenset[str], body: Node, query
     return seq(plain, settled, Star(more))
 
 
-def _source(catalog: names.Catalog, keywords: frozenset[str], query: Node, *, joined: bool) -> Node:
-    alias, implied = Name(sources.AliasOfSource()), Name(sources.AliasOfSource(keywords))
+def _source(dialect: TypedDialect, catalog: names.Catalog, query: Node, *, joined: bool) -> Node:
+    alias, implied = Name(sources.AliasOfSource()), Name(sources.AliasOfSource(dialect.keywords))
     named = choice(seq(words("AS"), alias), implied)
-    table = _table(catalog, keywords, joined=joined)
+    table = _table(dialect, catalog, joined=joined)
     derived = seq(_OPEN, Action(clauses.enter_source), query, Action(clauses.leave_source), _CLOSE, named)
     return choice(table, derived)
 
 
-def _table(catalog: names.Catalog, keywords: frozenset[str], *, joined: bool, merged: bool = False) -> Node:
-    named = choice(seq(words("AS"), Name(sources.AliasOfSource())), Name(sources.AliasOfSource(keywords)))
+def _table(dialect: TypedDialect, catalog: names.Catalog, *, joined: bool, merged: bool = False) -> Node:
+    named = choice(seq(words("AS"), Name(sources.AliasOfSource())), Name(sources.AliasOfSource(dialect.keywords)))
     name = sources.TableName(catalog, joined=joined, merged=merged)
     return seq(
         choice(Name(name), seq(Name(sources.SchemaName(name)), Sign("."), Name(name))),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from guided.grammar.sql.query.dialects.postgresql.types import SYSTEM
 from guided.grammar.sql.query.typed import functions, operators
 from guided.grammar.sql.query.typed.types import BIT, OTHER, common, is_literal, settled, turns_into
 from tests.amounts import some
@@ -66,11 +67,11 @@ def test_operators_have_the_servers_types(server: Server) -> None:
     sql = {"compare": "=", "like": "LIKE"}
     stricter = taken = 0
     for name in operators.LEVELS:
-        if name not in operators._SIGNATURES or name == "at":
+        if name not in SYSTEM.operators or name == "at":
             continue
         pairs = [(left, right) for left in TYPES for right in TYPES]
         for left, right in rng.sample(pairs, some(len(pairs), 12)):
-            mine = operators.result(name, left, right)
+            mine = operators.result(SYSTEM, name, left, right)
             real = server.type_of(f"{spelled(left)} {sql.get(name, name)} {spelled(right)}")
             taken += mine is not None
             if mine is None and (is_literal(left) or is_literal(right)):
@@ -88,29 +89,29 @@ def test_casts_and_common_types_are_the_servers(server: Server) -> None:
     for left, right in rng.sample(pairs, some(len(pairs), 4)):
         if not is_literal(right) and not newer & {left, right}:
             real = server.type_of(f"{spelled(left)}::{written(right)}")
-            assert turns_into(left, right) == (real is not None) or (is_literal(left) and real), (left, right)
-        mine, real = common(left, right), server.type_of(f"COALESCE({spelled(left)}, {spelled(right)})")
+            assert turns_into(SYSTEM, left, right) == (real is not None) or (is_literal(left) and real), (left, right)
+        mine, real = common(SYSTEM, left, right), server.type_of(f"COALESCE({spelled(left)}, {spelled(right)})")
         if mine is not None or not (is_literal(left) or is_literal(right)):
             assert (mine and settled(mine)) == real or (mine in texts and real in texts), (left, right)
 
 
-@pytest.mark.parametrize("group", ["SCALARS", "AGGREGATES", "WINDOWS", "ROW_SETS"])
+@pytest.mark.parametrize("group", ["scalars", "aggregates", "windows", "row_sets"])
 def test_functions_have_the_servers_types(group: str, server: Server) -> None:
     rng = random.Random(0)
-    over = " OVER ()" if group == "WINDOWS" else ""
-    for name in getattr(functions, group):
-        low, high = functions.arity(name)
+    over = " OVER ()" if group == "windows" else ""
+    for name in getattr(SYSTEM, group):
+        low, high = functions.arity(SYSTEM, name)
         for count in range(low, min(high, 4) + 1):
             near = [
                 tuple(rng.choice(TYPES) if rng.random() < 0.4 else functions._concrete(wanted) for wanted in parameters)
-                for parameters, _ in functions._of(name, count)
+                for parameters, _ in functions._of(SYSTEM, name, count)
                 for _ in range(some(40, 8))
             ]
             far = [tuple(rng.choice(TYPES) for _ in range(count)) for _ in range(some(100, 20))]
             for types in (*near, *far):
                 if any(one not in BIT for one in types):
                     continue
-                mine = functions.call_of(name, types)
+                mine = functions.call_of(SYSTEM, name, types)
                 if mine is not None or not any(map(is_literal, types)):
                     arguments = ", ".join(map(spelled, types)) or ("*" if name == "count" else "")
                     real = server.type_of(f'"{name}"({arguments}){over}')

@@ -1,4 +1,4 @@
-"""PostgreSQL's words and signs; its types, operators and functions are in `guided.grammar.sql.query.typed`.
+"""PostgreSQL's words.
 
 Source: https://www.postgresql.org/docs/current/sql-keywords-appendix.html, as of version 18; a test asks a server.
 """

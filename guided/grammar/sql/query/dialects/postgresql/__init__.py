@@ -1,0 +1,1 @@
+"""PostgreSQL as of version 18."""

@@ -1,0 +1,57 @@
+"""`POSTGRESQL`: its types as people write them, its signs and literals."""
+
+from __future__ import annotations
+
+from guided.grammar.sql.query.dialects.postgresql.types import SYSTEM, declared
+from guided.grammar.sql.query.dialects.postgresql.words import KEYWORDS, LEXIS
+from guided.grammar.sql.query.typed.dialect import TypedDialect
+
+__all__ = ["POSTGRESQL"]
+
+_WORDS = {
+    "int": "int4", "integer": "int4", "int4": "int4", "bigint": "int8", "int8": "int8", "smallint": "int2",
+    "int2": "int2", "numeric": "numeric", "decimal": "numeric", "dec": "numeric", "real": "float4", "float4": "float4",
+    "float": "float8", "float8": "float8", "text": "text", "varchar": "varchar", "char": "bpchar", "date": "date",
+    "timestamp": "timestamp", "timestamptz": "timestamptz", "time": "time", "timetz": "timetz", "interval": "interval",
+    "boolean": "bool", "bool": "bool", "json": "json", "jsonb": "jsonb", "uuid": "uuid", "bytea": "bytea",
+}  # fmt: skip
+"""``char`` without a size is cut to one character and so is left to those who write it."""
+_PHRASES = {
+    "DOUBLE PRECISION": "float8", "CHARACTER VARYING": "varchar", "TIMESTAMP WITH TIME ZONE": "timestamptz",
+    "TIMESTAMP WITHOUT TIME ZONE": "timestamp", "TIME WITH TIME ZONE": "timetz", "TIME WITHOUT TIME ZONE": "time",
+}  # fmt: skip
+
+POSTGRESQL = TypedDialect(
+    lexis=LEXIS,
+    keywords=KEYWORDS,
+    system=SYSTEM,
+    declared=declared,
+    type_words=_WORDS,
+    type_phrases=_PHRASES,
+    sized_types={"VARCHAR": "varchar", "CHAR": "bpchar", "CHARACTER VARYING": "varchar"},
+    moments={
+        "CURRENT_DATE": "date", "CURRENT_TIMESTAMP": "timestamptz", "CURRENT_TIME": "timetz",
+        "LOCALTIMESTAMP": "timestamp", "LOCALTIME": "time",
+    },
+    signs=("||", "->", "->>", "#>", "#>>", "@>", "<@", "&&", "?", "+", "-", "*", "/", "%", "^"),
+    matches=("~", "~*", "!~", "!~*"),
+    numbers={
+        "int4": "[0-9]{1,9}|1[0-9]{9}",
+        "int8": "[3-9][0-9]{9}|[1-9][0-9]{10,14}",
+        "numeric": r"[0-9]{1,15}\.[0-9]{1,15}([eE][+-]?[0-9]{1,2})?|[0-9]{1,15}[eE][+-]?[0-9]{1,2}",
+    },
+    typed_texts=(
+        ("DATE", "'date", "date"), ("TIMESTAMP", "'timestamp", "timestamp"), ("TIMESTAMP", "'date", "timestamp"),
+        ("INTERVAL", "'interval", "interval"), ("TIMESTAMPTZ", "'timestamp", "timestamptz"), ("TIME", "'time", "time"),
+    ),
+    fields={
+        "date": "year quarter month week day dow doy isodow isoyear decade century epoch",
+        "timestamp": "year quarter month week day dow doy isodow isoyear decade century epoch hour minute second",
+        "interval": "year quarter month day hour minute second epoch",
+        "time": "hour minute second epoch",
+    },
+    extracted="numeric",
+    whole="int4",
+    word_functions=("left", "right"),
+    named_rows=("json_array_elements", "jsonb_array_elements", "json_object_keys", "jsonb_object_keys"),
+)  # fmt: skip

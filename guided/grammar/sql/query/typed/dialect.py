@@ -1,0 +1,49 @@
+"""What differs between engines whose types are followed: words, signs, literals and clauses, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from guided.grammar.attributed.lexis import Lexis
+from guided.grammar.sql.query.typed.system import TypeSystem
+
+__all__ = ["TypedDialect"]
+
+
+@dataclass(frozen=True, eq=False)
+class TypedDialect:
+    """An engine's; keywords are written as people write them."""
+
+    lexis: Lexis
+    keywords: frozenset[str]
+    """Words that are no alias unless AS stands before them."""
+    system: TypeSystem
+    declared: Callable[[str], str]
+    """The type of a column by the words in which the engine tells it."""
+    type_words: Mapping[str, str]
+    """Types of one word, to which a cast may lead."""
+    type_phrases: Mapping[str, str]
+    """Those of several."""
+    sized_types: Mapping[str, str]
+    """Those that a size may follow."""
+    moments: Mapping[str, str]
+    """Words that stand for a date or a time, with their types."""
+    signs: tuple[str, ...]
+    """Binary operators that have a sign, but for comparisons and matches."""
+    matches: tuple[str, ...]
+    """Signs of operators that match a regular expression."""
+    numbers: Mapping[str, str]
+    """Spellings of numbers, by the type that each is read as."""
+    typed_texts: tuple[tuple[str, str, str], ...]
+    """Words before a string, its spelling (`typed.types.LITERALS`), and the type that both have."""
+    fields: Mapping[str, str]
+    """What EXTRACT takes of a type, by one of each kind."""
+    extracted: str
+    """The type that EXTRACT gives."""
+    whole: str
+    """The type of what POSITION gives, and of the numbers that SUBSTRING and subscripts take."""
+    word_functions: tuple[str, ...]
+    """Functions whose names are reserved words."""
+    named_rows: tuple[str, ...] = ()
+    """Beginnings of functions as sources whose column has a name of its own, whatever they are called by."""

@@ -1,0 +1,85 @@
+"""The types of an engine: which there are, what casts lead where, and what operators and functions take and give.
+
+This is data, read from rows; what follows from it is in `typed.types`, `typed.resolution`, `typed.operators` and
+`typed.functions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+__all__ = ["FunctionRows", "Signature", "TypeSystem", "functions_of", "operators_of"]
+
+Types = tuple[str, ...]
+
+
+class Signature(NamedTuple):
+    """The types that an operator or function takes, and the one it gives."""
+
+    parameters: Types
+    result: str
+
+
+FunctionRows = Mapping[str, tuple[Signature, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class TypeSystem:
+    """One engine's; compared by identity."""
+
+    types: frozenset[str]
+    """Those that a cast can lead to."""
+    implicit: Mapping[str, Mapping[str, int]]
+    """What a type becomes where another is wanted, and what that costs where the cheapest is chosen."""
+    explicit: frozenset[tuple[str, str]]
+    """Casts that must be written."""
+    operators: FunctionRows
+    """Binary ones; all comparisons are one, ``compare``."""
+    prefixes: Mapping[str, frozenset[str]]
+    """Signs by what they may stand before."""
+    scalars: FunctionRows
+    aggregates: FunctionRows
+    windows: FunctionRows
+    ordered_sets: FunctionRows
+    row_sets: FunctionRows
+    """Functions that are sources in FROM."""
+    cheapest: bool = False
+    """Is of several functions the one chosen whose casts cost least?"""
+    labels: bool = True
+    """Has an expression the name of its function, or of the type that it is cast to?"""
+
+    @cached_property
+    def functions(self) -> FunctionRows:
+        """All of them."""
+        return {**self.scalars, **self.aggregates, **self.windows, **self.ordered_sets, **self.row_sets}
+
+
+def operators_of(rows: Mapping[str, str]) -> FunctionRows:
+    """Operators from rows ``left: right>result ...; ...``; a result that is missing is a boolean."""
+    return {name: _operator(text) for name, text in rows.items()}
+
+
+def _operator(text: str) -> tuple[Signature, ...]:
+    found = []
+    for row in text.split(";"):
+        left, _, rights = row.strip().partition(": ")
+        for entry in rights.split():
+            right, _, given = entry.partition(">")
+            found.append(Signature((left, right), given or "bool"))
+    return tuple(found)
+
+
+def functions_of(rows: str) -> FunctionRows:
+    """Functions from lines ``name: argument argument>result; ...``, which go on behind four blanks."""
+    found: dict[str, tuple[Signature, ...]] = {}
+    for line in rows.strip().replace("\n    ", " ").split("\n"):
+        name, _, entries = line.partition(": ")
+        signatures = []
+        for entry in entries.split("; "):
+            parameters, _, result = entry.partition(">")
+            signatures.append(Signature(tuple(parameters.split()), result))
+        found[name] = tuple(signatures)
+    return found
